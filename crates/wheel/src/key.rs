@@ -1,0 +1,64 @@
+//! Keys: how a caller names a timer.
+//!
+//! A key is the index of the timer's node, the generation of that node, and the wheel it belongs to. A node's
+//! generation grows each time a timer leaves it, and a node whose generations are used up is never used again,
+//! so a key that has gone stale stays stale for ever. Every wheel has a number of its own: a key of another
+//! wheel is refused before anything is looked at.
+
+use core::num::NonZeroU64;
+use core::sync::atomic::Ordering;
+
+/// Names one timer of one wheel, for ever.
+///
+/// A key is a small `Copy` value. Once its timer has fired, been cancelled or been cleared, every verb answers
+/// "no" to it, whatever has happened since; and so it does to a key of another wheel.
+///
+/// ```
+/// use tourbillon_wheel::{HierarchicalWheel, Time};
+///
+/// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+/// let key = wheel.insert(Time::from(10), "hello").unwrap();
+/// assert_eq!(wheel.cancel(key), Some("hello"));
+/// assert_eq!(wheel.cancel(key), None, "gone");
+/// assert_eq!(size_of::<Option<tourbillon_wheel::Key>>(), 16);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub(crate) wheel: WheelId,
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Key({}:{}v{})", self.wheel.0, self.index, self.generation)
+    }
+}
+
+/// The number of a wheel, never given twice in one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct WheelId(NonZeroU64);
+
+#[cfg(target_has_atomic = "64")]
+mod counter {
+    pub(super) type Counter = core::sync::atomic::AtomicU64;
+    pub(super) type Number = u64;
+}
+// Without 64-bit atomics the numbers end after four billion wheels, with a panic rather than a repetition.
+#[cfg(not(target_has_atomic = "64"))]
+mod counter {
+    pub(super) type Counter = core::sync::atomic::AtomicU32;
+    pub(super) type Number = u32;
+}
+
+impl WheelId {
+    /// A number that no other wheel has.
+    pub(crate) fn unique() -> Self {
+        static LAST: counter::Counter = counter::Counter::new(0);
+        // Relaxed: only the uniqueness of the number matters, it orders nothing else.
+        let last = LAST
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| last.checked_add(1))
+            .expect("more wheels than numbers to name them");
+        WheelId(NonZeroU64::MIN.saturating_add(last.into()))
+    }
+}
