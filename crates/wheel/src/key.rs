@@ -59,6 +59,6 @@ impl WheelId {
         let last = LAST
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| last.checked_add(1))
             .expect("more wheels than numbers to name them");
-        WheelId(NonZeroU64::MIN.saturating_add(last.into()))
+        WheelId(NonZeroU64::MIN.saturating_add(last as u64))
     }
 }

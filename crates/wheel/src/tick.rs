@@ -17,6 +17,8 @@
 
 use core::fmt;
 
+use crate::GeometryError;
+
 /// A moment on the caller's clock, in the caller's unit: a wheel never reads a clock and never names a unit.
 ///
 /// ```
@@ -84,9 +86,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    pub(crate) fn new(start: Time, tick: u64) -> Self {
-        debug_assert!(tick >= 1);
-        Scale { start: start.0, tick }
+    pub(crate) fn new(start: Time, tick: u64) -> Result<Self, GeometryError> {
+        if tick == 0 { Err(GeometryError::ZeroTick) } else { Ok(Scale { start: start.0, tick }) }
     }
 
     /// The tick at which a deadline is due: the first that is not before it.
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_deadline_rounds_up_and_a_clock_rounds_down() {
-        let scale = Scale::new(Time(1000), 10);
+        let scale = Scale::new(Time(1000), 10).unwrap();
         for (units, due, current) in [(0, 0, 0), (1000, 0, 0), (1001, 1, 0), (1009, 1, 0), (1010, 1, 1)] {
             assert_eq!(scale.due(Time(units)), due, "due of {units}");
             assert_eq!(scale.current(Time(units)), current, "current of {units}");
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_end_of_time_has_no_tick_that_a_clock_can_reach() {
-        let scale = Scale::new(Time(5), 10);
+        let scale = Scale::new(Time(7), 10).unwrap();
         let due = scale.due(Time::MAX);
         assert_eq!(due, scale.current(Time::MAX) + 1);
         assert_eq!(scale.time(due), None);

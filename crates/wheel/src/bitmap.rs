@@ -1,0 +1,114 @@
+//! Which slots are occupied: a set of small numbers that finds the next one in O(1).
+//!
+//! One bit a slot; above more than four words stands a smaller map of the words that are not zero, and so on.
+//! A million slots are three maps high, and 256, the default, are four words and nothing above them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::OutOfMemory;
+
+/// More words than this get a summary of their own.
+const PLAIN_WORDS: usize = 4;
+
+#[derive(Default)]
+pub(crate) struct Bitmap {
+    words: Vec<u64>,
+    summary: Option<Box<Bitmap>>,
+}
+
+impl Bitmap {
+    /// An empty set of numbers below `len`.
+    pub(crate) fn new(len: usize) -> Result<Self, OutOfMemory> {
+        let count = len.div_ceil(64);
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+        words.resize(count, 0);
+        let summary = match count {
+            0..=PLAIN_WORDS => None,
+            _ => Some(Box::new(Bitmap::new(count)?)),
+        };
+        Ok(Bitmap { words, summary })
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, number: u32) {
+        let word = (number / 64) as usize;
+        self.words[word] |= 1 << (number % 64);
+        if let Some(summary) = &mut self.summary {
+            summary.insert(number / 64);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, number: u32) {
+        let word = (number / 64) as usize;
+        self.words[word] &= !(1 << (number % 64));
+        if let (Some(summary), 0) = (&mut self.summary, self.words[word]) {
+            summary.remove(number / 64);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.words.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    /// The least number that is not below `from`.
+    #[inline]
+    pub(crate) fn next(&self, from: u32) -> Option<u32> {
+        let first = (from / 64) as usize;
+        let word = *self.words.get(first)? & (u64::MAX << (from % 64));
+        if word != 0 {
+            return Some(from / 64 * 64 + word.trailing_zeros());
+        }
+        let found = match &self.summary {
+            Some(summary) => summary.next(from / 64 + 1)? as usize,
+            None => first + 1 + self.words[first + 1..].iter().position(|&word| word != 0)?,
+        };
+        Some(found as u32 * 64 + self.words[found].trailing_zeros())
+    }
+
+    /// The numbers in the order in which a hand that stands on `here` meets them: those after it, then those
+    /// from 0 on, `here` itself last.
+    #[inline]
+    pub(crate) fn round(&self, here: u32) -> impl Iterator<Item = u32> {
+        let after = core::iter::successors(self.next(here + 1), |&last| self.next(last + 1));
+        let before = core::iter::successors(self.next(0), |&last| self.next(last + 1));
+        after.chain(before.take_while(move |&number| number <= here))
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let above = self.summary.as_ref().map_or(0, |summary| size_of::<Bitmap>() + summary.memory());
+        self.words.capacity() * size_of::<u64>() + above
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_number_is_found_across_words_and_summaries() {
+        for len in [1, 2, 63, 64, 65, 256, 257, 4_096, 5_000, 1 << 20] {
+            let mut map = Bitmap::new(len as usize).unwrap();
+            assert_eq!(map.next(0), None);
+            let mut members = alloc::vec![0, len / 3, len / 2, len - 1];
+            members.dedup();
+            for &member in &members {
+                map.insert(member);
+            }
+            for from in (0..len).step_by(1 + len as usize / 777) {
+                assert_eq!(map.next(from), members.iter().copied().find(|&m| m >= from), "{from} of {len}");
+                assert_eq!(map.contains(from), members.contains(&from));
+            }
+            assert!(map.round(0).eq(members.iter().skip(1).chain(&members[..1]).copied()));
+            assert!(map.round(len - 1).eq(members.iter().copied()));
+            for &member in &members {
+                map.remove(member);
+                map.remove(member);
+            }
+            assert_eq!(map.next(0), None, "{len}");
+        }
+    }
+}

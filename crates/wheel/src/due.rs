@@ -1,0 +1,165 @@
+//! The exact next due tick.
+//!
+//! Every slot keeps a lower bound of what is due in it and the timer that set it, its witness: while that
+//! timer is there and due then, the bound is exact and nothing has to be looked through. When the witness was
+//! cancelled or moved, the slot is looked through once, and if it is large, its least timers are kept in a
+//! small heap, the [`Front`], so that cancelling the earliest again and again does not look through it again
+//! and again.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::shared::{Core, Rules};
+use crate::nodes::NONE;
+use crate::tick::Tick;
+
+/// How many of the least timers of one slot are kept.
+const KEPT: usize = 4096;
+
+/// The least timers of one slot: every timer of it that is due before `bound` is here, with its due tick or
+/// an earlier one. What is no longer true is found out when it is met.
+pub(crate) struct Front {
+    slot: u32,
+    bound: Tick,
+    least: BinaryHeap<Reverse<(Tick, u32)>>,
+}
+
+impl Front {
+    pub(crate) const fn new() -> Self {
+        Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
+    }
+
+    /// A timer of a slot is due earlier than the front may know.
+    #[inline]
+    pub(crate) fn note(&mut self, slot: u32, due: Tick, node: u32) {
+        if slot == self.slot && due < self.bound {
+            self.keep(due, node);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, due: Tick, node: u32) {
+        // A front that has no room is a front that is not worth keeping.
+        if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
+            self.forget(self.slot);
+        } else {
+            self.least.push(Reverse((due, node)));
+        }
+    }
+
+    pub(crate) fn forget(&mut self, slot: u32) {
+        if slot == self.slot {
+            *self = Front::new();
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.least.capacity() * size_of::<(Tick, u32)>()
+    }
+}
+
+impl<T> Core<T> {
+    /// The tick at which the next timer fires, not before the hand.
+    pub(crate) fn next_due(&mut self, rules: &impl Rules) -> Option<Tick> {
+        if self.nodes.pending() == 0 {
+            return None;
+        }
+        if self.ready() > 0 {
+            return Some(self.hand);
+        }
+        let mut best = Tick::MAX;
+        for level in 0..rules.levels() {
+            for (number, begin) in rules.met(level, self.hand) {
+                if begin >= best {
+                    break;
+                }
+                best = best.min(self.exact(rules, number, best));
+            }
+        }
+        let best = best.max(self.hand);
+        self.earliest = best;
+        Some(best)
+    }
+
+    /// The bound of a slot, if it is exact.
+    pub(crate) fn witnessed(&self, number: u32) -> Option<Tick> {
+        let slot = &self.slots[number as usize];
+        if slot.witness == NONE || number == self.scan.slot {
+            return None;
+        }
+        let node = self.nodes.node(slot.witness);
+        (node.at.slot() == number && node.due() == slot.min).then_some(slot.min)
+    }
+
+    /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.
+    fn exact(&mut self, rules: &impl Rules, number: u32, best: Tick) -> Tick {
+        if let Some(min) = self.witnessed(number) {
+            return min;
+        }
+        // While a slot is being scanned, its bound says nothing of what was not scanned yet.
+        let min = self.slots[number as usize].min;
+        if min >= best && number != self.scan.slot {
+            return min;
+        }
+        self.front_of(number).unwrap_or_else(|| self.look_through(rules, number))
+    }
+
+    /// What the front knows, if it is the front of this slot.
+    fn front_of(&mut self, number: u32) -> Option<Tick> {
+        if self.front.slot != number {
+            return None;
+        }
+        while let Some(&Reverse((due, node))) = self.front.least.peek() {
+            let now = self.nodes.node(node);
+            let (here, now) = (now.at.slot() == number, now.due());
+            if here && now == due {
+                return Some(due);
+            }
+            self.front.least.pop();
+            if here && now < self.front.bound {
+                self.front.least.push(Reverse((now, node)));
+            }
+        }
+        None
+    }
+
+    /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
+    fn look_through(&mut self, rules: &impl Rules, number: u32) -> Tick {
+        let slot = self.slots[number as usize];
+        let keep = slot.live as usize > KEPT;
+        let (mut least, mut bound, mut witness) = (Tick::MAX, Tick::MAX, NONE);
+        let mut kept: Vec<(Tick, u32)> = Vec::new();
+        let mut below = Tick::MAX;
+        let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
+        self.chunks.for_each(&slot.list, |refs| {
+            for (node, due) in self.read(*refs, number).living() {
+                least = least.min(due);
+                let floor = rules.floor(number, due, self.hand);
+                if floor < bound || witness == NONE {
+                    (bound, witness) = (floor, node);
+                }
+                if roomy && due < below {
+                    kept.push((due, node));
+                    if kept.len() == 2 * KEPT {
+                        below = halve(&mut kept);
+                    }
+                }
+            }
+        });
+        let slot = &mut self.slots[number as usize];
+        (slot.min, slot.witness) = (bound, witness);
+        if roomy {
+            let least = kept.into_iter().map(Reverse).collect();
+            self.front = Front { slot: number, bound: below, least };
+        }
+        least
+    }
+}
+
+/// Keeps the lesser half, and says below which tick everything is in it.
+fn halve(kept: &mut Vec<(Tick, u32)>) -> Tick {
+    let (_, &mut (below, _), _) = kept.select_nth_unstable(KEPT);
+    kept.truncate(KEPT);
+    below
+}

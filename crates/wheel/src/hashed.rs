@@ -1,0 +1,228 @@
+use alloc::vec::Vec;
+
+use crate::bitmap::Bitmap;
+use crate::chunks::CHUNK;
+use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot, Walk};
+use crate::nodes::NONE;
+use crate::tick::Tick;
+use crate::{GeometryError, LevelView, MAX_SLOTS, Moved, OutOfMemory, Place};
+
+/// The number of the ring's slot 0: the ready slot comes before it.
+const BASE: u32 = READY + 1;
+
+/// The rules of [`HashedWheel`](crate::HashedWheel).
+pub struct Hashed {
+    slots: u32,
+    /// Whether the ring has been made: an empty wheel takes no memory for it.
+    made: bool,
+    occupied: Bitmap,
+}
+
+impl Hashed {
+    pub(crate) fn new(slots: u32) -> Result<Self, GeometryError> {
+        if !(1..=MAX_SLOTS).contains(&slots) {
+            return Err(GeometryError::Slots { level: 1, slots, least: 1 });
+        }
+        Ok(Hashed { slots, made: false, occupied: Bitmap::default() })
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, tick: Tick) -> u32 {
+        if self.slots.is_power_of_two() {
+            tick as u32 & (self.slots - 1)
+        } else {
+            (tick % u64::from(self.slots)) as u32
+        }
+    }
+
+    /// The first tick after the hand at which it meets a slot.
+    #[inline]
+    pub(crate) fn visit(&self, slot: u32, hand: Tick) -> Tick {
+        let here = self.slot(hand);
+        let ahead = if slot > here { slot - here } else { slot + self.slots - here };
+        hand.saturating_add(u64::from(ahead))
+    }
+}
+
+impl Rules for Hashed {
+    #[inline]
+    fn spot(&self, due: Tick, hand: Tick) -> Spot {
+        let due = due.max(hand);
+        Spot { level: 0, slot: self.slot(due), begin: due }
+    }
+
+    #[inline]
+    fn open(&mut self, _level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        if self.made {
+            return Ok(());
+        }
+        let count = self.slots as usize;
+        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+        self.occupied = Bitmap::new(count)?;
+        slots.resize(slots.len() + count, Slot::new(0));
+        self.made = true;
+        Ok(())
+    }
+
+    #[inline]
+    fn number(&self, _level: u8, slot: u32) -> u32 {
+        BASE + slot
+    }
+
+    #[inline]
+    fn mark(&mut self, _level: u8, number: u32, occupied: bool) {
+        let slot = number - BASE;
+        if occupied { self.occupied.insert(slot) } else { self.occupied.remove(slot) }
+    }
+
+    #[inline]
+    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
+        let due = due.max(hand);
+        (self.slot(due) == number - BASE).then_some(due)
+    }
+
+    /// A timer that was moved to later waits for the hand where it was: the hand must come there once more
+    /// before it is due.
+    fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick {
+        let since = (self.slot(due) + self.slots - (number - BASE)) % self.slots;
+        if due <= hand { due } else { due - u64::from(since) }
+    }
+
+    /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
+    fn next_stop<T>(&self, core: &Core<T>) -> Tick {
+        if core.scan.left > 0 {
+            return core.hand;
+        }
+        let mut least = Tick::MAX;
+        for (number, visit) in self.met(0, core.hand) {
+            if visit >= least {
+                break;
+            }
+            least = least.min(core.slots[number as usize].min.max(visit));
+        }
+        least
+    }
+
+    /// The slot under the hand may hold both what is due now and what is due a turn later: it comes first.
+    fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
+        let here = self.slot(hand);
+        let first = self.occupied.contains(here).then_some((BASE + here, hand));
+        let rest = self.occupied.round(here).take_while(move |&slot| slot != here);
+        first.into_iter().chain(rest.map(move |slot| (BASE + slot, self.visit(slot, hand))))
+    }
+
+    fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
+        let slot = number - BASE;
+        let due_now = core.slots[number as usize].min <= core.hand || core.scan.slot == number;
+        if slot == self.slot(core.hand) && due_now { core.hand } else { self.visit(slot, core.hand) }
+    }
+
+    fn next_slot<T>(&self, core: &Core<T>) -> Tick {
+        // The slot under the hand comes first among those that are met, but may be the last to be met again.
+        let begins = self.met(0, core.hand).take(2).map(|(number, _)| self.begin(core, number));
+        begins.min().unwrap_or(Tick::MAX)
+    }
+
+    fn is_occupied(&self, _level: u8, number: u32) -> bool {
+        self.occupied.contains(number - BASE)
+    }
+
+    fn levels(&self) -> usize {
+        1
+    }
+
+    /// Looks through the slot under the hand once: what is due becomes ready, the other rounds stay.
+    fn settle<T>(
+        &mut self,
+        core: &mut Core<T>,
+        budget: &mut Budget,
+        _watch: &mut impl FnMut(Moved),
+    ) -> Result<(), Cut> {
+        let number = BASE + self.slot(core.hand);
+        loop {
+            if core.scan.left == 0 {
+                let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
+                if slot.live == 0 || slot.min > core.hand {
+                    return Ok(());
+                }
+                core.scan = Walk { slot: number, left: slot.list.chunks };
+                (slot.min, slot.witness) = (Tick::MAX, NONE);
+            }
+            let room = budget.ready.saturating_sub(core.ready());
+            if room == 0 || budget.work == 0 {
+                return Err(Cut::Budget);
+            }
+            self.scan(core, number, room, budget)?;
+        }
+    }
+
+    fn place(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Place {
+        if number == READY || due <= hand {
+            return Place::Due;
+        }
+        self.place_of(due, hand)
+    }
+
+    fn place_of(&self, due: Tick, hand: Tick) -> Place {
+        Place::Ring { slot: self.slot(due), rounds: (due - hand) / u64::from(self.slots) }
+    }
+
+    fn slot_place(&self, _level: u8, number: u32) -> Place {
+        Place::Ring { slot: number - BASE, rounds: 0 }
+    }
+
+    fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)> {
+        let Place::Ring { slot, .. } = place else { return None };
+        let visit = (slot < self.slots).then(|| self.visit(slot, hand))?;
+        Some((visit, visit))
+    }
+
+    fn view(&self, _level: usize) -> LevelView {
+        LevelView { slots: self.slots, ticks_a_slot: 1, made: self.made }
+    }
+
+    fn memory(&self) -> usize {
+        self.occupied.memory()
+    }
+}
+
+impl Hashed {
+    fn scan<T>(
+        &mut self,
+        core: &mut Core<T>,
+        number: u32,
+        room: usize,
+        budget: &mut Budget,
+    ) -> Result<(), OutOfMemory> {
+        core.chunks.reserve(CHUNK)?;
+        let batch = core.look(number, room.min(budget.work).min(CHUNK));
+        let chunks = core.slots[number as usize].list.chunks;
+        core.take(&batch);
+        if core.slots[number as usize].list.chunks < chunks {
+            core.scan.left -= 1;
+        }
+        let mut fired = 0;
+        for (node, due) in batch.living() {
+            if !core.is_in(node, number) {
+                continue;
+            }
+            if due <= core.hand {
+                core.file_ready(node, due);
+                core.leave(self, number);
+                fired += 1;
+            } else if self.slot(due) == number - BASE {
+                core.put_back(number, node);
+                core.slots[number as usize].lower(due, node);
+            } else {
+                let spot = self.spot(due, core.hand);
+                core.file(self, node, due, spot);
+                core.leave(self, number);
+            }
+        }
+        if core.scan.left == 0 {
+            core.scan = Walk::NONE;
+        }
+        budget.work -= batch.len() - fired;
+        Ok(())
+    }
+}

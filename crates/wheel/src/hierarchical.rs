@@ -1,0 +1,246 @@
+use alloc::vec::Vec;
+
+use crate::chunks::CHUNK;
+use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot};
+use crate::levels::{Level, Levels};
+use crate::tick::Tick;
+use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
+
+/// The rules of [`HierarchicalWheel`](crate::HierarchicalWheel).
+pub struct Hierarchical {
+    levels: Levels,
+}
+
+impl Hierarchical {
+    pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
+        Ok(Hierarchical { levels: Levels::new(slots)? })
+    }
+
+    /// The numbers of the slots above the lowest level that begin at the hand and are occupied.
+    fn beginning(&self, hand: Tick) -> Option<(u8, u32)> {
+        let above = self.levels.levels.iter().enumerate().skip(1);
+        above.take_while(|(_, level)| level.begin(hand) == hand).find_map(|(l, level)| {
+            let slot = level.slot(hand);
+            level.occupied.contains(slot).then(|| (l as u8, level.base + slot))
+        })
+    }
+}
+
+impl Rules for Hierarchical {
+    #[inline]
+    fn spot(&self, due: Tick, hand: Tick) -> Spot {
+        let due = due.max(hand);
+        let index = self.levels.reaching(due - hand);
+        let level = &self.levels.levels[index];
+        Spot { level: index as u8, slot: level.slot(due), begin: level.begin(due) }
+    }
+
+    #[inline]
+    fn open(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        if self.levels.levels[usize::from(level)].is_made() {
+            return Ok(());
+        }
+        self.make(level, slots)
+    }
+
+    #[inline]
+    fn number(&self, level: u8, slot: u32) -> u32 {
+        self.levels.levels[usize::from(level)].base + slot
+    }
+
+    #[inline]
+    fn mark(&mut self, level: u8, number: u32, occupied: bool) {
+        let level = &mut self.levels.levels[usize::from(level)];
+        let slot = number - level.base;
+        if occupied { level.occupied.insert(slot) } else { level.occupied.remove(slot) }
+    }
+
+    #[inline]
+    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
+        let level = &self.levels.levels[usize::from(level)];
+        let begin = level.begin_of(number - level.base, hand);
+        (begin <= due.max(hand)).then_some(begin)
+    }
+
+    fn floor(&self, _number: u32, due: Tick, _hand: Tick) -> Tick {
+        due
+    }
+
+    #[inline]
+    fn next_stop<T>(&self, core: &Core<T>) -> Tick {
+        let made = self.levels.levels.iter().filter(|level| level.is_made());
+        let begins = made.filter_map(|level| level.occupied(core.hand).next());
+        begins.map(|(_, begin)| begin).min().unwrap_or(Tick::MAX)
+    }
+
+    fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
+        let level = &self.levels.levels[level];
+        level.occupied(hand).map(|(slot, begin)| (level.base + slot, begin))
+    }
+
+    fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
+        let level = &self.levels.levels[usize::from(core.slots[number as usize].level)];
+        level.begin_of(number - level.base, core.hand)
+    }
+
+    fn next_slot<T>(&self, core: &Core<T>) -> Tick {
+        self.next_stop(core)
+    }
+
+    fn is_occupied(&self, level: u8, number: u32) -> bool {
+        let level = &self.levels.levels[usize::from(level)];
+        level.occupied.contains(number - level.base)
+    }
+
+    fn levels(&self) -> usize {
+        self.levels.levels.len()
+    }
+
+    #[inline]
+    fn settle<T>(
+        &mut self,
+        core: &mut Core<T>,
+        budget: &mut Budget,
+        watch: &mut impl FnMut(Moved),
+    ) -> Result<(), Cut> {
+        while let Some((level, number)) = self.beginning(core.hand) {
+            if budget.work == 0 {
+                return Err(Cut::Budget);
+            }
+            self.hand_down(core, level, number, budget, watch)?;
+        }
+        let number = self.number(0, self.levels.levels[0].slot(core.hand));
+        while core.slots[number as usize].live > 0 {
+            let room = budget.ready.saturating_sub(core.ready());
+            if room == 0 || budget.work == 0 {
+                return Err(Cut::Budget);
+            }
+            self.collect(core, number, room, budget)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place {
+        if number == READY || due <= hand {
+            return Place::Due;
+        }
+        let here = &self.levels.levels[usize::from(level)];
+        let slot = number - here.base;
+        if here.begin(due) == here.begin_of(slot, hand) {
+            return Place::Level { level: u32::from(level) + 1, slot };
+        }
+        // It was moved to later and its reference waits where it was: say where it belongs.
+        self.place_of(due, hand)
+    }
+
+    fn place_of(&self, due: Tick, hand: Tick) -> Place {
+        let spot = self.spot(due, hand);
+        Place::Level { level: u32::from(spot.level) + 1, slot: spot.slot }
+    }
+
+    fn slot_place(&self, level: u8, number: u32) -> Place {
+        Place::Level { level: u32::from(level) + 1, slot: number - self.number(level, 0) }
+    }
+
+    fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)> {
+        let Place::Level { level, slot } = place else { return None };
+        let level = self.levels.levels.get((level as usize).checked_sub(1)?)?;
+        let begin = (slot < level.slots).then(|| level.begin_of(slot, hand))?;
+        Some((begin, begin.saturating_add(level.unit - 1)))
+    }
+
+    fn view(&self, level: usize) -> LevelView {
+        let level = &self.levels.levels[level];
+        LevelView { slots: level.slots, ticks_a_slot: level.unit, made: level.is_made() }
+    }
+
+    fn memory(&self) -> usize {
+        let levels = self.levels.levels.iter();
+        levels.map(|level| size_of::<Level>() + level.occupied.memory()).sum()
+    }
+}
+
+impl Hierarchical {
+    #[cold]
+    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        let count = self.levels.levels[usize::from(level)].slots as usize;
+        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+        self.levels.make(usize::from(level), slots.len() as u32)?;
+        slots.resize(slots.len() + count, Slot::new(level));
+        Ok(())
+    }
+
+    /// Hands a batch of an upper slot that begins now down to where it belongs.
+    fn hand_down<T>(
+        &mut self,
+        core: &mut Core<T>,
+        level: u8,
+        number: u32,
+        budget: &mut Budget,
+        watch: &mut impl FnMut(Moved),
+    ) -> Result<(), Cut> {
+        let batch = core.look(number, budget.work.min(CHUNK));
+        self.prepare_all(core, batch.living())?;
+        core.take(&batch);
+        budget.work -= batch.len();
+        for (node, due) in batch.living() {
+            if !core.is_in(node, number) {
+                continue;
+            }
+            let spot = self.spot(due, core.hand);
+            core.file(self, node, due, spot);
+            core.leave(self, number);
+            // Due right now: it fires straight from above. Moved to later: it may even rise.
+            if due > core.hand && spot.level < level {
+                let to = Place::Level { level: u32::from(spot.level) + 1, slot: spot.slot };
+                watch(Moved { key: core.nodes.key(node), from: self.slot_place(level, number), to });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a batch of the slot under the hand ready; what was moved to later goes where it belongs.
+    #[inline]
+    fn collect<T>(
+        &mut self,
+        core: &mut Core<T>,
+        number: u32,
+        room: usize,
+        budget: &mut Budget,
+    ) -> Result<(), Cut> {
+        let hand = core.hand;
+        let batch = core.look(number, room.min(budget.work).min(CHUNK));
+        self.prepare_all(core, batch.living().filter(|&(_, due)| due > hand))?;
+        core.take(&batch);
+        let mut fired = 0;
+        for (node, due) in batch.living() {
+            if !core.is_in(node, number) {
+                continue;
+            }
+            if due <= hand {
+                core.file_ready(node, due);
+                fired += 1;
+            } else {
+                let spot = self.spot(due, hand);
+                core.file(self, node, due, spot);
+            }
+            core.leave(self, number);
+        }
+        budget.work -= batch.len() - fired;
+        Ok(())
+    }
+
+    /// Makes sure that a whole batch can be filed before any of it moves.
+    #[inline]
+    fn prepare_all<T>(
+        &mut self,
+        core: &mut Core<T>,
+        timers: impl Iterator<Item = (u32, Tick)>,
+    ) -> Result<(), OutOfMemory> {
+        core.chunks.reserve(CHUNK)?;
+        for (_, due) in timers {
+            self.open(self.spot(due, core.hand).level, &mut core.slots)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! The rings of a hierarchical wheel: how long each level is, and where on it a tick falls.
+//!
+//! Level `l` has `slots(l)` slots of `unit(l)` ticks each; the unit of the lowest is 1, and a slot of the next
+//! level covers one whole turn of this one. The list of slots ends where a level reaches all of `u64`.
+//!
+//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::slot`] and
+//! [`Level::begin`] knows the difference.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::bitmap::Bitmap;
+use crate::tick::Tick;
+use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
+
+pub(crate) struct Level {
+    /// Ticks a slot covers.
+    pub(crate) unit: u64,
+    /// The most ticks that a timer on this level may have left: one less than its span.
+    reach: u64,
+    pub(crate) slots: u32,
+    /// The number of its slot 0 in the table of slots; 0 until the level is made.
+    pub(crate) base: u32,
+    /// `log2(unit)` if `unit` and `slots` are powers of two.
+    shift: Option<u8>,
+    /// The slots that hold a pending timer.
+    pub(crate) occupied: Bitmap,
+}
+
+impl Level {
+    /// The slot that a tick falls in.
+    #[inline]
+    pub(crate) fn slot(&self, tick: Tick) -> u32 {
+        match self.shift {
+            Some(shift) => (tick >> shift) as u32 & (self.slots - 1),
+            None => (tick / self.unit % u64::from(self.slots)) as u32,
+        }
+    }
+
+    /// The tick at which the slot of `tick` begins.
+    #[inline]
+    pub(crate) fn begin(&self, tick: Tick) -> Tick {
+        match self.shift {
+            Some(_) => tick & !(self.unit - 1),
+            None => tick - tick % self.unit,
+        }
+    }
+
+    /// The occupied slots and when they begin, in the order in which the hand meets them. The slot under the
+    /// hand comes first if it begins right there; otherwise it has been handed down, and what it holds is a
+    /// turn away: last.
+    #[inline]
+    pub(crate) fn occupied(&self, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
+        let here = self.slot(hand);
+        let begins = self.begin(hand) == hand && self.occupied.contains(here);
+        let first = begins.then_some((here, hand));
+        let rest = self.occupied.round(here).filter(move |&slot| !(begins && slot == here));
+        first.into_iter().chain(rest.map(move |slot| (slot, self.begin_of(slot, hand))))
+    }
+
+    /// When an occupied slot begins: in the turn that the hand is in, or in the next.
+    #[inline]
+    pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
+        let (here, begin) = (self.slot(hand), self.begin(hand));
+        if slot == here && begin == hand {
+            return hand;
+        }
+        let ahead = if slot > here { slot - here } else { slot + self.slots - here };
+        // A timer is due there, so it is within u64. A slot that is only asked about may not be.
+        begin.saturating_add(u64::from(ahead).saturating_mul(self.unit))
+    }
+
+    pub(crate) fn is_made(&self) -> bool {
+        self.base != 0
+    }
+}
+
+pub(crate) struct Levels {
+    pub(crate) levels: Box<[Level]>,
+    /// For each bit length of the ticks left, the lowest level that can hold any such number.
+    lowest: [u8; 65],
+}
+
+impl Levels {
+    pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
+        let (&last, _) = slots.split_last().ok_or(GeometryError::NoLevels)?;
+        if let Some(level) = slots.iter().position(|slots| !(2..=MAX_SLOTS).contains(slots)) {
+            return Err(GeometryError::Slots { level: level + 1, slots: slots[level], least: 2 });
+        }
+        let mut levels: Vec<Level> = Vec::new();
+        let mut unit = 1_u64;
+        for slots in slots.iter().copied().chain(core::iter::repeat(last)) {
+            let span = u128::from(unit) * u128::from(slots);
+            let reach = u64::try_from(span - 1).unwrap_or(u64::MAX);
+            let shift = (unit.is_power_of_two() && slots.is_power_of_two()).then(|| unit.ilog2() as u8);
+            levels.push(Level { unit, reach, slots, base: 0, shift, occupied: Bitmap::default() });
+            match u64::try_from(span) {
+                Ok(span) => unit = span,
+                Err(_) => break,
+            }
+        }
+        let lowest = core::array::from_fn(|bits| {
+            let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
+            levels.iter().position(|level| least <= level.reach).unwrap_or(levels.len() - 1) as u8
+        });
+        Ok(Levels { levels: levels.into_boxed_slice(), lowest })
+    }
+
+    /// The lowest level that reaches `left` ticks ahead.
+    #[inline]
+    pub(crate) fn reaching(&self, left: u64) -> usize {
+        let mut level = usize::from(self.lowest[64 - left.leading_zeros() as usize]);
+        while left > self.levels[level].reach {
+            level += 1;
+        }
+        level
+    }
+
+    /// Gives a level its map of occupied slots, and the number of its slot 0.
+    pub(crate) fn make(&mut self, level: usize, base: u32) -> Result<(), OutOfMemory> {
+        let level = &mut self.levels[level];
+        level.occupied = Bitmap::new(level.slots as usize)?;
+        level.base = base;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_levels_reach_all_of_time_and_no_further() {
+        for (slots, count) in [(&[256][..], 8), (&[64], 11), (&[2], 64), (&[1 << 20], 4), (&[60, 60, 24], 14)] {
+            let levels = Levels::new(slots).unwrap();
+            assert_eq!(levels.levels.len(), count, "{slots:?}");
+            assert_eq!(levels.reaching(u64::MAX), count - 1);
+            assert_eq!(levels.reaching(0), 0);
+            for level in 0..count - 1 {
+                let reach = levels.levels[level].reach;
+                assert_eq!(levels.reaching(reach), level);
+                assert_eq!(levels.reaching(reach + 1), level + 1);
+                assert_eq!(levels.levels[level + 1].unit, reach + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_geometry_that_cannot_be_is_an_error_that_names_it() {
+        let error = |slots: &[u32]| Levels::new(slots).err();
+        assert_eq!(error(&[]), Some(GeometryError::NoLevels));
+        assert_eq!(error(&[20, 1]), Some(GeometryError::Slots { level: 2, slots: 1, least: 2 }));
+        assert_eq!(error(&[MAX_SLOTS + 1]), Some(GeometryError::Slots { level: 1, slots: MAX_SLOTS + 1, least: 2 }));
+        assert_eq!(error(&[MAX_SLOTS]), None);
+    }
+}

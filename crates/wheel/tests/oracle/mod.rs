@@ -1,0 +1,149 @@
+//! The slow, obviously right wheel that the real ones are held against, and inputs generated at the edges.
+
+#![allow(unreachable_pub, dead_code, reason = "shared by several tests, each of which uses a part")]
+
+use std::collections::BTreeMap;
+
+use tourbillon_wheel::{Key, Place, Time};
+
+/// A small generator: the same seed gives the same run, everywhere.
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<X: Copy>(&mut self, from: &[X]) -> X {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A wheel as the scenarios describe it: its kind, its tick, its slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub hashed: bool,
+    pub tick: u64,
+    pub slots: &'static [u32],
+}
+
+impl Shape {
+    /// The spans of the levels in ticks, lowest first, as far as `u64` reaches.
+    pub fn spans(&self) -> Vec<u64> {
+        let mut spans = vec![1_u64];
+        for level in 0.. {
+            let slots = self.slots[level.min(self.slots.len() - 1)];
+            match spans[level].checked_mul(slots.into()) {
+                Some(span) if !(self.hashed && level > 0) => spans.push(span),
+                _ => break,
+            }
+        }
+        spans
+    }
+
+    /// The rule of placement, written down a second time: the lowest level with `r < span(l)`.
+    pub fn place(&self, due: u64, hand: u64) -> Place {
+        if due <= hand {
+            return Place::Due;
+        }
+        let slots = |level: usize| u64::from(self.slots[level.min(self.slots.len() - 1)]);
+        if self.hashed {
+            return Place::Ring { slot: (due % slots(0)) as u32, rounds: (due - hand) / slots(0) };
+        }
+        let mut unit = 1_u128;
+        for level in 0.. {
+            let span = unit * u128::from(slots(level));
+            if u128::from(due - hand) < span {
+                let slot = (u128::from(due) / unit % u128::from(slots(level))) as u32;
+                return Place::Level { level: level as u32 + 1, slot };
+            }
+            unit = span;
+        }
+        unreachable!()
+    }
+
+    /// A length of time, in units, near something that could go wrong.
+    pub fn edge(&self, rng: &mut Rng) -> u64 {
+        let ticks = match rng.below(16) {
+            0 => 0,
+            1..=4 => rng.below(2 * u64::from(self.slots[0]) + 2),
+            5..=9 => {
+                let spans = self.spans();
+                let span = spans[rng.below(spans.len() as u64) as usize];
+                let turns = 1 + rng.below(3);
+                span.saturating_mul(turns).saturating_add(rng.below(9)).saturating_sub(4)
+            }
+            10..=11 => (1_u64 << rng.below(64)).saturating_add(rng.below(9)).saturating_sub(4),
+            12 => rng.next() >> rng.below(64),
+            13 => u64::MAX - rng.below(5),
+            _ => rng.below(5_000),
+        };
+        let off = if self.tick > 1 { rng.below(self.tick) } else { 0 };
+        ticks.saturating_mul(self.tick).saturating_add(off)
+    }
+
+    /// A moment for a wheel to begin at.
+    pub fn start(&self, rng: &mut Rng) -> u64 {
+        match rng.below(6) {
+            0 | 1 => 0,
+            2 => rng.below(10_000),
+            3 => rng.next(),
+            4 => u64::MAX - rng.below(100_000),
+            _ => u64::MAX - self.edge(rng),
+        }
+    }
+}
+
+/// One pending timer as the oracle sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    pub due: u64,
+    /// The tick it fires at: `due`, or the tick it was filed at if that is later.
+    pub fires: u64,
+    /// The way its deadline was last moved, for counting the three-step moves.
+    pub moves: [i8; 2],
+}
+
+/// Ticks by definition, timers in a map.
+#[derive(Debug)]
+pub struct Oracle {
+    pub start: u64,
+    pub tick: u64,
+    pub pending: BTreeMap<Key, Pending>,
+}
+
+impl Oracle {
+    pub fn due(&self, deadline: u64) -> u64 {
+        let units = deadline.saturating_sub(self.start);
+        units / self.tick + u64::from(units % self.tick != 0)
+    }
+
+    pub fn current(&self, now: u64) -> u64 {
+        now.saturating_sub(self.start) / self.tick
+    }
+
+    pub fn time(&self, tick: u64) -> Option<Time> {
+        let units = u128::from(tick) * u128::from(self.tick) + u128::from(self.start);
+        u64::try_from(units).ok().map(Time::from)
+    }
+
+    pub fn next_due(&self, hand: u64) -> Option<Time> {
+        let least = self.pending.values().map(|timer| timer.due).min()?;
+        self.time(least.max(hand))
+    }
+}
