@@ -79,7 +79,8 @@ impl Bitmap {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let above = self.summary.as_ref().map_or(0, |summary| size_of::<Bitmap>() + summary.memory());
+        let above =
+            self.summary.as_ref().map_or(0, |summary| size_of::<Bitmap>() + summary.memory());
         self.words.capacity() * size_of::<u64>() + above
     }
 }
@@ -99,7 +100,11 @@ mod tests {
                 map.insert(member);
             }
             for from in (0..len).step_by(1 + len as usize / 777) {
-                assert_eq!(map.next(from), members.iter().copied().find(|&m| m >= from), "{from} of {len}");
+                assert_eq!(
+                    map.next(from),
+                    members.iter().copied().find(|&m| m >= from),
+                    "{from} of {len}"
+                );
                 assert_eq!(map.contains(from), members.contains(&from));
             }
             assert!(map.round(0).eq(members.iter().skip(1).chain(&members[..1]).copied()));

@@ -36,19 +36,32 @@ impl<T> Core<T> {
                 return Err(broken);
             }
             if slot.live != live[number] {
-                return Err(format!("{} counts {} timers, {} name it", name(), slot.live, live[number]));
+                return Err(format!(
+                    "{} counts {} timers, {} name it",
+                    name(),
+                    slot.live,
+                    live[number]
+                ));
             }
             if walked != slot.list.chunks {
-                return Err(format!("{} counts {} chunks and has {walked}", name(), slot.list.chunks));
+                return Err(format!(
+                    "{} counts {} chunks and has {walked}",
+                    name(),
+                    slot.list.chunks
+                ));
             }
             if slot.live == 0 && walked > 0 {
                 return Err(format!("{} is empty and holds memory", name()));
             }
-            if number as u32 != READY && rules.is_occupied(slot.level, number as u32) != (slot.live > 0) {
+            if number as u32 != READY
+                && rules.is_occupied(slot.level, number as u32) != (slot.live > 0)
+            {
                 return Err(format!("{} holds {} timers and is not marked so", name(), slot.live));
             }
         }
-        if let Some(lost) = (0..self.nodes.len()).find(|&n| self.nodes.node(n).is_pending() && !found[n as usize]) {
+        if let Some(lost) =
+            (0..self.nodes.len()).find(|&n| self.nodes.node(n).is_pending() && !found[n as usize])
+        {
             return Err(format!("node {lost} is pending and no slot refers to it"));
         }
         if chunks + self.chunks.free_len() != self.chunks.len() {
@@ -72,14 +85,21 @@ impl<T> Core<T> {
     fn misfiled(&self, rules: &impl Rules, number: u32, due: Tick) -> Option<String> {
         let (name, slot) = (|| self.name(rules, number), &self.slots[number as usize]);
         if due < self.earliest && due > self.hand {
-            return Some(format!("due {due} in {} is before the earliest, {}", name(), self.earliest));
+            return Some(format!(
+                "due {due} in {} is before the earliest, {}",
+                name(),
+                self.earliest
+            ));
         }
         if number == READY {
             return (due > self.hand).then(|| format!("due {due} is ready at {}", self.hand));
         }
         let begin = rules.begin(self, number);
         if begin > due.max(self.hand) {
-            return Some(format!("due {due} in {} is before the hand meets it, at {begin}", name()));
+            return Some(format!(
+                "due {due} in {} is before the hand meets it, at {begin}",
+                name()
+            ));
         }
         if rules.floor(number, due, self.hand) < slot.min && number != self.scan.slot {
             return Some(format!("due {due} in {} is below its bound {}", name(), slot.min));

@@ -68,15 +68,18 @@ impl Chunks {
         if self.free_len >= count { Ok(()) } else { self.grow(count) }
     }
 
-    /// Makes room for so many more references, if they fill their chunks.
+    /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        self.chunks.reserve(count.div_ceil(CHUNK).saturating_sub(self.free_len))
+        self.chunks.reserve((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
     }
 
     #[cold]
     fn grow(&mut self, count: usize) -> Result<(), OutOfMemory> {
         while self.free_len < count {
-            let index = u32::try_from(self.chunks.len()).ok().filter(|&index| index != NONE).ok_or(OutOfMemory)?;
+            let index = u32::try_from(self.chunks.len())
+                .ok()
+                .filter(|&index| index != NONE)
+                .ok_or(OutOfMemory)?;
             self.chunks.push(Chunk { next: self.free, ..EMPTY })?;
             self.free = index;
             self.free_len += 1;
@@ -125,7 +128,8 @@ impl Chunks {
     fn copy(&self, index: u32, most: usize) -> Refs {
         let chunk = &self.chunks[index as usize];
         let (start, end) = (chunk.start as usize, chunk.end as usize);
-        let mut refs = Refs { nodes: chunk.nodes, stamps: chunk.stamps, len: (end - start).min(most) };
+        let mut refs =
+            Refs { nodes: chunk.nodes, stamps: chunk.stamps, len: (end - start).min(most) };
         if start > 0 {
             refs.nodes.copy_within(start..end, 0);
             refs.stamps.copy_within(start..end, 0);

@@ -10,8 +10,8 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::shared::{Core, Rules};
 use crate::nodes::NONE;
+use crate::shared::{Core, Rules};
 use crate::tick::Tick;
 
 /// How many of the least timers of one slot are kept.

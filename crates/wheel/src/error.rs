@@ -49,7 +49,9 @@ impl<T> fmt::Debug for Full<T> {
 
 impl<T> fmt::Display for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the wheel has no memory or no index for another timer: cancel some, or shed load")
+        f.write_str(
+            "the wheel has no memory or no index for another timer: cancel some, or shed load",
+        )
     }
 }
 
@@ -68,8 +70,12 @@ pub enum RescheduleError {
 impl fmt::Display for RescheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            RescheduleError::NotPending => "the timer is not pending: insert it again to run it again",
-            RescheduleError::OutOfMemory => "no memory to move the timer earlier: it keeps its old deadline",
+            RescheduleError::NotPending => {
+                "the timer is not pending: insert it again to run it again"
+            }
+            RescheduleError::OutOfMemory => {
+                "no memory to move the timer earlier: it keeps its old deadline"
+            }
         })
     }
 }

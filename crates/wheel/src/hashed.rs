@@ -1,9 +1,17 @@
+//! The hashed wheel: one ring, on which timers of many turns share a slot.
+//!
+//! - A timer is filed in slot `due mod slots`; what is already due, in the slot under the hand.
+//! - `min` of a slot says in which turn something there is due: before that the hand passes over it.
+//! - A slot in which something is due is scanned once, from its first chunk to the one that was its last: what
+//!   is due becomes ready, what was moved to another slot goes there, the rest goes to the end of the list.
+//!   A scan that the budget cuts goes on in the next call; the hand stays until it is done.
+
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::chunks::CHUNK;
-use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot, Walk};
 use crate::nodes::NONE;
+use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot, Walk};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, MAX_SLOTS, Moved, OutOfMemory, Place};
 
@@ -114,7 +122,11 @@ impl Rules for Hashed {
     fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
         let slot = number - BASE;
         let due_now = core.slots[number as usize].min <= core.hand || core.scan.slot == number;
-        if slot == self.slot(core.hand) && due_now { core.hand } else { self.visit(slot, core.hand) }
+        if slot == self.slot(core.hand) && due_now {
+            core.hand
+        } else {
+            self.visit(slot, core.hand)
+        }
     }
 
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {

@@ -1,8 +1,17 @@
+//! The hierarchical wheel: rings of growing span.
+//!
+//! - A timer is filed on the lowest level that reaches it, counted from the hand.
+//! - When the hand is where an occupied slot of an upper level begins, that slot is handed down before anything
+//!   of that tick is made ready. The hand stops at every such beginning, so no slot holds two turns.
+//! - What is already due is filed in the lowest slot under the hand, and the hand does not leave it before that
+//!   slot is empty.
+//! - A slot may hold a timer that was moved to later: it is filed anew when its slot is met.
+
 use alloc::vec::Vec;
 
 use crate::chunks::CHUNK;
-use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot};
 use crate::levels::{Level, Levels};
+use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 
@@ -109,7 +118,12 @@ impl Rules for Hierarchical {
             }
             self.hand_down(core, level, number, budget, watch)?;
         }
-        let number = self.number(0, self.levels.levels[0].slot(core.hand));
+        let lowest = &self.levels.levels[0];
+        // Due timers above open it. At the end of time the hand may come here with nothing to settle.
+        if !lowest.is_made() {
+            return Ok(());
+        }
+        let number = lowest.base + lowest.slot(core.hand);
         while core.slots[number as usize].live > 0 {
             let room = budget.ready.saturating_sub(core.ready());
             if room == 0 || budget.work == 0 {
@@ -193,7 +207,11 @@ impl Hierarchical {
             // Due right now: it fires straight from above. Moved to later: it may even rise.
             if due > core.hand && spot.level < level {
                 let to = Place::Level { level: u32::from(spot.level) + 1, slot: spot.slot };
-                watch(Moved { key: core.nodes.key(node), from: self.slot_place(level, number), to });
+                watch(Moved {
+                    key: core.nodes.key(node),
+                    from: self.slot_place(level, number),
+                    to,
+                });
             }
         }
         Ok(())

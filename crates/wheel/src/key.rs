@@ -53,12 +53,15 @@ mod counter {
 
 impl WheelId {
     /// A number that no other wheel has.
+    #[allow(clippy::useless_conversion, reason = "it is one only where there are 64-bit atomics")]
     pub(crate) fn unique() -> Self {
         static LAST: counter::Counter = counter::Counter::new(0);
         // Relaxed: only the uniqueness of the number matters, it orders nothing else.
         let last = LAST
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| last.checked_add(1))
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| {
+                last.checked_add(1)
+            })
             .expect("more wheels than numbers to name them");
-        WheelId(NonZeroU64::MIN.saturating_add(last as u64))
+        WheelId(NonZeroU64::MIN.saturating_add(last.into()))
     }
 }

@@ -92,7 +92,8 @@ impl Levels {
         for slots in slots.iter().copied().chain(core::iter::repeat(last)) {
             let span = u128::from(unit) * u128::from(slots);
             let reach = u64::try_from(span - 1).unwrap_or(u64::MAX);
-            let shift = (unit.is_power_of_two() && slots.is_power_of_two()).then(|| unit.ilog2() as u8);
+            let shift =
+                (unit.is_power_of_two() && slots.is_power_of_two()).then(|| unit.ilog2() as u8);
             levels.push(Level { unit, reach, slots, base: 0, shift, occupied: Bitmap::default() });
             match u64::try_from(span) {
                 Ok(span) => unit = span,
@@ -131,7 +132,9 @@ mod tests {
 
     #[test]
     fn the_levels_reach_all_of_time_and_no_further() {
-        for (slots, count) in [(&[256][..], 8), (&[64], 11), (&[2], 64), (&[1 << 20], 4), (&[60, 60, 24], 14)] {
+        for (slots, count) in
+            [(&[256][..], 8), (&[64], 11), (&[2], 64), (&[1 << 20], 4), (&[60, 60, 24], 14)]
+        {
             let levels = Levels::new(slots).unwrap();
             assert_eq!(levels.levels.len(), count, "{slots:?}");
             assert_eq!(levels.reaching(u64::MAX), count - 1);
@@ -150,7 +153,10 @@ mod tests {
         let error = |slots: &[u32]| Levels::new(slots).err();
         assert_eq!(error(&[]), Some(GeometryError::NoLevels));
         assert_eq!(error(&[20, 1]), Some(GeometryError::Slots { level: 2, slots: 1, least: 2 }));
-        assert_eq!(error(&[MAX_SLOTS + 1]), Some(GeometryError::Slots { level: 1, slots: MAX_SLOTS + 1, least: 2 }));
+        assert_eq!(
+            error(&[MAX_SLOTS + 1]),
+            Some(GeometryError::Slots { level: 1, slots: MAX_SLOTS + 1, least: 2 })
+        );
         assert_eq!(error(&[MAX_SLOTS]), None);
     }
 }

@@ -118,12 +118,20 @@ impl<T> Nodes<T> {
 
     #[cold]
     fn push(&mut self) -> Result<u32, OutOfMemory> {
-        let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NONE).ok_or(OutOfMemory)?;
+        let index = u32::try_from(self.nodes.len())
+            .ok()
+            .filter(|&index| index != NONE)
+            .ok_or(OutOfMemory)?;
         if self.first_generation >= self.last_generation {
             return Err(OutOfMemory);
         }
         let generation = self.first_generation;
-        self.nodes.push(Node { due: [0; 2], generation, at: At::new(At::NOWHERE, 0), value: None })?;
+        self.nodes.push(Node {
+            due: [0; 2],
+            generation,
+            at: At::new(At::NOWHERE, 0),
+            value: None,
+        })?;
         Ok(index)
     }
 
@@ -206,7 +214,10 @@ impl<T> Nodes<T> {
     /// Forgets the vacant nodes behind the last pending one. Those that come in their place begin with a
     /// generation that none of them has had, so that their keys stay stale.
     pub(crate) fn shrink(&mut self) {
-        let keep = (0..self.len()).rev().find(|&index| self.node(index).is_pending()).map_or(0, |last| last + 1);
+        let keep = (0..self.len())
+            .rev()
+            .find(|&index| self.node(index).is_pending())
+            .map_or(0, |last| last + 1);
         let forgotten = (keep..self.len()).map(|index| self.node(index).generation).max();
         self.first_generation = self.first_generation.max(forgotten.unwrap_or(0));
         self.nodes.truncate(keep as usize);

@@ -216,7 +216,11 @@ impl<T> Core<T> {
 
     /// Makes sure that [`Core::file`] can file one timer there.
     #[inline]
-    pub(crate) fn prepare(&mut self, rules: &mut impl Rules, spot: Spot) -> Result<(), OutOfMemory> {
+    pub(crate) fn prepare(
+        &mut self,
+        rules: &mut impl Rules,
+        spot: Spot,
+    ) -> Result<(), OutOfMemory> {
         self.chunks.reserve(1)?;
         rules.open(spot.level, &mut self.slots)
     }
@@ -376,7 +380,8 @@ impl<T> Core<T> {
         let mut pool = Chunks::new();
         let mut lists = Vec::new();
         lists.try_reserve_exact(self.slots.len()).map_err(|_| OutOfMemory)?;
-        let needed: usize = self.slots.iter().map(|slot| (slot.live as usize).div_ceil(CHUNK)).sum();
+        let needed: usize =
+            self.slots.iter().map(|slot| (slot.live as usize).div_ceil(CHUNK)).sum();
         pool.reserve(needed)?;
         for (number, slot) in self.slots.iter().enumerate() {
             let mut list = List::EMPTY;

@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn a_deadline_rounds_up_and_a_clock_rounds_down() {
         let scale = Scale::new(Time(1000), 10).unwrap();
-        for (units, due, current) in [(0, 0, 0), (1000, 0, 0), (1001, 1, 0), (1009, 1, 0), (1010, 1, 1)] {
+        for (units, due, current) in
+            [(0, 0, 0), (1000, 0, 0), (1001, 1, 0), (1009, 1, 0), (1010, 1, 1)]
+        {
             assert_eq!(scale.due(Time(units)), due, "due of {units}");
             assert_eq!(scale.current(Time(units)), current, "current of {units}");
         }

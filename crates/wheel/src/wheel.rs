@@ -1,11 +1,9 @@
 //! The verbs, the same for both kinds of wheel.
 
-use alloc::string::String;
-
-use crate::shared::{Budget, Core, Cut, READY, Rules};
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
-use crate::place::{LevelView, SlotView};
+use crate::nodes::At;
+use crate::shared::{Budget, Core, Cut, READY, Rules};
 use crate::tick::{Scale, Tick};
 use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time};
 
@@ -29,8 +27,8 @@ use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time}
 /// assert_eq!(wheel.cancel(idle), Some("idle limit"));
 /// ```
 pub struct Wheel<T, K> {
-    core: Core<T>,
-    rules: K,
+    pub(crate) core: Core<T>,
+    pub(crate) rules: K,
 }
 
 /// Rings of growing span. See [the crate's page](crate) for how it works.
@@ -287,7 +285,12 @@ impl<T, K: Kind> Wheel<T, K> {
     /// [`advance`](Wheel::advance), telling `watch` of every timer that is handed down to a lower level. One
     /// that is due at that very tick fires straight from above, and `watch` is not told.
     #[inline]
-    pub fn advance_watched(&mut self, now: Time, budget: usize, mut watch: impl FnMut(Moved)) -> Progress {
+    pub fn advance_watched(
+        &mut self,
+        now: Time,
+        budget: usize,
+        mut watch: impl FnMut(Moved),
+    ) -> Progress {
         let target = self.core.scale.current(now).max(self.core.hand);
         if self.core.stop > target {
             self.core.hand = target;
@@ -324,7 +327,7 @@ impl<T, K: Kind> Wheel<T, K> {
         while let Some((index, stamp)) = core.chunks.first(&core.slots[READY as usize].list) {
             core.chunks.drop_first(&mut core.slots[READY as usize].list, 1);
             let node = core.nodes.node(index);
-            if node.at != crate::nodes::At::new(READY, stamp) {
+            if node.at != At::new(READY, stamp) {
                 continue;
             }
             let (key, due) = (core.nodes.key(index), core.scale.time_or_max(node.due()));
@@ -379,145 +382,91 @@ impl<T, K: Kind> Wheel<T, K> {
     }
 }
 
-/// Looking.
-impl<T, K: Kind> Wheel<T, K> {
-    /// The value of a pending timer.
-    pub fn get(&self, key: Key) -> Option<&T> {
-        self.core.nodes.value(self.core.nodes.find(key)?)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
 
-    /// The value of a pending timer, to be changed.
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.core.nodes.value_mut(self.core.nodes.find(key)?)
-    }
-
-    /// Whether the timer is pending.
-    pub fn contains(&self, key: Key) -> bool {
-        self.core.nodes.find(key).is_some()
-    }
-
-    /// The moment at which a pending timer fires: its deadline, rounded up to a tick. [`Time::MAX`] if that
-    /// tick lies past the end of time.
-    pub fn due(&self, key: Key) -> Option<Time> {
-        let index = self.core.nodes.find(key)?;
-        Some(self.core.scale.time_or_max(self.core.nodes.node(index).due()))
-    }
-
-    /// The pending timers with the moments at which they fire, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, Time, &T)> {
-        let scale = self.core.scale;
-        self.core.nodes.iter().map(move |(key, due, value)| (key, scale.time_or_max(due), value))
-    }
-
-    /// How many timers are pending, ready ones included.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.core.nodes.pending()
-    }
-
-    /// Whether none is pending.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The moment of the tick that the hand is on.
-    pub fn now(&self) -> Time {
-        self.core.scale.time_or_max(self.core.hand)
-    }
-
-    /// The moment of tick 0.
-    pub fn start(&self) -> Time {
-        self.core.scale.start()
-    }
-
-    /// The units of one tick.
-    pub fn tick(&self) -> u64 {
-        self.core.scale.tick()
-    }
-
-    /// The slot that a pending timer is in.
-    pub fn place(&self, key: Key) -> Option<Place> {
-        let node = self.core.nodes.node(self.core.nodes.find(key)?);
-        let number = node.at.slot();
-        Some(self.rules.place(self.core.slots[number as usize].level, number, node.due(), self.core.hand))
-    }
-
-    /// The slot that a timer with this deadline would be filed in now.
-    pub fn place_of(&self, deadline: Time) -> Place {
-        let (due, hand) = (self.core.scale.due(deadline), self.core.hand);
-        if due <= hand { Place::Due } else { self.rules.place_of(due, hand) }
-    }
-
-    /// The occupied slots, level by level, in the order in which the hand meets them.
-    pub fn occupied(&self) -> impl Iterator<Item = SlotView> {
-        let Wheel { core, rules } = self;
-        (0..rules.levels()).flat_map(move |level| {
-            rules.met(level, core.hand).map(move |(number, _)| {
-                let slot = &core.slots[number as usize];
-                SlotView {
-                    place: rules.slot_place(slot.level, number),
-                    begin: core.scale.time_or_max(rules.begin(core, number)),
-                    timers: slot.live as usize,
+    fn a_key_stays_stale_for_ever<K: Kind>(mut wheel: Wheel<u32, K>) {
+        const GENERATIONS: u32 = 1 << 3;
+        wheel.core.nodes.limit_generations(GENERATIONS);
+        let mut keys = Vec::new();
+        for n in 0..100 * GENERATIONS {
+            // Every way to leave a node, and a shrink that forgets the nodes now and then.
+            let key = wheel.insert(Time::from(5), n).unwrap();
+            match n % 3 {
+                0 => assert_eq!(wheel.cancel(key), Some(n)),
+                1 => {
+                    assert_eq!(wheel.advance(Time::from(5), 1), Progress::Done);
+                    assert_eq!(wheel.pop().map(|expired| expired.key), Some(key));
                 }
-            })
-        })
+                _ => wheel.clear(),
+            }
+            keys.push(key);
+            assert!(
+                keys.iter()
+                    .all(|&stale| wheel.get(stale).is_none() && wheel.cancel(stale).is_none())
+            );
+            wheel.check().unwrap();
+        }
+        let count = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), count, "no key was given twice");
+        assert_eq!(
+            wheel.core.nodes.len(),
+            100,
+            "a node is retired when its generations are used up"
+        );
+        assert_eq!(wheel.shrink(), Ok(()));
+        assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
+        assert_eq!(
+            wheel.insert(Time::from(9), 7),
+            Err(Full(7)),
+            "nothing is left that would not repeat a key"
+        );
+        wheel.check().unwrap();
     }
 
-    /// The first and the last moment that a slot stands for in the turn in which the hand next meets it, in
-    /// ticks. `None` for [`Place::Due`] and for a slot that the wheel does not have.
-    pub fn range(&self, place: Place) -> Option<(Time, Time)> {
-        let (first, last) = self.rules.range(place, self.core.hand)?;
-        Some((self.core.scale.time_or_max(first), self.core.scale.time_or_max(last)))
+    #[test]
+    fn a_key_stays_stale_for_ever_on_both_kinds() {
+        a_key_stays_stale_for_ever(HierarchicalWheel::new(Time::ZERO));
+        a_key_stays_stale_for_ever(HashedWheel::new(Time::ZERO));
     }
 
-    /// The levels, lowest first, whether made or not. A hashed wheel has one.
-    pub fn levels(&self) -> impl Iterator<Item = LevelView> {
-        (0..self.rules.levels()).map(|level| self.rules.view(level))
-    }
-}
-
-/// Memory.
-impl<T, K: Kind> Wheel<T, K> {
-    /// How many timers it can hold without asking for more memory for them.
-    pub fn capacity(&self) -> usize {
-        self.core.nodes.capacity()
+    #[test]
+    fn a_shrink_does_not_revive_a_key() {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        let old: Vec<Key> = (0..50).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
+        wheel.clear();
+        wheel.shrink().unwrap();
+        let new: Vec<Key> = (0..50).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
+        assert!(old.iter().all(|&key| wheel.get(key).is_none()));
+        assert!(new.iter().all(|&key| wheel.get(key).is_some()));
     }
 
-    /// Makes room for `additional` more timers.
-    ///
-    /// # Errors
-    /// There is not so much memory; the wheel is as it was.
-    pub fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        self.core.nodes.reserve(additional)?;
-        self.core.chunks.reserve_references(additional)
-    }
-
-    /// The bytes of heap that it holds, beside what the values themselves own.
-    pub fn memory(&self) -> usize {
-        self.core.memory() + self.rules.memory()
-    }
-
-    /// Gives back the memory that the pending timers do not need. It takes as many steps as there are timers;
-    /// keys stay as they are.
-    ///
-    /// # Errors
-    /// There is not even the memory to do that; the wheel is as it was.
-    pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
-        self.core.shrink()
-    }
-
-    /// Walks the whole wheel and names the first of its invariants that does not hold. For tests, and for the
-    /// curious: it takes as many steps as there are slots and timers.
-    ///
-    /// # Errors
-    /// The invariant that is broken, in words. That would be a defect of this crate.
-    pub fn check(&self) -> Result<(), String> {
-        self.core.check(&self.rules)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn limit_generations(&mut self, last: u32) {
-        self.core.nodes.limit_generations(last);
+    /// A reference whose stamp has come round looks alive; it must not count twice.
+    #[test]
+    fn two_references_that_look_alike_fire_one_timer() {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        let keep = wheel.insert(Time::from(5), 0).unwrap();
+        for _ in 0..3 {
+            let key = wheel.insert(Time::from(5), 1).unwrap();
+            let stamp = wheel.core.nodes.node(key.index).at.stamp();
+            wheel.cancel(key);
+            // Files the same node elsewhere until its stamp is the one before.
+            while wheel.core.nodes.node(key.index).at.stamp() != stamp.wrapping_sub(1) {
+                let other = wheel.insert(Time::from(77), 2).unwrap();
+                assert_eq!(other.index, key.index);
+                wheel.cancel(other);
+            }
+        }
+        wheel.insert(Time::from(5), 3).unwrap();
+        wheel.check().unwrap();
+        assert_eq!(wheel.advance(Time::from(5), 100), Progress::Done);
+        let fired: Vec<_> =
+            core::iter::from_fn(|| wheel.pop()).map(|expired| expired.value).collect();
+        assert_eq!((fired.len(), wheel.len(), wheel.contains(keep)), (2, 0, false));
+        wheel.check().unwrap();
     }
 }

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use oracle::{Oracle, Pending, Rng, Shape};
-use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Key, Kind, Moved, Place, Progress, RescheduleError, Time, Wheel};
+use tourbillon_wheel::{
+    HashedWheel, HierarchicalWheel, Key, Kind, Moved, Place, Progress, RescheduleError, Time, Wheel,
+};
 
 const SHAPES: &[Shape] = &[
     Shape { hashed: false, tick: 1, slots: &[256] },
@@ -120,7 +122,8 @@ impl<K: Kind> Run<K> {
             if u64::from(slot) <= hand / unit % self.slots(level) {
                 self.count("reused slot");
             }
-        } else if matches!(expected, Place::Ring { rounds: 0, slot } if u64::from(slot) <= hand % self.slots(1)) {
+        } else if matches!(expected, Place::Ring { slot, .. } if u64::from(slot) <= hand % self.slots(1))
+        {
             self.count("reused slot");
         }
     }
@@ -159,6 +162,12 @@ impl<K: Kind> Run<K> {
             return;
         }
         let Some(key) = self.any_pending() else { return };
+        for _ in 0..self.rng.pick(&[1, 1, 1, 1, 4]) {
+            self.move_one(key);
+        }
+    }
+
+    fn move_one(&mut self, key: Key) {
         let deadline = match self.rng.below(3) {
             // Near where it is now, a little earlier or later: the same slot, or the one beside it.
             0 => {
@@ -183,15 +192,22 @@ impl<K: Kind> Run<K> {
 
     /// Moves the clock to `now` in passes, with cancels and moves between the pops.
     fn advance(&mut self, now: u64) {
-        let now = if self.rng.one_in(50) { now.saturating_sub(self.shape.edge(&mut self.rng)) } else { now };
+        let now = if self.rng.one_in(50) {
+            now.saturating_sub(self.shape.edge(&mut self.rng))
+        } else {
+            now
+        };
         self.clock = self.clock.max(now);
         let target = self.oracle.current(now).max(self.hand());
         let mut last = 0;
         loop {
-            let budget = if self.rng.one_in(2) { usize::MAX } else { 1 + self.rng.below(4) as usize };
+            let budget =
+                if self.rng.one_in(2) { usize::MAX } else { 1 + self.rng.below(4) as usize };
             let mut moved = Vec::new();
             let before = self.hand();
-            let progress = self.wheel.advance_watched(Time::from(now), budget, |moved_one| moved.push(moved_one));
+            let progress = self
+                .wheel
+                .advance_watched(Time::from(now), budget, |moved_one| moved.push(moved_one));
             assert!(self.hand() >= before && self.hand() <= target);
             assert!(self.wheel.ready() <= budget || budget != usize::MAX);
             if progress == Progress::More && self.wheel.ready() == 0 {
@@ -256,7 +272,8 @@ impl<K: Kind> Run<K> {
                 self.advance(self.clock.saturating_add(edge));
             }
             80..=89 => {
-                let next = if self.rng.one_in(2) { self.wheel.next_due() } else { self.wheel.next_slot() };
+                let next =
+                    if self.rng.one_in(2) { self.wheel.next_due() } else { self.wheel.next_slot() };
                 self.advance(next.map_or(self.clock, Time::units));
             }
             90..=97 => self.advance(self.clock.saturating_add(self.shape.tick)),
@@ -295,7 +312,8 @@ fn steps() -> u64 {
 }
 
 fn run<K: Kind>(shape: Shape, wheel: impl Fn(Time) -> Wheel<u64, K> + Copy) {
-    let seed = std::env::var("TOURBILLON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed =
+        std::env::var("TOURBILLON_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let steps = steps();
     let mut met = BTreeMap::<String, u64>::new();
     for life in 0..steps / LIFE {
@@ -325,8 +343,11 @@ fn report(shape: Shape, steps: u64, met: BTreeMap<String, u64>) {
             .into();
     if !shape.hashed {
         classes.push("budget cut while handing down".into());
-        let levels = shape.spans().len();
-        classes.extend((2..=levels).map(|level| format!("handed down from L{level:02}")));
+        // A level is within reach if the clock can be where one of its slots but the first begins.
+        let reached =
+            shape.spans().into_iter().skip(1).filter(|unit| unit.checked_mul(shape.tick).is_some());
+        classes
+            .extend((2..2 + reached.count()).map(|level| format!("handed down from L{level:02}")));
     }
     let mut text = format!("{steps} steps of {shape:?}\n");
     let mut rare = Vec::new();

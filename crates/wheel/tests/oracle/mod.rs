@@ -82,13 +82,13 @@ impl Shape {
         let ticks = match rng.below(16) {
             0 => 0,
             1..=4 => rng.below(2 * u64::from(self.slots[0]) + 2),
-            5..=9 => {
+            5..=10 => {
                 let spans = self.spans();
                 let span = spans[rng.below(spans.len() as u64) as usize];
                 let turns = 1 + rng.below(3);
                 span.saturating_mul(turns).saturating_add(rng.below(9)).saturating_sub(4)
             }
-            10..=11 => (1_u64 << rng.below(64)).saturating_add(rng.below(9)).saturating_sub(4),
+            11 => (1_u64 << rng.below(64)).saturating_add(rng.below(9)).saturating_sub(4),
             12 => rng.next() >> rng.below(64),
             13 => u64::MAX - rng.below(5),
             _ => rng.below(5_000),

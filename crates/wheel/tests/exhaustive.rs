@@ -1,0 +1,161 @@
+//! Tiny wheels, every sequence of operations up to a depth.
+//!
+//! Random runs meet the edges that somebody thought of; on a wheel of two slots everything is an edge, and all
+//! of it can be walked. Each sequence ends with an advance past everything, after which all must have fired.
+
+mod oracle;
+
+use oracle::Shape;
+use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Key, Kind, Progress, Time, Wheel};
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Insert(u64),
+    CancelOldest,
+    CancelNewest,
+    MoveOldest(u64),
+    MoveNewest(u64),
+    /// By so many ticks, with a budget.
+    Advance(u64, usize),
+    /// To the next due tick.
+    Next,
+}
+
+use Step::*;
+
+const STEPS: [Step; 15] = [
+    Insert(0),
+    Insert(1),
+    Insert(2),
+    Insert(5),
+    Insert(11),
+    CancelOldest,
+    CancelNewest,
+    MoveOldest(1),
+    MoveOldest(9),
+    MoveNewest(3),
+    Advance(1, usize::MAX),
+    Advance(2, 1),
+    Advance(7, usize::MAX),
+    Advance(30, 1),
+    Next,
+];
+
+const DEPTH: u32 = 5;
+
+struct Tiny<K> {
+    wheel: Wheel<(), K>,
+    pending: Vec<(Key, u64)>,
+    clock: u64,
+}
+
+impl<K: Kind> Tiny<K> {
+    fn step(&mut self, step: Step) {
+        match step {
+            Insert(delay) => {
+                let due = self.clock + delay;
+                self.pending.push((self.wheel.insert(Time::from(due), ()).unwrap(), due));
+            }
+            CancelOldest if !self.pending.is_empty() => {
+                let (key, _) = self.pending.remove(0);
+                assert_eq!((self.wheel.cancel(key), self.wheel.cancel(key)), (Some(()), None));
+            }
+            CancelNewest => {
+                if let Some((key, _)) = self.pending.pop() {
+                    assert_eq!((self.wheel.cancel(key), self.wheel.cancel(key)), (Some(()), None));
+                }
+            }
+            MoveOldest(delay) => self.move_to(0, delay),
+            MoveNewest(delay) => self.move_to(self.pending.len().wrapping_sub(1), delay),
+            Advance(ticks, budget) => self.advance(self.clock + ticks, budget),
+            Next => {
+                let next = self.wheel.next_due().map_or(self.clock, Time::units);
+                self.advance(next, 2);
+            }
+            CancelOldest => {}
+        }
+        let next = self.pending.iter().map(|&(_, due)| due.max(self.clock)).min();
+        assert_eq!(self.wheel.next_due(), next.map(Time::from));
+        assert_eq!(self.wheel.len(), self.pending.len());
+        self.wheel.check().unwrap();
+    }
+
+    fn move_to(&mut self, nth: usize, delay: u64) {
+        if let Some((key, due)) = self.pending.get_mut(nth) {
+            *due = self.clock + delay;
+            self.wheel.reschedule(*key, Time::from(*due)).unwrap();
+        }
+    }
+
+    fn advance(&mut self, to: u64, budget: usize) {
+        self.clock = to;
+        let mut last = 0;
+        loop {
+            let progress = self.wheel.advance(Time::from(to), budget);
+            self.wheel.check().unwrap();
+            while let Some(expired) = self.wheel.pop() {
+                let nth = self
+                    .pending
+                    .iter()
+                    .position(|&(key, _)| key == expired.key)
+                    .expect("fired once");
+                let (_, due) = self.pending.remove(nth);
+                assert!(due <= to, "early");
+                assert_eq!(expired.due, Time::from(due));
+                assert!(due >= last, "out of order");
+                last = due;
+            }
+            if progress == Progress::Done {
+                break;
+            }
+        }
+        assert!(self.pending.iter().all(|&(_, due)| due > to), "lost");
+    }
+}
+
+fn walk<K: Kind>(shape: Shape, starts: &[u64], wheel: impl Fn() -> Wheel<(), K>) {
+    let count = (STEPS.len() as u64).pow(DEPTH);
+    for &start in starts {
+        for number in 0..count {
+            let sequence = || (0..DEPTH).map(|nth| STEPS[(number / 15_u64.pow(nth) % 15) as usize]);
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut tiny = Tiny { wheel: wheel(), pending: Vec::new(), clock: start };
+                assert_eq!(tiny.wheel.advance(Time::from(start), 1), Progress::Done);
+                sequence().for_each(|step| tiny.step(step));
+                tiny.advance(start + 1000, 3);
+                assert!(tiny.wheel.is_empty());
+            }));
+            if let Err(panic) = caught {
+                eprintln!("{shape:?} from {start}: {:?}", sequence().collect::<Vec<_>>());
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    println!("{shape:?}: all {count} sequences of {DEPTH} from {starts:?}");
+}
+
+macro_rules! tiny {
+    ($($name:ident $hashed:literal $slots:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let shape = Shape { hashed: $hashed, tick: 1, slots: &$slots };
+            if $hashed {
+                walk(shape, &[1], || HashedWheel::with_slots(Time::ZERO, 1, shape.slots[0]).unwrap());
+            } else {
+                walk(shape, &[3], || HierarchicalWheel::with_levels(Time::ZERO, 1, shape.slots).unwrap());
+            }
+        }
+    )*};
+}
+
+tiny! {
+    hierarchical_2 false [2];
+    hierarchical_3 false [3];
+    hierarchical_4 false [4];
+    hierarchical_2_3 false [2, 3];
+    hierarchical_4_2_3 false [4, 2, 3];
+    hashed_1 true [1];
+    hashed_2 true [2];
+    hashed_3 true [3];
+    hashed_4 true [4];
+}

@@ -1,0 +1,191 @@
+//! What a wheel holds, and what it does when there is no more.
+//!
+//! The allocator of this test refuses on command, for the thread that asks it to. Nothing may be lost by that:
+//! a refused value comes back, a refused hand-down has moved nothing and goes on later.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use tourbillon_wheel::{
+    Full, HashedWheel, HierarchicalWheel, Kind, Progress, RescheduleError, Time, Wheel,
+};
+
+thread_local! {
+    /// How many more allocations this thread gets.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+struct Refusing;
+
+fn granted() -> bool {
+    LEFT.try_with(|left| {
+        let granted = left.get() > 0;
+        if granted && left.get() != usize::MAX {
+            left.set(left.get() - 1);
+        }
+        granted
+    })
+    .unwrap_or(true)
+}
+
+// SAFETY: every call is passed to the system's allocator, or answered with null, which any caller expects.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are handed on as they are.
+        if granted() { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Runs `act` with so many allocations and no more.
+fn with<R>(allocations: usize, act: impl FnOnce() -> R) -> R {
+    LEFT.set(allocations);
+    let result = act();
+    LEFT.set(usize::MAX);
+    result
+}
+
+#[test]
+fn an_empty_wheel_is_small() {
+    let wheel = HierarchicalWheel::<u64>::new(Time::ZERO);
+    let bytes = wheel.memory() + size_of_val(&wheel);
+    println!("an empty default wheel: {bytes} bytes");
+    assert!(bytes <= 16 * 1024);
+    let mut wheel = HierarchicalWheel::<u64>::new(Time::ZERO);
+    let key = wheel.insert(Time::from(1), 0).unwrap();
+    wheel.cancel(key);
+    assert!(wheel.memory() + size_of_val(&wheel) <= 16 * 1024, "and so is one that was used");
+    let wheel = HashedWheel::<u64>::with_slots(Time::ZERO, 1, 1 << 20).unwrap();
+    assert!(wheel.memory() <= 16 * 1024, "a large ring is made when it is needed");
+}
+
+fn a_full_wheel_returns_the_value<K: Kind>(mut wheel: Wheel<String, K>) {
+    // Whatever the number of allocations after which there is no more.
+    for allocations in 0..8 {
+        let before = wheel.len();
+        match with(allocations, || wheel.insert(Time::from(1 << 40), String::new())) {
+            Ok(_) => assert_eq!(wheel.len(), before + 1),
+            Err(Full(value)) => {
+                assert_eq!((value.as_str(), wheel.len()), ("", before));
+            }
+        }
+        wheel.check().unwrap();
+    }
+    assert!(wheel.len() < 8 && !wheel.is_empty(), "it was refused, and then it was not");
+}
+
+#[test]
+fn a_full_wheel_returns_the_value_of_both_kinds() {
+    a_full_wheel_returns_the_value(HierarchicalWheel::new(Time::ZERO));
+    a_full_wheel_returns_the_value(HashedWheel::new(Time::ZERO));
+}
+
+#[test]
+fn handing_down_without_memory_moves_nothing_and_goes_on_later() {
+    let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();
+    for n in 0..5_000 {
+        // All in one slot of the third level, for every slot of the second.
+        wheel.insert(Time::from(4096 + n % 4096), n).unwrap();
+    }
+    wheel.shrink().unwrap();
+    let mut refused = 0;
+    let mut fired = 0;
+    for now in (4096..).step_by(512) {
+        for allocations in 0.. {
+            match with(allocations, || wheel.advance(Time::from(now), usize::MAX)) {
+                Progress::OutOfMemory => refused += 1,
+                Progress::More => unreachable!(),
+                Progress::Done => break,
+            }
+            wheel.check().unwrap();
+            assert_eq!(wheel.len() + fired, 5_000, "nothing is lost");
+        }
+        while let Some(expired) = wheel.pop() {
+            assert!(expired.due.units() <= now);
+            fired += 1;
+        }
+        if wheel.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(fired, 5_000);
+    assert!(refused > 1, "refused {refused} times");
+}
+
+#[test]
+fn a_timer_that_cannot_be_moved_keeps_its_deadline() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    let key = wheel.insert(Time::from(1 << 30), ()).unwrap();
+    wheel.shrink().unwrap();
+    assert_eq!(with(0, || wheel.reschedule(key, Time::from(5))), Err(RescheduleError::OutOfMemory));
+    wheel.check().unwrap();
+    assert_eq!(wheel.due(key), Some(Time::from(1 << 30)));
+    assert_eq!(with(0, || wheel.reschedule(key, Time::from(1 << 31))), Ok(()), "later needs none");
+    assert_eq!(wheel.reschedule(key, Time::from(5)), Ok(()));
+    assert_eq!(wheel.next_due(), Some(Time::from(5)));
+}
+
+#[test]
+fn a_reservation_is_enough_or_refused() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    wheel.reserve(10_000).unwrap();
+    assert!(wheel.capacity() >= 10_000);
+    wheel.insert(Time::from(5), 0).unwrap();
+    with(0, || assert!((1..10_000).all(|n| wheel.insert(Time::from(5), n).is_ok())));
+    assert!(wheel.reserve(usize::MAX).is_err());
+    assert!(wheel.reserve(usize::MAX / 64).is_err());
+    wheel.check().unwrap();
+    assert_eq!(wheel.len(), 10_000);
+}
+
+/// Cancels and moves for ever: what is dead never takes more than what is alive.
+fn churn_is_bounded<K: Kind>(mut wheel: Wheel<u32, K>) {
+    const TIMERS: u64 = 20_000;
+    let mut random = 1_u64;
+    let mut next = |end: u64| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (random >> 33) % end
+    };
+    let mut now = 0;
+    let mut keys: Vec<_> = (0..TIMERS)
+        .map(|n| wheel.insert(Time::from(1 + next(60_000)), n as u32).unwrap())
+        .collect();
+    wheel.shrink().unwrap();
+    let filled = wheel.memory();
+    for round in 0..40 * TIMERS {
+        let nth = next(TIMERS) as usize;
+        let deadline = Time::from(now + 1 + next(60_000));
+        if round % 3 == 0 || !wheel.contains(keys[nth]) {
+            wheel.cancel(keys[nth]);
+            keys[nth] = wheel.insert(deadline, nth as u32).unwrap();
+        } else {
+            wheel.reschedule(keys[nth], deadline).unwrap();
+        }
+        if round % 64 == 0 {
+            now += 1;
+            assert_eq!(wheel.advance(Time::from(now), usize::MAX), Progress::Done);
+            while wheel.pop().is_some() {}
+        }
+    }
+    wheel.check().unwrap();
+    let churned = wheel.memory();
+    println!("{filled} bytes when filled, {churned} after churn, {} timers", wheel.len());
+    assert!(churned < filled * 2, "{churned} after {filled}");
+    wheel.clear();
+    wheel.shrink().unwrap();
+    let emptied = wheel.memory();
+    assert!(emptied < 64 * 1024, "an emptied wheel that was told to shrink holds {emptied}");
+}
+
+#[test]
+fn churn_is_bounded_on_both_kinds() {
+    churn_is_bounded(HierarchicalWheel::new(Time::ZERO));
+    churn_is_bounded(HashedWheel::with_slots(Time::ZERO, 1, 1024).unwrap());
+}
