@@ -1,0 +1,42 @@
+//! One command for each chore of this repository: `cargo xtask` lists them.
+//!
+//! Nothing here is needed to build or to use the crates. A chore prints what it does, and ends with a non-zero
+//! exit code as soon as something is wrong.
+
+mod planted;
+mod shell;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask CHORE
+
+  test      everything that must hold: style, lints, docs, packages, all tests
+  tidy      the style of the source, as a test
+  planted   plants one fault at a time in a scratch copy; the suite must catch each
+  deny      licences and sources of the dependencies, by cargo-deny (installs it)
+";
+
+fn main() -> ExitCode {
+    let chore = std::env::args().nth(1).unwrap_or_default();
+    let outcome = match chore.as_str() {
+        "test" => suite::everything(),
+        "tidy" => tidy::run(),
+        "planted" => planted::run(),
+        "deny" => suite::deny(),
+        "" | "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        unknown => Err(format!("there is no chore {unknown:?}\n\n{HELP}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(wrong) => {
+            eprintln!("xtask: {wrong}");
+            ExitCode::FAILURE
+        }
+    }
+}

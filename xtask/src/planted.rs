@@ -1,0 +1,91 @@
+//! Plants one fault at a time in a scratch copy of the repository; the suite must catch each.
+//!
+//! A test that cannot fail is a defect. Each file in `planted/` is a patch that breaks one rule of the wheel;
+//! its first line says which. The scratch copy lies under `target/`, and nothing of it is shipped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::shell::{Outcome, capture, cargo, root, tracked};
+
+/// Enough to catch every fault, and quick.
+const STEPS: &str = "60000";
+
+pub(crate) fn run() -> Outcome {
+    let scratch = root().join("target/planted");
+    let mut patches: Vec<PathBuf> = fs::read_dir(root().join("planted"))
+        .map_err(|error| format!("planted/: {error}"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "patch"))
+        .collect();
+    patches.sort();
+    lay_out(&scratch)?;
+    println!("the suite without a fault …");
+    if let Some(failed) = first_failure(&scratch)? {
+        return Err(format!("the suite fails without a fault: {failed}"));
+    }
+    let mut caught = 0;
+    for patch in &patches {
+        let text =
+            fs::read_to_string(patch).map_err(|error| format!("{}: {error}", patch.display()))?;
+        let fault = text.lines().next().unwrap_or_default().to_string();
+        lay_out(&scratch)?;
+        apply(&scratch, patch)?;
+        let began = Instant::now();
+        let failed = first_failure(&scratch)?;
+        caught += usize::from(failed.is_some());
+        let verdict = failed.map_or("NOT CAUGHT".to_string(), |by| format!("caught by {by}"));
+        println!("{fault:<64} {verdict} ({:.0} s)", began.elapsed().as_secs_f64());
+    }
+    println!("{caught} of {} caught", patches.len());
+    if caught == patches.len() { Ok(()) } else { Err("a fault was not caught".into()) }
+}
+
+/// Copies the files of the repository; those that are as they were keep their time, so that little is built.
+fn lay_out(scratch: &Path) -> Outcome {
+    for file in tracked()? {
+        let (from, to) = (root().join(&file), scratch.join("copy").join(&file));
+        let text = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        if fs::read(&to).is_ok_and(|copy| copy == text) {
+            continue;
+        }
+        let folder = to.parent().expect("a file has a folder");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&to, text))
+            .map_err(|error| format!("{}: {error}", to.display()))?;
+    }
+    Ok(())
+}
+
+fn apply(scratch: &Path, patch: &Path) -> Outcome {
+    let mut git = Command::new("git");
+    // Outside of the repository as git sees it, so that the patch is applied to the copy.
+    git.args(["apply", "--recount", "-p1"]).arg(patch).current_dir(scratch.join("copy"));
+    let (text, fine) = capture(git.env("GIT_CEILING_DIRECTORIES", scratch))?;
+    if fine { Ok(()) } else { Err(format!("{} does not apply: {text}", patch.display())) }
+}
+
+/// The first test that fails, or "does not build".
+fn first_failure(scratch: &Path) -> Outcome<Option<String>> {
+    let mut suite =
+        cargo(&["test", "--profile", "checked", "-p", "tourbillon-wheel", "-p", "tourbillon-cli"]);
+    suite.args(["--lib", "--tests", "--no-fail-fast"]).current_dir(scratch.join("copy"));
+    suite.env("CARGO_TARGET_DIR", scratch.join("target")).env("TOURBILLON_STEPS", STEPS);
+    let (text, fine) = capture(&mut suite)?;
+    if fine {
+        return Ok(None);
+    }
+    if text.contains("could not compile") {
+        return Err(format!("a planted fault must build:\n{text}"));
+    }
+    let mut failed: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+        .collect();
+    let count = failed.len();
+    failed.truncate(1);
+    let first = failed.first().map_or("a crash", |name| name);
+    Ok(Some(if count > 1 { format!("{first} and {} more", count - 1) } else { first.to_string() }))
+}

@@ -1,0 +1,81 @@
+//! Running other programs.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What went wrong, in words for a person.
+pub(crate) type Outcome<T = ()> = Result<T, String>;
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask has a parent folder").to_path_buf()
+}
+
+/// A command of cargo, to be run at the root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+fn words(command: &Command) -> String {
+    let program =
+        Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy();
+    let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+    format!("{program} {}", arguments.join(" "))
+}
+
+/// Runs a command and passes its output on.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let words = words(command);
+    println!("── {words}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{words}` ended with {status}")),
+        Err(error) => Err(format!("`{words}` could not be run: {error}")),
+    }
+}
+
+/// Runs a command, passes its standard output on line by line, and shows each line to `see` too.
+pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Outcome {
+    let words = words(command);
+    println!("── {words}");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("`{words}` could not be run: {error}"))?;
+    let output = child.stdout.take().expect("it is piped");
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("`{words}`: {error}"))?;
+        see(&line);
+        println!("{line}");
+    }
+    match child.wait() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{words}` ended with {status}")),
+        Err(error) => Err(format!("`{words}`: {error}")),
+    }
+}
+
+/// Runs a command and returns what it printed, standard error included, and whether it succeeded.
+pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
+    let words = words(command);
+    let output =
+        command.output().map_err(|error| format!("`{words}` could not be run: {error}"))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok((text, output.status.success()))
+}
+
+/// The files of the repository that git knows of.
+pub(crate) fn tracked() -> Outcome<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
+    let (text, fine) = capture(&mut git)?;
+    if !fine {
+        return Err(format!("git does not list the files: {text}"));
+    }
+    Ok(text.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
+}

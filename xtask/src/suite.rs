@@ -1,0 +1,95 @@
+//! Everything that must hold, in the order in which it is quickest to find out that it does not.
+
+use std::time::Instant;
+
+use crate::shell::{Outcome, capture, cargo, run, run_seen};
+use crate::tidy;
+
+/// The crates that are published.
+const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon-cli"];
+
+pub(crate) fn everything() -> Outcome {
+    let began = Instant::now();
+    tidy::run()?;
+    run_with(cargo(&["fmt", "--all", "--check"]), "rustfmt")?;
+    run_with(
+        cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--profile",
+            "checked",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+        "clippy",
+    )?;
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    run(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))?;
+    package()?;
+    let tests = tests()?;
+    println!("\nall of it took {:.0} s", began.elapsed().as_secs_f64());
+    println!("{} passed, {} failed", tests.passed, tests.failed);
+    if tests.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+}
+
+fn run_with(mut command: std::process::Command, component: &str) -> Outcome {
+    run(&mut command).map_err(|wrong| {
+        format!("{wrong} (if it is not installed: rustup component add {component})")
+    })
+}
+
+#[derive(Default)]
+struct Tests {
+    passed: usize,
+    failed: usize,
+}
+
+/// All tests, optimised and with every assertion on, and the examples in the docs.
+fn tests() -> Outcome<Tests> {
+    let mut tests = Tests::default();
+    let all =
+        ["test", "--workspace", "--profile", "checked", "--no-fail-fast", "--", "--show-output"];
+    let outcome = run_seen(&mut cargo(&all), |line| {
+        // test result: ok. 12 passed; 0 failed; …
+        let Some(counts) = line.strip_prefix("test result: ") else { return };
+        let count = |what: &str| -> usize {
+            let words: Vec<&str> = counts.split([' ', ';', '.']).collect();
+            let at = words.iter().position(|&word| word == what);
+            at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
+        };
+        tests.passed += count("passed");
+        tests.failed += count("failed");
+    });
+    match outcome {
+        Err(wrong) if tests.failed == 0 => Err(wrong),
+        _ => Ok(tests),
+    }
+}
+
+/// The published crates can be packaged, and the wheel depends on nothing.
+fn package() -> Outcome {
+    let (tree, _) =
+        capture(&mut cargo(&["tree", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"]))?;
+    let dependencies: Vec<&str> =
+        tree.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
+    if !dependencies.is_empty() {
+        return Err(format!(
+            "tourbillon-wheel must depend on nothing, and depends on {dependencies:?}"
+        ));
+    }
+    let mut package = cargo(&["package", "--allow-dirty", "--quiet"]);
+    for name in PUBLISHED {
+        package.args(["-p", name]);
+    }
+    run(&mut package)
+}
+
+/// Licences, sources and duplicates of the dependencies.
+pub(crate) fn deny() -> Outcome {
+    if !capture(&mut cargo(&["deny", "--version"])).is_ok_and(|(_, fine)| fine) {
+        run(&mut cargo(&["install", "--locked", "cargo-deny"]))?;
+    }
+    run(&mut cargo(&["deny", "check", "bans", "licenses", "sources"]))
+}

@@ -1,0 +1,94 @@
+//! The style of the source, as a test: what a reader should be able to count on in every file.
+
+use std::fs;
+use std::path::Path;
+
+use crate::shell::{Outcome, root, tracked};
+
+const LONGEST_LINE: usize = 120;
+/// A file usually fits in 300 lines; at 500 it has two reasons to exist.
+const LONGEST_FILE: usize = 500;
+/// The only files with unsafe code: allocators that count or refuse, for tests and benches.
+const UNSAFE: &[&str] = &["crates/wheel/tests/memory.rs", "bench/src/counting.rs"];
+/// Files that speak of these words, because they forbid them.
+const THIS: &str = "xtask/src/tidy.rs";
+
+pub(crate) fn run() -> Outcome {
+    let mut found = Vec::new();
+    let files = tracked()?;
+    for path in &files {
+        let name = path.to_string_lossy().replace('\\', "/");
+        let Ok(text) = fs::read_to_string(root().join(path)) else { continue };
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("rs") => source(&name, &text, &mut found),
+            Some("md") => links(&name, &text, &mut found),
+            _ => {}
+        }
+    }
+    wheel(&mut found);
+    if found.is_empty() {
+        println!("tidy: {} files are", files.len());
+        return Ok(());
+    }
+    Err(format!("not tidy:\n  {}", found.join("\n  ")))
+}
+
+fn source(name: &str, text: &str, found: &mut Vec<String>) {
+    if !text.starts_with("//!") {
+        found.push(format!("{name}:1: a file opens with what it owns and promises (`//! …`)"));
+    }
+    let lines = text.lines().count();
+    if lines > LONGEST_FILE {
+        found.push(format!(
+            "{name}: {lines} lines; at more than {LONGEST_FILE} it has two reasons to exist"
+        ));
+    }
+    let library = name.starts_with("crates/wheel/src");
+    for (number, line) in text.lines().enumerate() {
+        let mut complain = |wrong: &str| found.push(format!("{name}:{}: {wrong}", number + 1));
+        if line.chars().count() > LONGEST_LINE {
+            complain(&format!("longer than {LONGEST_LINE} characters"));
+        }
+        if line.contains('\t') || line.ends_with(' ') {
+            complain("a tab, or a space at the end");
+        }
+        if name == THIS {
+            continue;
+        }
+        for word in ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "#[ignore"] {
+            if line.contains(word) {
+                complain(&format!("{word} is for later, and later is now"));
+            }
+        }
+        if library && ["println!", "print!(", "eprint"].iter().any(|word| line.contains(word)) {
+            complain("a library never prints");
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        if code.contains("unsafe ") && !code.contains('"') && !UNSAFE.contains(&name) {
+            complain("unsafe code outside the files that may have it");
+        }
+    }
+}
+
+/// A link to a file of the repository leads somewhere.
+fn links(name: &str, text: &str, found: &mut Vec<String>) {
+    for piece in text.split("](").skip(1) {
+        let target = piece.split([')', '#']).next().unwrap_or_default();
+        if target.is_empty() || target.contains("://") {
+            continue;
+        }
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        if !root().join(folder).join(target).exists() {
+            found.push(format!("{name}: a link to {target}, which does not exist"));
+        }
+    }
+}
+
+fn wheel(found: &mut Vec<String>) {
+    let text = fs::read_to_string(root().join("crates/wheel/src/lib.rs")).unwrap_or_default();
+    for law in ["#![no_std]", "#![forbid(unsafe_code)]"] {
+        if !text.contains(law) {
+            found.push(format!("crates/wheel/src/lib.rs: {law} is missing"));
+        }
+    }
+}
