@@ -2,97 +2,91 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 
-use crate::shared::{Core, READY, Rules};
-use crate::tick::Tick;
+use crate::chunks::Position;
+use crate::shared::{Core, Rules};
 
 impl<T> Core<T> {
     pub(crate) fn check(&self, rules: &impl Rules) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
-        let mut found = vec![false; self.nodes.len() as usize];
-        let mut live = vec![0_u32; self.slots.len()];
+        let mut filed = 0;
         let mut chunks = 0;
-        for index in 0..self.nodes.len() {
-            let node = self.nodes.node(index);
-            if node.is_pending() {
-                let slot = live.get_mut(node.at.slot() as usize);
-                *slot.ok_or_else(|| format!("node {index} names a slot that does not exist"))? += 1;
+        for number in 0..self.slots.len() as u32 {
+            let slot = &self.slots[number as usize];
+            let (mut walked, mut wrong) = (0, None);
+            if slot.live > 0 {
+                self.chunks.for_each(&slot.list, |refs, first| {
+                    chunks += 1;
+                    walked += refs.len();
+                    for (&node, position) in refs.iter().zip(first..) {
+                        let misfiled = || self.misfiled(rules, number, node, position);
+                        wrong = wrong.take().or_else(misfiled);
+                    }
+                });
             }
-        }
-        for (number, slot) in self.slots.iter().enumerate() {
-            let name = || self.name(rules, number as u32);
-            let mut walked = 0;
-            let mut wrong = None;
-            self.chunks.for_each(&slot.list, |refs| {
-                walked += 1;
-                for (node, due) in self.read(*refs, number as u32).living() {
-                    found[node as usize] = true;
-                    wrong = wrong.take().or_else(|| self.misfiled(rules, number as u32, due));
-                }
-            });
-            chunks += walked as usize;
+            filed += walked;
             if let Some(broken) = wrong {
                 return Err(broken);
             }
-            if slot.live != live[number] {
+            if walked != slot.live as usize {
                 return Err(format!(
-                    "{} counts {} timers, {} name it",
-                    name(),
-                    slot.live,
-                    live[number]
+                    "{} counts {} timers and has {walked}",
+                    self.name(rules, number),
+                    slot.live
                 ));
             }
-            if walked != slot.list.chunks {
+            if rules.is_occupied(slot.level, number) != (walked > 0) {
                 return Err(format!(
-                    "{} counts {} chunks and has {walked}",
-                    name(),
-                    slot.list.chunks
+                    "{} has {walked} timers and is not marked so",
+                    self.name(rules, number)
                 ));
-            }
-            if slot.live == 0 && walked > 0 {
-                return Err(format!("{} is empty and holds memory", name()));
-            }
-            if number as u32 != READY
-                && rules.is_occupied(slot.level, number as u32) != (slot.live > 0)
-            {
-                return Err(format!("{} holds {} timers and is not marked so", name(), slot.live));
             }
         }
-        if let Some(lost) =
-            (0..self.nodes.len()).find(|&n| self.nodes.node(n).is_pending() && !found[n as usize])
-        {
-            return Err(format!("node {lost} is pending and no slot refers to it"));
+        let ready = self.ready.count(&self.nodes);
+        if ready != self.ready.len() {
+            return Err(format!("{} timers are said to be ready, {ready} are", self.ready.len()));
+        }
+        if filed + ready != self.nodes.pending() {
+            return Err(format!(
+                "{} timers are pending, {filed} filed, {ready} ready",
+                self.nodes.pending()
+            ));
         }
         if chunks + self.chunks.free_len() != self.chunks.len() {
             return Err("a chunk is lost".to_string());
         }
-        if self.nodes.pending() > 0 && self.ready() == 0 && rules.next_stop(self) < self.stop {
+        if filed > 0 && rules.next_stop(self) < self.stop {
             return Err(format!("stop is {} and the next is {}", self.stop, rules.next_stop(self)));
         }
         Ok(())
     }
 
     fn name(&self, rules: &impl Rules, number: u32) -> String {
-        let slot = number - rules.number(self.slots[number as usize].level, 0).min(number);
-        match number {
-            READY => "the ready slot".to_string(),
-            _ => format!("L{}[{slot}]", self.slots[number as usize].level + 1),
-        }
+        rules.slot_place(self.slots[number as usize].level, number).to_string()
     }
 
-    /// What is wrong with a timer that is due then being filed there.
-    fn misfiled(&self, rules: &impl Rules, number: u32, due: Tick) -> Option<String> {
+    /// What is wrong with a reference to a node being there.
+    fn misfiled(
+        &self,
+        rules: &impl Rules,
+        number: u32,
+        node: u32,
+        position: Position,
+    ) -> Option<String> {
         let (name, slot) = (|| self.name(rules, number), &self.slots[number as usize]);
+        if node >= self.nodes.len() || !self.nodes.node(node).is_pending() {
+            return Some(format!("{} refers to node {node}, where no timer is", name()));
+        }
+        let due = self.nodes.node(node).due();
+        if self.nodes.node(node).position != position || self.slot_of(node) != number {
+            return Some(format!("{} refers to node {node}, which does not know it", name()));
+        }
         if due < self.earliest && due > self.hand {
             return Some(format!(
                 "due {due} in {} is before the earliest, {}",
                 name(),
                 self.earliest
             ));
-        }
-        if number == READY {
-            return (due > self.hand).then(|| format!("due {due} is ready at {}", self.hand));
         }
         let begin = rules.begin(self, number);
         if begin > due.max(self.hand) {

@@ -1,65 +1,75 @@
 //! The references in the slots: lists of small arrays, out of one pool.
 //!
 //! ```text
-//!   slot ──► ┌ 24 references ┐ ──► ┌ 24 ┐ ──► ┌ 7 of 24 ┐ ◄── filed here
-//!            └ taken from here ┘    └────┘      └─────────┘
+//!            ┌─ taken from here
+//!   slot ──► [ 32 references ] ⇄ [ 32 ] ⇄ [ 7 of 32 ] ◄── filed here
 //! ```
 //!
-//! A reference is the index of a node and a stamp: five bytes. A chunk is two cache lines, so a batch of
-//! references is read as a stream and their nodes are touched independently of each other, which is what a
-//! list of nodes can never do. A slot that empties gives its whole list back in one step.
+//! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
+//! touched independently of each other, which is what a list of nodes can never do. A node knows the position
+//! of its reference, so it is taken out in O(1): the last reference of the list fills the gap. Every reference
+//! is to a pending timer; what was cancelled holds nothing.
+//!
+//! All chunks lie in one array, chunk `c` at `32·c`, and a position is an index into it. Links and owners are
+//! beside it, and a list knows its two ends, so that filing a reference waits for nothing to be read.
 
-use crate::OutOfMemory;
+use alloc::vec::Vec;
+
 use crate::nodes::NONE;
-use crate::segments::Segments;
+use crate::{OutOfMemory, grow_by};
 
-/// References in one chunk, and so the most in one batch.
-pub(crate) const CHUNK: usize = 24;
+/// References in one chunk, two cache lines, and the most in one batch.
+pub(crate) const CHUNK: usize = 32;
+const LEN: u32 = CHUNK as u32;
 
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Chunk {
-    nodes: [u32; CHUNK],
-    stamps: [u8; CHUNK],
-    /// The next chunk of the list, or of the free ones.
-    next: u32,
-    /// The first reference that was not taken, and the end of those that were filed.
-    start: u8,
-    end: u8,
-}
+/// Where the reference to a node is, or one of two words for where it is not.
+pub(crate) type Position = u32;
+/// The position of a vacant node.
+pub(crate) const NOWHERE: Position = NONE;
+/// The position of a timer that is ready to be popped: it is in no slot any more.
+pub(crate) const READY: Position = NONE - 1;
 
-const EMPTY: Chunk = Chunk { nodes: [0; CHUNK], stamps: [0; CHUNK], next: NONE, start: 0, end: 0 };
-
-/// One list of chunks.
+/// One list of chunks. All but the first and the last are full.
 #[derive(Clone, Copy)]
 pub(crate) struct List {
-    head: u32,
-    tail: u32,
-    /// How many chunks it holds. All but the first and the last are full.
-    pub(crate) chunks: u32,
+    /// The position of the first reference, `NOWHERE` if there is none.
+    head: Position,
+    /// The position after the last reference. At a multiple of 32 the last chunk is full, or there is none.
+    tail: Position,
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List { head: NONE, tail: NONE, chunks: 0 };
+    pub(crate) const EMPTY: List = List { head: NOWHERE, tail: 0 };
+
+    /// The positions of the references in the first chunk. The list must not be empty.
+    #[inline]
+    fn first(&self) -> core::ops::Range<usize> {
+        let end = (self.head / LEN + 1) * LEN;
+        let end = if self.tail > self.head && self.tail < end { self.tail } else { end };
+        self.head as usize..end as usize
+    }
 }
 
-/// Up to a chunk of references, copied out.
+/// What there is to know of a chunk beside its references.
 #[derive(Clone, Copy)]
-pub(crate) struct Refs {
-    pub(crate) nodes: [u32; CHUNK],
-    pub(crate) stamps: [u8; CHUNK],
-    pub(crate) len: usize,
+struct Chunk {
+    /// The slot that it belongs to, or `NONE` if it is free.
+    owner: u32,
+    /// The next chunk of the list, or of the free ones.
+    next: u32,
+    previous: u32,
 }
 
 pub(crate) struct Chunks {
-    chunks: Segments<Chunk, 12>,
+    refs: Vec<u32>,
+    chunks: Vec<Chunk>,
     free: u32,
     free_len: usize,
 }
 
 impl Chunks {
     pub(crate) fn new() -> Self {
-        Chunks { chunks: Segments::new(), free: NONE, free_len: 0 }
+        Chunks { refs: Vec::new(), chunks: Vec::new(), free: NONE, free_len: 0 }
     }
 
     /// Makes sure that `count` references can be filed, whatever the lists they go to.
@@ -70,129 +80,137 @@ impl Chunks {
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        self.chunks.reserve((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
+        let missing = (count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len);
+        let refs = missing.checked_mul(CHUNK).ok_or(OutOfMemory)?;
+        self.refs.try_reserve_exact(refs).map_err(|_| OutOfMemory)?;
+        self.chunks.try_reserve_exact(missing).map_err(|_| OutOfMemory)
     }
 
     #[cold]
     fn grow(&mut self, count: usize) -> Result<(), OutOfMemory> {
         while self.free_len < count {
-            let index = u32::try_from(self.chunks.len())
-                .ok()
-                .filter(|&index| index != NONE)
-                .ok_or(OutOfMemory)?;
-            self.chunks.push(Chunk { next: self.free, ..EMPTY })?;
+            let index = self.chunks.len() as u32;
+            // Positions end before the words for where a reference is not.
+            if index >= READY / LEN {
+                return Err(OutOfMemory);
+            }
+            grow_by(&mut self.refs, CHUNK)?;
+            grow_by(&mut self.chunks, 1)?;
+            self.refs.resize(self.refs.len() + CHUNK, NONE);
+            self.chunks.push(Chunk { owner: NONE, next: self.free, previous: NONE });
             self.free = index;
             self.free_len += 1;
         }
         Ok(())
     }
 
-    /// Files a reference at the end. Room must have been reserved.
-    #[inline]
-    pub(crate) fn push(&mut self, list: &mut List, node: u32, stamp: u8) {
-        if list.tail == NONE || self.chunks[list.tail as usize].end as usize == CHUNK {
-            self.append(list);
+    /// Files a reference at the end of the list of a slot. Room must have been reserved.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, list: &mut List, slot: u32, node: u32) -> Position {
+        if list.tail % LEN == 0 {
+            self.append(list, slot);
         }
-        let chunk = &mut self.chunks[list.tail as usize];
-        let end = chunk.end as usize;
-        chunk.nodes[end] = node;
-        chunk.stamps[end] = stamp;
-        chunk.end += 1;
+        let position = list.tail;
+        self.refs[position as usize] = node;
+        list.tail = position + 1;
+        position
     }
 
+    /// Adds a chunk to a list whose last one is full.
     #[inline(never)]
-    fn append(&mut self, list: &mut List) {
+    fn append(&mut self, list: &mut List, slot: u32) {
+        debug_assert!(self.free != NONE, "room was reserved");
         let index = self.free;
-        let chunk = &mut self.chunks[index as usize];
-        self.free = chunk.next;
+        self.free = self.chunks[index as usize].next;
         self.free_len -= 1;
-        (chunk.next, chunk.start, chunk.end) = (NONE, 0, 0);
-        match list.tail {
-            NONE => list.head = index,
-            tail => self.chunks[tail as usize].next = index,
+        let previous = if list.head == NOWHERE { NONE } else { (list.tail - 1) / LEN };
+        match self.chunks.get_mut(previous as usize) {
+            Some(chunk) => chunk.next = index,
+            None => list.head = index * LEN,
         }
-        list.tail = index;
-        list.chunks += 1;
+        self.chunks[index as usize] = Chunk { owner: slot, next: NONE, previous };
+        list.tail = index * LEN;
     }
 
-    /// Copies the first references, at most `most` of them and one chunk.
-    #[inline]
-    pub(crate) fn peek(&self, list: &List, most: usize) -> Refs {
-        if list.head == NONE {
-            return Refs { nodes: [0; CHUNK], stamps: [0; CHUNK], len: 0 };
-        }
-        self.copy(list.head, most)
+    /// The slot that a position belongs to, or `NONE`.
+    #[inline(always)]
+    pub(crate) fn owner(&self, position: Position) -> u32 {
+        self.chunks.get((position / LEN) as usize).map_or(NONE, |chunk| chunk.owner)
     }
 
-    #[inline]
-    fn copy(&self, index: u32, most: usize) -> Refs {
-        let chunk = &self.chunks[index as usize];
-        let (start, end) = (chunk.start as usize, chunk.end as usize);
-        let mut refs =
-            Refs { nodes: chunk.nodes, stamps: chunk.stamps, len: (end - start).min(most) };
-        if start > 0 {
-            refs.nodes.copy_within(start..end, 0);
-            refs.stamps.copy_within(start..end, 0);
+    /// Takes a reference out: the last one fills the gap. Returns the node of the one that moved there, which
+    /// is the node that leaves if it was the last itself.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, list: &mut List, position: Position) -> u32 {
+        let last = list.tail - 1;
+        let moved = self.refs[last as usize];
+        self.refs[position as usize] = moved;
+        list.tail = last;
+        if last % LEN == 0 || last == list.head {
+            self.drop_last(list);
         }
-        refs
+        moved
     }
 
-    /// The first reference alone.
-    #[inline]
-    pub(crate) fn first(&self, list: &List) -> Option<(u32, u8)> {
-        if list.head == NONE {
-            return None;
+    /// Gives back the last chunk, which has become empty.
+    #[inline(never)]
+    fn drop_last(&mut self, list: &mut List) {
+        let index = list.tail / LEN;
+        if list.tail == list.head {
+            *list = List::EMPTY;
+        } else {
+            let previous = self.chunks[index as usize].previous;
+            self.chunks[previous as usize].next = NONE;
+            list.tail = (previous + 1) * LEN;
         }
-        let chunk = &self.chunks[list.head as usize];
-        let start = chunk.start as usize;
-        Some((chunk.nodes[start], chunk.stamps[start]))
+        self.release(index);
+    }
+
+    /// The first references of a list that is not empty: at most `most` of them, and one chunk.
+    #[inline]
+    pub(crate) fn first(&self, list: &List, most: usize) -> &[u32] {
+        let first = list.first();
+        &self.refs[first.start..first.end.min(first.start.saturating_add(most))]
     }
 
     /// Takes out the first `count` references, which must be in the first chunk.
     #[inline]
     pub(crate) fn drop_first(&mut self, list: &mut List, count: usize) {
-        if count == 0 {
+        let (index, end) = (list.head / LEN, list.first().end);
+        list.head += count as u32;
+        if (list.head as usize) < end {
             return;
         }
-        let chunk = &mut self.chunks[list.head as usize];
-        chunk.start += count as u8;
-        debug_assert!(chunk.start <= chunk.end);
-        if chunk.start == chunk.end {
-            let index = list.head;
-            list.head = chunk.next;
-            chunk.next = self.free;
-            self.free = index;
-            self.free_len += 1;
-            list.chunks -= 1;
-            if list.head == NONE {
-                list.tail = NONE;
+        let next = self.chunks[index as usize].next;
+        *list = if next == NONE { List::EMPTY } else { List { head: next * LEN, ..*list } };
+        if let Some(chunk) = self.chunks.get_mut(next as usize) {
+            chunk.previous = NONE;
+        }
+        self.release(index);
+    }
+
+    fn release(&mut self, index: u32) {
+        self.chunks[index as usize] = Chunk { owner: NONE, next: self.free, previous: NONE };
+        self.free = index;
+        self.free_len += 1;
+    }
+
+    /// Walks a list that is not empty, a chunk at a time, with the position of the first reference of each.
+    pub(crate) fn for_each(&self, list: &List, mut visit: impl FnMut(&[u32], Position)) {
+        let mut rest = *list;
+        loop {
+            let first = rest.first();
+            let next = self.chunks[first.start / CHUNK].next;
+            visit(&self.refs[first.clone()], first.start as Position);
+            if next == NONE {
+                return;
             }
-        }
-    }
-
-    /// Empties a list, however long, in O(1).
-    #[inline]
-    pub(crate) fn clear(&mut self, list: &mut List) {
-        if list.head == NONE {
-            return;
-        }
-        self.chunks[list.tail as usize].next = self.free;
-        self.free = list.head;
-        self.free_len += list.chunks as usize;
-        *list = List::EMPTY;
-    }
-
-    /// Walks a list, a chunk at a time.
-    pub(crate) fn for_each(&self, list: &List, mut visit: impl FnMut(&Refs)) {
-        let mut index = list.head;
-        while index != NONE {
-            visit(&self.copy(index, CHUNK));
-            index = self.chunks[index as usize].next;
+            rest.head = next * LEN;
         }
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.chunks.memory()
+        self.refs.capacity() * size_of::<u32>() + self.chunks.capacity() * size_of::<Chunk>()
     }
 
     /// Chunks that are in no list. For `check` alone.
@@ -210,30 +228,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_is_two_cache_lines() {
-        assert_eq!(size_of::<Chunk>(), 128);
-    }
-
-    #[test]
     fn what_is_filed_comes_out_in_order_and_the_chunks_come_back() {
         let mut pool = Chunks::new();
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        let mut positions = Vec::new();
         for n in 0..100 {
             pool.reserve(2).unwrap();
-            pool.push(&mut a, n, n as u8);
-            pool.push(&mut b, n + 1000, 7);
+            pool.push(&mut a, 1, n);
+            positions.push(pool.push(&mut b, 2, n));
         }
-        let mut out = alloc::vec::Vec::new();
-        while a.chunks > 0 {
-            let refs = pool.peek(&a, 10);
-            out.extend_from_slice(&refs.nodes[..refs.len]);
-            pool.drop_first(&mut a, refs.len);
+        let mut out = Vec::new();
+        while out.len() < 100 {
+            let count = pool.first(&a, 11).len();
+            out.extend_from_slice(pool.first(&a, 11));
+            pool.drop_first(&mut a, count);
         }
         assert!(out.iter().copied().eq(0..100));
-        let mut seen = 0;
-        pool.for_each(&b, |refs| seen += refs.len);
-        assert_eq!(seen, 100);
-        pool.clear(&mut b);
+        assert!(positions.iter().all(|&position| pool.owner(position) == 2));
+        // From the front, from the back and from between, until nothing is left.
+        let mut left: Vec<u32> = (0..100).collect();
+        for n in [0, 99, 50, 31, 32, 33].into_iter().chain(0..100) {
+            if let Some(at) = left.iter().position(|&node| node == n) {
+                left.swap_remove(at);
+                let moved = pool.remove(&mut b, positions[n as usize]);
+                positions[moved as usize] = positions[n as usize];
+            }
+            let mut seen = Vec::new();
+            if !left.is_empty() {
+                pool.for_each(&b, |nodes, _| seen.extend_from_slice(nodes));
+            }
+            seen.sort_unstable();
+            left.sort_unstable();
+            assert_eq!(seen, left);
+        }
         assert_eq!(pool.free_len(), pool.len());
     }
 }

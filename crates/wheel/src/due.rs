@@ -65,7 +65,7 @@ impl<T> Core<T> {
         if self.nodes.pending() == 0 {
             return None;
         }
-        if self.ready() > 0 {
+        if self.ready.len() > 0 {
             return Some(self.hand);
         }
         let mut best = Tick::MAX;
@@ -88,8 +88,8 @@ impl<T> Core<T> {
         if slot.witness == NONE || number == self.scan.slot {
             return None;
         }
-        let node = self.nodes.node(slot.witness);
-        (node.at.slot() == number && node.due() == slot.min).then_some(slot.min)
+        let true_still = self.slot_of(slot.witness) == number;
+        (true_still && self.nodes.node(slot.witness).due() == slot.min).then_some(slot.min)
     }
 
     /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.
@@ -111,8 +111,7 @@ impl<T> Core<T> {
             return None;
         }
         while let Some(&Reverse((due, node))) = self.front.least.peek() {
-            let now = self.nodes.node(node);
-            let (here, now) = (now.at.slot() == number, now.due());
+            let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
             if here && now == due {
                 return Some(due);
             }
@@ -132,8 +131,9 @@ impl<T> Core<T> {
         let mut kept: Vec<(Tick, u32)> = Vec::new();
         let mut below = Tick::MAX;
         let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
-        self.chunks.for_each(&slot.list, |refs| {
-            for (node, due) in self.read(*refs, number).living() {
+        self.chunks.for_each(&slot.list, |refs, _| {
+            for &node in refs {
+                let due = self.nodes.node(node).due();
                 least = least.min(due);
                 let floor = rules.floor(number, due, self.hand);
                 if floor < bound || witness == NONE {

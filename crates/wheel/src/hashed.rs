@@ -11,12 +11,12 @@ use alloc::vec::Vec;
 use crate::bitmap::Bitmap;
 use crate::chunks::CHUNK;
 use crate::nodes::NONE;
-use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot, Walk};
+use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, MAX_SLOTS, Moved, OutOfMemory, Place};
 
-/// The number of the ring's slot 0: the ready slot comes before it.
-const BASE: u32 = READY + 1;
+/// The number of the ring's slot 0.
+const BASE: u32 = 0;
 
 /// The rules of [`HashedWheel`](crate::HashedWheel).
 pub struct Hashed {
@@ -53,28 +53,21 @@ impl Hashed {
 }
 
 impl Rules for Hashed {
-    #[inline]
+    #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
         let due = due.max(hand);
-        Spot { level: 0, slot: self.slot(due), begin: due }
+        let number = if self.made { BASE + self.slot(due) } else { NONE };
+        Spot { level: 0, number, begin: due }
     }
 
-    #[inline]
-    fn open(&mut self, _level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        if self.made {
-            return Ok(());
-        }
+    #[cold]
+    fn make(&mut self, _level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
         let count = self.slots as usize;
         slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
         self.occupied = Bitmap::new(count)?;
         slots.resize(slots.len() + count, Slot::new(0));
         self.made = true;
         Ok(())
-    }
-
-    #[inline]
-    fn number(&self, _level: u8, slot: u32) -> u32 {
-        BASE + slot
     }
 
     #[inline]
@@ -157,10 +150,10 @@ impl Rules for Hashed {
                 if slot.live == 0 || slot.min > core.hand {
                     return Ok(());
                 }
-                core.scan = Walk { slot: number, left: slot.list.chunks };
+                core.scan = Scan { slot: number, left: slot.live };
                 (slot.min, slot.witness) = (Tick::MAX, NONE);
             }
-            let room = budget.ready.saturating_sub(core.ready());
+            let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
@@ -168,8 +161,8 @@ impl Rules for Hashed {
         }
     }
 
-    fn place(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Place {
-        if number == READY || due <= hand {
+    fn place(&self, _level: u8, _number: u32, due: Tick, hand: Tick) -> Place {
+        if due <= hand {
             return Place::Due;
         }
         self.place_of(due, hand)
@@ -206,35 +199,33 @@ impl Hashed {
         room: usize,
         budget: &mut Budget,
     ) -> Result<(), OutOfMemory> {
+        // Some of what was left may have been cancelled since; the gaps were filled from the end.
+        core.scan.left = core.scan.left.min(core.slots[number as usize].live);
+        let most = room.min(budget.work).min(core.scan.left as usize);
+        let batch = core.look(number, most);
+        core.ready.reserve(batch.len())?;
         core.chunks.reserve(CHUNK)?;
-        let batch = core.look(number, room.min(budget.work).min(CHUNK));
-        let chunks = core.slots[number as usize].list.chunks;
-        core.take(&batch);
-        if core.slots[number as usize].list.chunks < chunks {
-            core.scan.left -= 1;
-        }
-        let mut fired = 0;
-        for (node, due) in batch.living() {
-            if !core.is_in(node, number) {
-                continue;
-            }
-            if due <= core.hand {
-                core.file_ready(node, due);
-                core.leave(self, number);
-                fired += 1;
-            } else if self.slot(due) == number - BASE {
+        core.chunks.drop_first(&mut core.slots[number as usize].list, batch.len());
+        core.scan.left -= batch.len() as u32;
+        let mut left = 0;
+        for (node, due) in batch.iter() {
+            let stays = due > core.hand && self.slot(due) == number - BASE;
+            if stays {
                 core.put_back(number, node);
                 core.slots[number as usize].lower(due, node);
+            } else if due <= core.hand {
+                core.file_ready(node, due);
             } else {
                 let spot = self.spot(due, core.hand);
-                core.file(self, node, due, spot);
-                core.leave(self, number);
+                core.refile(self, node, due, spot);
             }
+            left += usize::from(!stays);
+            budget.work -= usize::from(due > core.hand);
         }
         if core.scan.left == 0 {
-            core.scan = Walk::NONE;
+            core.scan = Scan::NONE;
         }
-        budget.work -= batch.len() - fired;
+        core.leave(self, number, left);
         Ok(())
     }
 }

@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 
 use crate::chunks::CHUNK;
 use crate::levels::{Level, Levels};
-use crate::shared::{Budget, Core, Cut, READY, Rules, Slot, Spot};
+use crate::nodes::NONE;
+use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 
@@ -36,25 +37,23 @@ impl Hierarchical {
 }
 
 impl Rules for Hierarchical {
-    #[inline]
+    #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
         let due = due.max(hand);
         let index = self.levels.reaching(due - hand);
         let level = &self.levels.levels[index];
-        Spot { level: index as u8, slot: level.slot(due), begin: level.begin(due) }
+        let (slot, begin) = level.find(due);
+        // The number of a level that is not made stays out of the table.
+        Spot { level: index as u8, number: level.base.saturating_add(slot), begin }
     }
 
-    #[inline]
-    fn open(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        if self.levels.levels[usize::from(level)].is_made() {
-            return Ok(());
-        }
-        self.make(level, slots)
-    }
-
-    #[inline]
-    fn number(&self, level: u8, slot: u32) -> u32 {
-        self.levels.levels[usize::from(level)].base + slot
+    #[cold]
+    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        let count = self.levels.levels[usize::from(level)].slots as usize;
+        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+        self.levels.make(usize::from(level), slots.len() as u32)?;
+        slots.resize(slots.len() + count, Slot::new(level));
+        Ok(())
     }
 
     #[inline]
@@ -125,7 +124,7 @@ impl Rules for Hierarchical {
         }
         let number = lowest.base + lowest.slot(core.hand);
         while core.slots[number as usize].live > 0 {
-            let room = budget.ready.saturating_sub(core.ready());
+            let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
@@ -135,7 +134,7 @@ impl Rules for Hierarchical {
     }
 
     fn place(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place {
-        if number == READY || due <= hand {
+        if due <= hand {
             return Place::Due;
         }
         let here = &self.levels.levels[usize::from(level)];
@@ -148,12 +147,15 @@ impl Rules for Hierarchical {
     }
 
     fn place_of(&self, due: Tick, hand: Tick) -> Place {
-        let spot = self.spot(due, hand);
-        Place::Level { level: u32::from(spot.level) + 1, slot: spot.slot }
+        let level = self.levels.reaching(due - hand);
+        Place::Level { level: level as u32 + 1, slot: self.levels.levels[level].slot(due) }
     }
 
     fn slot_place(&self, level: u8, number: u32) -> Place {
-        Place::Level { level: u32::from(level) + 1, slot: number - self.number(level, 0) }
+        Place::Level {
+            level: u32::from(level) + 1,
+            slot: number - self.levels.levels[usize::from(level)].base,
+        }
     }
 
     fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)> {
@@ -175,15 +177,6 @@ impl Rules for Hierarchical {
 }
 
 impl Hierarchical {
-    #[cold]
-    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        let count = self.levels.levels[usize::from(level)].slots as usize;
-        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        self.levels.make(usize::from(level), slots.len() as u32)?;
-        slots.resize(slots.len() + count, Slot::new(level));
-        Ok(())
-    }
-
     /// Hands a batch of an upper slot that begins now down to where it belongs.
     fn hand_down<T>(
         &mut self,
@@ -193,25 +186,18 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: &mut impl FnMut(Moved),
     ) -> Result<(), Cut> {
-        let batch = core.look(number, budget.work.min(CHUNK));
-        self.prepare_all(core, batch.living())?;
-        core.take(&batch);
+        let batch = core.look(number, budget.work);
+        self.prepare_all(core, batch.iter())?;
+        core.take(self, &batch);
         budget.work -= batch.len();
-        for (node, due) in batch.living() {
-            if !core.is_in(node, number) {
-                continue;
-            }
+        for (node, due) in batch.iter() {
             let spot = self.spot(due, core.hand);
-            core.file(self, node, due, spot);
-            core.leave(self, number);
+            core.refile(self, node, due, spot);
             // Due right now: it fires straight from above. Moved to later: it may even rise.
             if due > core.hand && spot.level < level {
-                let to = Place::Level { level: u32::from(spot.level) + 1, slot: spot.slot };
-                watch(Moved {
-                    key: core.nodes.key(node),
-                    from: self.slot_place(level, number),
-                    to,
-                });
+                let (from, to) =
+                    (self.slot_place(level, number), self.slot_place(spot.level, spot.number));
+                watch(Moved { key: core.nodes.key(node), from, to });
             }
         }
         Ok(())
@@ -227,24 +213,19 @@ impl Hierarchical {
         budget: &mut Budget,
     ) -> Result<(), Cut> {
         let hand = core.hand;
-        let batch = core.look(number, room.min(budget.work).min(CHUNK));
-        self.prepare_all(core, batch.living().filter(|&(_, due)| due > hand))?;
-        core.take(&batch);
-        let mut fired = 0;
-        for (node, due) in batch.living() {
-            if !core.is_in(node, number) {
-                continue;
-            }
+        let batch = core.look(number, room.min(budget.work));
+        core.ready.reserve(batch.len())?;
+        self.prepare_all(core, batch.iter().filter(|&(_, due)| due > hand))?;
+        core.take(self, &batch);
+        for (node, due) in batch.iter() {
             if due <= hand {
                 core.file_ready(node, due);
-                fired += 1;
             } else {
                 let spot = self.spot(due, hand);
-                core.file(self, node, due, spot);
+                core.refile(self, node, due, spot);
+                budget.work -= 1;
             }
-            core.leave(self, number);
         }
-        budget.work -= batch.len() - fired;
         Ok(())
     }
 
@@ -257,7 +238,10 @@ impl Hierarchical {
     ) -> Result<(), OutOfMemory> {
         core.chunks.reserve(CHUNK)?;
         for (_, due) in timers {
-            self.open(self.spot(due, core.hand).level, &mut core.slots)?;
+            let spot = self.spot(due, core.hand);
+            if spot.number == NONE {
+                self.make(spot.level, &mut core.slots)?;
+            }
         }
         Ok(())
     }

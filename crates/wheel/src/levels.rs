@@ -3,15 +3,19 @@
 //! Level `l` has `slots(l)` slots of `unit(l)` ticks each; the unit of the lowest is 1, and a slot of the next
 //! level covers one whole turn of this one. The list of slots ends where a level reaches all of `u64`.
 //!
-//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::slot`] and
-//! [`Level::begin`] knows the difference.
+//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::find`] knows
+//! the difference.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
+use crate::nodes::NONE;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
+
+/// Instead of a shift: this level needs a division.
+const DIVIDE: u8 = u8::MAX;
 
 pub(crate) struct Level {
     /// Ticks a slot covers.
@@ -19,31 +23,41 @@ pub(crate) struct Level {
     /// The most ticks that a timer on this level may have left: one less than its span.
     reach: u64,
     pub(crate) slots: u32,
-    /// The number of its slot 0 in the table of slots; 0 until the level is made.
+    /// The number of its slot 0 in the table of slots; `NONE` until the level is made.
     pub(crate) base: u32,
-    /// `log2(unit)` if `unit` and `slots` are powers of two.
-    shift: Option<u8>,
+    /// `log2(unit)` if `unit` and `slots` are powers of two, otherwise `DIVIDE`.
+    shift: u8,
     /// The slots that hold a pending timer.
     pub(crate) occupied: Bitmap,
 }
 
 impl Level {
+    /// The slot that a tick falls in, and the tick at which that slot begins.
+    #[inline(always)]
+    pub(crate) fn find(&self, tick: Tick) -> (u32, Tick) {
+        if self.shift == DIVIDE {
+            return self.divide(tick);
+        }
+        let turns = tick >> (self.shift % 64);
+        (turns as u32 & (self.slots - 1), turns << (self.shift % 64))
+    }
+
+    #[inline(never)]
+    fn divide(&self, tick: Tick) -> (u32, Tick) {
+        let turns = tick / self.unit;
+        ((turns % u64::from(self.slots)) as u32, turns * self.unit)
+    }
+
     /// The slot that a tick falls in.
     #[inline]
     pub(crate) fn slot(&self, tick: Tick) -> u32 {
-        match self.shift {
-            Some(shift) => (tick >> shift) as u32 & (self.slots - 1),
-            None => (tick / self.unit % u64::from(self.slots)) as u32,
-        }
+        self.find(tick).0
     }
 
     /// The tick at which the slot of `tick` begins.
     #[inline]
     pub(crate) fn begin(&self, tick: Tick) -> Tick {
-        match self.shift {
-            Some(_) => tick & !(self.unit - 1),
-            None => tick - tick % self.unit,
-        }
+        self.find(tick).1
     }
 
     /// The occupied slots and when they begin, in the order in which the hand meets them. The slot under the
@@ -51,8 +65,8 @@ impl Level {
     /// turn away: last.
     #[inline]
     pub(crate) fn occupied(&self, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
-        let here = self.slot(hand);
-        let begins = self.begin(hand) == hand && self.occupied.contains(here);
+        let (here, begin) = self.find(hand);
+        let begins = begin == hand && self.occupied.contains(here);
         let first = begins.then_some((here, hand));
         let rest = self.occupied.round(here).filter(move |&slot| !(begins && slot == here));
         first.into_iter().chain(rest.map(move |slot| (slot, self.begin_of(slot, hand))))
@@ -61,7 +75,7 @@ impl Level {
     /// When an occupied slot begins: in the turn that the hand is in, or in the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
-        let (here, begin) = (self.slot(hand), self.begin(hand));
+        let (here, begin) = self.find(hand);
         if slot == here && begin == hand {
             return hand;
         }
@@ -71,7 +85,7 @@ impl Level {
     }
 
     pub(crate) fn is_made(&self) -> bool {
-        self.base != 0
+        self.base != NONE
     }
 }
 
@@ -92,9 +106,16 @@ impl Levels {
         for slots in slots.iter().copied().chain(core::iter::repeat(last)) {
             let span = u128::from(unit) * u128::from(slots);
             let reach = u64::try_from(span - 1).unwrap_or(u64::MAX);
-            let shift =
-                (unit.is_power_of_two() && slots.is_power_of_two()).then(|| unit.ilog2() as u8);
-            levels.push(Level { unit, reach, slots, base: 0, shift, occupied: Bitmap::default() });
+            let shifts = unit.is_power_of_two() && slots.is_power_of_two();
+            let shift = if shifts { unit.ilog2() as u8 } else { DIVIDE };
+            levels.push(Level {
+                unit,
+                reach,
+                slots,
+                base: NONE,
+                shift,
+                occupied: Bitmap::default(),
+            });
             match u64::try_from(span) {
                 Ok(span) => unit = span,
                 Err(_) => break,
@@ -108,7 +129,7 @@ impl Levels {
     }
 
     /// The lowest level that reaches `left` ticks ahead.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reaching(&self, left: u64) -> usize {
         let mut level = usize::from(self.lowest[64 - left.leading_zeros() as usize]);
         while left > self.levels[level].reach {

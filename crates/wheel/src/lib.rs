@@ -127,7 +127,7 @@ mod key;
 mod levels;
 mod nodes;
 mod place;
-mod segments;
+mod ready;
 mod shared;
 mod tick;
 mod view;
@@ -140,3 +140,14 @@ pub use key::Key;
 pub use place::{LevelView, Place, SlotView};
 pub use tick::Time;
 pub use wheel::{Expired, HashedWheel, HierarchicalWheel, Kind, MAX_SLOTS, Moved, Progress, Wheel};
+
+/// Makes room for `count` more. What is small doubles; what is large grows by an eighth, because then the memory
+/// that is held and not used is worth more than the few more steps.
+fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMemory> {
+    const LARGE: usize = 1 << 18;
+    if vec.capacity() - vec.len() >= count {
+        return Ok(());
+    }
+    let more = if vec.len() * size_of::<X>() < LARGE { vec.len().max(8) } else { vec.len() / 8 };
+    vec.try_reserve_exact(more.max(count)).map_err(|_| OutOfMemory)
+}

@@ -4,55 +4,29 @@
 //! |---|---|---|
 //! | `due` | the tick at which it fires | the next vacant node |
 //! | `generation` | what its key must carry | what the next key will carry |
-//! | `at` | the slot that holds its reference, and that reference's stamp | no slot, the last stamp |
+//! | `position` | where its reference is, or `READY` | `NOWHERE` |
 //! | `value` | `Some` | `None` |
 //!
-//! A slot refers to a node by index and stamp, and **a reference counts only if the node says so**: if `at`
-//! names that slot and that stamp. Cancelling a timer or moving it to another slot therefore never has to find
-//! the old reference: `at` changes, and the old one is dead. The stamp has eight bits and comes round; a dead
-//! reference that is taken for a living one by that is at most a second reference to a timer that is in that
-//! slot anyway, which is harmless: whichever is met first acts, and the other is dead then.
+//! A pending timer has exactly one reference, in the list of one slot, and each knows the other. `due` may be
+//! later than the slot says: a timer that was moved to later stays where it is until the hand meets it there.
 //!
 //! A generation never comes round: a node that has used its last one is retired.
 
+use alloc::vec::Vec;
+
+use crate::chunks::{NOWHERE, Position};
 use crate::key::{Key, WheelId};
-use crate::segments::Segments;
 use crate::tick::Tick;
-use crate::{Full, OutOfMemory};
+use crate::{OutOfMemory, grow_by};
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// A slot and a stamp in one word: 24 bits of slot, 8 of stamp.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct At(u32);
-
-impl At {
-    /// The slot of a vacant node: no slot has this number.
-    const NOWHERE: u32 = (1 << 24) - 1;
-
-    #[inline]
-    pub(crate) fn new(slot: u32, stamp: u8) -> Self {
-        debug_assert!(slot <= Self::NOWHERE);
-        At(slot << 8 | u32::from(stamp))
-    }
-
-    #[inline]
-    pub(crate) fn slot(self) -> u32 {
-        self.0 >> 8
-    }
-
-    #[inline]
-    pub(crate) fn stamp(self) -> u8 {
-        self.0 as u8
-    }
-}
 
 pub(crate) struct Node<T> {
     /// In two halves, so that a node of a `u32` aligns to four bytes.
     due: [u32; 2],
     generation: u32,
-    pub(crate) at: At,
+    pub(crate) position: Position,
     value: Option<T>,
 }
 
@@ -67,13 +41,18 @@ impl<T> Node<T> {
         self.due = [due as u32, (due >> 32) as u32];
     }
 
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         self.value.is_some()
     }
 }
 
 pub(crate) struct Nodes<T> {
-    nodes: Segments<Node<T>, 15>,
+    nodes: Vec<Node<T>>,
     wheel: WheelId,
     /// The first vacant node, or `NONE`.
     vacant: u32,
@@ -87,7 +66,7 @@ pub(crate) struct Nodes<T> {
 impl<T> Nodes<T> {
     pub(crate) fn new() -> Self {
         Nodes {
-            nodes: Segments::new(),
+            nodes: Vec::new(),
             wheel: WheelId::unique(),
             vacant: NONE,
             pending: 0,
@@ -96,68 +75,63 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// A pending node for `value`, filed nowhere yet.
+    /// The vacant node that the next timer gets.
     #[inline]
-    pub(crate) fn insert(&mut self, due: Tick, value: T) -> Result<Key, Full<T>> {
-        let index = match self.vacant {
-            NONE => match self.push() {
-                Ok(index) => index,
-                Err(OutOfMemory) => return Err(Full(value)),
-            },
-            index => {
-                self.vacant = self.nodes[index as usize].due[0];
-                index
-            }
-        };
-        let node = &mut self.nodes[index as usize];
-        node.set_due(due);
-        node.value = Some(value);
-        self.pending += 1;
-        Ok(Key { wheel: self.wheel, index, generation: node.generation })
+    pub(crate) fn vacant(&mut self) -> Result<u32, OutOfMemory> {
+        if self.vacant == NONE {
+            self.push()?;
+        }
+        Ok(self.vacant)
     }
 
+    /// Puts a timer into the node that [`Nodes::vacant`] has named.
+    #[inline]
+    pub(crate) fn occupy(&mut self, index: u32, due: Tick, position: Position, value: T) -> Key {
+        let node = &mut self.nodes[index as usize];
+        self.vacant = node.due[0];
+        node.set_due(due);
+        node.position = position;
+        node.value = Some(value);
+        self.pending += 1;
+        Key { wheel: self.wheel, index, generation: node.generation }
+    }
+
+    /// Adds a vacant node.
     #[cold]
-    fn push(&mut self) -> Result<u32, OutOfMemory> {
-        let index = u32::try_from(self.nodes.len())
-            .ok()
-            .filter(|&index| index != NONE)
-            .ok_or(OutOfMemory)?;
-        if self.first_generation >= self.last_generation {
+    fn push(&mut self) -> Result<(), OutOfMemory> {
+        let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NONE);
+        let index = index.ok_or(OutOfMemory)?;
+        let generation = self.first_generation;
+        if generation >= self.last_generation {
             return Err(OutOfMemory);
         }
-        let generation = self.first_generation;
-        self.nodes.push(Node {
-            due: [0; 2],
-            generation,
-            at: At::new(At::NOWHERE, 0),
-            value: None,
-        })?;
-        Ok(index)
+        grow_by(&mut self.nodes, 1)?;
+        self.nodes.push(Node { due: [self.vacant, 0], generation, position: NOWHERE, value: None });
+        self.vacant = index;
+        Ok(())
     }
 
     /// Takes a timer out of its node and leaves the node to the next one.
     #[inline]
-    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
+    pub(crate) fn vacate(&mut self, index: u32) -> Option<T> {
         let node = &mut self.nodes[index as usize];
         let value = node.value.take()?;
-        node.at = At::new(At::NOWHERE, node.at.stamp());
+        node.position = NOWHERE;
         node.generation += 1;
-        self.pending -= 1;
         if node.generation < self.last_generation {
             node.due = [self.vacant, 0];
             self.vacant = index;
         }
+        self.pending -= 1;
         Some(value)
     }
 
     /// The index behind a key, if its timer is pending.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
-        if key.wheel != self.wheel || key.index as usize >= self.nodes.len() {
-            return None;
-        }
+        let node = self.nodes.get(key.index as usize)?;
         // A generation that was given out and is still the node's own has not been taken back: it is pending.
-        (self.nodes[key.index as usize].generation == key.generation).then_some(key.index)
+        (node.generation == key.generation && key.wheel == self.wheel).then_some(key.index)
     }
 
     #[inline]
@@ -203,12 +177,12 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        let vacant = self.nodes.len() - self.pending;
-        self.nodes.reserve(additional.saturating_sub(vacant))
+        let missing = additional.saturating_sub(self.nodes.len() - self.pending);
+        self.nodes.try_reserve_exact(missing).map_err(|_| OutOfMemory)
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.nodes.memory()
+        self.nodes.capacity() * size_of::<Node<T>>()
     }
 
     /// Forgets the vacant nodes behind the last pending one. Those that come in their place begin with a
@@ -221,6 +195,7 @@ impl<T> Nodes<T> {
         let forgotten = (keep..self.len()).map(|index| self.node(index).generation).max();
         self.first_generation = self.first_generation.max(forgotten.unwrap_or(0));
         self.nodes.truncate(keep as usize);
+        self.nodes.shrink_to_fit();
         self.vacant = NONE;
         for index in (0..keep).rev() {
             let vacant = self.vacant;
@@ -241,7 +216,7 @@ impl<T> Nodes<T> {
             let Some(node) = (next < self.len()).then(|| self.node(next)) else {
                 return Err("the list of vacant nodes leaves the nodes");
             };
-            if node.is_pending() || node.at.slot() != At::NOWHERE {
+            if node.is_pending() || node.position != NOWHERE {
                 return Err("a pending timer is on the list of vacant nodes");
             }
             vacant += 1;

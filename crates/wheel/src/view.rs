@@ -64,14 +64,10 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// The slot that a pending timer is in.
     pub fn place(&self, key: Key) -> Option<Place> {
-        let node = self.core.nodes.node(self.core.nodes.find(key)?);
-        let number = node.at.slot();
-        Some(self.rules.place(
-            self.core.slots[number as usize].level,
-            number,
-            node.due(),
-            self.core.hand,
-        ))
+        let index = self.core.nodes.find(key)?;
+        let (due, number) = (self.core.nodes.node(index).due(), self.core.slot_of(index));
+        let Some(slot) = self.core.slots.get(number as usize) else { return Some(Place::Due) };
+        Some(self.rules.place(slot.level, number, due, self.core.hand))
     }
 
     /// The slot that a timer with this deadline would be filed in now.

@@ -1,9 +1,9 @@
 //! The verbs, the same for both kinds of wheel.
 
+use crate::chunks::READY;
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
-use crate::nodes::At;
-use crate::shared::{Budget, Core, Cut, READY, Rules};
+use crate::shared::{Budget, Core, Cut, Rules};
 use crate::tick::{Scale, Tick};
 use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time};
 
@@ -158,13 +158,11 @@ impl<T, K: Kind> Wheel<T, K> {
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
         let Wheel { core, rules } = self;
         let due = core.scale.due(deadline);
-        let spot = rules.spot(due, core.hand);
-        if core.prepare(rules, spot).is_err() {
+        let (Ok(spot), Ok(index)) = (core.prepare(rules, due), core.nodes.vacant()) else {
             return Err(Full(value));
-        }
-        let key = core.nodes.insert(due, value)?;
-        core.file(rules, key.index, due, spot);
-        Ok(key)
+        };
+        let position = core.file(rules, index, due, spot);
+        Ok(core.nodes.occupy(index, due, position, value))
     }
 
     /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
@@ -176,12 +174,8 @@ impl<T, K: Kind> Wheel<T, K> {
 
     #[inline]
     fn cancel_index(&mut self, index: u32) -> Option<T> {
-        let Wheel { core, rules } = self;
-        let number = core.nodes.node(index).at.slot();
-        let value = core.nodes.remove(index)?;
-        core.leave(rules, number);
-        core.sweep(number);
-        Some(value)
+        self.core.unfile(&mut self.rules, index);
+        self.core.nodes.vacate(index)
     }
 
     /// Moves a pending timer to another deadline.
@@ -207,7 +201,7 @@ impl<T, K: Kind> Wheel<T, K> {
         let index = self.core.nodes.find(key).ok_or(RescheduleError::NotPending)?;
         let due = self.core.scale.due(deadline);
         let node = self.core.nodes.node_mut(index);
-        if due >= node.due() && node.at.slot() != READY {
+        if due >= node.due() && node.position != READY {
             // The hand meets its reference no later than before, and files it anew then.
             node.set_due(due);
             return Ok(());
@@ -218,9 +212,8 @@ impl<T, K: Kind> Wheel<T, K> {
     /// Moves a timer to an earlier tick, or out of the ready slot.
     fn move_to(&mut self, index: u32, due: Tick) -> Result<(), OutOfMemory> {
         let Wheel { core, rules } = self;
-        let number = core.nodes.node(index).at.slot();
-        let slot = &mut core.slots[number as usize];
-        if number != READY {
+        let number = core.slot_of(index);
+        if let Some(slot) = core.slots.get_mut(number as usize) {
             if let Some(begin) = rules.covers(slot.level, number, due, core.hand) {
                 core.nodes.node_mut(index).set_due(due);
                 slot.lower(due, index);
@@ -230,12 +223,10 @@ impl<T, K: Kind> Wheel<T, K> {
                 return Ok(());
             }
         }
-        let spot = rules.spot(due, core.hand);
-        core.prepare(rules, spot)?;
+        let spot = core.prepare(rules, due)?;
+        core.unfile(rules, index);
         core.nodes.node_mut(index).set_due(due);
-        core.file(rules, index, due, spot);
-        core.leave(rules, number);
-        core.sweep(number);
+        core.refile(rules, index, due, spot);
         Ok(())
     }
 
@@ -243,7 +234,9 @@ impl<T, K: Kind> Wheel<T, K> {
     pub fn clear(&mut self) {
         // One by one, so that a value whose drop panics leaves a wheel that is whole.
         for index in 0..self.core.nodes.len() {
-            drop(self.cancel_index(index));
+            if self.core.nodes.node(index).is_pending() {
+                drop(self.cancel_index(index));
+            }
         }
     }
 }
@@ -323,24 +316,16 @@ impl<T, K: Kind> Wheel<T, K> {
     /// Until it is popped such a timer is pending like any other: it can be cancelled, moved and looked at.
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
-        let Wheel { core, rules } = self;
-        while let Some((index, stamp)) = core.chunks.first(&core.slots[READY as usize].list) {
-            core.chunks.drop_first(&mut core.slots[READY as usize].list, 1);
-            let node = core.nodes.node(index);
-            if node.at != At::new(READY, stamp) {
-                continue;
-            }
-            let (key, due) = (core.nodes.key(index), core.scale.time_or_max(node.due()));
-            let value = core.nodes.remove(index)?;
-            core.leave(rules, READY);
-            return Some(Expired { key, due, value });
-        }
-        None
+        let core = &mut self.core;
+        let (index, due) = core.ready.pop(&core.nodes)?;
+        let (key, due) = (core.nodes.key(index), core.scale.time_or_max(due));
+        let value = core.nodes.vacate(index)?;
+        Some(Expired { key, due, value })
     }
 
     /// How many timers are ready to be popped.
     pub fn ready(&self) -> usize {
-        self.core.ready()
+        self.core.ready.len()
     }
 }
 
@@ -443,30 +428,5 @@ mod tests {
         let new: Vec<Key> = (0..50).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
         assert!(old.iter().all(|&key| wheel.get(key).is_none()));
         assert!(new.iter().all(|&key| wheel.get(key).is_some()));
-    }
-
-    /// A reference whose stamp has come round looks alive; it must not count twice.
-    #[test]
-    fn two_references_that_look_alike_fire_one_timer() {
-        let mut wheel = HierarchicalWheel::new(Time::ZERO);
-        let keep = wheel.insert(Time::from(5), 0).unwrap();
-        for _ in 0..3 {
-            let key = wheel.insert(Time::from(5), 1).unwrap();
-            let stamp = wheel.core.nodes.node(key.index).at.stamp();
-            wheel.cancel(key);
-            // Files the same node elsewhere until its stamp is the one before.
-            while wheel.core.nodes.node(key.index).at.stamp() != stamp.wrapping_sub(1) {
-                let other = wheel.insert(Time::from(77), 2).unwrap();
-                assert_eq!(other.index, key.index);
-                wheel.cancel(other);
-            }
-        }
-        wheel.insert(Time::from(5), 3).unwrap();
-        wheel.check().unwrap();
-        assert_eq!(wheel.advance(Time::from(5), 100), Progress::Done);
-        let fired: Vec<_> =
-            core::iter::from_fn(|| wheel.pop()).map(|expired| expired.value).collect();
-        assert_eq!((fired.len(), wheel.len(), wheel.contains(keep)), (2, 0, false));
-        wheel.check().unwrap();
     }
 }
