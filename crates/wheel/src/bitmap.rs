@@ -3,7 +3,6 @@
 //! One bit a slot; above more than four words stands a smaller map of the words that are not zero, and so on.
 //! A million slots are three maps high, and 256, the default, are four words and nothing above them.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::OutOfMemory;
@@ -14,7 +13,8 @@ const PLAIN_WORDS: usize = 4;
 #[derive(Default)]
 pub(crate) struct Bitmap {
     words: Vec<u64>,
-    summary: Option<Box<Bitmap>>,
+    /// One, or none. A vector, because that can be asked for memory without ending the program.
+    summary: Vec<Bitmap>,
 }
 
 impl Bitmap {
@@ -24,10 +24,11 @@ impl Bitmap {
         let mut words = Vec::new();
         words.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
         words.resize(count, 0);
-        let summary = match count {
-            0..=PLAIN_WORDS => None,
-            _ => Some(Box::new(Bitmap::new(count)?)),
-        };
+        let mut summary = Vec::new();
+        if count > PLAIN_WORDS {
+            summary.try_reserve_exact(1).map_err(|_| OutOfMemory)?;
+            summary.push(Bitmap::new(count)?);
+        }
         Ok(Bitmap { words, summary })
     }
 
@@ -35,7 +36,7 @@ impl Bitmap {
     pub(crate) fn insert(&mut self, number: u32) {
         let word = (number / 64) as usize;
         self.words[word] |= 1 << (number % 64);
-        if let Some(summary) = &mut self.summary {
+        if let [summary] = self.summary.as_mut_slice() {
             summary.insert(number / 64);
         }
     }
@@ -44,7 +45,7 @@ impl Bitmap {
     pub(crate) fn remove(&mut self, number: u32) {
         let word = (number / 64) as usize;
         self.words[word] &= !(1 << (number % 64));
-        if let (Some(summary), 0) = (&mut self.summary, self.words[word]) {
+        if let ([summary], 0) = (self.summary.as_mut_slice(), self.words[word]) {
             summary.remove(number / 64);
         }
     }
@@ -62,9 +63,9 @@ impl Bitmap {
         if word != 0 {
             return Some(from / 64 * 64 + word.trailing_zeros());
         }
-        let found = match &self.summary {
-            Some(summary) => summary.next(from / 64 + 1)? as usize,
-            None => first + 1 + self.words[first + 1..].iter().position(|&word| word != 0)?,
+        let found = match self.summary.as_slice() {
+            [summary] => summary.next(from / 64 + 1)? as usize,
+            _ => first + 1 + self.words[first + 1..].iter().position(|&word| word != 0)?,
         };
         Some(found as u32 * 64 + self.words[found].trailing_zeros())
     }

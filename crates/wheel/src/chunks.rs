@@ -104,22 +104,22 @@ impl Chunks {
         Ok(())
     }
 
-    /// Files a reference at the end of the list of a slot. Room must have been reserved.
+    /// Files a reference at the end of the list of a slot, or returns `None` for want of memory.
     #[inline(always)]
-    pub(crate) fn push(&mut self, list: &mut List, slot: u32, node: u32) -> Position {
+    pub(crate) fn push(&mut self, list: &mut List, slot: u32, node: u32) -> Option<Position> {
         if list.tail % LEN == 0 {
-            self.append(list, slot);
+            self.append(list, slot).ok()?;
         }
         let position = list.tail;
         self.refs[position as usize] = node;
         list.tail = position + 1;
-        position
+        Some(position)
     }
 
     /// Adds a chunk to a list whose last one is full.
     #[inline(never)]
-    fn append(&mut self, list: &mut List, slot: u32) {
-        debug_assert!(self.free != NONE, "room was reserved");
+    fn append(&mut self, list: &mut List, slot: u32) -> Result<(), OutOfMemory> {
+        self.reserve(1)?;
         let index = self.free;
         self.free = self.chunks[index as usize].next;
         self.free_len -= 1;
@@ -130,6 +130,7 @@ impl Chunks {
         }
         self.chunks[index as usize] = Chunk { owner: slot, next: NONE, previous };
         list.tail = index * LEN;
+        Ok(())
     }
 
     /// The slot that a position belongs to, or `NONE`.
@@ -234,8 +235,8 @@ mod tests {
         let mut positions = Vec::new();
         for n in 0..100 {
             pool.reserve(2).unwrap();
-            pool.push(&mut a, 1, n);
-            positions.push(pool.push(&mut b, 2, n));
+            pool.push(&mut a, 1, n).unwrap();
+            positions.push(pool.push(&mut b, 2, n).unwrap());
         }
         let mut out = Vec::new();
         while out.len() < 100 {

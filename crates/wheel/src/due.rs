@@ -33,13 +33,16 @@ impl Front {
     /// A timer of a slot is due earlier than the front may know.
     #[inline]
     pub(crate) fn note(&mut self, slot: u32, due: Tick, node: u32) {
-        if slot == self.slot && due < self.bound {
+        if slot == self.slot {
             self.keep(due, node);
         }
     }
 
     #[cold]
     fn keep(&mut self, due: Tick, node: u32) {
+        if due >= self.bound {
+            return;
+        }
         // A front that has no room is a front that is not worth keeping.
         if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
             self.forget(self.slot);

@@ -9,7 +9,6 @@
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::chunks::CHUNK;
 use crate::nodes::NONE;
 use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot};
 use crate::tick::Tick;
@@ -56,8 +55,7 @@ impl Rules for Hashed {
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
         let due = due.max(hand);
-        let number = if self.made { BASE + self.slot(due) } else { NONE };
-        Spot { level: 0, number, begin: due }
+        Spot { level: 0, number: BASE + self.slot(due), begin: due }
     }
 
     #[cold]
@@ -70,7 +68,7 @@ impl Rules for Hashed {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn mark(&mut self, _level: u8, number: u32, occupied: bool) {
         let slot = number - BASE;
         if occupied { self.occupied.insert(slot) } else { self.occupied.remove(slot) }
@@ -202,13 +200,14 @@ impl Hashed {
         // Some of what was left may have been cancelled since; the gaps were filled from the end.
         core.scan.left = core.scan.left.min(core.slots[number as usize].live);
         let most = room.min(budget.work).min(core.scan.left as usize);
-        let batch = core.look(number, most);
-        core.ready.reserve(batch.len())?;
-        core.chunks.reserve(CHUNK)?;
-        core.chunks.drop_first(&mut core.slots[number as usize].list, batch.len());
-        core.scan.left -= batch.len() as u32;
+        core.look(number, most);
+        core.ready.reserve(core.batch.len)?;
+        core.chunks.reserve(core.batch.len)?;
+        core.chunks.drop_first(&mut core.slots[number as usize].list, core.batch.len);
+        core.scan.left -= core.batch.len as u32;
         let mut left = 0;
-        for (node, due) in batch.iter() {
+        for nth in 0..core.batch.len {
+            let (node, due) = core.batch.get(nth);
             let stays = due > core.hand && self.slot(due) == number - BASE;
             if stays {
                 core.put_back(number, node);

@@ -9,9 +9,7 @@
 
 use alloc::vec::Vec;
 
-use crate::chunks::CHUNK;
 use crate::levels::{Level, Levels};
-use crate::nodes::NONE;
 use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
@@ -39,12 +37,7 @@ impl Hierarchical {
 impl Rules for Hierarchical {
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
-        let due = due.max(hand);
-        let index = self.levels.reaching(due - hand);
-        let level = &self.levels.levels[index];
-        let (slot, begin) = level.find(due);
-        // The number of a level that is not made stays out of the table.
-        Spot { level: index as u8, number: level.base.saturating_add(slot), begin }
+        self.levels.spot(due.max(hand), hand)
     }
 
     #[cold]
@@ -56,7 +49,7 @@ impl Rules for Hierarchical {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn mark(&mut self, level: u8, number: u32, occupied: bool) {
         let level = &mut self.levels.levels[usize::from(level)];
         let slot = number - level.base;
@@ -77,8 +70,7 @@ impl Rules for Hierarchical {
     #[inline]
     fn next_stop<T>(&self, core: &Core<T>) -> Tick {
         let made = self.levels.levels.iter().filter(|level| level.is_made());
-        let begins = made.filter_map(|level| level.occupied(core.hand).next());
-        begins.map(|(_, begin)| begin).min().unwrap_or(Tick::MAX)
+        made.map(|level| level.next_begin(core.hand)).min().unwrap_or(Tick::MAX)
     }
 
     fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
@@ -186,11 +178,12 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: &mut impl FnMut(Moved),
     ) -> Result<(), Cut> {
-        let batch = core.look(number, budget.work);
-        self.prepare_all(core, batch.iter())?;
-        core.take(self, &batch);
-        budget.work -= batch.len();
-        for (node, due) in batch.iter() {
+        core.look(number, budget.work);
+        self.prepare_batch(core)?;
+        core.take(self);
+        budget.work -= core.batch.len;
+        for nth in 0..core.batch.len {
+            let (node, due) = core.batch.get(nth);
             let spot = self.spot(due, core.hand);
             core.refile(self, node, due, spot);
             // Due right now: it fires straight from above. Moved to later: it may even rise.
@@ -213,11 +206,14 @@ impl Hierarchical {
         budget: &mut Budget,
     ) -> Result<(), Cut> {
         let hand = core.hand;
-        let batch = core.look(number, room.min(budget.work));
-        core.ready.reserve(batch.len())?;
-        self.prepare_all(core, batch.iter().filter(|&(_, due)| due > hand))?;
-        core.take(self, &batch);
-        for (node, due) in batch.iter() {
+        core.look(number, room.min(budget.work));
+        core.ready.reserve(core.batch.len)?;
+        if (0..core.batch.len).any(|nth| core.batch.get(nth).1 > hand) {
+            self.prepare_batch(core)?;
+        }
+        core.take(self);
+        for nth in 0..core.batch.len {
+            let (node, due) = core.batch.get(nth);
             if due <= hand {
                 core.file_ready(node, due);
             } else {
@@ -229,17 +225,13 @@ impl Hierarchical {
         Ok(())
     }
 
-    /// Makes sure that a whole batch can be filed before any of it moves.
+    /// Makes sure that the whole batch can be filed before any of it moves.
     #[inline]
-    fn prepare_all<T>(
-        &mut self,
-        core: &mut Core<T>,
-        timers: impl Iterator<Item = (u32, Tick)>,
-    ) -> Result<(), OutOfMemory> {
-        core.chunks.reserve(CHUNK)?;
-        for (_, due) in timers {
-            let spot = self.spot(due, core.hand);
-            if spot.number == NONE {
+    fn prepare_batch<T>(&mut self, core: &mut Core<T>) -> Result<(), OutOfMemory> {
+        core.chunks.reserve(core.batch.len)?;
+        for nth in 0..core.batch.len {
+            let spot = self.spot(core.batch.get(nth).1, core.hand);
+            if spot.number as usize >= core.slots.len() {
                 self.make(spot.level, &mut core.slots)?;
             }
         }

@@ -24,14 +24,36 @@ use core::sync::atomic::Ordering;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    pub(crate) wheel: WheelId,
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+    wheel: WheelId,
+    /// The generation above, the index below: two words travel in registers, three do not.
+    name: u64,
+}
+
+impl Key {
+    #[inline]
+    pub(crate) fn new(wheel: WheelId, index: u32, generation: u32) -> Self {
+        Key { wheel, name: u64::from(generation) << 32 | u64::from(index) }
+    }
+
+    #[inline]
+    pub(crate) fn wheel(self) -> WheelId {
+        self.wheel
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> u32 {
+        self.name as u32
+    }
+
+    #[inline]
+    pub(crate) fn generation(self) -> u32 {
+        (self.name >> 32) as u32
+    }
 }
 
 impl core::fmt::Debug for Key {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Key({}:{}v{})", self.wheel.0, self.index, self.generation)
+        write!(f, "Key({}:{}v{})", self.wheel.0, self.index(), self.generation())
     }
 }
 

@@ -10,12 +10,15 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::nodes::NONE;
+use crate::shared::Spot;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 
 /// Instead of a shift: this level needs a division.
 const DIVIDE: u8 = u8::MAX;
+
+/// The base of a level that is not made: its slots have numbers that no table reaches.
+const UNMADE: u32 = 1 << 31;
 
 pub(crate) struct Level {
     /// Ticks a slot covers.
@@ -23,7 +26,7 @@ pub(crate) struct Level {
     /// The most ticks that a timer on this level may have left: one less than its span.
     reach: u64,
     pub(crate) slots: u32,
-    /// The number of its slot 0 in the table of slots; `NONE` until the level is made.
+    /// The number of its slot 0 in the table of slots; `UNMADE` until the level is made.
     pub(crate) base: u32,
     /// `log2(unit)` if `unit` and `slots` are powers of two, otherwise `DIVIDE`.
     shift: u8,
@@ -72,6 +75,19 @@ impl Level {
         first.into_iter().chain(rest.map(move |slot| (slot, self.begin_of(slot, hand))))
     }
 
+    /// When the hand next meets an occupied slot of this level; `Tick::MAX` if there is none.
+    #[inline]
+    pub(crate) fn next_begin(&self, hand: Tick) -> Tick {
+        let (here, begin) = self.find(hand);
+        if begin == hand && self.occupied.contains(here) {
+            return hand;
+        }
+        match self.occupied.next(here + 1).or_else(|| self.occupied.next(0)) {
+            Some(slot) => self.begin_of(slot, hand),
+            None => Tick::MAX,
+        }
+    }
+
     /// When an occupied slot begins: in the turn that the hand is in, or in the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
@@ -85,14 +101,29 @@ impl Level {
     }
 
     pub(crate) fn is_made(&self) -> bool {
-        self.base != NONE
+        self.base != UNMADE
     }
+}
+
+/// What filing needs to know of a level, all in one place.
+#[derive(Clone, Copy)]
+struct Way {
+    /// With fewer ticks left than this, shifting is all there is to do; 0 if the level needs a division.
+    end: u64,
+    base: u32,
+    mask: u32,
+    shift: u8,
+    level: u8,
 }
 
 pub(crate) struct Levels {
     pub(crate) levels: Box<[Level]>,
-    /// For each bit length of the ticks left, the lowest level that can hold any such number.
-    lowest: [u8; 65],
+    /// For each bit length of the ticks left, the way to the lowest level that can hold any such number.
+    ways: [Way; 65],
+}
+
+impl Way {
+    const NONE: Way = Way { end: 0, base: UNMADE, mask: 0, shift: 0, level: 0 };
 }
 
 impl Levels {
@@ -112,7 +143,7 @@ impl Levels {
                 unit,
                 reach,
                 slots,
-                base: NONE,
+                base: UNMADE,
                 shift,
                 occupied: Bitmap::default(),
             });
@@ -121,21 +152,50 @@ impl Levels {
                 Err(_) => break,
             }
         }
-        let lowest = core::array::from_fn(|bits| {
+        let mut levels = Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 65] };
+        levels.find_ways();
+        Ok(levels)
+    }
+
+    fn find_ways(&mut self) {
+        for bits in 0..=64 {
             let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
-            levels.iter().position(|level| least <= level.reach).unwrap_or(levels.len() - 1) as u8
-        });
-        Ok(Levels { levels: levels.into_boxed_slice(), lowest })
+            let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
+            let level = &self.levels[index];
+            let end = if level.shift == DIVIDE { 0 } else { level.reach.saturating_add(1) };
+            let (base, mask, shift) = (level.base, level.slots - 1, level.shift);
+            self.ways[bits] = Way { end, base, mask, shift, level: index as u8 };
+        }
     }
 
     /// The lowest level that reaches `left` ticks ahead.
-    #[inline(always)]
     pub(crate) fn reaching(&self, left: u64) -> usize {
-        let mut level = usize::from(self.lowest[64 - left.leading_zeros() as usize]);
+        let mut level = usize::from(self.ways[64 - left.leading_zeros() as usize].level);
         while left > self.levels[level].reach {
             level += 1;
         }
         level
+    }
+
+    /// Where a timer is filed that is due then, at the hand or after it.
+    #[inline(always)]
+    pub(crate) fn spot(&self, due: Tick, hand: Tick) -> Spot {
+        let left = due - hand;
+        let way = &self.ways[64 - left.leading_zeros() as usize];
+        if left >= way.end {
+            return self.spot_by_search(due, left);
+        }
+        let turns = due >> (way.shift % 64);
+        let number = way.base + (turns as u32 & way.mask);
+        Spot { level: way.level, number, begin: turns << (way.shift % 64) }
+    }
+
+    #[inline(never)]
+    fn spot_by_search(&self, due: Tick, left: u64) -> Spot {
+        let index = self.reaching(left);
+        let level = &self.levels[index];
+        let (slot, begin) = level.find(due);
+        Spot { level: index as u8, number: level.base + slot, begin }
     }
 
     /// Gives a level its map of occupied slots, and the number of its slot 0.
@@ -143,6 +203,7 @@ impl Levels {
         let level = &mut self.levels[level];
         level.occupied = Bitmap::new(level.slots as usize)?;
         level.base = base;
+        self.find_ways();
         Ok(())
     }
 }

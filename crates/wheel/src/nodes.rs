@@ -93,7 +93,7 @@ impl<T> Nodes<T> {
         node.position = position;
         node.value = Some(value);
         self.pending += 1;
-        Key { wheel: self.wheel, index, generation: node.generation }
+        Key::new(self.wheel, index, node.generation)
     }
 
     /// Adds a vacant node.
@@ -111,27 +111,30 @@ impl<T> Nodes<T> {
         Ok(())
     }
 
-    /// Takes a timer out of its node and leaves the node to the next one.
-    #[inline]
-    pub(crate) fn vacate(&mut self, index: u32) -> Option<T> {
-        let node = &mut self.nodes[index as usize];
+    /// Takes a timer out of its node and leaves the node to the next one. Returns where its reference is, too.
+    #[inline(always)]
+    pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
+        let node = self.nodes.get_mut(key.index() as usize)?;
+        if node.generation != key.generation() || key.wheel() != self.wheel {
+            return None;
+        }
         let value = node.value.take()?;
-        node.position = NOWHERE;
+        let position = core::mem::replace(&mut node.position, NOWHERE);
         node.generation += 1;
         if node.generation < self.last_generation {
             node.due = [self.vacant, 0];
-            self.vacant = index;
+            self.vacant = key.index();
         }
         self.pending -= 1;
-        Some(value)
+        Some((value, position))
     }
 
     /// The index behind a key, if its timer is pending.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
-        let node = self.nodes.get(key.index as usize)?;
+        let node = self.nodes.get(key.index() as usize)?;
         // A generation that was given out and is still the node's own has not been taken back: it is pending.
-        (node.generation == key.generation && key.wheel == self.wheel).then_some(key.index)
+        (node.generation == key.generation() && key.wheel() == self.wheel).then_some(key.index())
     }
 
     #[inline]
@@ -145,7 +148,7 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn key(&self, index: u32) -> Key {
-        Key { wheel: self.wheel, index, generation: self.nodes[index as usize].generation }
+        Key::new(self.wheel, index, self.nodes[index as usize].generation)
     }
 
     pub(crate) fn value(&self, index: u32) -> Option<&T> {
@@ -158,7 +161,7 @@ impl<T> Nodes<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Tick, &T)> {
         self.nodes.iter().enumerate().filter_map(|(index, node)| {
-            let key = Key { wheel: self.wheel, index: index as u32, generation: node.generation };
+            let key = Key::new(self.wheel, index as u32, node.generation);
             Some((key, node.due(), node.value.as_ref()?))
         })
     }

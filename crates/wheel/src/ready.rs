@@ -52,7 +52,7 @@ impl Ready {
 
     #[inline]
     pub(crate) fn push(&mut self, key: Key, due: Tick) {
-        self.queue.push_back(Entry { due, index: key.index, generation: key.generation });
+        self.queue.push_back(Entry { due, index: key.index(), generation: key.generation() });
         self.len += 1;
     }
 

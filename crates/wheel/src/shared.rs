@@ -148,18 +148,14 @@ pub(crate) trait Rules: Sized {
 pub(crate) struct Batch {
     nodes: [u32; CHUNK],
     due: [Tick; CHUNK],
-    len: usize,
     number: u32,
+    pub(crate) len: usize,
 }
 
 impl Batch {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Tick)> {
-        self.nodes.iter().copied().zip(self.due).take(self.len)
+    pub(crate) fn get(&self, nth: usize) -> (u32, Tick) {
+        (self.nodes[nth % CHUNK], self.due[nth % CHUNK])
     }
 }
 
@@ -175,6 +171,8 @@ pub(crate) struct Core<T> {
     pub(crate) earliest: Tick,
     pub(crate) scan: Scan,
     pub(crate) front: Front,
+    /// What is being moved. It lies here because a slot often holds one timer, and a batch has room for 32.
+    pub(crate) batch: Batch,
 }
 
 impl<T> Core<T> {
@@ -190,26 +188,12 @@ impl<T> Core<T> {
             earliest: Tick::MAX,
             scan: Scan::NONE,
             front: Front::new(),
+            batch: Batch { nodes: [NONE; CHUNK], due: [0; CHUNK], number: NONE, len: 0 },
         }
     }
 
-    /// Where to file a timer, with everything that [`Core::file`] needs to do it.
-    #[inline(always)]
-    pub(crate) fn prepare(
-        &mut self,
-        rules: &mut impl Rules,
-        due: Tick,
-    ) -> Result<Spot, OutOfMemory> {
-        self.chunks.reserve(1)?;
-        let spot = rules.spot(due, self.hand);
-        if spot.number != NONE {
-            return Ok(spot);
-        }
-        rules.make(spot.level, &mut self.slots)?;
-        Ok(rules.spot(due, self.hand))
-    }
-
-    /// Adds a reference to a slot. Its position must be told to the node.
+    /// Adds a reference to a slot; its position must be told to the node. `None` if the level is not made or
+    /// there is no memory: see [`Core::prepare`].
     #[inline(always)]
     pub(crate) fn file(
         &mut self,
@@ -217,9 +201,9 @@ impl<T> Core<T> {
         node: u32,
         due: Tick,
         spot: Spot,
-    ) -> Position {
-        let slot = &mut self.slots[spot.number as usize];
-        let position = self.chunks.push(&mut slot.list, spot.number, node);
+    ) -> Option<Position> {
+        let slot = self.slots.get_mut(spot.number as usize)?;
+        let position = self.chunks.push(&mut slot.list, spot.number, node)?;
         slot.lower(due, node);
         slot.live += 1;
         if slot.live == 1 {
@@ -232,26 +216,45 @@ impl<T> Core<T> {
         if due < self.earliest {
             self.earliest = due;
         }
-        position
+        Some(position)
     }
 
-    /// Files a timer that is in no slot.
+    /// Makes sure that a timer can be filed, wherever that is.
+    #[cold]
+    pub(crate) fn prepare(
+        &mut self,
+        rules: &mut impl Rules,
+        due: Tick,
+    ) -> Result<Spot, OutOfMemory> {
+        self.chunks.reserve(1)?;
+        let spot = rules.spot(due, self.hand);
+        if (spot.number as usize) < self.slots.len() {
+            return Ok(spot);
+        }
+        rules.make(spot.level, &mut self.slots)?;
+        Ok(rules.spot(due, self.hand))
+    }
+
+    /// Files a timer that is in no slot, where everything is prepared for it.
     #[inline]
     pub(crate) fn refile(&mut self, rules: &mut impl Rules, node: u32, due: Tick, spot: Spot) {
-        self.nodes.node_mut(node).position = self.file(rules, node, due, spot);
+        let position =
+            self.file(rules, node, due, spot).expect("room for it was made before it was moved");
+        self.nodes.node_mut(node).position = position;
     }
 
-    /// Takes a timer out of its slot, or from among the ready ones.
+    /// Takes the reference of a node out of its slot, or from among the ready ones.
     #[inline(always)]
-    pub(crate) fn unfile(&mut self, rules: &mut impl Rules, node: u32) {
-        let position = self.nodes.node(node).position;
+    pub(crate) fn unfile(&mut self, rules: &mut impl Rules, node: u32, position: Position) {
         let number = self.chunks.owner(position);
         let Some(slot) = self.slots.get_mut(number as usize) else {
             self.ready.lose_one();
             return;
         };
         let moved = self.chunks.remove(&mut slot.list, position);
-        self.nodes.node_mut(moved).position = position;
+        if moved != node {
+            self.nodes.node_mut(moved).position = position;
+        }
         slot.live -= 1;
         if slot.live == 0 {
             self.empty(rules, number);
@@ -286,29 +289,31 @@ impl<T> Core<T> {
         self.chunks.owner(self.nodes.node(node).position)
     }
 
-    /// The first timers of a slot that is not empty, at most `most` of them.
+    /// Copies the first timers of a slot that is not empty into the batch, at most `most` of them.
     #[inline]
-    pub(crate) fn look(&self, number: u32, most: usize) -> Batch {
+    pub(crate) fn look(&mut self, number: u32, most: usize) {
         let first = self.chunks.first(&self.slots[number as usize].list, most);
-        let mut batch = Batch { nodes: [NONE; CHUNK], due: [0; CHUNK], len: first.len(), number };
+        let batch = &mut self.batch;
         for ((&node, copy), due) in first.iter().zip(&mut batch.nodes).zip(&mut batch.due) {
             (*copy, *due) = (node, self.nodes.node(node).due());
         }
-        batch
+        (batch.number, batch.len) = (number, first.len());
     }
 
-    /// Takes a batch that was looked at out of its slot. Every timer of it must be filed again.
+    /// Takes the batch out of its slot. Every timer of it must be filed again.
     #[inline]
-    pub(crate) fn take(&mut self, rules: &mut impl Rules, batch: &Batch) {
-        self.chunks.drop_first(&mut self.slots[batch.number as usize].list, batch.len());
-        self.leave(rules, batch.number, batch.len());
+    pub(crate) fn take(&mut self, rules: &mut impl Rules) {
+        let Batch { number, len, .. } = self.batch;
+        self.chunks.drop_first(&mut self.slots[number as usize].list, len);
+        self.leave(rules, number, len);
     }
 
     /// Puts a timer that was taken out back, at the end of the slot it came from.
     #[inline]
     pub(crate) fn put_back(&mut self, number: u32, node: u32) {
         let list = &mut self.slots[number as usize].list;
-        self.nodes.node_mut(node).position = self.chunks.push(list, number, node);
+        let position = self.chunks.push(list, number, node).expect("room was made for a batch");
+        self.nodes.node_mut(node).position = position;
     }
 
     /// Makes a timer that is in no slot ready to be popped. Room must have been reserved.
@@ -337,7 +342,9 @@ impl<T> Core<T> {
             let (chunks, nodes) = (&self.chunks, &mut self.nodes);
             chunks.for_each(&self.slots[number as usize].list, |refs, _| {
                 for &node in refs {
-                    nodes.node_mut(node).position = pool.push(&mut list, number, node);
+                    let position =
+                        pool.push(&mut list, number, node).expect("the pool has just the size");
+                    nodes.node_mut(node).position = position;
                 }
             });
             self.slots[number as usize].list = list;

@@ -1,6 +1,6 @@
 //! The verbs, the same for both kinds of wheel.
 
-use crate::chunks::READY;
+use crate::chunks::{Position, READY};
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
 use crate::shared::{Budget, Core, Cut, Rules};
@@ -154,28 +154,35 @@ impl<T, K: Kind> Wheel<T, K> {
     ///
     /// # Errors
     /// [`Full`] gives the value back if there is no memory, or no index, for another timer.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
         let Wheel { core, rules } = self;
         let due = core.scale.due(deadline);
-        let (Ok(spot), Ok(index)) = (core.prepare(rules, due), core.nodes.vacant()) else {
-            return Err(Full(value));
+        let Ok(index) = core.nodes.vacant() else { return Err(Full(value)) };
+        let spot = rules.spot(due, core.hand);
+        let position = match core.file(rules, index, due, spot) {
+            Some(position) => position,
+            None => match self.file_anew(index, due) {
+                Some(position) => position,
+                None => return Err(Full(value)),
+            },
         };
-        let position = core.file(rules, index, due, spot);
-        Ok(core.nodes.occupy(index, due, position, value))
+        Ok(self.core.nodes.occupy(index, due, position, value))
+    }
+
+    /// Files a timer for which a level or memory was missing.
+    #[cold]
+    fn file_anew(&mut self, index: u32, due: Tick) -> Option<Position> {
+        let spot = self.core.prepare(&mut self.rules, due).ok()?;
+        self.core.file(&mut self.rules, index, due, spot)
     }
 
     /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
-    #[inline]
+    #[inline(always)]
     pub fn cancel(&mut self, key: Key) -> Option<T> {
-        let index = self.core.nodes.find(key)?;
-        self.cancel_index(index)
-    }
-
-    #[inline]
-    fn cancel_index(&mut self, index: u32) -> Option<T> {
-        self.core.unfile(&mut self.rules, index);
-        self.core.nodes.vacate(index)
+        let (value, position) = self.core.nodes.vacate(key)?;
+        self.core.unfile(&mut self.rules, key.index(), position);
+        Some(value)
     }
 
     /// Moves a pending timer to another deadline.
@@ -224,7 +231,7 @@ impl<T, K: Kind> Wheel<T, K> {
             }
         }
         let spot = core.prepare(rules, due)?;
-        core.unfile(rules, index);
+        core.unfile(rules, index, core.nodes.node(index).position);
         core.nodes.node_mut(index).set_due(due);
         core.refile(rules, index, due, spot);
         Ok(())
@@ -235,7 +242,7 @@ impl<T, K: Kind> Wheel<T, K> {
         // One by one, so that a value whose drop panics leaves a wheel that is whole.
         for index in 0..self.core.nodes.len() {
             if self.core.nodes.node(index).is_pending() {
-                drop(self.cancel_index(index));
+                drop(self.cancel(self.core.nodes.key(index)));
             }
         }
     }
@@ -319,7 +326,7 @@ impl<T, K: Kind> Wheel<T, K> {
         let core = &mut self.core;
         let (index, due) = core.ready.pop(&core.nodes)?;
         let (key, due) = (core.nodes.key(index), core.scale.time_or_max(due));
-        let value = core.nodes.vacate(index)?;
+        let (value, _) = core.nodes.vacate(key)?;
         Some(Expired { key, due, value })
     }
 
