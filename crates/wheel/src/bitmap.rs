@@ -80,8 +80,8 @@ impl Bitmap {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let above =
-            self.summary.as_ref().map_or(0, |summary| size_of::<Bitmap>() + summary.memory());
+        let above = self.summary.iter().map(|summary| size_of::<Bitmap>() + summary.memory());
+        let above: usize = above.sum();
         self.words.capacity() * size_of::<u64>() + above
     }
 }
