@@ -1,0 +1,102 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tourbillon_cli::scenario::Drive;
+use tourbillon_cli::trace::{Amount, Settings, parse_slots};
+
+/// Timer wheels, exact and replayable: watch a timer's way through the wheels, replay scenarios.
+#[derive(Parser)]
+#[command(name = "tourbillon", version, arg_required_else_help = true)]
+#[command(
+    after_help = "Start here:\n  tourbillon trace\n  tourbillon trace --slots 60,60,24 5420\n  \
+                        tourbillon replay scenarios/examples/*.json"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run scenario files on the real wheels and print what happened, one JSON object a line
+    #[command(after_help = REPLAY_HELP)]
+    Replay(Replay),
+    /// Show one timer's way through the wheels: where it is filed and why, when it moves, when it fires
+    #[command(after_help = TRACE_HELP)]
+    Trace(Trace),
+}
+
+const REPLAY_HELP: &str = "\
+Exit code: 0 if every expectation held, 1 if one did not, 2 if a file is no scenario or its run ended with an
+error; of several files, the highest.
+
+Examples:
+  tourbillon replay scenarios/examples/01-one-wheel.json
+  tourbillon replay -q scenarios/examples/*.json scenarios/bugs/*.json";
+
+const TRACE_HELP: &str = "\
+Examples:
+  tourbillon trace                                   1h30m20s on a clock face
+  tourbillon trace --slots 60,60,24 5420             the same in plain ticks
+  tourbillon trace --slots 256 --tick 1ms 90s        a wheel of 256 slots a level
+  tourbillon trace --slots 20 --start 2 399          a wheel that is not at the beginning
+  tourbillon trace --tick 10 --slots 5 249           a tick of 10: rounded up, never early
+  tourbillon trace --hashed --slots 8 20             a hashed wheel: slot and rounds
+  tourbillon trace --drive due 5420                  one way of driving only";
+
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// Scenario files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print only what failed, and a last line with counts
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Trace {
+    /// The timer's delay: a number (5420) or a duration (1h30m20s, 450ms) [default: 1h30m20s]
+    #[arg(allow_negative_numbers = true)]
+    delay: Option<Amount>,
+    /// Slots a level, lowest first; the last repeats for further levels [default: 60,60,24; hashed: 60]
+    #[arg(long, value_name = "N,N,…", value_parser = parse_slots, allow_hyphen_values = true)]
+    slots: Option<std::vec::Vec<u32>>,
+    /// What a slot of the lowest level covers: a number (10) or a duration (10ms) [default: 1, or 1s, 1ms… for a
+    /// delay that is a duration]
+    #[arg(long, allow_negative_numbers = true)]
+    tick: Option<Amount>,
+    /// The clock when the wheel is made [default: 0]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    start: Option<Amount>,
+    /// Tell and count only this way of driving the wheel [default: count all three]
+    #[arg(long, value_enum)]
+    drive: Option<DriveName>,
+    /// A hashed wheel: one ring, and rounds
+    #[arg(long)]
+    hashed: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DriveName {
+    /// Stop at every tick
+    Tick,
+    /// Stop where an occupied slot begins
+    Bucket,
+    /// Stop only where a timer is due
+    Due,
+}
+
+impl Trace {
+    pub(crate) fn settings(self) -> Settings {
+        let drive = self.drive.map(|drive| match drive {
+            DriveName::Tick => Drive::Tick,
+            DriveName::Bucket => Drive::Bucket,
+            DriveName::Due => Drive::Due,
+        });
+        let Trace { delay, slots, tick, start, hashed, .. } = self;
+        Settings { delay, slots, tick, start, drive, hashed }
+    }
+}

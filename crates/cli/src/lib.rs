@@ -1,0 +1,14 @@
+//! What the command `tourbillon` does, as a library: tests and pages use it without a process.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`scenario`] | the format of scenario files: what is valid, and what is wrong where |
+//! | [`replay`] | running scenarios on the real wheels under virtual time |
+//! | [`trace`] | one timer's way through the wheels, drawn for people |
+//!
+//! Nothing here prints: everything is given a writer, and the thin `main.rs` owns the terminal.
+#![forbid(unsafe_code)]
+
+pub mod replay;
+pub mod scenario;
+pub mod trace;

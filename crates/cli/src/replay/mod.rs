@@ -1,0 +1,122 @@
+//! `tourbillon replay`: scenarios on the real wheels, under virtual time.
+//!
+//! [`run`] runs one scenario and tells a [`Sink`] what happens; [`files`] is the command. The same scenario always
+//! tells the same.
+//!
+//! ```
+//! use tourbillon_cli::replay::{JsonLines, Outcome, run};
+//! use tourbillon_cli::scenario::Scenario;
+//!
+//! let scenario = Scenario::parse(
+//!     r#"{"name": "one timer", "wheel": {"kind": "hierarchical", "slots": [20]},
+//!         "steps": [{"schedule": "A", "delay": 2}, {"advance": 5}]}"#,
+//! )?;
+//! let mut lines = JsonLines(Vec::new());
+//! assert_eq!(run(&scenario, &mut lines)?, Outcome::Passed);
+//! assert_eq!(
+//!     String::from_utf8(lines.0)?.lines().collect::<Vec<_>>(),
+//!     [
+//!         r#"{"at":0,"event":"scheduled","id":"A","due":2,"place":"L1[2]"}"#,
+//!         r#"{"at":2,"event":"fired","id":"A","due":2}"#,
+//!         r#"{"at":5,"event":"done","pending":0,"fired":1,"cancelled":0,"wakes":1,"cascades":0}"#,
+//!     ]
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod check;
+mod drive;
+mod event;
+mod files;
+mod pass;
+mod run;
+mod turns;
+
+use std::{fmt, io};
+
+use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Time};
+
+pub use event::{Event, JsonLines, Reason, Sink, Totals};
+pub use files::{Verdict, files};
+
+use crate::scenario::{Kind, Scenario};
+
+/// The most timers that one run may fire: a repeating timer could go on for ever.
+pub const MOST_FIRED: u64 = 10_000_000;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every expectation held.
+    Passed,
+    /// One did not; the sink was told which.
+    Failed,
+}
+
+/// Runs a scenario to its end, to its first expectation that does not hold, or to an error.
+///
+/// # Errors
+/// The scenario did something that it may not, or the sink did not take an event. What happened before it has been
+/// told to the sink.
+pub fn run(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, RunError> {
+    let spec = &scenario.wheel;
+    let (start, tick) = (Time::new(spec.start), spec.tick.get());
+    let refused =
+        |error: tourbillon_wheel::GeometryError| RunError::at("wheel".into(), error.to_string());
+    match spec.kind {
+        Kind::Hierarchical => {
+            let wheel =
+                HierarchicalWheel::with_levels(start, tick, &spec.slots).map_err(refused)?;
+            run::Run::new(scenario, wheel, sink).run()
+        }
+        Kind::Hashed => {
+            let wheel = HashedWheel::with_slots(start, tick, spec.slots[0]).map_err(refused)?;
+            run::Run::new(scenario, wheel, sink).run()
+        }
+    }
+}
+
+/// What ended a run before its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The sink did not take an event.
+    Sink(io::Error),
+    /// A step could not be done.
+    Step {
+        /// As `steps[0].then[1]`.
+        place: String,
+        /// What was wrong, and what would be right.
+        message: String,
+    },
+}
+
+impl RunError {
+    fn at(place: String, message: String) -> Self {
+        RunError::Step { place, message }
+    }
+
+    /// At a place that the caller knows: see [`RunError::or_at`].
+    fn at_once(message: String) -> Self {
+        RunError::at(String::new(), message)
+    }
+
+    /// Adds the place, unless something further inside has.
+    fn or_at(self, here: impl FnOnce() -> String) -> Self {
+        match self {
+            RunError::Step { place, message } if place.is_empty() => RunError::at(here(), message),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Sink(error) => error.fmt(f),
+            RunError::Step { place, message } => write!(f, "{place}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

@@ -1,0 +1,37 @@
+//! Reading a scenario's file: whatever is on the disk, a clear answer and bounded memory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::{Scenario, ScenarioError};
+
+/// The largest file that is read.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+/// Reads the scenario in a file.
+///
+/// # Errors
+/// The file cannot be read, is larger than [`MOST_BYTES`], is not UTF-8, or is not a valid scenario. The place
+/// is empty unless it is inside the file.
+pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(&text(path)?)
+}
+
+fn text(path: &Path) -> Result<String, ScenarioError> {
+    let whole = |message: String| ScenarioError { place: String::new(), message };
+    let unreadable = |error: io::Error| whole(format!("cannot be read: {error}"));
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // One byte more than allowed shows that there is more, whatever the file says its length is.
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(whole(format!("larger than {} MiB: split the scenario", MOST_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        whole(format!(
+            "not UTF-8 text: the byte at offset {at} is not; a scenario is JSON in UTF-8"
+        ))
+    })
+}

@@ -1,0 +1,73 @@
+//! One timer on a real wheel, followed from the moment it is filed until it fires.
+
+use tourbillon_wheel::{
+    self as wheel, HashedWheel, HierarchicalWheel, LevelView, Moved, Place, Progress, Time, Wheel,
+};
+
+use crate::scenario::{Kind, WheelSpec};
+
+/// The way of a timer.
+#[derive(Debug)]
+pub(super) struct Journey {
+    pub(super) due: u64,
+    /// The levels of the wheel, lowest first.
+    pub(super) levels: Vec<LevelView>,
+    /// Where it was, in order; the first is where it was filed.
+    pub(super) stays: Vec<Stay>,
+    /// The clock when it fired; `None` if its tick lies past the end of time.
+    pub(super) fired: Option<u64>,
+}
+
+/// A slot that the timer was in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stay {
+    /// The clock when it came there.
+    pub(super) clock: u64,
+    pub(super) place: Place,
+    /// The first and last tick that the slot covers, as moments of the clock.
+    pub(super) range: Option<(u64, u64)>,
+}
+
+/// Follows a timer with this due time through a wheel, slot by slot: every drive leads it the same way.
+pub(super) fn follow(spec: &WheelSpec, due: u64) -> Result<Journey, String> {
+    let (start, tick) = (Time::new(spec.start), spec.tick.get());
+    match spec.kind {
+        Kind::Hierarchical => {
+            let wheel = HierarchicalWheel::with_levels(start, tick, &spec.slots);
+            walk(wheel.map_err(|error| error.to_string())?, due, |wheel| wheel.next_slot())
+        }
+        Kind::Hashed => {
+            let wheel = HashedWheel::with_slots(start, tick, spec.slots[0]);
+            // A hashed wheel hands nothing down: on the way to the due time there is nothing to see.
+            walk(wheel.map_err(|error| error.to_string())?, due, |wheel| wheel.next_due())
+        }
+    }
+}
+
+fn walk<K: wheel::Kind>(
+    mut wheel: Wheel<(), K>,
+    due: u64,
+    next: impl Fn(&mut Wheel<(), K>) -> Option<Time>,
+) -> Result<Journey, String> {
+    wheel.insert(Time::new(due), ()).map_err(|full| full.to_string())?;
+    let place = wheel.place_of(Time::new(due));
+    let mut journey =
+        Journey { due, levels: wheel.levels().collect(), stays: Vec::new(), fired: None };
+    journey.stays.push(stay(&wheel, place));
+    while journey.fired.is_none() {
+        let Some(next) = next(&mut wheel) else { break };
+        let mut moved: Vec<Moved> = Vec::new();
+        match wheel.advance_watched(next, usize::MAX, |step| moved.push(step)) {
+            Progress::OutOfMemory => return Err("no memory to hand the timer down".into()),
+            Progress::Done | Progress::More => {}
+        }
+        journey.stays.extend(moved.into_iter().map(|step| stay(&wheel, step.to)));
+        journey.fired = wheel.pop().map(|_| next.units());
+    }
+    Ok(journey)
+}
+
+fn stay<K: wheel::Kind>(wheel: &Wheel<(), K>, place: Place) -> Stay {
+    let range = wheel.range(place).map(|(first, last)| (first.units(), last.units()));
+    Stay { clock: wheel.now().units(), place, range }
+}

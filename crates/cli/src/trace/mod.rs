@@ -1,0 +1,173 @@
+//! `tourbillon trace`: what happens to one timer, for people.
+//!
+//! [`Settings`] is what the command line asks for; [`trace`] checks it, follows the timer on a real wheel and tells
+//! its way: where it is filed and why, when it is handed down, when it fires, and what each drive pays for it. The
+//! text carries colours as ANSI codes; a caller whose output is no terminal strips them.
+
+mod amount;
+mod journey;
+mod picture;
+mod tell;
+
+use std::io;
+use std::num::NonZeroU64;
+
+use anstyle::{AnsiColor, Style};
+use tourbillon_wheel::MAX_SLOTS;
+
+pub use amount::Amount;
+
+use crate::replay::{self, Event, Sink, Totals};
+use crate::scenario::{Drive, Id, Kind, Scenario, Schedule, Step, WheelSpec, When};
+use amount::Unit;
+
+/// How the timer is drawn.
+const TIMER: Style = AnsiColor::Yellow.on_default().bold();
+/// How the hand is drawn.
+const HAND: Style = AnsiColor::Cyan.on_default();
+/// How moments of the clock are written.
+const STRONG: Style = Style::new().bold();
+
+/// What to trace. Whatever is left out has a sensible default, also all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The timer's delay.
+    pub delay: Option<Amount>,
+    /// Slots a level, lowest first.
+    pub slots: Option<Vec<u32>>,
+    /// What a slot of the lowest level covers; decides whether the trace is in numbers or in durations.
+    pub tick: Option<Amount>,
+    /// The clock when the wheel is made.
+    pub start: Option<Amount>,
+    /// Tell and count only this drive.
+    pub drive: Option<Drive>,
+    /// A hashed wheel instead of a hierarchical one.
+    pub hashed: bool,
+}
+
+/// A trace that can be told.
+#[derive(Debug)]
+struct Plan {
+    unit: Unit,
+    wheel: WheelSpec,
+    delay: u64,
+    due: u64,
+    drive: Option<Drive>,
+}
+
+/// Follows a timer and returns the text that tells its way.
+///
+/// # Errors
+/// A setting that does not work, and what would.
+pub fn trace(settings: &Settings) -> Result<Vec<u8>, String> {
+    let plan = plan(settings)?;
+    let journey = journey::follow(&plan.wheel, plan.due)?;
+    let drives = plan.drive.map_or(Drive::ALL.to_vec(), |drive| vec![drive]);
+    let costs = drives
+        .into_iter()
+        .map(|drive| Ok((drive, wakes(&plan, drive)?)))
+        .collect::<Result<Vec<_>, String>>()?;
+    let mut text = Vec::new();
+    tell::tell(&mut text, &plan, &journey, &costs).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+/// Reads a list of slots, as in `60,60,24`.
+///
+/// # Errors
+/// The number that is none, or not in its range.
+pub fn parse_slots(text: &str) -> Result<Vec<u32>, String> {
+    let one = |slots: &str| match slots.trim().parse() {
+        Ok(number) if (1..=MAX_SLOTS).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "{slots:?} is not a number of slots: give 1 to {MAX_SLOTS} a level, as in 60,60,24"
+        )),
+    };
+    text.split(',').map(one).collect()
+}
+
+fn plan(settings: &Settings) -> Result<Plan, String> {
+    let kind = if settings.hashed { Kind::Hashed } else { Kind::Hierarchical };
+    let slots = slots(settings, kind)?;
+    let delay = settings.delay.unwrap_or(match settings.tick {
+        Some(Amount::Plain(_)) => Amount::Plain(5420),
+        _ => Amount::Nanos(5_420_000_000_000),
+    });
+    let tick = settings.tick.unwrap_or({
+        let (unit, units) = delay.split();
+        match unit {
+            Unit::Plain => Amount::Plain(1),
+            Unit::Nanos => Amount::Nanos(unit.usual_tick(units)),
+        }
+    });
+    let (unit, tick_units) = tick.split();
+    let in_unit = |amount: Amount, what: &str| match amount.split() {
+        (_, 0) => Ok(0),
+        (of, units) if of == unit => Ok(units),
+        (Unit::Plain, units) => Err(format!(
+            "{what}: {units} has no unit, but the tick is {tick}: write {units}s or {units}ms"
+        )),
+        (Unit::Nanos, _) => Err(format!(
+            "{what}: {amount} has a unit, but the tick {tick} has none: give one, as --tick 1s"
+        )),
+    };
+    let tick = NonZeroU64::new(tick_units)
+        .ok_or("--tick: 0 is no length of time: give 1 or more, or a duration (10ms)")?;
+    let start = settings.start.map_or(Ok(0), |start| in_unit(start, "--start"))?;
+    let delay = in_unit(delay, "DELAY")?;
+    let due = start.saturating_add(delay);
+    Ok(Plan {
+        unit,
+        wheel: WheelSpec { kind, tick, slots, start },
+        delay,
+        due,
+        drive: settings.drive,
+    })
+}
+
+fn slots(settings: &Settings, kind: Kind) -> Result<Vec<u32>, String> {
+    match (kind, &settings.slots) {
+        (Kind::Hierarchical, None) => Ok(vec![60, 60, 24]),
+        (Kind::Hashed, None) => Ok(vec![60]),
+        (Kind::Hashed, Some(slots)) if slots.len() != 1 => Err(format!(
+            "--slots: a hashed wheel has one ring: give one number, not {}",
+            slots.len()
+        )),
+        (Kind::Hierarchical, Some(slots)) if slots.contains(&1) => {
+            Err("--slots: 1 slot is no wheel: give 2 or more a level, or --hashed".into())
+        }
+        (_, Some(slots)) => Ok(slots.clone()),
+    }
+}
+
+/// What a drive pays for the timer: counted by a replay, so that the two never disagree.
+fn wakes(plan: &Plan, drive: Drive) -> Result<u64, String> {
+    let schedule = Schedule { id: Id(0), when: When::At(plan.due), every: None, then: None };
+    let tick = plan.wheel.tick.get();
+    let late = (plan.due - plan.wheel.start) % tick;
+    let until = if late == 0 { plan.due } else { plan.due.saturating_add(tick - late) };
+    let scenario = Scenario {
+        name: String::new(),
+        about: None,
+        wheel: plan.wheel.clone(),
+        drive,
+        limit: None,
+        budget: None,
+        steps: vec![Step::Schedule(schedule), Step::Advance(until)],
+        ids: vec!["A".into()],
+    };
+    let mut last = LastTotals(Totals::default());
+    replay::run(&scenario, &mut last).map_err(|error| error.to_string())?;
+    Ok(last.0.wakes)
+}
+
+struct LastTotals(Totals);
+
+impl Sink for LastTotals {
+    fn event(&mut self, _at: u64, event: &Event<'_>) -> io::Result<()> {
+        if let Event::Done(totals) = event {
+            self.0 = *totals;
+        }
+        Ok(())
+    }
+}
