@@ -1,8 +1,10 @@
 //! Running other programs.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What went wrong, in words for a person.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
@@ -67,6 +69,41 @@ pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     Ok((text, output.status.success()))
+}
+
+/// The same, or `None` if it has not ended in time; it is ended then, with all that it has started.
+pub(crate) fn capture_within(
+    command: &mut Command,
+    time: Duration,
+) -> Outcome<Option<(String, bool)>> {
+    let words = words(command);
+    let failed = |error: std::io::Error| format!("`{words}` could not be run: {error}");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let mut output = child.stdout.take().expect("it is piped");
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = output.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            let text = reader.join().unwrap_or_default();
+            return Ok(Some((text, status.success())));
+        }
+        if began.elapsed() > time {
+            let group = format!("-{}", child.id());
+            Command::new("kill").args(["-KILL", "--", &group]).status().map_err(failed)?;
+            child.wait().map_err(failed)?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The files of the repository that git knows of.

@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::contestant::Kind;
+use crate::count::Counted;
+use crate::entrant::Entrant;
+use crate::measure::Op;
+
+/// Tourbillon's wheels beside their peers.
+#[derive(Parser)]
+#[command(name = "bench", arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// All contestants, all operations, one table for each
+    Wheel(Wheel),
+    /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
+    Instructions {
+        /// Operations of the shorter of the two runs
+        #[arg(long, default_value_t = 100_000)]
+        iterations: usize,
+    },
+    /// Do one operation of the hierarchical wheel so many times at 1 k timers, to be run under a profiler
+    Count {
+        operation: Counted,
+        /// How many times
+        #[arg(long, default_value_t = 100_000)]
+        iterations: usize,
+        /// Prepare for so many, so that runs of different lengths prepare alike
+        #[arg(long, default_value_t = 200_000)]
+        prepared: usize,
+    },
+}
+
+#[derive(Args)]
+pub struct Wheel {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Under two minutes: up to 1 M timers, the baselines to 10 k, fewer rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Populations, such as 10k,1M
+    #[arg(long, value_delimiter = ',', value_parser = population)]
+    pub populations: Vec<usize>,
+    /// Rounds; the medians are over these [default: 5, above 1 M 3; with --quick 3, from 1 M 2]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Contestants, by a part of their name
+    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
+    pub only: Vec<String>,
+    /// Operations
+    #[arg(long, value_delimiter = ',')]
+    pub ops: Vec<Op>,
+    /// Also one wheel with a hundred million timers (needs 8 GiB)
+    #[arg(long)]
+    pub huge: bool,
+}
+
+impl Wheel {
+    pub fn populations(&self) -> Vec<usize> {
+        let mut populations = match (self.populations.is_empty(), self.quick) {
+            (false, _) => self.populations.clone(),
+            (true, true) => vec![10_000, 100_000, 1_000_000],
+            (true, false) => vec![10_000, 100_000, 1_000_000, 10_000_000],
+        };
+        populations.sort_unstable();
+        populations.dedup();
+        populations
+    }
+
+    pub fn rounds(&self, population: usize) -> usize {
+        let default = match (self.quick, population) {
+            (true, 1_000_000..) => 2,
+            (true, _) | (false, 1_000_001..) => 3,
+            (false, _) => 5,
+        };
+        self.rounds.map_or(default, usize::from)
+    }
+
+    /// Whether a contestant is asked to carry so many.
+    pub fn admits(&self, entrant: &dyn Entrant, population: usize) -> bool {
+        let slow = self.quick && entrant.kind() == Kind::Baseline && population > 10_000;
+        population <= entrant.most().0 && !slow
+    }
+
+    pub fn asks_for(&self, op: Op) -> bool {
+        self.ops.is_empty() || self.ops.contains(&op)
+    }
+}
+
+/// `10k`, `1M`, `250000`.
+fn population(text: &str) -> Result<usize, String> {
+    let help = || format!("`{text}` is no population: write 10k, 1M or 250000, from 2 to 100M");
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1000),
+        None => text.strip_suffix(['M', 'm']).map_or((text, 1), |digits| (digits, 1_000_000)),
+    };
+    let count =
+        digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).ok_or_else(help)?;
+    if (2..=100_000_000).contains(&count) { Ok(count) } else { Err(help()) }
+}
+
+/// A population the way people write it.
+pub fn written(population: usize) -> String {
+    match population {
+        n if n >= 1_000_000 && n % 1_000_000 == 0 => format!("{} M", n / 1_000_000),
+        n if n >= 1000 && n % 1000 == 0 => format!("{} k", n / 1000),
+        n => n.to_string(),
+    }
+}

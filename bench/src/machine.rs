@@ -1,0 +1,64 @@
+//! The machine: one core for the whole run, and its name for the report.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::load::Load;
+
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_gib: f64,
+    pub os: &'static str,
+    pub arch: &'static str,
+    /// The core that the run was pinned to; `None` if the system refused.
+    pub pinned_to: Option<usize>,
+}
+
+/// Pins this thread to the last core, the one that is least often interrupted, and describes the machine.
+pub fn pin() -> Machine {
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let pinned_to =
+        cores.last().filter(|core| core_affinity::set_for_current(**core)).map(|core| core.id);
+    Machine {
+        cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
+        cores: cores.len(),
+        memory_gib: memory().unwrap_or(0.0),
+        os: std::env::consts::OS,
+        arch: std::env::consts::ARCH,
+        pinned_to,
+    }
+}
+
+fn memory() -> Option<f64> {
+    let total = field("/proc/meminfo", "MemTotal")?;
+    Some(total.split(' ').next()?.parse::<f64>().ok()? / f64::from(1 << 20))
+}
+
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The floor: nanoseconds to read, change and write one random cache line of as many as there are timers. The
+/// accesses do not depend on each other, so as many are under way as the machine can hold.
+pub fn floor(load: &Load) -> f64 {
+    #[derive(Clone)]
+    #[repr(align(64))]
+    struct Line(u64);
+
+    let mut lines = vec![Line(1); load.population];
+    let order = load.permutation();
+    let repeats = load.repeats();
+    // Once to warm up.
+    order.iter().for_each(|&line| lines[line as usize].0 += 1);
+    let begin = Instant::now();
+    for _ in 0..repeats {
+        order.iter().for_each(|&line| lines[line as usize].0 += 1);
+    }
+    let spent = begin.elapsed().as_nanos() as f64;
+    black_box(&lines);
+    spent / (repeats * order.len()) as f64
+}
