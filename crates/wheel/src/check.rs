@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 
 use crate::chunks::Position;
 use crate::shared::{Core, Rules};
+use crate::tick::Tick;
 
 impl<T> Core<T> {
     pub(crate) fn check(&self, rules: &impl Rules) -> Result<(), String> {
@@ -55,10 +56,21 @@ impl<T> Core<T> {
         if chunks + self.chunks.free_len() != self.chunks.len() {
             return Err("a chunk is lost".to_string());
         }
-        if filed > 0 && rules.next_stop(self) < self.stop {
-            return Err(format!("stop is {} and the next is {}", self.stop, rules.next_stop(self)));
+        let next = self.least_needed(rules);
+        if next < self.stop {
+            return Err(format!(
+                "nothing is said to be needed before {}, and {next} is",
+                self.stop
+            ));
         }
         Ok(())
+    }
+
+    /// The first tick at which a slot needs the hand.
+    fn least_needed(&self, rules: &impl Rules) -> Tick {
+        let occupied =
+            (0..self.slots.len() as u32).filter(|&number| self.slots[number as usize].live > 0);
+        occupied.map(|number| rules.need(self, number)).min().unwrap_or(Tick::MAX)
     }
 
     fn name(&self, rules: &impl Rules, number: u32) -> String {

@@ -69,9 +69,13 @@ impl Rules for Hashed {
     }
 
     #[inline(never)]
-    fn mark(&mut self, _level: u8, number: u32, occupied: bool) {
-        let slot = number - BASE;
-        if occupied { self.occupied.insert(slot) } else { self.occupied.remove(slot) }
+    fn mark(&mut self, _level: u8, number: u32, _begin: Tick) {
+        self.occupied.insert(number - BASE);
+    }
+
+    #[inline(never)]
+    fn unmark(&mut self, _level: u8, number: u32) {
+        self.occupied.remove(number - BASE);
     }
 
     #[inline]
@@ -88,7 +92,7 @@ impl Rules for Hashed {
     }
 
     /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
-    fn next_stop<T>(&self, core: &Core<T>) -> Tick {
+    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
         if core.scan.left > 0 {
             return core.hand;
         }
@@ -118,6 +122,10 @@ impl Rules for Hashed {
         } else {
             self.visit(slot, core.hand)
         }
+    }
+
+    fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
+        core.slots[number as usize].min.max(core.hand)
     }
 
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {

@@ -17,15 +17,28 @@ use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 /// The rules of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
+    /// No occupied slot above the lowest level begins before this tick. It spares a look at every level when the
+    /// hand goes from one slot of the lowest to the next.
+    above: Tick,
 }
 
 impl Hierarchical {
     pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
-        Ok(Hierarchical { levels: Levels::new(slots)? })
+        Ok(Hierarchical { levels: Levels::new(slots)?, above: Tick::MAX })
     }
 
-    /// The numbers of the slots above the lowest level that begin at the hand and are occupied.
+    /// When the hand next meets an occupied slot of a level that is not below `from`.
+    fn next_begin(&self, from: usize, hand: Tick) -> Tick {
+        let made = self.levels.levels[from..].iter().filter(|level| level.is_made());
+        made.map(|level| level.next_begin(hand)).min().unwrap_or(Tick::MAX)
+    }
+
+    /// An occupied slot above the lowest level that begins at the hand: its level and its number.
+    #[inline]
     fn beginning(&self, hand: Tick) -> Option<(u8, u32)> {
+        if self.above > hand {
+            return None;
+        }
         let above = self.levels.levels.iter().enumerate().skip(1);
         above.take_while(|(_, level)| level.begin(hand) == hand).find_map(|(l, level)| {
             let slot = level.slot(hand);
@@ -50,10 +63,18 @@ impl Rules for Hierarchical {
     }
 
     #[inline(never)]
-    fn mark(&mut self, level: u8, number: u32, occupied: bool) {
+    fn mark(&mut self, level: u8, number: u32, begin: Tick) {
+        if level > 0 {
+            self.above = self.above.min(begin);
+        }
         let level = &mut self.levels.levels[usize::from(level)];
-        let slot = number - level.base;
-        if occupied { level.occupied.insert(slot) } else { level.occupied.remove(slot) }
+        level.occupied.insert(number - level.base);
+    }
+
+    #[inline(never)]
+    fn unmark(&mut self, level: u8, number: u32) {
+        let level = &mut self.levels.levels[usize::from(level)];
+        level.occupied.remove(number - level.base);
     }
 
     #[inline]
@@ -68,9 +89,11 @@ impl Rules for Hierarchical {
     }
 
     #[inline]
-    fn next_stop<T>(&self, core: &Core<T>) -> Tick {
-        let made = self.levels.levels.iter().filter(|level| level.is_made());
-        made.map(|level| level.next_begin(core.hand)).min().unwrap_or(Tick::MAX)
+    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
+        if self.above <= core.hand {
+            self.above = self.next_begin(1, core.hand);
+        }
+        self.levels.levels[0].next_begin(core.hand).min(self.above)
     }
 
     fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
@@ -83,8 +106,13 @@ impl Rules for Hierarchical {
         level.begin_of(number - level.base, core.hand)
     }
 
+    fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
+        let begin = self.begin(core, number);
+        if core.slots[number as usize].level > 0 && begin < self.above { 0 } else { begin }
+    }
+
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {
-        self.next_stop(core)
+        self.next_begin(0, core.hand)
     }
 
     fn is_occupied(&self, level: u8, number: u32) -> bool {

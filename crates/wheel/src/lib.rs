@@ -141,13 +141,16 @@ pub use place::{LevelView, Place, SlotView};
 pub use tick::Time;
 pub use wheel::{Expired, HashedWheel, HierarchicalWheel, Kind, MAX_SLOTS, Moved, Progress, Wheel};
 
-/// Makes room for `count` more. What is small doubles; what is large grows by an eighth, because then the memory
-/// that is held and not used is worth more than the few more steps.
+/// Makes room for `count` more. What is small doubles; the larger it is, the smaller is the part by which it grows,
+/// because then the memory that is held and not used is worth more than a few more steps.
 fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMemory> {
-    const LARGE: usize = 1 << 18;
     if vec.capacity() - vec.len() >= count {
         return Ok(());
     }
-    let more = if vec.len() * size_of::<X>() < LARGE { vec.len().max(8) } else { vec.len() / 8 };
+    let more = match vec.len() * size_of::<X>() {
+        0..0x1_0000 => vec.len().max(8),
+        0x1_0000..0x10_0000 => vec.len() / 4,
+        _ => vec.len() / 8,
+    };
     vec.try_reserve_exact(more.max(count)).map_err(|_| OutOfMemory)
 }

@@ -91,8 +91,11 @@ pub(crate) trait Rules: Sized {
     /// Makes a level.
     fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory>;
 
-    /// Remembers that a slot is occupied, or that it is not.
-    fn mark(&mut self, level: u8, number: u32, occupied: bool);
+    /// Remembers that a slot is occupied from now on, and that the hand meets it then.
+    fn mark(&mut self, level: u8, number: u32, begin: Tick);
+
+    /// Remembers that a slot is no longer occupied.
+    fn unmark(&mut self, level: u8, number: u32);
 
     /// If a timer that is filed there may stay when its deadline is moved earlier, to `due`: when the hand
     /// will look at it.
@@ -101,8 +104,9 @@ pub(crate) trait Rules: Sized {
     /// The bound that a timer of this slot sets for the slot's `min`.
     fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick;
 
-    /// The next tick, not before the hand, at which there is something to settle; `Tick::MAX` if there is none.
-    fn next_stop<T>(&self, core: &Core<T>) -> Tick;
+    /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is
+    /// none.
+    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick;
 
     /// The occupied slots of a level in the order in which the hand meets them, each with a tick that is not
     /// after anything due in it.
@@ -110,6 +114,9 @@ pub(crate) trait Rules: Sized {
 
     /// When the hand next meets an occupied slot.
     fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick;
+
+    /// The tick, not before the hand, at which an occupied slot must be settled. For `check` alone.
+    fn need<T>(&self, core: &Core<T>, number: u32) -> Tick;
 
     /// When the hand next meets any occupied slot.
     fn next_slot<T>(&self, core: &Core<T>) -> Tick;
@@ -207,7 +214,7 @@ impl<T> Core<T> {
         slot.lower(due, node);
         slot.live += 1;
         if slot.live == 1 {
-            rules.mark(spot.level, spot.number, true);
+            rules.mark(spot.level, spot.number, spot.begin);
         }
         self.front.note(spot.number, due, node);
         if spot.begin < self.stop {
@@ -280,7 +287,7 @@ impl<T> Core<T> {
         if self.scan.slot == number {
             self.scan = Scan::NONE;
         }
-        rules.mark(slot.level, number, false);
+        rules.unmark(slot.level, number);
     }
 
     /// The slot that a timer is filed in, or `NONE`.
