@@ -214,6 +214,11 @@ impl Hierarchical {
             let (node, due) = core.batch.get(nth);
             let spot = self.spot(due, core.hand);
             core.refile(self, node, due, spot);
+        }
+        // Told only now: should `watch` panic, everything is where it belongs.
+        for nth in 0..core.batch.len {
+            let (node, due) = core.batch.get(nth);
+            let spot = self.spot(due, core.hand);
             // Due right now: it fires straight from above. Moved to later: it may even rise.
             if due > core.hand && spot.level < level {
                 let (from, to) =
