@@ -5,6 +5,7 @@
 //! another tick. So the order of the others is never disturbed.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::chunks::READY;
 use crate::nodes::Nodes;
@@ -27,7 +28,7 @@ impl Entry {
 
 pub(crate) struct Ready {
     queue: VecDeque<Entry>,
-    /// The entries that are true.
+    /// How many timers are ready.
     len: usize,
 }
 
@@ -86,8 +87,13 @@ impl Ready {
         self.queue.capacity() * size_of::<Entry>()
     }
 
-    /// How many entries are true, counted. For `check` alone.
+    /// How many timers are ready, counted. For `check` alone.
     pub(crate) fn count<T>(&self, nodes: &Nodes<T>) -> usize {
-        self.queue.iter().filter(|entry| entry.is_true(nodes)).count()
+        let entries = self.queue.iter().filter(|entry| entry.is_true(nodes));
+        let mut ready: Vec<u32> = entries.map(|entry| entry.index).collect();
+        // A timer that was moved away and has come back to the same tick has two entries; the first one counts.
+        ready.sort_unstable();
+        ready.dedup();
+        ready.len()
     }
 }

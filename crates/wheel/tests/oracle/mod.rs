@@ -84,7 +84,9 @@ impl Shape {
             1..=4 => rng.below(2 * u64::from(self.slots[0]) + 2),
             5..=10 => {
                 let spans = self.spans();
-                let span = spans[rng.below(spans.len() as u64) as usize];
+                // The highest levels are met only from a start that is early enough: try them more often.
+                let from = if rng.one_in(4) { spans.len().saturating_sub(3) } else { 0 };
+                let span = rng.pick(&spans[from..]);
                 let turns = 1 + rng.below(3);
                 span.saturating_mul(turns).saturating_add(rng.below(9)).saturating_sub(4)
             }
