@@ -73,6 +73,9 @@ impl<T> Core<T> {
         }
         let mut best = Tick::MAX;
         for level in 0..rules.levels() {
+            if rules.first(level, self.hand) >= best {
+                continue;
+            }
             for (number, begin) in rules.met(level, self.hand) {
                 if begin >= best {
                     break;

@@ -106,6 +106,10 @@ impl Rules for Hashed {
         least
     }
 
+    fn first(&self, _level: usize, hand: Tick) -> Tick {
+        hand
+    }
+
     /// The slot under the hand may hold both what is due now and what is due a turn later: it comes first.
     fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let here = self.slot(hand);

@@ -96,6 +96,12 @@ impl Rules for Hierarchical {
         self.levels.levels[0].next_begin(core.hand).min(self.above)
     }
 
+    #[inline]
+    fn first(&self, level: usize, hand: Tick) -> Tick {
+        let level = &self.levels.levels[level];
+        if level.is_made() { level.next_begin(hand) } else { Tick::MAX }
+    }
+
     fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let level = &self.levels.levels[level];
         level.occupied(hand).map(|(slot, begin)| (level.base + slot, begin))

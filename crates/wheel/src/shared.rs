@@ -108,6 +108,9 @@ pub(crate) trait Rules: Sized {
     /// none.
     fn next_stop<T>(&mut self, core: &Core<T>) -> Tick;
 
+    /// A tick that is not after anything due on a level; `Tick::MAX` if it is empty.
+    fn first(&self, level: usize, hand: Tick) -> Tick;
+
     /// The occupied slots of a level in the order in which the hand meets them, each with a tick that is not
     /// after anything due in it.
     fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)>;
