@@ -36,6 +36,12 @@ impl<T> Core<T> {
                     slot.live
                 ));
             }
+            if self.witnessed(number).is_some_and(|min| self.least(number) != min) {
+                return Err(format!(
+                    "the witness of {} is not its earliest",
+                    self.name(rules, number)
+                ));
+            }
             if rules.is_occupied(slot.level, number) != (walked > 0) {
                 return Err(format!(
                     "{} has {walked} timers and is not marked so",
@@ -73,6 +79,15 @@ impl<T> Core<T> {
         occupied.map(|number| rules.need(self, number)).min().unwrap_or(Tick::MAX)
     }
 
+    /// The least due tick of an occupied slot, counted.
+    fn least(&self, number: u32) -> Tick {
+        let mut least = Tick::MAX;
+        self.chunks.for_each(&self.slots[number as usize].list, |refs, _| {
+            refs.iter().for_each(|&node| least = least.min(self.nodes.node(node).due()));
+        });
+        least
+    }
+
     fn name(&self, rules: &impl Rules, number: u32) -> String {
         rules.slot_place(self.slots[number as usize].level, number).to_string()
     }
@@ -107,7 +122,7 @@ impl<T> Core<T> {
                 name()
             ));
         }
-        if rules.floor(number, due, self.hand) < slot.min && number != self.scan.slot {
+        if due < slot.min && number != self.scan.slot {
             return Some(format!("due {due} in {} is below its bound {}", name(), slot.min));
         }
         None

@@ -41,6 +41,12 @@ pub(crate) struct List {
 impl List {
     pub(crate) const EMPTY: List = List { head: NOWHERE, tail: 0 };
 
+    /// Whether the next reference needs another chunk.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.tail % LEN == 0
+    }
+
     /// The positions of the references in the first chunk. The list must not be empty.
     #[inline]
     fn first(&self) -> core::ops::Range<usize> {
@@ -70,6 +76,15 @@ pub(crate) struct Chunks {
 impl Chunks {
     pub(crate) fn new() -> Self {
         Chunks { refs: Vec::new(), chunks: Vec::new(), free: NONE, free_len: 0 }
+    }
+
+    /// A pool of so many chunks, and no more.
+    pub(crate) fn with_chunks(count: usize) -> Result<Self, OutOfMemory> {
+        let mut pool = Chunks::new();
+        pool.chunks.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+        pool.refs.try_reserve_exact(count * CHUNK).map_err(|_| OutOfMemory)?;
+        pool.grow(count)?;
+        Ok(pool)
     }
 
     /// Makes sure that `count` references can be filed, whatever the lists they go to.
@@ -107,7 +122,7 @@ impl Chunks {
     /// Files a reference at the end of the list of a slot, or returns `None` for want of memory.
     #[inline(always)]
     pub(crate) fn push(&mut self, list: &mut List, slot: u32, node: u32) -> Option<Position> {
-        if list.tail % LEN == 0 {
+        if list.is_full() {
             self.append(list, slot).ok()?;
         }
         let position = list.tail;

@@ -80,7 +80,7 @@ impl<T> Core<T> {
                 if begin >= best {
                     break;
                 }
-                best = best.min(self.exact(rules, number, best));
+                best = best.min(self.exact(number, best));
             }
         }
         let best = best.max(self.hand);
@@ -99,7 +99,7 @@ impl<T> Core<T> {
     }
 
     /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.
-    fn exact(&mut self, rules: &impl Rules, number: u32, best: Tick) -> Tick {
+    fn exact(&mut self, number: u32, best: Tick) -> Tick {
         if let Some(min) = self.witnessed(number) {
             return min;
         }
@@ -108,7 +108,7 @@ impl<T> Core<T> {
         if min >= best && number != self.scan.slot {
             return min;
         }
-        self.front_of(number).unwrap_or_else(|| self.look_through(rules, number))
+        self.front_of(number).unwrap_or_else(|| self.look_through(number))
     }
 
     /// What the front knows, if it is the front of this slot.
@@ -130,42 +130,43 @@ impl<T> Core<T> {
     }
 
     /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
-    fn look_through(&mut self, rules: &impl Rules, number: u32) -> Tick {
+    fn look_through(&mut self, number: u32) -> Tick {
         let slot = self.slots[number as usize];
         let keep = slot.live as usize > KEPT;
-        let (mut least, mut bound, mut witness) = (Tick::MAX, Tick::MAX, NONE);
-        let mut kept: Vec<(Tick, u32)> = Vec::new();
+        let (mut least, mut witness) = (Tick::MAX, NONE);
+        let mut kept: Vec<Reverse<(Tick, u32)>> = Vec::new();
         let mut below = Tick::MAX;
         let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
         self.chunks.for_each(&slot.list, |refs, _| {
             for &node in refs {
                 let due = self.nodes.node(node).due();
-                least = least.min(due);
-                let floor = rules.floor(number, due, self.hand);
-                if floor < bound || witness == NONE {
-                    (bound, witness) = (floor, node);
+                if due < least || witness == NONE {
+                    (least, witness) = (due, node);
                 }
                 if roomy && due < below {
-                    kept.push((due, node));
+                    kept.push(Reverse((due, node)));
                     if kept.len() == 2 * KEPT {
                         below = halve(&mut kept);
                     }
                 }
             }
         });
-        let slot = &mut self.slots[number as usize];
-        (slot.min, slot.witness) = (bound, witness);
+        // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+        if number != self.scan.slot {
+            let slot = &mut self.slots[number as usize];
+            (slot.min, slot.witness) = (least, witness);
+        }
         if roomy {
-            let least = kept.into_iter().map(Reverse).collect();
-            self.front = Front { slot: number, bound: below, least };
+            self.front = Front { slot: number, bound: below, least: BinaryHeap::from(kept) };
         }
         least
     }
 }
 
 /// Keeps the lesser half, and says below which tick everything is in it.
-fn halve(kept: &mut Vec<(Tick, u32)>) -> Tick {
-    let (_, &mut (below, _), _) = kept.select_nth_unstable(KEPT);
+fn halve(kept: &mut Vec<Reverse<(Tick, u32)>>) -> Tick {
+    let (_, &mut Reverse((below, _)), _) =
+        kept.select_nth_unstable_by_key(KEPT, |&Reverse(timer)| timer);
     kept.truncate(KEPT);
     below
 }

@@ -63,7 +63,8 @@ impl<T> core::error::Error for Full<T> {}
 pub enum RescheduleError {
     /// The key's timer is not pending: it fired, was cancelled, or belongs to another wheel.
     NotPending,
-    /// Moving it to an earlier slot needs memory that there is not. It still fires at its old deadline.
+    /// Moving it to an earlier slot, or away from what waits to be popped, needs memory that there is not. It
+    /// still fires at its old deadline.
     OutOfMemory,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Display for RescheduleError {
                 "the timer is not pending: insert it again to run it again"
             }
             RescheduleError::OutOfMemory => {
-                "no memory to move the timer earlier: it keeps its old deadline"
+                "no memory to move the timer: it keeps its old deadline"
             }
         })
     }

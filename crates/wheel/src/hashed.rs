@@ -14,9 +14,6 @@ use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, MAX_SLOTS, Moved, OutOfMemory, Place};
 
-/// The number of the ring's slot 0.
-const BASE: u32 = 0;
-
 /// The rules of [`HashedWheel`](crate::HashedWheel).
 pub struct Hashed {
     slots: u32,
@@ -42,6 +39,13 @@ impl Hashed {
         }
     }
 
+    /// A timer that was moved to later waits for the hand where it was: the hand must come there once more
+    /// before it is due.
+    fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick {
+        let since = (self.slot(due) + self.slots - (number)) % self.slots;
+        if due <= hand { due } else { due - u64::from(since) }
+    }
+
     /// The first tick after the hand at which it meets a slot.
     #[inline]
     pub(crate) fn visit(&self, slot: u32, hand: Tick) -> Tick {
@@ -55,7 +59,7 @@ impl Rules for Hashed {
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
         let due = due.max(hand);
-        Spot { level: 0, number: BASE + self.slot(due), begin: due }
+        Spot { level: 0, number: self.slot(due), begin: due }
     }
 
     #[cold]
@@ -68,27 +72,24 @@ impl Rules for Hashed {
         Ok(())
     }
 
+    fn unmake(&mut self) {
+        (self.made, self.occupied) = (false, Bitmap::default());
+    }
+
     #[inline(never)]
     fn mark(&mut self, _level: u8, number: u32, _begin: Tick) {
-        self.occupied.insert(number - BASE);
+        self.occupied.insert(number);
     }
 
     #[inline(never)]
     fn unmark(&mut self, _level: u8, number: u32) {
-        self.occupied.remove(number - BASE);
+        self.occupied.remove(number);
     }
 
     #[inline]
     fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
         let due = due.max(hand);
-        (self.slot(due) == number - BASE).then_some(due)
-    }
-
-    /// A timer that was moved to later waits for the hand where it was: the hand must come there once more
-    /// before it is due.
-    fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick {
-        let since = (self.slot(due) + self.slots - (number - BASE)) % self.slots;
-        if due <= hand { due } else { due - u64::from(since) }
+        (self.slot(due) == number).then_some(due)
     }
 
     /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
@@ -101,7 +102,8 @@ impl Rules for Hashed {
             if visit >= least {
                 break;
             }
-            least = least.min(core.slots[number as usize].min.max(visit));
+            let min = self.floor(number, core.slots[number as usize].min, core.hand);
+            least = least.min(min.max(visit));
         }
         least
     }
@@ -113,14 +115,15 @@ impl Rules for Hashed {
     /// The slot under the hand may hold both what is due now and what is due a turn later: it comes first.
     fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let here = self.slot(hand);
-        let first = self.occupied.contains(here).then_some((BASE + here, hand));
+        let first = self.occupied.contains(here).then_some((here, hand));
         let rest = self.occupied.round(here).take_while(move |&slot| slot != here);
-        first.into_iter().chain(rest.map(move |slot| (BASE + slot, self.visit(slot, hand))))
+        first.into_iter().chain(rest.map(move |slot| (slot, self.visit(slot, hand))))
     }
 
     fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let slot = number - BASE;
-        let due_now = core.slots[number as usize].min <= core.hand || core.scan.slot == number;
+        let slot = number;
+        let min = self.floor(number, core.slots[number as usize].min, core.hand);
+        let due_now = min <= core.hand || core.scan.slot == number;
         if slot == self.slot(core.hand) && due_now {
             core.hand
         } else {
@@ -129,7 +132,7 @@ impl Rules for Hashed {
     }
 
     fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        core.slots[number as usize].min.max(core.hand)
+        self.floor(number, core.slots[number as usize].min, core.hand).max(core.hand)
     }
 
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {
@@ -139,7 +142,7 @@ impl Rules for Hashed {
     }
 
     fn is_occupied(&self, _level: u8, number: u32) -> bool {
-        self.occupied.contains(number - BASE)
+        self.occupied.contains(number)
     }
 
     fn levels(&self) -> usize {
@@ -153,11 +156,11 @@ impl Rules for Hashed {
         budget: &mut Budget,
         _watch: &mut impl FnMut(Moved),
     ) -> Result<(), Cut> {
-        let number = BASE + self.slot(core.hand);
+        let number = self.slot(core.hand);
         loop {
             if core.scan.left == 0 {
                 let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
-                if slot.live == 0 || slot.min > core.hand {
+                if slot.live == 0 || self.floor(number, slot.min, core.hand) > core.hand {
                     return Ok(());
                 }
                 core.scan = Scan { slot: number, left: slot.live };
@@ -183,13 +186,20 @@ impl Rules for Hashed {
     }
 
     fn slot_place(&self, _level: u8, number: u32) -> Place {
-        Place::Ring { slot: number - BASE, rounds: 0 }
+        Place::Ring { slot: number, rounds: 0 }
     }
 
-    fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)> {
+    fn range<T>(&self, core: &Core<T>, place: Place) -> Option<(Tick, Tick)> {
         let Place::Ring { slot, .. } = place else { return None };
-        let visit = (slot < self.slots).then(|| self.visit(slot, hand))?;
-        Some((visit, visit))
+        if slot >= self.slots {
+            return None;
+        }
+        let begin = if self.occupied.contains(slot) {
+            self.begin(core, slot)
+        } else {
+            self.visit(slot, core.hand)
+        };
+        Some((begin, begin))
     }
 
     fn view(&self, _level: usize) -> LevelView {
@@ -213,14 +223,14 @@ impl Hashed {
         core.scan.left = core.scan.left.min(core.slots[number as usize].live);
         let most = room.min(budget.work).min(core.scan.left as usize);
         core.look(number, most);
-        core.ready.reserve(core.batch.len)?;
+        core.ready.reserve(core.batch.len, &core.nodes)?;
         core.chunks.reserve(core.batch.len)?;
         core.chunks.drop_first(&mut core.slots[number as usize].list, core.batch.len);
         core.scan.left -= core.batch.len as u32;
         let mut left = 0;
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            let stays = due > core.hand && self.slot(due) == number - BASE;
+            let stays = due > core.hand && self.slot(due) == number;
             if stays {
                 core.put_back(number, node);
                 core.slots[number as usize].lower(due, node);

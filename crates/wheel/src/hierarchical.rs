@@ -62,6 +62,11 @@ impl Rules for Hierarchical {
         Ok(())
     }
 
+    fn unmake(&mut self) {
+        self.levels.unmake();
+        self.above = Tick::MAX;
+    }
+
     #[inline(never)]
     fn mark(&mut self, level: u8, number: u32, begin: Tick) {
         if level > 0 {
@@ -82,10 +87,6 @@ impl Rules for Hierarchical {
         let level = &self.levels.levels[usize::from(level)];
         let begin = level.begin_of(number - level.base, hand);
         (begin <= due.max(hand)).then_some(begin)
-    }
-
-    fn floor(&self, _number: u32, due: Tick, _hand: Tick) -> Tick {
-        due
     }
 
     #[inline]
@@ -184,10 +185,10 @@ impl Rules for Hierarchical {
         }
     }
 
-    fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)> {
+    fn range<T>(&self, core: &Core<T>, place: Place) -> Option<(Tick, Tick)> {
         let Place::Level { level, slot } = place else { return None };
         let level = self.levels.levels.get((level as usize).checked_sub(1)?)?;
-        let begin = (slot < level.slots).then(|| level.begin_of(slot, hand))?;
+        let begin = (slot < level.slots).then(|| level.begin_of(slot, core.hand))?;
         Some((begin, begin.saturating_add(level.unit - 1)))
     }
 
@@ -246,7 +247,7 @@ impl Hierarchical {
     ) -> Result<(), Cut> {
         let hand = core.hand;
         core.look(number, room.min(budget.work));
-        core.ready.reserve(core.batch.len)?;
+        core.ready.reserve(core.batch.len, &core.nodes)?;
         if (0..core.batch.len).any(|nth| core.batch.get(nth).1 > hand) {
             self.prepare_batch(core)?;
         }

@@ -198,6 +198,14 @@ impl Levels {
         Spot { level: index as u8, number: level.base + slot, begin }
     }
 
+    /// Forgets all levels, as if none had been made.
+    pub(crate) fn unmake(&mut self) {
+        for level in &mut self.levels {
+            (level.base, level.occupied) = (UNMADE, Bitmap::default());
+        }
+        self.find_ways();
+    }
+
     /// Gives a level its map of occupied slots, and the number of its slot 0.
     pub(crate) fn make(&mut self, level: usize, base: u32) -> Result<(), OutOfMemory> {
         let level = &mut self.levels[level];

@@ -32,8 +32,9 @@
 //!   that are occupied, be it over a tick or over a century.
 //! - **The next due time is exact** when asked for ([`next_due`](Wheel::next_due)), and has a bound that costs
 //!   nothing ([`next_due_bound`](Wheel::next_due_bound)).
-//! - **Bounded**: an advance takes a budget and goes on where it stopped; what was cancelled never holds more
-//!   memory than what is pending, beyond two chunks of references a slot; without memory nothing is lost.
+//! - **Bounded**: an advance takes a budget and goes on where it stopped. What was cancelled holds nothing that
+//!   the next timer cannot use; the memory of the peak is kept until [`shrink`](Wheel::shrink). Without memory
+//!   nothing is lost.
 //! - **From zero to the end of `u64`**: nothing wraps, nothing panics, a clock that goes back is harmless.
 //!
 //! # The hashed wheel
@@ -107,9 +108,11 @@
 //! # How it is built
 //! Past the cache, chasing pointers is the cost of a wheel. So a slot is not a list of timers but a list of
 //! small arrays of references, which are streamed; the timers are nodes that never move, and a batch of them is
-//! read at once, so that the memory answers for all of them together. A reference counts only if its node says
-//! so: cancelling or moving a timer does not look for the old reference, it lets it die. `DESIGN.md` in the
-//! repository tells the rest, with the numbers that chose it.
+//! read at once, so that the memory answers for all of them together. A node knows where its reference is, and
+//! the last of the list fills the gap of one that is taken out. `DESIGN.md` in the repository tells the rest, with
+//! the numbers that chose it.
+//!
+//! It needs `alloc`, and a target with atomic compare-and-swap for the numbers of the wheels.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -152,5 +155,16 @@ fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMem
         0x1_0000..0x10_0000 => vec.len() / 4,
         _ => vec.len() / 8,
     };
-    vec.try_reserve_exact(more.max(count)).map_err(|_| OutOfMemory)
+    let roomy = vec.try_reserve_exact(more.max(count));
+    roomy.or_else(|_| vec.try_reserve_exact(count)).map_err(|_| OutOfMemory)
+}
+
+/// Gives back what a vector holds and does not use, if there is the memory for a copy of the rest. The tempting
+/// `shrink_to_fit` ends the program if there is not.
+fn tighten<X>(vec: &mut alloc::vec::Vec<X>) {
+    let mut copy = alloc::vec::Vec::new();
+    if vec.len() < vec.capacity() && copy.try_reserve_exact(vec.len()).is_ok() {
+        copy.append(vec);
+        *vec = copy;
+    }
 }

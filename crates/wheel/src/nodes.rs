@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use crate::chunks::{NOWHERE, Position};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
-use crate::{OutOfMemory, grow_by};
+use crate::{OutOfMemory, grow_by, tighten};
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -188,23 +188,29 @@ impl<T> Nodes<T> {
         self.nodes.capacity() * size_of::<Node<T>>()
     }
 
-    /// Forgets the vacant nodes behind the last pending one. Those that come in their place begin with a
-    /// generation that none of them has had, so that their keys stay stale.
+    /// Forgets the vacant nodes behind the last one that must stay, as far as there is memory to do so. A node
+    /// that is new then begins with a generation that none of the forgotten ones has had, so that their keys stay
+    /// stale. A node with most of its generations behind it is not forgotten: the new ones would inherit that.
     pub(crate) fn shrink(&mut self) {
-        let keep = (0..self.len())
-            .rev()
-            .find(|&index| self.node(index).is_pending())
-            .map_or(0, |last| last + 1);
+        if self.pending == 0 {
+            // As good as a new wheel: every key there is belongs to the old one.
+            let last_generation = self.last_generation;
+            *self = Nodes { last_generation, ..Nodes::new() };
+            return;
+        }
+        let old = self.last_generation / 2;
+        let stays = |node: &Node<T>| node.is_pending() || node.generation > old;
+        let keep =
+            (0..self.len()).rev().find(|&index| stays(self.node(index))).map_or(0, |last| last + 1);
         let forgotten = (keep..self.len()).map(|index| self.node(index).generation).max();
         self.first_generation = self.first_generation.max(forgotten.unwrap_or(0));
         self.nodes.truncate(keep as usize);
-        self.nodes.shrink_to_fit();
+        tighten(&mut self.nodes);
         self.vacant = NONE;
         for index in (0..keep).rev() {
-            let vacant = self.vacant;
-            let usable = self.last_generation;
+            let (vacant, last) = (self.vacant, self.last_generation);
             let node = self.node_mut(index);
-            if !node.is_pending() && node.generation < usable {
+            if !node.is_pending() && node.generation < last {
                 node.due = [vacant, 0];
                 self.vacant = index;
             }

@@ -2,7 +2,10 @@
 //!
 //! A ready timer is still pending: it may be cancelled or moved before it is popped. Its entry stays then, and is
 //! passed over, because it no longer says the truth: the node has another generation, is not ready, or is due at
-//! another tick. So the order of the others is never disturbed.
+//! another tick. So the order of the others is never disturbed. A timer that was moved away and has come back,
+//! due at the same tick, has two entries that are true, and fires with the first.
+//!
+//! Entries that are not true are thrown out when they outnumber the others.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -44,9 +47,9 @@ impl Ready {
 
     /// Makes room for so many more.
     #[inline]
-    pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        if self.len == 0 {
-            self.queue.clear();
+    pub(crate) fn reserve<T>(&mut self, count: usize, nodes: &Nodes<T>) -> Result<(), OutOfMemory> {
+        if self.queue.len() > 2 * self.len + 64 {
+            self.queue.retain(|entry| entry.is_true(nodes));
         }
         self.queue.try_reserve(count).map_err(|_| OutOfMemory)
     }
@@ -80,7 +83,12 @@ impl Ready {
 
     pub(crate) fn shrink<T>(&mut self, nodes: &Nodes<T>) {
         self.queue.retain(|entry| entry.is_true(nodes));
-        self.queue.shrink_to_fit();
+        // Not `shrink_to_fit`: without memory that ends the program.
+        let mut copy = VecDeque::new();
+        if copy.try_reserve_exact(self.queue.len()).is_ok() {
+            copy.append(&mut self.queue);
+            self.queue = copy;
+        }
     }
 
     pub(crate) fn memory(&self) -> usize {

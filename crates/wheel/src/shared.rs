@@ -2,7 +2,8 @@
 //!
 //! The rules:
 //! - a pending timer has one node and one reference, in a slot or among the ready ones, and each leads to the
-//!   other; nothing refers to a vacant node, but for what is stale among the ready ones;
+//!   other; what else refers to a node (a witness, the front, an entry of the ready ones) may be out of date,
+//!   and is asked for the truth whenever it is used;
 //! - `live` of a slot counts its references, and it is marked as occupied if there are any;
 //! - `min` of a slot is never above the tick at which the hand must come for a timer in it;
 //! - nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`;
@@ -91,6 +92,9 @@ pub(crate) trait Rules: Sized {
     /// Makes a level.
     fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory>;
 
+    /// Forgets all levels, as if none had been made.
+    fn unmake(&mut self);
+
     /// Remembers that a slot is occupied from now on, and that the hand meets it then.
     fn mark(&mut self, level: u8, number: u32, begin: Tick);
 
@@ -100,9 +104,6 @@ pub(crate) trait Rules: Sized {
     /// If a timer that is filed there may stay when its deadline is moved earlier, to `due`: when the hand
     /// will look at it.
     fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick>;
-
-    /// The bound that a timer of this slot sets for the slot's `min`.
-    fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick;
 
     /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is
     /// none.
@@ -146,7 +147,7 @@ pub(crate) trait Rules: Sized {
     fn slot_place(&self, level: u8, number: u32) -> Place;
 
     /// The ticks that a slot stands for in the turn in which the hand next meets it.
-    fn range(&self, place: Place, hand: Tick) -> Option<(Tick, Tick)>;
+    fn range<T>(&self, core: &Core<T>, place: Place) -> Option<(Tick, Tick)>;
 
     fn view(&self, level: usize) -> LevelView;
 
@@ -230,19 +231,21 @@ impl<T> Core<T> {
     }
 
     /// Makes sure that a timer can be filed, wherever that is.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn prepare(
         &mut self,
         rules: &mut impl Rules,
         due: Tick,
     ) -> Result<Spot, OutOfMemory> {
-        self.chunks.reserve(1)?;
-        let spot = rules.spot(due, self.hand);
-        if (spot.number as usize) < self.slots.len() {
-            return Ok(spot);
+        let mut spot = rules.spot(due, self.hand);
+        if spot.number as usize >= self.slots.len() {
+            rules.make(spot.level, &mut self.slots)?;
+            spot = rules.spot(due, self.hand);
         }
-        rules.make(spot.level, &mut self.slots)?;
-        Ok(rules.spot(due, self.hand))
+        if self.slots[spot.number as usize].list.is_full() {
+            self.chunks.reserve(1)?;
+        }
+        Ok(spot)
     }
 
     /// Files a timer that is in no slot, where everything is prepared for it.
@@ -333,13 +336,14 @@ impl<T> Core<T> {
         self.ready.push(self.nodes.key(node), due);
     }
 
-    /// Gives back the memory that the pending timers do not need.
+    /// Gives back memory that the pending timers do not need.
     ///
     /// # Errors
-    /// There is too little to copy their references into a pool of just the size; nothing has changed then.
-    pub(crate) fn shrink(&mut self) -> Result<(), OutOfMemory> {
-        let mut pool = Chunks::new();
-        pool.reserve(self.slots.iter().map(|slot| (slot.live as usize).div_ceil(CHUNK)).sum())?;
+    /// There is too little to copy their references; nothing has changed then.
+    pub(crate) fn shrink(&mut self, rules: &mut impl Rules) -> Result<(), OutOfMemory> {
+        let mut pool = Chunks::with_chunks(
+            self.slots.iter().map(|slot| (slot.live as usize).div_ceil(CHUNK)).sum(),
+        )?;
         for number in 0..self.slots.len() as u32 {
             // A witness that left may be a node that will not exist.
             if self.witnessed(number).is_none() {
@@ -362,6 +366,11 @@ impl<T> Core<T> {
         self.chunks = pool;
         self.front = Front::new();
         self.ready.shrink(&self.nodes);
+        if self.nodes.pending() == 0 {
+            rules.unmake();
+            (self.slots, self.scan) = (Vec::new(), Scan::NONE);
+            (self.stop, self.earliest) = (Tick::MAX, Tick::MAX);
+        }
         // Only now does nothing refer to a vacant node any more.
         self.nodes.shrink();
         Ok(())

@@ -1,6 +1,8 @@
 //! Looking into a wheel, and what it holds. Nothing here moves a timer.
 
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::place::{LevelView, SlotView};
 use crate::{Key, Kind, OutOfMemory, Place, Time, Wheel};
@@ -62,7 +64,8 @@ impl<T, K: Kind> Wheel<T, K> {
         self.core.scale.tick()
     }
 
-    /// The slot that a pending timer is in.
+    /// The slot that a pending timer is drawn in: the one that it is filed in, or, once it was moved past the
+    /// range of that slot, the one that it belongs in now (it goes there when the hand meets it).
     pub fn place(&self, key: Key) -> Option<Place> {
         let index = self.core.nodes.find(key)?;
         let (due, number) = (self.core.nodes.node(index).due(), self.core.slot_of(index));
@@ -77,16 +80,29 @@ impl<T, K: Kind> Wheel<T, K> {
     }
 
     /// The occupied slots, level by level, in the order in which the hand meets them.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HashedWheel, Time};
+    ///
+    /// let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, 8).unwrap();
+    /// for due in [3, 8, 11] {
+    ///     wheel.insert(Time::from(due), ()).unwrap();
+    /// }
+    /// let slots: Vec<_> = wheel.occupied().map(|slot| (slot.begin.units(), slot.timers)).collect();
+    /// assert_eq!(slots, [(3, 2), (8, 1)]);
+    /// ```
     pub fn occupied(&self) -> impl Iterator<Item = SlotView> {
         let Wheel { core, rules } = self;
         (0..rules.levels()).flat_map(move |level| {
-            rules.met(level, core.hand).map(move |(number, _)| {
+            let mut slots: Vec<_> = rules
+                .met(level, core.hand)
+                .map(|(number, _)| (rules.begin(core, number), number))
+                .collect();
+            slots.sort_unstable();
+            slots.into_iter().map(move |(begin, number)| {
                 let slot = &core.slots[number as usize];
-                SlotView {
-                    place: rules.slot_place(slot.level, number),
-                    begin: core.scale.time_or_max(rules.begin(core, number)),
-                    timers: slot.live as usize,
-                }
+                let place = rules.slot_place(slot.level, number);
+                SlotView { place, begin: core.scale.time_or_max(begin), timers: slot.live as usize }
             })
         })
     }
@@ -94,7 +110,7 @@ impl<T, K: Kind> Wheel<T, K> {
     /// The first and the last moment that a slot stands for in the turn in which the hand next meets it, in
     /// ticks. `None` for [`Place::Due`] and for a slot that the wheel does not have.
     pub fn range(&self, place: Place) -> Option<(Time, Time)> {
-        let (first, last) = self.rules.range(place, self.core.hand)?;
+        let (first, last) = self.rules.range(&self.core, place)?;
         Some((self.core.scale.time_or_max(first), self.core.scale.time_or_max(last)))
     }
 
@@ -111,10 +127,18 @@ impl<T, K: Kind> Wheel<T, K> {
         self.core.nodes.capacity()
     }
 
-    /// Makes room for `additional` more timers.
+    /// Makes room for `additional` more timers and their references. A level that is still to be made, and slots
+    /// that do not fill their last chunk, may need a little more.
     ///
     /// # Errors
-    /// There is not so much memory; the wheel is as it was.
+    /// There is not so much memory. What the wheel holds is as it was.
+    ///
+    /// ```
+    /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
+    /// wheel.reserve(1_000).unwrap();
+    /// assert!(wheel.capacity() >= 1_000);
+    /// assert!(wheel.reserve(usize::MAX).is_err());
+    /// ```
     pub fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
         self.core.nodes.reserve(additional)?;
         self.core.chunks.reserve_references(additional)
@@ -125,13 +149,25 @@ impl<T, K: Kind> Wheel<T, K> {
         self.core.memory() + self.rules.memory()
     }
 
-    /// Gives back the memory that the pending timers do not need. It takes as many steps as there are timers;
-    /// keys stay as they are.
+    /// Gives back memory: all but that of a new wheel if nothing is pending, otherwise what lies behind the
+    /// pending timer that was given its place last. It takes as many steps as there are timers; keys stay as
+    /// they are.
     ///
     /// # Errors
     /// There is not even the memory to do that; the wheel is as it was.
+    ///
+    /// ```
+    /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
+    /// for n in 0..10_000 {
+    ///     wheel.insert(n.into(), n).unwrap();
+    /// }
+    /// wheel.clear();
+    /// let held = wheel.memory();
+    /// wheel.shrink().unwrap();
+    /// assert!(wheel.memory() < held / 100);
+    /// ```
     pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
-        self.core.shrink()
+        self.core.shrink(&mut self.rules)
     }
 
     /// Walks the whole wheel and names the first of its invariants that does not hold. For tests, and for the
@@ -141,5 +177,13 @@ impl<T, K: Kind> Wheel<T, K> {
     /// The invariant that is broken, in words. That would be a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
         self.core.check(&self.rules)
+    }
+}
+
+impl<T, K: Kind> fmt::Debug for Wheel<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Wheel");
+        debug.field("now", &self.now()).field("len", &self.len()).field("ready", &self.ready());
+        debug.finish_non_exhaustive()
     }
 }

@@ -44,7 +44,8 @@ pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 /// | verb | cost |
 /// |---|---|
 /// | insert, cancel, reschedule | O(1) |
-/// | advance | what is due, and every timer of a slot in which one is due |
+/// | advance | what is due, and every timer of a slot in which one is due; the occupied slots, in a turn without any |
+/// | next_due | the occupied slots until one in which something is due in this turn |
 pub type HashedWheel<T> = Wheel<T, Hashed>;
 
 /// The most slots that a level may have.
@@ -92,7 +93,8 @@ pub enum Progress {
     Done,
     /// The budget was used up: pop what is ready, and advance again.
     More,
-    /// Timers could not be handed down for want of memory. Nothing is lost: advance again when there is some.
+    /// Timers could not be handed down, or made ready, for want of memory. Nothing is lost: advance again when
+    /// there is some.
     OutOfMemory,
 }
 
@@ -187,10 +189,12 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// Moves a pending timer to another deadline.
     ///
-    /// Moving it to a later one, as a keep-alive does, writes to the timer's own node and nothing else.
+    /// Moving it to a later one, as a keep-alive does, writes to the timer's own node and nothing else, unless it
+    /// is already waiting to be popped.
     ///
     /// # Errors
-    /// It is not pending, or there is no memory to move it to an earlier slot; nothing has changed then.
+    /// It is not pending, or there is no memory to move it to an earlier slot or away from what waits to be
+    /// popped; nothing has changed then.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, RescheduleError, Time};
@@ -216,7 +220,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.move_to(index, due).map_err(|OutOfMemory| RescheduleError::OutOfMemory)
     }
 
-    /// Moves a timer to an earlier tick, or out of the ready slot.
+    /// Moves a timer to an earlier tick, or away from the ready ones.
     fn move_to(&mut self, index: u32, due: Tick) -> Result<(), OutOfMemory> {
         let Wheel { core, rules } = self;
         let number = core.slot_of(index);
@@ -345,9 +349,23 @@ impl<T, K: Kind> Wheel<T, K> {
     /// The moment of the tick at which the next timer fires, exactly; the current tick's if one is due already,
     /// `None` if there is none that any clock will reach.
     ///
-    /// It takes a look at one slot a level, as long as the earliest timer of each was not cancelled or moved.
-    /// If it was, its slot is looked through: as many steps as the slot holds timers. A large slot is looked
-    /// through once for thousands of such cancels.
+    /// It takes a look at one slot a level (on a hashed wheel, at the occupied slots until one in which something
+    /// is due in this turn), as long as the earliest timer of each was not cancelled or moved. If it was, its slot
+    /// is looked through: as many steps as the slot holds timers. One large slot is looked through once for
+    /// thousands of such cancels; two that take turns are looked through each time.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let first = wheel.insert(Time::from(70_000), ()).unwrap();
+    /// wheel.insert(Time::from(70_001), ()).unwrap();
+    /// assert_eq!(wheel.next_due(), Some(Time::from(70_000)));
+    /// wheel.cancel(first);
+    /// assert_eq!(wheel.next_due(), Some(Time::from(70_001)));
+    /// assert!(wheel.next_due_bound() <= wheel.next_due());
+    /// assert!(wheel.next_slot() <= wheel.next_due());
+    /// ```
     pub fn next_due(&mut self) -> Option<Time> {
         let tick = self.core.next_due(&self.rules)?;
         self.core.scale.time(tick)
@@ -412,11 +430,18 @@ mod tests {
         );
         assert_eq!(wheel.shrink(), Ok(()));
         assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
-        assert_eq!(
-            wheel.insert(Time::from(9), 7),
-            Err(Full(7)),
-            "nothing is left that would not repeat a key"
-        );
+        let key = wheel.insert(Time::from(9), 7).unwrap();
+        assert!(!keys.contains(&key), "a shrink of an empty wheel begins anew, and repeats no key");
+        // With a timer pending, what has few generations left stays, so that new nodes have many.
+        for n in 0..20 {
+            let next = wheel.insert(Time::from(9), n).unwrap();
+            assert!(!keys.contains(&next));
+            keys.push(next);
+            wheel.cancel(next);
+            assert_eq!(wheel.shrink(), Ok(()));
+            assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
+        }
+        assert!(wheel.contains(key));
         wheel.check().unwrap();
     }
 

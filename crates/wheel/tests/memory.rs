@@ -145,6 +145,35 @@ fn a_reservation_is_enough_or_refused() {
     assert_eq!(wheel.len(), 10_000);
 }
 
+#[test]
+fn a_shrink_without_memory_changes_nothing() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    let keys: Vec<_> =
+        (0..500).map(|n| wheel.insert(Time::from(1 + n % 300), n).unwrap()).collect();
+    keys[..200].iter().for_each(|&key| assert!(wheel.cancel(key).is_some()));
+    assert_eq!(wheel.advance(Time::from(250), 10), Progress::More);
+    for allocations in 0..40 {
+        let _ = with(allocations, || wheel.shrink());
+        wheel.check().unwrap();
+        assert_eq!((wheel.len(), wheel.ready()), (300, 10));
+    }
+    assert_eq!(wheel.shrink(), Ok(()));
+}
+
+/// A timer that waits to be popped is moved away and back for ever, while another waits and is not popped.
+#[test]
+fn what_waits_to_be_popped_is_bounded() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    wheel.insert(Time::from(1), 'a').unwrap();
+    let moved = wheel.insert(Time::from(1), 'b').unwrap();
+    for _ in 0..100_000 {
+        assert_eq!(wheel.advance(Time::from(1), 100), Progress::Done);
+        wheel.reschedule(moved, Time::from(1)).unwrap();
+    }
+    wheel.check().unwrap();
+    assert!(wheel.memory() < 32 * 1024, "{} bytes for two timers", wheel.memory());
+}
+
 /// Cancels and moves for ever: what is dead never takes more than what is alive.
 fn churn_is_bounded<K: Kind>(mut wheel: Wheel<u32, K>) {
     const TIMERS: u64 = 20_000;
