@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::nodes::NONE;
-use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot};
+use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot, Watch};
 use crate::tick::Tick;
-use crate::{GeometryError, LevelView, MAX_SLOTS, Moved, OutOfMemory, Place};
+use crate::{GeometryError, LevelView, MAX_SLOTS, OutOfMemory, Place};
 
 /// The rules of [`HashedWheel`](crate::HashedWheel).
 pub struct Hashed {
@@ -154,7 +154,7 @@ impl Rules for Hashed {
         &mut self,
         core: &mut Core<T>,
         budget: &mut Budget,
-        _watch: &mut impl FnMut(Moved),
+        _watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         let number = self.slot(core.hand);
         loop {

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use crate::levels::{Level, Levels};
-use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot};
+use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot, Watch};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 
@@ -136,7 +136,7 @@ impl Rules for Hierarchical {
         &mut self,
         core: &mut Core<T>,
         budget: &mut Budget,
-        watch: &mut impl FnMut(Moved),
+        watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         while let Some((level, number)) = self.beginning(core.hand) {
             if budget.work == 0 {
@@ -211,7 +211,7 @@ impl Hierarchical {
         level: u8,
         number: u32,
         budget: &mut Budget,
-        watch: &mut impl FnMut(Moved),
+        watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         core.look(number, budget.work);
         self.prepare_batch(core)?;
@@ -223,17 +223,24 @@ impl Hierarchical {
             core.refile(self, node, due, spot);
         }
         // Told only now: should `watch` panic, everything is where it belongs.
+        if let Some(watch) = watch {
+            self.tell(core, level, number, watch);
+        }
+        Ok(())
+    }
+
+    /// Tells of the batch that was handed down from this slot.
+    fn tell<T>(&self, core: &Core<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
             let spot = self.spot(due, core.hand);
             // Due right now: it fires straight from above. Moved to later: it may even rise.
             if due > core.hand && spot.level < level {
-                let (from, to) =
-                    (self.slot_place(level, number), self.slot_place(spot.level, spot.number));
+                let from = self.slot_place(level, number);
+                let to = self.slot_place(spot.level, spot.number);
                 watch(Moved { key: core.nodes.key(node), from, to });
             }
         }
-        Ok(())
     }
 
     /// Makes a batch of the slot under the hand ready; what was moved to later goes where it belongs.

@@ -72,6 +72,9 @@ pub(crate) struct Budget {
     pub(crate) ready: usize,
 }
 
+/// Who wants to know of every timer that is handed down, if anybody does.
+pub(crate) type Watch<'a, 'w> = &'a mut Option<&'w mut dyn FnMut(Moved)>;
+
 /// Why settling a tick ended before its end.
 pub(crate) enum Cut {
     Budget,
@@ -134,7 +137,7 @@ pub(crate) trait Rules: Sized {
         &mut self,
         core: &mut Core<T>,
         budget: &mut Budget,
-        watch: &mut impl FnMut(Moved),
+        watch: Watch<'_, '_>,
     ) -> Result<(), Cut>;
 
     /// Where the drawings show a timer that is filed in this slot.

@@ -3,7 +3,7 @@
 use crate::chunks::{Position, READY};
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
-use crate::shared::{Budget, Core, Cut, Rules};
+use crate::shared::{Budget, Core, Cut, Rules, Watch};
 use crate::tick::{Scale, Tick};
 use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time};
 
@@ -283,17 +283,26 @@ impl<T, K: Kind> Wheel<T, K> {
     /// ```
     #[inline]
     pub fn advance(&mut self, now: Time, budget: usize) -> Progress {
-        self.advance_watched(now, budget, |_| {})
+        self.advance_to(now, budget, None)
     }
 
     /// [`advance`](Wheel::advance), telling `watch` of every timer that is handed down to a lower level. One
     /// that is due at that very tick fires straight from above, and `watch` is not told.
-    #[inline]
     pub fn advance_watched(
         &mut self,
         now: Time,
         budget: usize,
         mut watch: impl FnMut(Moved),
+    ) -> Progress {
+        self.advance_to(now, budget, Some(&mut watch))
+    }
+
+    #[inline]
+    fn advance_to(
+        &mut self,
+        now: Time,
+        budget: usize,
+        mut watch: Option<&mut dyn FnMut(Moved)>,
     ) -> Progress {
         let target = self.core.scale.current(now).max(self.core.hand);
         if self.core.stop > target {
@@ -303,7 +312,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.turn(target, budget.max(1), &mut watch)
     }
 
-    fn turn(&mut self, target: Tick, budget: usize, watch: &mut impl FnMut(Moved)) -> Progress {
+    fn turn(&mut self, target: Tick, budget: usize, watch: Watch<'_, '_>) -> Progress {
         let Wheel { core, rules } = self;
         let mut budget = Budget { work: budget, ready: budget };
         while core.stop <= target {
