@@ -121,13 +121,12 @@ impl Rules for Hashed {
     }
 
     fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let slot = number;
         let min = self.floor(number, core.slots[number as usize].min, core.hand);
         let due_now = min <= core.hand || core.scan.slot == number;
-        if slot == self.slot(core.hand) && due_now {
+        if number == self.slot(core.hand) && due_now {
             core.hand
         } else {
-            self.visit(slot, core.hand)
+            self.visit(number, core.hand)
         }
     }
 
