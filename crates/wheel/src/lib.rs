@@ -144,6 +144,11 @@ pub use place::{LevelView, Place, SlotView};
 pub use tick::Time;
 pub use wheel::{Expired, HashedWheel, HierarchicalWheel, Kind, MAX_SLOTS, Moved, Progress, Wheel};
 
+/// The example of the README, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// Makes room for `count` more. What is small doubles; the larger it is, the smaller is the part by which it grows,
 /// because then the memory that is held and not used is worth more than a few more steps.
 fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMemory> {
