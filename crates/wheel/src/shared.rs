@@ -5,7 +5,7 @@
 //!   other; what else refers to a node (a witness, the front, an entry of the ready ones) may be out of date,
 //!   and is asked for the truth whenever it is used;
 //! - `live` of a slot counts its references, and it is marked as occupied if there are any;
-//! - `min` of a slot is never above the tick at which the hand must come for a timer in it;
+//! - `min` of a slot is never above the due tick of a timer in it;
 //! - nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`;
 //! - everything that needs memory is asked for before anything is moved.
 
