@@ -65,11 +65,13 @@ impl Front {
 impl<T> Core<T> {
     /// The tick at which the next timer fires, not before the hand.
     pub(crate) fn next_due(&mut self, rules: &impl Rules) -> Option<Tick> {
-        if self.nodes.pending() == 0 {
+        if self.ready.len() > 0 { Some(self.hand) } else { self.upcoming(rules) }
+    }
+
+    /// The same, for those that are not ready yet.
+    pub(crate) fn upcoming(&mut self, rules: &impl Rules) -> Option<Tick> {
+        if self.nodes.pending() == self.ready.len() {
             return None;
-        }
-        if self.ready.len() > 0 {
-            return Some(self.hand);
         }
         let mut best = Tick::MAX;
         for level in 0..rules.levels() {

@@ -380,6 +380,24 @@ impl<T, K: Kind> Wheel<T, K> {
         self.core.scale.time(tick)
     }
 
+    /// [`next_due`](Wheel::next_due) of the timers that no [`advance`](Wheel::advance) has made ready yet: for a
+    /// driver that leaves the ready ones to others.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// wheel.insert(Time::from(10), ()).unwrap();
+    /// wheel.insert(Time::from(90), ()).unwrap();
+    /// assert_eq!(wheel.advance(Time::from(20), usize::MAX), Progress::Done);
+    /// assert_eq!(wheel.next_due(), Some(Time::from(20)), "one is due already");
+    /// assert_eq!(wheel.upcoming(), Some(Time::from(90)));
+    /// ```
+    pub fn upcoming(&mut self) -> Option<Time> {
+        let tick = self.core.upcoming(&self.rules)?;
+        self.core.scale.time(tick)
+    }
+
     /// A moment that is not after [`next_due`](Wheel::next_due), in O(1). `None` if nothing is pending.
     #[inline]
     pub fn next_due_bound(&self) -> Option<Time> {

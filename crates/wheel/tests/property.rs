@@ -296,12 +296,23 @@ impl<K: Kind> Run<K> {
         let slot = self.wheel.next_slot();
         let next = self.wheel.next_due();
         assert_eq!(next, self.oracle.next_due(hand), "at {hand}: {:?}", self.oracle.pending);
+        self.agree_on_what_is_not_ready();
         assert_eq!(bound.is_some(), !self.oracle.pending.is_empty());
         if let Some(next) = next {
             assert!(bound.unwrap() <= next, "the bound {bound:?} is after {next}");
             assert!(slot.unwrap() <= next, "the slot {slot:?} begins after {next}");
         }
         self.wheel.check().unwrap();
+    }
+
+    fn agree_on_what_is_not_ready(&mut self) {
+        let now = self.wheel.now();
+        let due_now = self.wheel.iter().filter(|&(_, due, _)| due <= now).count();
+        let after = self.wheel.iter().map(|(_, due, _)| due).filter(|&due| due > now).min();
+        let expected = if due_now > self.wheel.ready() { Some(now) } else { after };
+        // A tick past the end of time has no moment; `iter` calls it the end.
+        let upcoming = self.wheel.upcoming().or(expected.filter(|&due| due == Time::MAX));
+        assert_eq!(upcoming, expected, "of those that are not ready");
     }
 }
 

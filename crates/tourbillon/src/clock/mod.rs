@@ -1,0 +1,150 @@
+//! Clocks: what time it is, and how to wait for another.
+//!
+//! Inside, a moment is a [`Time`]: nanoseconds since the engine's clock began, 584 years of them. At the faces it is
+//! an [`Instant`], whatever the clock; a virtual clock makes its own. This file turns one into the other, and
+//! saturates where they do not meet: what lies before the beginning is the beginning, what lies past the end is the
+//! end.
+
+mod monotonic;
+mod virtual_clock;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::Time;
+
+use crate::engine::Sleeper;
+pub(crate) use virtual_clock::Driven;
+pub use virtual_clock::{AdvanceError, VirtualClock};
+
+/// A clock of your own, for [`Builder::clock`](crate::Builder::clock): it says what time it is, and how the driver
+/// waits.
+///
+/// It may stand still, jump, or go back: nothing fires before this clock has reached its deadline.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tourbillon::{Clock, Timer};
+///
+/// /// A clock that is an hour ahead.
+/// struct Ahead;
+/// impl Clock for Ahead {
+///     fn now(&self) -> Instant {
+///         Instant::now() + Duration::from_secs(3600)
+///     }
+/// }
+///
+/// let timer = Timer::builder().clock(Ahead).build()?;
+/// assert!(timer.now() > Instant::now());
+/// # Ok::<(), tourbillon::BuildError>(())
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// The current time.
+    fn now(&self) -> Instant;
+
+    /// Waits until the given moment (for ever if there is none), or until the sleeper is woken. It may end early.
+    ///
+    /// What is here suits a clock that runs as fast as the real one. One that jumps must call
+    /// [`Sleeper::wake`] when it does, or be late.
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
+    }
+}
+
+/// The clock of an engine, and where its time begins.
+#[derive(Clone)]
+pub(crate) struct EngineClock {
+    source: Source,
+    begin: Instant,
+}
+
+#[derive(Clone, Default)]
+pub(crate) enum Source {
+    #[default]
+    Monotonic,
+    Virtual(VirtualClock),
+    Own(Arc<dyn Clock>),
+}
+
+impl EngineClock {
+    pub(crate) fn new(source: Source) -> Self {
+        let begin = match &source {
+            Source::Monotonic => monotonic::now(),
+            Source::Virtual(clock) => clock.begin(),
+            Source::Own(clock) => clock.now(),
+        };
+        EngineClock { source, begin }
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        match &self.source {
+            Source::Monotonic => self.time(monotonic::now()),
+            Source::Virtual(clock) => clock.time(),
+            Source::Own(clock) => self.time(clock.now()),
+        }
+    }
+
+    /// Waits until that moment, or until the sleeper is woken. It may end early.
+    pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
+        match &self.source {
+            Source::Monotonic => monotonic::wait(self.instant(until), sleeper),
+            // Nobody drives such an engine but its clock.
+            Source::Virtual(_) => sleeper.sleep(None),
+            Source::Own(clock) => {
+                clock.wait((until < Time::MAX).then(|| self.instant(until)), sleeper);
+            }
+        }
+    }
+
+    pub(crate) fn as_virtual(&self) -> Option<&VirtualClock> {
+        match &self.source {
+            Source::Virtual(clock) => Some(clock),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn time(&self, instant: Instant) -> Time {
+        Time::new(nanoseconds(instant.saturating_duration_since(self.begin)))
+    }
+
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        far(self.begin, Duration::from_nanos(time.units()))
+    }
+}
+
+/// As many nanoseconds as there are, or as fit.
+#[inline]
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().checked_mul(1_000_000_000);
+    seconds.and_then(|ns| ns.checked_add(duration.subsec_nanos().into())).unwrap_or(u64::MAX)
+}
+
+/// So much later, or the last moment that the system can name.
+fn far(from: Instant, mut by: Duration) -> Instant {
+    loop {
+        match from.checked_add(by) {
+            Some(instant) => return instant,
+            None => by /= 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_saturate_at_both_ends() {
+        let clock = EngineClock::new(Source::Monotonic);
+        assert_eq!(clock.time(clock.begin - Duration::from_nanos(1)), Time::ZERO);
+        assert_eq!(nanoseconds(Duration::MAX), u64::MAX);
+        assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX)), u64::MAX);
+        assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX - 1)), u64::MAX - 1);
+        assert!(clock.instant(Time::MAX) > clock.begin + Duration::from_secs(400 * 365 * 86_400));
+        for ns in [0, 1, 999_999_999, 1_000_000_000, 1 << 60] {
+            assert_eq!(clock.time(clock.instant(Time::new(ns))), Time::new(ns));
+        }
+    }
+}

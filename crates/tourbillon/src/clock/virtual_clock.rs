@@ -1,0 +1,179 @@
+//! Time that stands still until it is told to move.
+//!
+//! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it. It goes from one
+//! moment at which something is due to the next, over all engines of the clock; at each it has the engines run what
+//! is due and waits until it has run, wherever it runs. So what fires, at which moment, and what `now` reads
+//! meanwhile are the same in every run.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::Time;
+
+use super::{far, nanoseconds};
+use crate::inside;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// A clock for tests and simulations: an hour passes in microseconds, the same way every time.
+///
+/// Clones are the same clock, and any number of engines may share it.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let hour = timer.schedule(Duration::from_secs(3600), |_| ())?;
+///
+/// clock.advance(Duration::from_secs(3599))?;
+/// assert!(hour.is_pending());
+/// clock.advance(Duration::from_secs(1))?;
+/// assert!(!hour.is_pending());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct VirtualClock {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    begin: Instant,
+    /// Nanoseconds since `begin`. Written by who advances, under `advancing`.
+    now: AtomicU64,
+    advancing: Mutex<()>,
+    engines: Mutex<Vec<Weak<dyn Driven>>>,
+}
+
+/// An engine as its virtual clock sees it.
+pub(crate) trait Driven: Send + Sync {
+    /// The moment of the next timer.
+    fn next_due(&self) -> Option<Time>;
+    /// Runs what is due now, and returns when it has run.
+    fn turn(self: Arc<Self>);
+}
+
+/// Why a virtual clock did not move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AdvanceError {
+    /// It was called inside a callback, whose end it would have to wait for.
+    InsideCallback,
+}
+
+impl fmt::Display for AdvanceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a callback cannot advance the clock that runs it: schedule a timer instead, or advance outside",
+        )
+    }
+}
+
+impl std::error::Error for AdvanceError {}
+
+impl VirtualClock {
+    /// A clock that stands at its beginning.
+    pub fn new() -> Self {
+        VirtualClock {
+            shared: Arc::new(Shared {
+                begin: Instant::now(),
+                now: AtomicU64::new(0),
+                advancing: Mutex::new(()),
+                engines: Mutex::new(Vec::new()),
+            }),
+        }
+    }
+
+    /// The current time.
+    pub fn now(&self) -> Instant {
+        far(self.shared.begin, self.elapsed())
+    }
+
+    /// The time since its beginning.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.time().units())
+    }
+
+    /// Moves time on by so much, and runs everything that becomes due on the way, each at its own moment; returns
+    /// when all of it has run. Timers that callbacks arm meanwhile run too if they are due within the same span.
+    ///
+    /// A callback that arms a timer with no delay, which does the same, and so on without end, never lets time go
+    /// on.
+    ///
+    /// # Errors
+    /// Inside a callback of an engine on this clock. Nothing has happened then.
+    pub fn advance(&self, by: Duration) -> Result<(), AdvanceError> {
+        self.go(|| Some(self.time() + nanoseconds(by))).map(|_| ())
+    }
+
+    /// Moves time on to the moment of the next timer and runs what is due then. Answers whether there was one.
+    ///
+    /// # Errors
+    /// As [`advance`](VirtualClock::advance).
+    pub fn advance_to_next(&self) -> Result<bool, AdvanceError> {
+        self.go(|| self.next_due())
+    }
+
+    fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
+        if inside::any_on(self.id()) {
+            return Err(AdvanceError::InsideCallback);
+        }
+        // Two threads that advance take turns, and each adds its own span.
+        let _alone = lock(&self.shared.advancing);
+        let Some(target) = to() else { return Ok(false) };
+        while let Some(next) = self.next_due().filter(|&next| next <= target) {
+            self.set(next);
+            self.engines().into_iter().for_each(|engine| engine.turn());
+        }
+        self.set(target);
+        Ok(true)
+    }
+
+    /// Never back: what is overdue runs now.
+    fn set(&self, now: Time) {
+        self.shared.now.fetch_max(now.units(), Ordering::Release);
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        self.engines().iter().filter_map(|engine| engine.next_due()).min()
+    }
+
+    fn engines(&self) -> Vec<Arc<dyn Driven>> {
+        let mut engines = lock(&self.shared.engines);
+        engines.retain(|engine| engine.strong_count() > 0);
+        engines.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn attach(&self, engine: Weak<dyn Driven>) {
+        lock(&self.shared.engines).push(engine);
+    }
+
+    pub(crate) fn begin(&self) -> Instant {
+        self.shared.begin
+    }
+
+    /// What tells one virtual clock from another.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared) as usize
+    }
+
+    /// The current time, as engines see it.
+    #[inline]
+    pub(crate) fn time(&self) -> Time {
+        Time::new(self.shared.now.load(Ordering::Acquire))
+    }
+}
+
+impl Default for VirtualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for VirtualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualClock").field("elapsed", &self.elapsed()).finish()
+    }
+}

@@ -1,0 +1,99 @@
+//! The driver: sleeps until something is due, makes it ready, and has it delivered.
+//!
+//! It is one thread, or a virtual clock. It holds no lock when it delivers, and it bounds each pass over a shard by
+//! the budget, so that a crowded shard delays the others by one pass at most.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tourbillon_wheel::Time;
+
+use super::Core;
+use super::shard::Shard;
+use super::signal::Rest;
+use crate::clock::Driven;
+use crate::sync::atomic::Ordering::SeqCst;
+
+/// How ready timers come to run.
+pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
+    /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
+    fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
+    /// The engine has stopped.
+    fn close(&self) {}
+}
+
+/// How long a virtual clock waits before it offers again what an executor refused.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
+    /// The driver's thread.
+    pub(super) fn drive(self: Arc<Self>) {
+        let _on = OnOwnThread::enter(self.hub.id());
+        loop {
+            self.pass(self.hub.clock.now());
+            let rest = self.hub.signal.rest(|until, sleeper| {
+                self.hub.clock.wait(Time::new(until), sleeper);
+            });
+            if rest == Rest::Stopping {
+                break;
+            }
+        }
+        let hub = self.hub.clone();
+        // What the engine owns is gone before anybody is told that the thread is.
+        drop(self);
+        hub.threads.fetch_sub(1, SeqCst);
+        hub.quiet.changed();
+    }
+
+    /// One round over the shards that have something due.
+    fn pass(self: &Arc<Self>, now: Time) {
+        for shard in &self.shards {
+            if self.hub.signal.next(shard.index) <= now.units() {
+                shard.advance(now, self.budget);
+                D::deliver(self, shard);
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
+    fn next_due(&self) -> Option<Time> {
+        self.shards.iter().filter_map(|shard| shard.next_due()).min()
+    }
+
+    fn turn(self: Arc<Self>) {
+        let now = self.hub.clock.now();
+        self.pass(now);
+        let idle =
+            || self.shards.iter().all(|shard| shard.count_ready() == 0 && shard.running() == 0);
+        while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
+            self.shards.iter().for_each(|shard| D::deliver(&self, shard));
+        }
+    }
+}
+
+thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives, the thread belongs to an engine.
+pub(crate) struct OnOwnThread(());
+
+impl OnOwnThread {
+    pub(crate) fn enter(engine: usize) -> Self {
+        OWN.set(engine);
+        OnOwnThread(())
+    }
+}
+
+impl Drop for OnOwnThread {
+    fn drop(&mut self) {
+        OWN.set(0);
+    }
+}
+
+/// Whether the current thread belongs to that engine.
+pub(crate) fn is_own_thread(engine: usize) -> bool {
+    OWN.get() == engine
+}

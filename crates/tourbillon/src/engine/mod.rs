@@ -1,0 +1,252 @@
+//! The engine: shards, and the driver that turns them.
+//!
+//! ```text
+//!   arm, cancel, move ──► shard 0 ┐  wheel + lock        driver: sleeps until the least of the shards' next
+//!   (any thread)          shard 1 ├──── next ──────────► moments, makes ready what is due, and has it delivered
+//!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
+//! ```
+//!
+//! Lock order: the quiet mutex, then a shard's lock; a shard's lock, then a cell's key. Nobody holds two shards.
+
+pub(crate) mod counts;
+mod driver;
+pub(crate) mod hub;
+pub(crate) mod shard;
+mod signal;
+pub(crate) mod typed;
+pub(crate) mod wheels;
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tourbillon_wheel::{self as wheel, Time};
+
+use crate::inside;
+use crate::key::Key;
+use crate::settings::{Settings, Spawn};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, lock};
+use counts::{Counts, Lateness};
+pub(crate) use driver::{Deliver, OnOwnThread};
+use hub::{Hub, Quiet};
+use shard::{Refused, Shard, Taken};
+use signal::Signal;
+pub use signal::Sleeper;
+
+pub(crate) struct Core<T, D> {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) shards: Box<[Arc<Shard<T>>]>,
+    pub(crate) delivery: D,
+    pub(crate) budget: usize,
+    life: Mutex<Life>,
+    spawn: Spawn,
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    New,
+    Started,
+    Stopped,
+}
+
+/// Why a value was not armed.
+pub(crate) enum Unarmed<T> {
+    Stopped(T),
+    Full(T),
+    Thread(T, io::Error),
+}
+
+impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
+    pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
+        let hub = Arc::new(Hub {
+            signal: Signal::new(settings.shards),
+            clock: settings.clock,
+            quiet: Quiet::new(),
+            limit: settings.limit.map(hub::Limit::new),
+            threads: 0.into(),
+            on_panic: settings.on_panic,
+        });
+        let shard = |index| {
+            let shard = Shard::new(index, hub.clone(), &settings.geometry, settings.tick);
+            Arc::new(shard.expect("the settings were checked"))
+        };
+        let core = Arc::new(Core {
+            shards: (0..settings.shards).map(shard).collect(),
+            delivery,
+            budget: settings.budget,
+            life: Mutex::new(Life::New),
+            spawn: settings.spawn,
+            name: settings.name,
+            hub,
+        });
+        if let Some(clock) = core.hub.clock.as_virtual() {
+            let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
+            clock.attach(driven);
+        }
+        core
+    }
+
+    /// Arms a timer on the thread's own shard, and starts the driver if this is the first.
+    #[inline]
+    pub(crate) fn arm(self: &Arc<Self>, deadline: Time, value: T) -> Result<Key, Unarmed<T>> {
+        let shard = &self.shards[own_shard(self.shards.len())];
+        self.arm_on(shard, deadline, value).map(|key| Key::new(shard.index, key))
+    }
+
+    /// Arms a timer on a shard.
+    #[inline]
+    pub(crate) fn arm_on(
+        self: &Arc<Self>,
+        shard: &Shard<T>,
+        deadline: Time,
+        value: T,
+    ) -> Result<wheel::Key, Unarmed<T>> {
+        if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
+            return Err(Unarmed::Full(value));
+        }
+        match shard.arm(deadline, value) {
+            Ok(key) => Ok(key),
+            Err(refused) => self.refused(shard, deadline, refused),
+        }
+    }
+
+    #[cold]
+    fn refused(
+        self: &Arc<Self>,
+        shard: &Shard<T>,
+        deadline: Time,
+        refused: Refused<T>,
+    ) -> Result<wheel::Key, Unarmed<T>> {
+        let unarmed = match refused {
+            Refused::New(value) => match self.start() {
+                Ok(()) => match shard.arm(deadline, value) {
+                    Ok(key) => return Ok(key),
+                    Err(Refused::New(value) | Refused::Stopped(value)) => Unarmed::Stopped(value),
+                    Err(Refused::Full(value)) => Unarmed::Full(value),
+                },
+                Err(StartError::Stopped) => Unarmed::Stopped(value),
+                Err(StartError::Thread(wrong)) => Unarmed::Thread(value, wrong),
+            },
+            Refused::Stopped(value) => Unarmed::Stopped(value),
+            Refused::Full(value) => Unarmed::Full(value),
+        };
+        self.hub.give_back(1);
+        Err(unarmed)
+    }
+
+    /// Starts the driver, unless it was.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<(), StartError> {
+        let mut life = lock(&self.life);
+        match *life {
+            Life::Stopped => return Err(StartError::Stopped),
+            Life::Started => return Ok(()),
+            Life::New => {}
+        }
+        // An engine on a virtual clock is driven by the clock.
+        if self.hub.clock.as_virtual().is_none() {
+            let core = self.clone();
+            self.hub.threads.fetch_add(1, Ordering::SeqCst);
+            let driver = self.spawn.run(format!("{}-driver", self.name), Box::new(|| core.drive()));
+            if let Err(wrong) = driver {
+                self.hub.threads.fetch_sub(1, Ordering::SeqCst);
+                return Err(StartError::Thread(wrong));
+            }
+        }
+        *life = Life::Started;
+        self.shards.iter().for_each(|shard| shard.open());
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn cancel(&self, key: Key, mark: impl FnOnce(&T)) -> Option<T> {
+        self.shards.get(key.shard())?.cancel(key.inner(), mark)
+    }
+
+    /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
+    /// before.
+    pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Option<Vec<(usize, Taken<T>)>> {
+        if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
+            return None;
+        }
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.stop(&mut mark).into_iter().map(|taken| (shard.index, taken)));
+        }
+        self.hub.signal.stop();
+        self.delivery.close();
+        self.hub.quiet.changed();
+        Some(all)
+    }
+
+    /// Waits until no callback runs and no thread of the engine lives, except those that the caller is inside of.
+    pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
+        let own = inside::depth(self.hub.id());
+        let on_own_thread = usize::from(driver::is_own_thread(self.hub.id()));
+        self.hub.quiet.wait_until(limit, || {
+            let running: usize = self.shards.iter().map(|shard| shard.running()).sum();
+            running <= own && self.hub.threads.load(Ordering::SeqCst) <= on_own_thread
+        })
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *lock(&self.life) == Life::Stopped
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.shards.iter().for_each(|shard| sum.add(shard.counts()));
+        sum
+    }
+
+    pub(crate) fn lateness(&self) -> Lateness {
+        let mut sum = Lateness::new();
+        self.shards.iter().for_each(|shard| shard.add_lateness(&mut sum));
+        sum
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It was stopped, and stays so.
+    Stopped,
+    /// The driver's thread could not be started.
+    Thread(io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Stopped => f.write_str("the timer was stopped: make a new one"),
+            StartError::Thread(wrong) => {
+                write!(f, "the driver's thread could not be started ({wrong}): try again")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// The shard that this thread keeps to.
+#[inline]
+fn own_shard(shards: usize) -> usize {
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    // The number of shards is a power of two.
+    let number = NUMBER.get();
+    if number != usize::MAX { number & (shards - 1) } else { first_number(&NUMBER) & (shards - 1) }
+}
+
+#[cold]
+fn first_number(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
+    static LAST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    // Relaxed: it spreads threads over shards, and orders nothing.
+    let number = LAST.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1);
+    own.set(number);
+    number
+}

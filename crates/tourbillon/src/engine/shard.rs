@@ -1,0 +1,365 @@
+//! A shard: one wheel under one lock.
+//!
+//! Threads keep to their own shard when they arm, so the lock is nearly always free; whoever cancels goes to the
+//! shard that the timer is in. The lock is held for nanoseconds: no user code, no waker and no drop of a user's value
+//! runs under it. What leaves the wheel is returned to the caller, who drops it or runs it.
+//!
+//! Taking a timer out of the wheel is the claim: the one atomic step that decides between fire, cancel and hand back
+//! is the shard's lock. An `advance` only makes timers *ready*; they stay in the wheel, and can be cancelled and
+//! moved, until someone claims them to run them there and then.
+//!
+//! Invariant, under the lock: `armed = fired + cancelled + handed back + wheel.len()`, and `next` is what the
+//! signal says of this shard.
+
+use std::sync::Arc;
+
+use tourbillon_wheel::{
+    Expired, Full, GeometryError, Key, Progress, RescheduleError, SlotView, Time,
+};
+
+use super::counts::{Counts, Lateness};
+use super::hub::Hub;
+use super::signal::NEVER;
+use super::wheels::{AnyWheel, Geometry};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// When to try again what failed for want of memory.
+const AGAIN: u64 = 10_000_000;
+
+#[repr(align(128))]
+pub(crate) struct Shard<T> {
+    pub(crate) index: usize,
+    pub(crate) hub: Arc<Hub>,
+    state: Mutex<State<T>>,
+    /// Callbacks that were claimed here and still run.
+    running: AtomicUsize,
+    /// Whether anything is ready, for those who look for work without the lock.
+    ready: AtomicUsize,
+}
+
+struct State<T> {
+    wheel: AnyWheel<Entry<T>>,
+    phase: Phase,
+    /// What the signal says of this shard: nothing is due before.
+    next: u64,
+    counts: Counts,
+    lateness: Lateness,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nobody drives the engine yet.
+    New,
+    Open,
+    Stopped,
+}
+
+/// What is in the wheel: the deadline as it was given (the wheel knows only its tick), and the value.
+struct Entry<T> {
+    deadline: Time,
+    value: T,
+}
+
+/// A timer that was taken out of the wheel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken<T> {
+    pub(crate) key: Key,
+    pub(crate) deadline: Time,
+    pub(crate) value: T,
+}
+
+/// Why a value was not armed.
+pub(crate) enum Refused<T> {
+    New(T),
+    Stopped(T),
+    Full(T),
+}
+
+impl<T> Shard<T> {
+    pub(crate) fn new(
+        index: usize,
+        hub: Arc<Hub>,
+        geometry: &Geometry,
+        tick: u64,
+    ) -> Result<Self, GeometryError> {
+        let wheel = AnyWheel::new(geometry, Time::ZERO, tick)?;
+        let state = State {
+            wheel,
+            phase: Phase::New,
+            next: NEVER,
+            counts: Counts::default(),
+            lateness: Lateness::new(),
+        };
+        let (running, ready) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Shard { index, hub, state: Mutex::new(state), running, ready })
+    }
+
+    /// Arms a timer.
+    #[inline]
+    pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
+        self.insert(&mut lock(&self.state), deadline, value)
+    }
+
+    /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.
+    pub(crate) fn rearm(
+        &self,
+        deadline: Time,
+        value: T,
+        allowed: impl FnOnce() -> bool,
+        mark: impl FnOnce(Key),
+    ) -> Result<(), Refused<T>> {
+        let mut state = lock(&self.state);
+        if !allowed() {
+            return Err(Refused::Stopped(value));
+        }
+        mark(self.insert(&mut state, deadline, value)?);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn insert(&self, state: &mut State<T>, deadline: Time, value: T) -> Result<Key, Refused<T>> {
+        match state.phase {
+            Phase::Open => {}
+            Phase::New => return Err(Refused::New(value)),
+            Phase::Stopped => return Err(Refused::Stopped(value)),
+        }
+        match state.wheel.insert(deadline, Entry { deadline, value }) {
+            Ok(key) => {
+                state.counts.armed += 1;
+                self.settle_next(state, key, deadline);
+                Ok(key)
+            }
+            Err(Full(entry)) => Err(Refused::Full(entry.value)),
+        }
+    }
+
+    /// Wakes the driver if this timer is now the earliest.
+    #[inline]
+    fn settle_next(&self, state: &mut State<T>, key: Key, deadline: Time) {
+        // A deadline is never after its tick: if it is not earlier, its tick is not.
+        if deadline.units() < state.next {
+            self.lower(state, state.wheel.due(key).map_or(NEVER, Time::units));
+        }
+    }
+
+    #[cold]
+    fn lower(&self, state: &mut State<T>, due: u64) {
+        if due < state.next {
+            state.next = due;
+            self.hub.signal.lower(self.index, due);
+        }
+    }
+
+    /// Takes a pending timer out. `mark` sees its value under the lock.
+    #[inline]
+    pub(crate) fn cancel(&self, key: Key, mark: impl FnOnce(&T)) -> Option<T> {
+        let mut state = lock(&self.state);
+        let entry = state.wheel.cancel(key)?;
+        state.counts.cancelled += 1;
+        mark(&entry.value);
+        drop(state);
+        self.hub.give_back(1);
+        self.tell_of_ready();
+        Some(entry.value)
+    }
+
+    /// A timer that was ready may be no more, and somebody may wait for the last of them to go.
+    #[inline]
+    fn tell_of_ready(&self) {
+        if self.has_ready() {
+            self.hub.quiet.changed();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+        let mut state = lock(&self.state);
+        state.wheel.reschedule(key, deadline)?;
+        if let Some(entry) = state.wheel.get_mut(key) {
+            entry.deadline = deadline;
+        }
+        self.settle_next(&mut state, key, deadline);
+        drop(state);
+        self.tell_of_ready();
+        Ok(())
+    }
+
+    /// The deadline of a pending timer, as it was given.
+    pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
+        lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
+    }
+
+    /// Something that must be decided together with the wheel.
+    pub(crate) fn under_lock<R>(&self, decide: impl FnOnce() -> R) -> R {
+        let _state = lock(&self.state);
+        decide()
+    }
+}
+
+/// What the driver and those who run callbacks do.
+impl<T> Shard<T> {
+    /// Makes ready what is due, at most `budget` at a time, and says when to come back.
+    pub(crate) fn advance(&self, now: Time, budget: usize) {
+        let mut state = lock(&self.state);
+        let next = match state.wheel.advance(now, budget) {
+            Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
+            Progress::More => now.units(),
+            Progress::OutOfMemory => (now + AGAIN).units(),
+        };
+        state.next = next;
+        self.hub.signal.raise(self.index, next);
+        self.publish_ready(&state);
+    }
+
+    /// Has the driver come back at that moment, whether or not something is due.
+    pub(crate) fn remind(&self, at: Time) {
+        self.lower(&mut lock(&self.state), at.units());
+    }
+
+    /// Claims the next timer that is ready: from now on it has started. `mark` sees it under the lock. Whoever claims
+    /// calls [`finish`](Shard::finish) after it has run.
+    #[inline]
+    pub(crate) fn claim(&self, now: Time, mark: impl FnOnce(&T)) -> Option<Taken<T>> {
+        if !self.has_ready() {
+            return None;
+        }
+        let mut state = lock(&self.state);
+        let taken = state.wheel.pop().map(Taken::from)?;
+        state.counts.fired += 1;
+        state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
+        mark(&taken.value);
+        // Relaxed: whoever waits for it to fall has taken this lock after us, or will find the timer gone.
+        self.running.fetch_add(1, Ordering::Relaxed);
+        self.publish_ready(&state);
+        drop(state);
+        self.hub.give_back(1);
+        Some(taken)
+    }
+
+    /// Claims all that is ready, at most `most`, as one batch.
+    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut Vec<Taken<T>>) {
+        let mut state = lock(&self.state);
+        while batch.len() < most {
+            let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
+            state.counts.fired += 1;
+            state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
+            batch.push(taken);
+        }
+        self.running.fetch_add(batch.len(), Ordering::Relaxed);
+        self.publish_ready(&state);
+        drop(state);
+        self.hub.give_back(batch.len());
+    }
+
+    /// So many claimed timers have run.
+    #[inline]
+    pub(crate) fn finish(&self, count: usize) {
+        // Pairs with the look at it of a watcher that has made itself known: one of us sees the other.
+        self.running.fetch_sub(count, Ordering::SeqCst);
+        self.hub.quiet.changed();
+    }
+
+    /// Callbacks that run now.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire) > 0
+    }
+
+    /// How many timers are ready.
+    pub(crate) fn count_ready(&self) -> usize {
+        lock(&self.state).wheel.ready()
+    }
+
+    #[inline]
+    fn publish_ready(&self, state: &State<T>) {
+        // Release pairs with the look in `has_ready`. It may say too much, never too little: a ready timer that is
+        // cancelled or moved leaves it as it is, and the claim that follows finds nothing and sets it right.
+        self.ready.store(state.wheel.ready(), Ordering::Release);
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        lock(&self.state).wheel.next_due()
+    }
+
+    pub(crate) fn open(&self) {
+        let mut state = lock(&self.state);
+        if state.phase == Phase::New {
+            state.phase = Phase::Open;
+        }
+    }
+
+    /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
+    pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Vec<Taken<T>> {
+        let mut state = lock(&self.state);
+        state.phase = Phase::Stopped;
+        let mut taken = Vec::with_capacity(state.wheel.len());
+        for key in state.wheel.keys() {
+            let Some(Entry { deadline, value }) = state.wheel.cancel(key) else { continue };
+            state.counts.handed_back += 1;
+            mark(&value);
+            taken.push(Taken { key, deadline, value });
+        }
+        state.wheel.shrink();
+        self.publish_ready(&state);
+        drop(state);
+        self.hub.give_back(taken.len());
+        taken
+    }
+}
+
+/// Looking.
+impl<T> Shard<T> {
+    pub(crate) fn counts(&self) -> Counts {
+        let state = lock(&self.state);
+        Counts { pending: state.wheel.len() as u64, ..state.counts }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        lock(&self.state).counts.panicked += 1;
+    }
+
+    pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
+        sum.add(&lock(&self.state).lateness);
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
+        lock(&self.state).wheel.for_each(|key, entry| each(key, entry.deadline));
+    }
+
+    pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
+        let state = lock(&self.state);
+        (state.wheel.now(), state.wheel.memory(), state.wheel.occupied())
+    }
+
+    pub(crate) fn shrink(&self) {
+        lock(&self.state).wheel.shrink();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let state = lock(&self.state);
+        state.wheel.check()?;
+        let counts = state.counts;
+        let accounted =
+            counts.fired + counts.cancelled + counts.handed_back + state.wheel.len() as u64;
+        if counts.armed != accounted {
+            return Err(format!(
+                "{} timers were armed, {accounted} are accounted for",
+                counts.armed
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl<T> From<Expired<Entry<T>>> for Taken<T> {
+    #[inline]
+    fn from(expired: Expired<Entry<T>>) -> Self {
+        let Entry { deadline, value } = expired.value;
+        Taken { key: expired.key, deadline, value }
+    }
+}

@@ -1,0 +1,146 @@
+//! How the driver sleeps, and who wakes it: the one way to wake the driver.
+//!
+//! Every shard publishes the moment of its next work in `next`. The driver sleeps until the least of them, which
+//! it publishes in `until`. Both sides write their own word first and read the other's second, all in one total
+//! order (`SeqCst`), so at least one of them sees the other:
+//!
+//! ```text
+//!   who arms (under the shard's lock)         the driver
+//!   next[shard] = due   (only if earlier)     until = least of next
+//!   if due < until: wake                      if least of next < until: don't sleep
+//! ```
+//!
+//! | `until` | means |
+//! |---|---|
+//! | [`AWAKE`] | the driver is awake, or was woken: it looks at `next` before it sleeps |
+//! | any other | the driver sleeps until then, or is about to |
+//!
+//! `next` is lowered by whoever arms an earlier timer and raised by the driver alone, both under the shard's lock.
+//! It may be too early (its timer was cancelled), never too late: a timer that is armed later than `next` needs no
+//! signal at all, which is what makes arming silent and free of shared writes.
+//!
+//! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
+
+use std::time::Duration;
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// `until` while the driver is awake.
+const AWAKE: u64 = 0;
+/// A moment that never comes.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+pub(crate) struct Signal {
+    next: Box<[Padded]>,
+    until: AtomicU64,
+    stopping: AtomicBool,
+    sleeper: Sleeper,
+}
+
+/// One word a cache line: shards must not slow each other.
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+/// What the driver found when it wanted to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Something may be due.
+    Woken,
+    /// The engine stops.
+    Stopping,
+}
+
+impl Signal {
+    pub(crate) fn new(shards: usize) -> Self {
+        Signal {
+            next: (0..shards).map(|_| Padded(AtomicU64::new(NEVER))).collect(),
+            until: AtomicU64::new(AWAKE),
+            stopping: AtomicBool::new(false),
+            sleeper: Sleeper::new(),
+        }
+    }
+
+    /// The shard has work at `due`, earlier than it had said. The shard's lock is held.
+    pub(crate) fn lower(&self, shard: usize, due: u64) {
+        // Pairs with the driver's store of `until` and its second look at `next`, in `rest`.
+        self.next[shard].0.store(due, SeqCst);
+        if due < self.until.load(SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// The shard has no work before `due`. The shard's lock is held, by the driver.
+    pub(crate) fn raise(&self, shard: usize, due: u64) {
+        self.next[shard].0.store(due, SeqCst);
+    }
+
+    /// When the shard has work.
+    pub(crate) fn next(&self, shard: usize) -> u64 {
+        self.next[shard].0.load(SeqCst)
+    }
+
+    fn least(&self) -> u64 {
+        self.next.iter().map(|next| next.0.load(SeqCst)).min().unwrap_or(NEVER)
+    }
+
+    /// Sleeps until there is work; `sleep` is given the moment and the sleeper. The driver alone calls this.
+    pub(crate) fn rest(&self, sleep: impl FnOnce(u64, &Sleeper)) -> Rest {
+        let least = self.least();
+        self.until.store(least, SeqCst);
+        // The second look, after publishing: who lowered before could not know that the driver goes to sleep.
+        if self.least() >= least && !self.stopping.load(SeqCst) {
+            sleep(least, &self.sleeper);
+        }
+        self.until.store(AWAKE, SeqCst);
+        if self.stopping.load(SeqCst) { Rest::Stopping } else { Rest::Woken }
+    }
+
+    /// Wakes the driver, once for each of its sleeps.
+    pub(crate) fn wake(&self) {
+        if self.until.swap(AWAKE, SeqCst) != AWAKE {
+            self.sleeper.wake();
+        }
+    }
+
+    /// Tells the driver to end.
+    pub(crate) fn stop(&self) {
+        // Pairs with the driver's store of `until` and its look at `stopping`, in `rest`.
+        self.stopping.store(true, SeqCst);
+        self.wake();
+    }
+}
+
+/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it.
+pub struct Sleeper {
+    permit: Mutex<bool>,
+    woken: Condvar,
+}
+
+impl Sleeper {
+    pub(crate) fn new() -> Self {
+        Sleeper { permit: Mutex::new(false), woken: Condvar::new() }
+    }
+
+    /// Sleeps for so long, or until [`wake`](Sleeper::wake); for ever without a limit. At once if there was a
+    /// wake since the last sleep. It may end a little early: look at the clock.
+    pub fn sleep(&self, limit: Option<Duration>) {
+        let mut permit = lock(&self.permit);
+        if !*permit && limit != Some(Duration::ZERO) {
+            permit = wait(&self.woken, permit, limit);
+        }
+        *permit = false;
+    }
+
+    /// Ends the sleep, or the next one.
+    pub fn wake(&self) {
+        *lock(&self.permit) = true;
+        self.woken.notify_one();
+    }
+}
+
+impl std::fmt::Debug for Sleeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sleeper")
+    }
+}

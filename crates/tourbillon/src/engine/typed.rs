@@ -1,0 +1,271 @@
+//! `Engine`: values that are delivered when their time has come, in batches, to one handler. No closure, and no
+//! allocation a timer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{RescheduleError, Time};
+
+use super::counts::{Counts, Lateness};
+use super::hub::Hub;
+use super::shard::{Shard, Taken};
+use super::{Core, Deliver, StartError};
+use crate::clock::nanoseconds;
+use crate::contain::contain;
+use crate::error::ScheduleError;
+use crate::inside::{self, Inside};
+use crate::key::Key;
+use crate::settings::Settings;
+use crate::sync::{Mutex, lock};
+use crate::view::{Pending, Snapshot};
+
+/// Delivers values of `T` when their time has come, in batches, to one handler on the driver's thread.
+///
+/// The engine beneath [`Timer`](crate::Timer), for those who need no closure: no allocation a timer, and the promises
+/// are the same. Clones are the same engine; dropping the last one stops it.
+///
+/// A batch is claimed as a whole when the handler is called: until then its timers can be cancelled and moved.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tourbillon::{Engine, Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let (expired, connections) = mpsc::channel();
+/// let engine: Engine<u32> = Timer::builder().clock(&clock).deliver(move |batch| {
+///     for timer in batch {
+///         expired.send(timer.value).unwrap();
+///     }
+/// })?;
+/// let seven = engine.schedule(Duration::from_secs(30), 7)?;
+/// engine.schedule(Duration::from_secs(30), 8)?;
+/// engine.reschedule(seven, Duration::from_secs(60))?;
+///
+/// clock.advance(Duration::from_secs(30))?;
+/// assert_eq!(connections.try_iter().collect::<Vec<_>>(), [8]);
+/// assert_eq!(engine.cancel(seven), Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Engine<T: Send + 'static> {
+    owner: Arc<Owner<T>>,
+}
+
+struct Owner<T: Send + 'static> {
+    core: Arc<Core<T, Handler<T>>>,
+}
+
+/// A timer whose time has come, or that was handed back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fired<T> {
+    /// The key it had. It is stale now.
+    pub key: Key,
+    /// When it was to fire.
+    pub deadline: Instant,
+    /// What was scheduled.
+    pub value: T,
+}
+
+/// What has become due, an iterator. What the handler leaves in it is dropped.
+pub struct Batch<'a, T> {
+    timers: std::vec::Drain<'a, Taken<T>>,
+    shard: usize,
+    hub: &'a Hub,
+}
+
+impl<T> Iterator for Batch<'_, T> {
+    type Item = Fired<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Fired<T>> {
+        let Taken { key, deadline, value } = self.timers.next()?;
+        let deadline = self.hub.clock.instant(deadline);
+        Some(Fired { key: Key::new(self.shard, key), deadline, value })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.timers.size_hint()
+    }
+}
+
+impl<T> ExactSizeIterator for Batch<'_, T> {}
+
+pub(crate) struct Handler<T> {
+    /// The driver alone takes it: a driver's thread, or one that advances a virtual clock.
+    state: Mutex<HandlerState<T>>,
+}
+
+/// The user's handler.
+pub(crate) type Call<T> = Box<dyn FnMut(Batch<'_, T>) + Send>;
+
+struct HandlerState<T> {
+    call: Call<T>,
+    /// Kept for its memory.
+    batch: Vec<Taken<T>>,
+}
+
+impl<T: Send + 'static> Deliver<T> for Handler<T> {
+    fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>) {
+        let mut state = lock(&core.delivery.state);
+        let HandlerState { call, batch } = &mut *state;
+        shard.claim_batch(core.hub.clock.now(), core.budget, batch);
+        let count = batch.len();
+        if count == 0 {
+            return;
+        }
+        let timers = Batch { timers: batch.drain(..), shard: shard.index, hub: &core.hub };
+        let called = {
+            let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
+            contain(&core.hub, || call(timers))
+        };
+        if called.is_err() {
+            shard.count_panic();
+        }
+        shard.finish(count);
+    }
+}
+
+impl<T: Send + 'static> Engine<T> {
+    pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
+        let state = Mutex::new(HandlerState { call, batch: Vec::new() });
+        Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
+    }
+
+    /// Delivers `value` after so long, never earlier.
+    ///
+    /// # Errors
+    /// The engine was stopped or is full, or its driver could not be started; the value comes back.
+    #[inline]
+    pub fn schedule(&self, after: Duration, value: T) -> Result<Key, ScheduleError<T>> {
+        self.arm(self.core().hub.clock.now() + nanoseconds(after), value)
+    }
+
+    /// Delivers `value` at that moment, never earlier.
+    ///
+    /// # Errors
+    /// As [`schedule`](Engine::schedule).
+    pub fn schedule_at(&self, at: Instant, value: T) -> Result<Key, ScheduleError<T>> {
+        self.arm(self.core().hub.clock.time(at), value)
+    }
+
+    #[inline]
+    fn arm(&self, at: Time, value: T) -> Result<Key, ScheduleError<T>> {
+        let armed = self.core().arm(at, value);
+        armed.map_err(|unarmed| ScheduleError::from_unarmed(unarmed, |value| value))
+    }
+
+    /// Cancels a timer and returns its value: it will never be delivered. `None` if it is not pending.
+    #[inline]
+    pub fn cancel(&self, key: Key) -> Option<T> {
+        self.core().cancel(key, |_| ())
+    }
+
+    /// Moves a timer to so long after now.
+    ///
+    /// # Errors
+    /// It is not pending, or there was no memory to move it; it is as it was.
+    pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
+        let at = self.core().hub.clock.now() + nanoseconds(after);
+        let shard = self.core().shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
+        shard.reschedule(key.inner(), at)
+    }
+
+    /// When a timer is due, if it is pending.
+    pub fn deadline(&self, key: Key) -> Option<Instant> {
+        let time = self.core().shards.get(key.shard())?.deadline(key.inner())?;
+        Some(self.core().hub.clock.instant(time))
+    }
+
+    /// Starts the driver now instead of with the first timer.
+    ///
+    /// # Errors
+    /// The engine was stopped, or the thread could not be started.
+    pub fn start(&self) -> Result<(), StartError> {
+        self.core().start()
+    }
+
+    /// Stops the engine and hands back every value that was not delivered, each once. It waits until the handler has
+    /// returned, unless it is called from there. A second stop returns nothing.
+    pub fn stop(&self) -> Vec<Fired<T>> {
+        let core = self.core();
+        let first = core.stop(|_| ());
+        if first.is_some() || inside::depth(core.hub.id()) == 0 {
+            core.wait_for_silence(None);
+        }
+        let unfired = first.unwrap_or_default().into_iter();
+        let unfired = unfired.map(|(shard, Taken { key, deadline, value })| Fired {
+            key: Key::new(shard, key),
+            deadline: core.hub.clock.instant(deadline),
+            value,
+        });
+        unfired.collect()
+    }
+
+    /// The current time of its clock.
+    pub fn now(&self) -> Instant {
+        self.core().hub.clock.instant(self.core().hub.clock.now())
+    }
+
+    /// How many timers are pending.
+    pub fn len(&self) -> usize {
+        self.counts().pending as usize
+    }
+
+    /// Whether none is pending.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pending timers, in no particular order.
+    pub fn pending(&self) -> Vec<Pending> {
+        crate::view::pending(self.core())
+    }
+
+    /// Everything it has done, counted.
+    pub fn counts(&self) -> Counts {
+        self.core().counts()
+    }
+
+    /// How late its timers were.
+    pub fn lateness(&self) -> Lateness {
+        self.core().lateness()
+    }
+
+    /// What its wheels hold, slot by slot.
+    pub fn snapshot(&self) -> Snapshot {
+        crate::view::snapshot(self.core())
+    }
+
+    /// Gives back the memory of a peak that has passed.
+    pub fn shrink(&self) {
+        self.core().shards.iter().for_each(|shard| shard.shrink());
+    }
+
+    #[inline]
+    fn core(&self) -> &Arc<Core<T, Handler<T>>> {
+        &self.owner.core
+    }
+}
+
+impl<T: Send + 'static> Clone for Engine<T> {
+    fn clone(&self) -> Self {
+        Engine { owner: self.owner.clone() }
+    }
+}
+
+impl<T: Send + 'static> Drop for Owner<T> {
+    fn drop(&mut self) {
+        for (shard, taken) in self.core.stop(|_| ()).unwrap_or_default() {
+            if contain(&self.core.hub, || drop(taken.value)).is_err() {
+                self.core.shards[shard].count_panic();
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static> std::fmt::Debug for Engine<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}

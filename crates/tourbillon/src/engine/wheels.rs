@@ -1,0 +1,126 @@
+//! Either of the two wheels, so that a shard need not know which.
+
+use tourbillon_wheel::{
+    Expired, Full, GeometryError, HashedWheel, HierarchicalWheel, Key, Progress, RescheduleError,
+    SlotView, Time,
+};
+
+/// Which wheel an engine turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Geometry {
+    Hierarchical(Vec<u32>),
+    Hashed(u32),
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one a shard, and a box would cost every operation"
+)]
+pub(crate) enum AnyWheel<T> {
+    Hierarchical(HierarchicalWheel<T>),
+    Hashed(HashedWheel<T>),
+}
+
+macro_rules! on {
+    ($any:expr, $wheel:ident => $do:expr) => {
+        match $any {
+            AnyWheel::Hierarchical($wheel) => $do,
+            AnyWheel::Hashed($wheel) => $do,
+        }
+    };
+}
+
+impl<T> AnyWheel<T> {
+    pub(crate) fn new(geometry: &Geometry, start: Time, tick: u64) -> Result<Self, GeometryError> {
+        Ok(match geometry {
+            Geometry::Hierarchical(slots) => {
+                AnyWheel::Hierarchical(HierarchicalWheel::with_levels(start, tick, slots)?)
+            }
+            Geometry::Hashed(slots) => {
+                AnyWheel::Hashed(HashedWheel::with_slots(start, tick, *slots)?)
+            }
+        })
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
+        on!(self, wheel => wheel.insert(deadline, value))
+    }
+
+    #[inline]
+    pub(crate) fn cancel(&mut self, key: Key) -> Option<T> {
+        on!(self, wheel => wheel.cancel(key))
+    }
+
+    #[inline]
+    pub(crate) fn reschedule(&mut self, key: Key, to: Time) -> Result<(), RescheduleError> {
+        on!(self, wheel => wheel.reschedule(key, to))
+    }
+
+    pub(crate) fn advance(&mut self, now: Time, budget: usize) -> Progress {
+        on!(self, wheel => wheel.advance(now, budget))
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Expired<T>> {
+        on!(self, wheel => wheel.pop())
+    }
+
+    #[inline]
+    pub(crate) fn ready(&self) -> usize {
+        on!(self, wheel => wheel.ready())
+    }
+
+    pub(crate) fn next_due(&mut self) -> Option<Time> {
+        on!(self, wheel => wheel.next_due())
+    }
+
+    pub(crate) fn upcoming(&mut self) -> Option<Time> {
+        on!(self, wheel => wheel.upcoming())
+    }
+
+    pub(crate) fn due(&self, key: Key) -> Option<Time> {
+        on!(self, wheel => wheel.due(key))
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        on!(self, wheel => wheel.get(key))
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        on!(self, wheel => wheel.get_mut(key))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        on!(self, wheel => wheel.len())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        on!(self, wheel => wheel.now())
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        on!(self, wheel => wheel.memory())
+    }
+
+    /// Gives back the memory that nothing pending needs; without the memory to do it, it stays as it is.
+    pub(crate) fn shrink(&mut self) {
+        let _ = on!(self, wheel => wheel.shrink());
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        on!(self, wheel => wheel.iter().map(|(key, ..)| key).collect())
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Key, &T)) {
+        on!(self, wheel => wheel.iter().for_each(|(key, _, value)| each(key, value)));
+    }
+
+    pub(crate) fn occupied(&self) -> Vec<SlotView> {
+        on!(self, wheel => wheel.occupied().collect())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        on!(self, wheel => wheel.check())
+    }
+}

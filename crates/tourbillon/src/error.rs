@@ -1,0 +1,92 @@
+//! What can go wrong, and what to do about it. A value that was not taken comes back inside the error.
+
+use std::{fmt, io};
+
+use crate::engine::Unarmed;
+
+/// Why a timer was not scheduled. It holds what was to be scheduled; nothing else has changed.
+#[non_exhaustive]
+pub enum ScheduleError<T> {
+    /// The engine was stopped.
+    Stopped(T),
+    /// The limit on pending timers is reached, or there is no memory for another.
+    Full(T),
+    /// The driver's thread could not be started.
+    Thread(T, io::Error),
+}
+
+impl<T> ScheduleError<T> {
+    /// What was not scheduled.
+    pub fn into_inner(self) -> T {
+        match self {
+            ScheduleError::Stopped(value)
+            | ScheduleError::Full(value)
+            | ScheduleError::Thread(value, _) => value,
+        }
+    }
+
+    pub(crate) fn from_unarmed<U>(unarmed: Unarmed<U>, back: impl FnOnce(U) -> T) -> Self {
+        match unarmed {
+            Unarmed::Stopped(value) => ScheduleError::Stopped(back(value)),
+            Unarmed::Full(value) => ScheduleError::Full(back(value)),
+            Unarmed::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
+        }
+    }
+}
+
+impl<T> fmt::Debug for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::Stopped(_) => f.write_str("Stopped(..)"),
+            ScheduleError::Full(_) => f.write_str("Full(..)"),
+            ScheduleError::Thread(_, wrong) => write!(f, "Thread(.., {wrong:?})"),
+        }
+    }
+}
+
+impl<T> fmt::Display for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::Stopped(_) => {
+                f.write_str("the timer was stopped: schedule on another one")
+            }
+            ScheduleError::Full(_) => {
+                f.write_str("no room for another timer: cancel some, raise the limit, or shed load")
+            }
+            ScheduleError::Thread(_, wrong) => {
+                write!(f, "the driver's thread could not be started ({wrong}): try again")
+            }
+        }
+    }
+}
+
+impl<T> std::error::Error for ScheduleError<T> {}
+
+/// A setting of [`Builder`](crate::Builder) that cannot be. No thread was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError {
+    pub(crate) setting: &'static str,
+    pub(crate) value: String,
+    pub(crate) must: &'static str,
+}
+
+impl BuildError {
+    /// The name of the setting.
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+
+    /// The value it was given.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BuildError { setting, value, must } = self;
+        write!(f, "{setting} is {value}: it must be {must}")
+    }
+}
+
+impl std::error::Error for BuildError {}

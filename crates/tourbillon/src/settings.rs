@@ -1,0 +1,304 @@
+//! How an engine is to be made. Everything has a default; what cannot be is an error that names it.
+
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tourbillon_wheel::MAX_SLOTS;
+
+use crate::clock::{Clock, EngineClock, Source, VirtualClock, nanoseconds};
+use crate::engine::hub::OnPanic;
+use crate::engine::typed::{Batch, Engine};
+use crate::engine::wheels::Geometry;
+use crate::error::BuildError;
+use crate::sync::thread;
+use crate::timer::{Executor, Timer, Where};
+
+/// The settings of an engine, checked.
+pub(crate) struct Settings {
+    pub(crate) geometry: Geometry,
+    /// Nanoseconds.
+    pub(crate) tick: u64,
+    /// A power of two.
+    pub(crate) shards: usize,
+    pub(crate) limit: Option<usize>,
+    pub(crate) budget: usize,
+    pub(crate) clock: EngineClock,
+    pub(crate) spawn: Spawn,
+    pub(crate) on_panic: Option<OnPanic>,
+    pub(crate) name: String,
+}
+
+/// How a thread of the engine is started.
+#[derive(Clone)]
+pub(crate) enum Spawn {
+    Std,
+    Own(Arc<SpawnHook>),
+}
+
+type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync;
+
+impl Spawn {
+    pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        match self {
+            Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
+            Spawn::Own(hook) => hook(name, body),
+        }
+    }
+}
+
+/// Settings of a [`Timer`] or an [`Engine`], each with a default.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::Timer;
+///
+/// let timer = Timer::builder().tick(Duration::from_millis(10)).limit(100_000).build()?;
+///
+/// let wrong = Timer::builder().tick(Duration::ZERO).build().unwrap_err();
+/// assert_eq!(wrong.to_string(), "tick is 0ns: it must be at least 1ns");
+/// # Ok::<(), tourbillon::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder {
+    tick: Duration,
+    geometry: Geometry,
+    shards: Option<usize>,
+    limit: Option<usize>,
+    budget: usize,
+    source: Source,
+    spawn: Spawn,
+    on_panic: Option<OnPanic>,
+    run: Option<Where>,
+    name: String,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            tick: Duration::from_millis(1),
+            geometry: Geometry::Hierarchical(vec![256]),
+            shards: None,
+            limit: None,
+            budget: 1024,
+            source: Source::Monotonic,
+            spawn: Spawn::Std,
+            on_panic: None,
+            run: None,
+            name: "tourbillon".into(),
+        }
+    }
+}
+
+impl Builder {
+    /// What Netty's `HashedWheelTimer` does by default: one ring of 512 slots, a tick of 100 ms, callbacks on the
+    /// driver's thread.
+    pub fn netty() -> Self {
+        let tick = Duration::from_millis(100);
+        Builder::default().tick(tick).hashed(512).shards(1).on_driver()
+    }
+
+    /// What Kafka's `SystemTimer` does by default: levels of 20 slots, a tick of 1 ms, callbacks on one thread of
+    /// their own.
+    pub fn kafka() -> Self {
+        Builder::default().hierarchical(&[20]).shards(1).pool(1)
+    }
+
+    /// How finely time is cut: a timer fires at the first tick that is not before its deadline. 1 ms if not set.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.tick = tick;
+        self
+    }
+
+    /// Rings of growing span, with so many slots a level, lowest first; the last number repeats. The default, with
+    /// 256.
+    pub fn hierarchical(mut self, slots: &[u32]) -> Self {
+        self.geometry = Geometry::Hierarchical(slots.to_vec());
+        self
+    }
+
+    /// One ring with so many slots, rounded up to a power of two.
+    pub fn hashed(mut self, slots: u32) -> Self {
+        self.geometry = Geometry::Hashed(slots);
+        self
+    }
+
+    /// Among how many wheels, each with its own lock, timers are spread: a power of two, or it is rounded up to one.
+    /// As many as there are processors if not set.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// How many timers may be pending; no limit if not set. A limit is a counter that all threads write.
+    pub fn limit(mut self, timers: usize) -> Self {
+        self.limit = Some(timers);
+        self
+    }
+
+    /// How many timers of a shard one pass of the driver may make ready, and how many it may hand down. 1024 if not
+    /// set.
+    pub fn budget(mut self, timers: usize) -> Self {
+        self.budget = timers;
+        self
+    }
+
+    /// The clock: a [`VirtualClock`], or [one of your own](Clock). The system's monotonic clock if not set.
+    pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
+        self.source = clock.into().0;
+        self
+    }
+
+    /// Runs callbacks on threads of their own, at most so many, which start when they are first needed. The default,
+    /// with four or as many as there are processors.
+    pub fn pool(mut self, threads: usize) -> Self {
+        self.run = Some(Where::Pool(threads));
+        self
+    }
+
+    /// Runs callbacks on the driver's thread: the least cost, for callbacks that are short and never block. A slow
+    /// one delays all others.
+    pub fn on_driver(mut self) -> Self {
+        self.run = Some(Where::Driver);
+        self
+    }
+
+    /// Runs callbacks on an executor of your own.
+    pub fn executor(mut self, executor: impl Executor) -> Self {
+        self.run = Some(Where::Own(Arc::new(executor)));
+        self
+    }
+
+    /// Starts the engine's threads: it is given a name and what the thread is to do. `std::thread` if not set.
+    ///
+    /// ```
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::builder()
+    ///     .spawn(|name, body| {
+    ///         std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(body).map(drop)
+    ///     })
+    ///     .build()?;
+    /// timer.start().unwrap();
+    /// # Ok::<(), tourbillon::BuildError>(())
+    /// ```
+    pub fn spawn<S>(mut self, spawn: S) -> Self
+    where
+        S: Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync + 'static,
+    {
+        self.spawn = Spawn::Own(Arc::new(spawn));
+        self
+    }
+
+    /// Is told of every panic of a callback, of what it captured when that is dropped, and of the executor. All of
+    /// them are contained and counted anyway.
+    pub fn on_panic(
+        mut self,
+        report: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_panic = Some(Arc::new(report));
+        self
+    }
+
+    /// The first part of the names of its threads. "tourbillon" if not set.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Makes a [`Timer`]. Starts no thread.
+    ///
+    /// # Errors
+    /// A setting that cannot be, with its name and value.
+    pub fn build(mut self) -> Result<Timer, BuildError> {
+        let run = self.run.take();
+        if let Some(Where::Pool(0)) = run {
+            return Err(wrong("pool", 0, "at least 1"));
+        }
+        let run = run.unwrap_or_else(|| Where::Pool(processors().max(4)));
+        Ok(Timer::with(self.settings()?, run))
+    }
+
+    /// Makes an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
+    ///
+    /// # Errors
+    /// A setting that cannot be, with its name and value. An engine runs no callbacks: pool and executor are not for
+    /// it.
+    pub fn deliver<T, H>(mut self, handler: H) -> Result<Engine<T>, BuildError>
+    where
+        T: Send + 'static,
+        H: FnMut(Batch<'_, T>) + Send + 'static,
+    {
+        match self.run.take() {
+            None | Some(Where::Driver) => Ok(Engine::with(self.settings()?, Box::new(handler))),
+            Some(_) => Err(wrong("executor", "set", "left out: a handler runs on the driver")),
+        }
+    }
+
+    fn settings(self) -> Result<Settings, BuildError> {
+        let tick = nanoseconds(self.tick);
+        if tick == 0 {
+            return Err(wrong("tick", format!("{:?}", self.tick), "at least 1ns"));
+        }
+        if self.budget == 0 {
+            return Err(wrong("budget", 0, "at least 1"));
+        }
+        if self.limit == Some(0) {
+            return Err(wrong("limit", 0, "at least 1"));
+        }
+        let shards = self.shards.unwrap_or_else(processors);
+        if !(1..=MOST_SHARDS).contains(&shards) {
+            return Err(wrong("shards", shards, "1 to 1024"));
+        }
+        let geometry = match self.geometry {
+            Geometry::Hashed(slots) if !(1..=MAX_SLOTS).contains(&slots) => {
+                return Err(wrong("hashed", slots, "1 to 1048576 slots"));
+            }
+            Geometry::Hashed(slots) => Geometry::Hashed(slots.next_power_of_two()),
+            Geometry::Hierarchical(slots) => {
+                if slots.is_empty() || slots.iter().any(|slots| !(2..=MAX_SLOTS).contains(slots)) {
+                    let slots = format!("{slots:?}");
+                    return Err(wrong("hierarchical", slots, "a list of 2 to 1048576 slots each"));
+                }
+                Geometry::Hierarchical(slots)
+            }
+        };
+        Ok(Settings {
+            geometry,
+            tick,
+            shards: shards.next_power_of_two(),
+            limit: self.limit,
+            budget: self.budget,
+            clock: EngineClock::new(self.source),
+            spawn: self.spawn,
+            on_panic: self.on_panic,
+            name: self.name,
+        })
+    }
+}
+
+const MOST_SHARDS: usize = 1024;
+
+/// What [`Builder::clock`] takes: a [`VirtualClock`], or a [`Clock`] of your own.
+pub struct AnyClock(Source);
+
+impl<C: Clock> From<C> for AnyClock {
+    fn from(clock: C) -> Self {
+        AnyClock(Source::Own(Arc::new(clock)))
+    }
+}
+
+impl From<&VirtualClock> for AnyClock {
+    fn from(clock: &VirtualClock) -> Self {
+        AnyClock(Source::Virtual(clock.clone()))
+    }
+}
+
+fn wrong(setting: &'static str, value: impl ToString, must: &'static str) -> BuildError {
+    BuildError { setting, value: value.to_string(), must }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_SHARDS))
+}

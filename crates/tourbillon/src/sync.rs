@@ -1,0 +1,44 @@
+//! The primitives that threads meet on, from the standard library, or from a model checker when one looks.
+//!
+//! Everything in this crate that two threads touch comes through here, so that loom and shuttle see all of it.
+//! `Arc` is the standard one everywhere: who owns what is not in question, who sees what when is.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
+
+use std::time::Duration;
+
+/// Locks. No user code runs under a lock of ours, so a poisoned one means that a thread was torn down between two
+/// of our own lines; what it guards is still whole, and the engine goes on.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Waits to be notified, or for as long as `limit`; without one, for ever.
+pub(crate) fn wait<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    limit: Option<Duration>,
+) -> MutexGuard<'a, T> {
+    match limit {
+        // The model checkers have no clock: time is a thread of the model, and it notifies.
+        Some(limit) if cfg!(not(any(loom, shuttle))) => {
+            condvar.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+        }
+        _ => condvar.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner()),
+    }
+}

@@ -1,0 +1,99 @@
+//! What a callback is given.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{self as wheel, Time};
+
+use super::task::{Shared, Task};
+use super::{Timeout, Timer, TimerCore};
+use crate::clock::nanoseconds;
+use crate::engine::shard::Shard;
+use crate::key::Key;
+
+/// What a callback may know and do while it runs.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// timer.schedule(Duration::from_millis(250), |context| {
+///     assert_eq!(context.lateness(), Duration::ZERO);
+///     // Another one, on the same timer.
+///     context.timer().schedule(Duration::from_secs(1), |_| ()).unwrap();
+/// })?;
+/// clock.advance(Duration::from_secs(1))?;
+/// assert_eq!(timer.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Context<'a> {
+    pub(super) core: &'a Arc<TimerCore>,
+    pub(super) shard: &'a Arc<Shard<Task>>,
+    pub(super) key: wheel::Key,
+    pub(super) shared: Option<&'a Arc<dyn Shared>>,
+    pub(super) deadline: Time,
+    pub(super) started: Time,
+    pub(super) again: Cell<Option<Time>>,
+}
+
+impl Context<'_> {
+    /// The timer that runs the callback. It may have been stopped.
+    pub fn timer(&self) -> Timer {
+        Timer::of(self.core)
+    }
+
+    /// The key that it was armed with. It is stale now.
+    pub fn key(&self) -> Key {
+        Key::new(self.shard.index, self.key)
+    }
+
+    /// Its handle, unless it was [armed by key](Timer::arm).
+    pub fn timeout(&self) -> Option<Timeout> {
+        self.shared.map(|shared| Timeout::new(shared.clone(), self.shard.clone(), self.key))
+    }
+
+    /// When it was to run.
+    pub fn deadline(&self) -> Instant {
+        self.core.hub.clock.instant(self.deadline)
+    }
+
+    /// How long after its deadline it was started.
+    pub fn lateness(&self) -> Duration {
+        Duration::from_nanos(self.started.units().saturating_sub(self.deadline.units()))
+    }
+
+    /// Arms the timer again, to run so long after now; its handles stay good. Only for one that was
+    /// [scheduled to repeat](Timer::schedule_repeating); for any other it does nothing and answers `false`. The last
+    /// call counts.
+    pub fn again(&self, after: Duration) -> bool {
+        let at = self.core.hub.clock.now() + nanoseconds(after);
+        self.set_again(at)
+    }
+
+    /// As [`again`](Context::again), at that moment.
+    pub fn again_at(&self, at: Instant) -> bool {
+        self.set_again(self.core.hub.clock.time(at))
+    }
+
+    fn set_again(&self, at: Time) -> bool {
+        let can = self.shared.is_some_and(|shared| shared.can_repeat());
+        if can {
+            self.again.set(Some(at));
+        }
+        can
+    }
+
+    pub(super) fn wants_again(&self) -> bool {
+        self.again.get().is_some()
+    }
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Context");
+        debug.field("key", &self.key()).field("lateness", &self.lateness()).finish_non_exhaustive()
+    }
+}

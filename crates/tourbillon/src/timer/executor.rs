@@ -1,0 +1,194 @@
+//! Where callbacks run.
+//!
+//! Whoever runs callbacks is never given one: it is given the right to claim the next that is ready. Ready timers
+//! stay in the wheel, where they can be cancelled, moved and handed back until the moment they start; an executor
+//! that refuses or forgets a job loses nothing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pool::Pool;
+use super::run::run_one;
+use super::task::Task;
+use super::{Callbacks, TimerCore};
+use crate::clock::nanoseconds;
+use crate::contain::contain;
+use crate::engine::Deliver;
+use crate::engine::shard::Shard;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+/// An executor of your own, for [`Builder::executor`](crate::Builder::executor). Closures of the same shape are
+/// executors too.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tourbillon::{Job, Timer, VirtualClock};
+///
+/// let (jobs, queue) = mpsc::sync_channel::<Job>(16);
+/// std::thread::spawn(move || queue.into_iter().for_each(Job::run));
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder()
+///     .clock(&clock)
+///     // A full queue gives the job back, and it is offered again.
+///     .executor(move |job| jobs.try_send(job).map_err(|full| match full {
+///         mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,
+///     }))
+///     .build()?;
+/// for _ in 0..100 {
+///     timer.schedule(Duration::from_secs(1), |_| ())?;
+/// }
+/// clock.advance(Duration::from_secs(1))?;
+/// assert_eq!(timer.counts().fired, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Executor: Send + Sync + 'static {
+    /// Takes a job, to [run](Job::run) it soon on some thread, or gives it back. What is given back is offered again
+    /// a little later.
+    ///
+    /// # Errors
+    /// The job, if it cannot be taken now.
+    fn execute(&self, job: Job) -> Result<(), Job>;
+}
+
+impl<E: Fn(Job) -> Result<(), Job> + Send + Sync + 'static> Executor for E {
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        self(job)
+    }
+}
+
+/// The right to run one callback: whichever is next when the job runs. One that is dropped is offered again.
+pub struct Job {
+    core: Arc<TimerCore>,
+    shard: usize,
+}
+
+impl Job {
+    /// Runs a callback here, if one is ready still.
+    pub fn run(self) {
+        let (core, shard) = (self.core.clone(), self.shard);
+        // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
+        self.forget();
+        run_one(&core, &core.shards[shard]);
+    }
+
+    /// Gives up the job's place, without a word to the driver.
+    fn forget(mut self) {
+        self.give_up();
+        self.shard = usize::MAX;
+    }
+
+    fn give_up(&self) {
+        if let Run::Own(_, tickets) = &self.core.delivery.run {
+            tickets.out[self.shard].fetch_sub(1, SeqCst);
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.shard == usize::MAX {
+            return;
+        }
+        self.give_up();
+        if let Run::Own(_, tickets) = &self.core.delivery.run {
+            tickets.remind(&self.core, &self.core.shards[self.shard]);
+        }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Job")
+    }
+}
+
+/// Where the callbacks of a timer are to run, as the builder was told.
+pub(crate) enum Where {
+    Driver,
+    Pool(usize),
+    Own(Arc<dyn Executor>),
+}
+
+/// Where the callbacks of a timer run.
+pub(super) enum Run {
+    Driver,
+    Pool(Pool),
+    Own(Arc<dyn Executor>, Tickets),
+}
+
+/// The jobs that are out for each shard: never fewer than ready timers, once the driver has been there.
+pub(super) struct Tickets {
+    out: Box<[AtomicUsize]>,
+    /// How long to wait before a refused job is offered again, in nanoseconds.
+    wait: AtomicU64,
+}
+
+const LEAST_WAIT: u64 = 1_000_000;
+const MOST_WAIT: u64 = nanoseconds_of(Duration::from_millis(100));
+
+const fn nanoseconds_of(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}
+
+impl Tickets {
+    pub(super) fn new(shards: usize) -> Self {
+        let out = (0..shards).map(|_| AtomicUsize::new(0)).collect();
+        Tickets { out, wait: AtomicU64::new(LEAST_WAIT) }
+    }
+
+    fn offer(&self, executor: &dyn Executor, core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+        let out = &self.out[shard.index];
+        let mut missing = shard.count_ready().saturating_sub(out.load(SeqCst));
+        while missing > 0 {
+            missing -= 1;
+            out.fetch_add(1, SeqCst);
+            let job = Job { core: core.clone(), shard: shard.index };
+            match contain(&core.hub, || executor.execute(job)) {
+                Ok(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
+                Ok(Err(job)) => {
+                    job.forget();
+                    return self.remind(core, shard);
+                }
+                Err(_) => {
+                    shard.count_panic();
+                    return self.remind(core, shard);
+                }
+            }
+        }
+    }
+
+    /// Has the driver offer again after a while, and longer each time until one is taken.
+    fn remind(&self, core: &TimerCore, shard: &Shard<Task>) {
+        let wait = self.wait.load(SeqCst);
+        self.wait.store((wait * 2).min(MOST_WAIT), SeqCst);
+        shard.remind(core.hub.clock.now() + nanoseconds(Duration::from_nanos(wait)));
+    }
+}
+
+impl Deliver<Task> for Callbacks {
+    fn deliver(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+        match &core.delivery.run {
+            Run::Driver => {
+                // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
+                for _ in 0..shard.count_ready() {
+                    run_one(core, shard);
+                }
+            }
+            Run::Pool(pool) => {
+                if shard.has_ready() {
+                    pool.call(core);
+                }
+            }
+            Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
+        }
+    }
+
+    fn close(&self) {
+        if let Run::Pool(pool) = &self.run {
+            pool.close();
+        }
+    }
+}

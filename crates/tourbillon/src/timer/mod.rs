@@ -1,0 +1,457 @@
+//! `Timer`: closures that run when their time has come.
+
+mod context;
+mod executor;
+mod pool;
+mod run;
+mod stopped;
+mod task;
+mod timeout;
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{RescheduleError, Time};
+
+use crate::clock::nanoseconds;
+use crate::engine::counts::{Counts, Lateness};
+use crate::engine::{Core, StartError};
+use crate::error::ScheduleError;
+use crate::key::Key;
+use crate::settings::{Builder, Settings};
+use crate::view::{Pending, Snapshot};
+pub use context::Context;
+use executor::Run;
+use executor::Tickets;
+pub(crate) use executor::Where;
+pub use executor::{Executor, Job};
+use pool::Pool;
+use run::discard;
+pub use stopped::{Stopped, Unfired};
+pub use task::State;
+use task::{Again, Once, Shared, Task, WithState};
+pub use timeout::{CancelOnDrop, Timeout};
+
+/// Runs closures when their time has come. Clones are the same timer, and any thread may use it.
+///
+/// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake
+///   a thread.
+/// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`](Timer::stop); one of them, once.
+/// - **Silent**: no thread wakes up unless something is due.
+/// - A callback may panic, block, schedule, cancel, stop the timer, or drop its last clone.
+///
+/// Dropping the last clone stops the engine: what is pending is dropped and counted as handed back. It does not wait
+/// for callbacks that run.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let (done, fired) = std::sync::mpsc::channel();
+///
+/// timer.schedule(Duration::from_millis(20), move |_| done.send("time is up").unwrap())?;
+/// let other = timer.schedule(Duration::from_secs(30), |_| unreachable!())?;
+/// other.cancel();
+///
+/// clock.advance(Duration::from_secs(60))?;
+/// assert_eq!(fired.recv(), Ok("time is up"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Timer {
+    owner: Arc<Owner>,
+}
+
+/// What the clones of a timer share: the last of them stops the engine.
+struct Owner {
+    core: Arc<TimerCore>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        stopped::abandon(&self.core);
+    }
+}
+
+type TimerCore = Core<Task, Callbacks>;
+
+/// How a timer's callbacks come to run, and who owns the timer.
+struct Callbacks {
+    run: Run,
+    owner: OnceLock<Weak<Owner>>,
+}
+
+impl Timer {
+    /// A timer with a tick of 1 ms whose callbacks run on a pool. It starts no thread before the first timer.
+    pub fn new() -> Self {
+        Timer::builder().build().expect("the defaults are in range")
+    }
+
+    /// Settings for a timer, or for an [`Engine`](crate::Engine).
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn with(settings: Settings, run: Where) -> Self {
+        let run = match run {
+            Where::Driver => Run::Driver,
+            Where::Pool(most) => Run::Pool(Pool::new(most, &settings.name, settings.spawn.clone())),
+            Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
+        };
+        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new() });
+        let owner = Arc::new(Owner { core });
+        let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
+        debug_assert!(known.is_ok(), "a core has one owner");
+        Timer { owner }
+    }
+
+    /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.
+    fn of(core: &Arc<TimerCore>) -> Self {
+        let owner = core.delivery.owner.get().and_then(Weak::upgrade);
+        Timer { owner: owner.unwrap_or_else(|| Arc::new(Owner { core: core.clone() })) }
+    }
+}
+
+/// Scheduling.
+impl Timer {
+    /// Runs `callback` once, after so long, never earlier. Zero and what is past run as soon as they can, never inside
+    /// this call.
+    ///
+    /// # Errors
+    /// The timer was stopped or is full, or its driver could not be started; the callback comes back.
+    pub fn schedule<F>(&self, after: Duration, callback: F) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.schedule_time(self.time() + nanoseconds(after), callback)
+    }
+
+    /// Runs `callback` once, at that moment, never earlier.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    pub fn schedule_at<F>(&self, at: Instant, callback: F) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.schedule_time(self.core().hub.clock.time(at), callback)
+    }
+
+    /// Runs `callback` after so long, and again as often as it asks for with [`Context::again`].
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{State, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut delay = Duration::from_secs(1);
+    /// let attempts = timer.schedule_repeating(delay, move |context| {
+    ///     // An attempt that failed; twice as long until the next.
+    ///     delay *= 2;
+    ///     context.again(delay);
+    /// })?;
+    /// clock.advance(Duration::from_secs(1 + 2 + 4))?;
+    /// assert_eq!(timer.counts().fired, 3);
+    /// assert!(attempts.cancel());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule_repeating<F>(
+        &self,
+        after: Duration,
+        callback: F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let cell = Arc::new(WithState::new(Again(callback)));
+        self.schedule_cell(self.time() + nanoseconds(after), cell, |again| again.0)
+    }
+
+    /// [`schedule`](Timer::schedule) for those who keep millions: it gives a `Copy` key instead of a handle.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    pub fn arm<F>(&self, after: Duration, callback: F) -> Result<Key, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.arm_time(self.time() + nanoseconds(after), callback)
+    }
+
+    /// [`arm`](Timer::arm) at that moment.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    pub fn arm_at<F>(&self, at: Instant, callback: F) -> Result<Key, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.arm_time(self.core().hub.clock.time(at), callback)
+    }
+
+    #[inline]
+    fn schedule_time<F>(&self, at: Time, callback: F) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.schedule_cell(at, Arc::new(WithState::new(Once(callback))), |once| once.0)
+    }
+
+    #[inline]
+    fn schedule_cell<C, F>(
+        &self,
+        at: Time,
+        cell: Arc<WithState<C>>,
+        back: impl FnOnce(C) -> F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        WithState<C>: Shared,
+        C: task::Callback + 'static,
+    {
+        let core = self.core();
+        match core.arm(at, Task::Shared(cell.clone())) {
+            Ok(key) => {
+                let shard = core.shards[key.shard()].clone();
+                Ok(Timeout::new(cell, shard, key.inner()))
+            }
+            Err(unarmed) => Err(ScheduleError::from_unarmed(unarmed, |_task| {
+                back(cell.take().expect("nobody else has seen the callback"))
+            })),
+        }
+    }
+
+    #[inline]
+    fn arm_time<F>(&self, at: Time, callback: F) -> Result<Key, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        self.core().arm(at, Task::Owned(Box::new(callback))).map_err(|unarmed| {
+            ScheduleError::from_unarmed(unarmed, |task| match task {
+                Task::Owned(callback) => {
+                    *callback.into_any().downcast().expect("it is what was to be armed")
+                }
+                Task::Shared(_) => unreachable!("it was armed without a handle"),
+            })
+        })
+    }
+}
+
+/// What keys are for.
+impl Timer {
+    /// Cancels a timer. True means that it will never start; false that it has started, was cancelled or handed back
+    /// before, or is another engine's.
+    pub fn cancel(&self, key: Key) -> bool {
+        let Some(task) = self.core().cancel(key, |task| task.mark(State::Cancelled)) else {
+            return false;
+        };
+        discard(&self.core().shards[key.shard()], task);
+        true
+    }
+
+    /// Moves a timer to so long after now.
+    ///
+    /// # Errors
+    /// It is not pending, or there was no memory to move it; it is as it was.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let idle = timer.arm(Duration::from_secs(30), |_| ())?;
+    /// clock.advance(Duration::from_secs(29))?;
+    /// timer.reschedule(idle, Duration::from_secs(30))?;
+    /// clock.advance(Duration::from_secs(29))?;
+    /// assert!(timer.is_pending(idle));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
+        let at = self.time() + nanoseconds(after);
+        let shard = self.core().shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
+        shard.reschedule(key.inner(), at)
+    }
+
+    /// Whether the timer is pending.
+    pub fn is_pending(&self, key: Key) -> bool {
+        self.deadline(key).is_some()
+    }
+
+    /// When the timer is to run, if it is pending.
+    pub fn deadline(&self, key: Key) -> Option<Instant> {
+        let time = self.core().shards.get(key.shard())?.deadline(key.inner())?;
+        Some(self.core().hub.clock.instant(time))
+    }
+}
+
+/// Starting and stopping.
+impl Timer {
+    /// Starts the driver now instead of with the first timer. Once it runs, this does nothing.
+    ///
+    /// # Errors
+    /// The timer was stopped, or the thread could not be started.
+    pub fn start(&self) -> Result<(), StartError> {
+        self.core().start()
+    }
+
+    /// Stops the timer and hands back every timer that has not started, each once. Nothing starts after this, and
+    /// scheduling is refused. It waits until the callbacks that run have ended, except the one that it is called from.
+    /// A second stop returns nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// timer.schedule(Duration::from_secs(60), |_| println!("at last"))?;
+    /// let unfired = timer.stop();
+    /// assert_eq!(unfired.len(), 1);
+    /// unfired.into_iter().for_each(|timer| timer.run());
+    /// assert!(timer.schedule(Duration::ZERO, |_| ()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop(&self) -> Vec<Unfired> {
+        self.stop_and_wait(None).unfired
+    }
+
+    /// [`stop`](Timer::stop) that waits no longer than `limit`, of real time.
+    pub fn stop_within(&self, limit: Duration) -> Stopped {
+        self.stop_and_wait(Some(limit))
+    }
+
+    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped {
+        let core = self.core();
+        let first = core.stop(|task| task.mark(State::HandedBack));
+        // Two callbacks that stop the same timer must not wait for each other.
+        let wait = first.is_some() || crate::inside::depth(core.hub.id()) == 0;
+        let finished = wait && core.wait_for_silence(limit);
+        let unfired = first.unwrap_or_default().into_iter().map(|(shard, taken)| Unfired {
+            key: Key::new(shard, taken.key),
+            deadline: taken.deadline,
+            task: Some(taken.value),
+            core: core.clone(),
+        });
+        Stopped { unfired: unfired.collect(), finished }
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.core().is_stopped()
+    }
+}
+
+/// Looking.
+impl Timer {
+    /// The current time of its clock.
+    pub fn now(&self) -> Instant {
+        self.core().hub.clock.instant(self.time())
+    }
+
+    /// How many timers are pending.
+    pub fn len(&self) -> usize {
+        self.counts().pending as usize
+    }
+
+    /// Whether none is pending.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pending timers, in no particular order.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let key = timer.arm(Duration::from_secs(9), |_| ())?;
+    /// let pending = timer.pending();
+    /// assert_eq!((pending.len(), pending[0].key), (1, key));
+    /// assert_eq!(Some(pending[0].deadline), timer.deadline(key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pending(&self) -> Vec<Pending> {
+        crate::view::pending(self.core())
+    }
+
+    /// Everything it has done, counted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// for _ in 0..10 {
+    ///     timer.schedule(Duration::from_secs(60), |_| ())?.cancel();
+    /// }
+    /// timer.schedule(Duration::from_secs(60), |_| ())?;
+    /// let counts = timer.counts();
+    /// assert_eq!((counts.armed, counts.cancelled, counts.pending), (11, 10, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn counts(&self) -> Counts {
+        self.core().counts()
+    }
+
+    /// How late its timers were.
+    pub fn lateness(&self) -> Lateness {
+        self.core().lateness()
+    }
+
+    /// What its wheels hold, slot by slot. It costs nothing when nobody asks.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// timer.schedule(Duration::from_secs(9), |_| ())?;
+    /// let timers: usize = timer.snapshot().slots().map(|slot| slot.timers).sum();
+    /// assert_eq!(timers, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn snapshot(&self) -> Snapshot {
+        crate::view::snapshot(self.core())
+    }
+
+    /// Gives back the memory of a peak that has passed.
+    pub fn shrink(&self) {
+        self.core().shards.iter().for_each(|shard| shard.shrink());
+    }
+
+    /// Walks its wheels and names the first invariant that does not hold. For tests.
+    ///
+    /// # Errors
+    /// The invariant that is broken. That would be a defect of this crate.
+    pub fn check(&self) -> Result<(), String> {
+        self.core().shards.iter().try_for_each(|shard| shard.check())
+    }
+
+    #[inline]
+    fn core(&self) -> &Arc<TimerCore> {
+        &self.owner.core
+    }
+
+    #[inline]
+    fn time(&self) -> Time {
+        self.core().hub.clock.now()
+    }
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Timer::new()
+    }
+}
+
+impl std::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timer").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}

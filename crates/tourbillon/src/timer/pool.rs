@@ -1,0 +1,150 @@
+//! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
+//!
+//! A worker runs what is ready until nothing is, then sleeps. Whoever knows of work calls a worker that is free: the
+//! driver when it has made timers ready, and a worker when it has claimed one and more are left. So a worker that
+//! blocks has called the next before.
+//!
+//! Nobody is called if nobody is free: every worker that is awake looks once more before it sleeps. That look cannot
+//! miss what a caller knew of, because both go through the shard's lock:
+//!
+//! ```text
+//!   who calls                                   a worker that wants to sleep
+//!   shard's lock: makes ready, or claims        free += 1
+//!   looks at free                               shard's lock: is anything ready?
+//! ```
+//!
+//! Whoever takes the lock second sees what the other wrote before.
+
+use std::sync::Arc;
+
+use super::TimerCore;
+use super::executor::Run;
+use super::run::run_one;
+use crate::engine::OnOwnThread;
+use crate::settings::Spawn;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+pub(crate) struct Pool {
+    most: usize,
+    name: String,
+    spawn: Spawn,
+    state: Mutex<Workers>,
+    called: Condvar,
+    /// Workers that sleep and were not called, and those that may still be started. Written under the mutex.
+    free: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Workers {
+    threads: usize,
+    sleeping: usize,
+    /// Calls that no sleeping worker has answered yet: never more than sleep.
+    calls: usize,
+    closed: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(most: usize, name: &str, spawn: Spawn) -> Self {
+        let (state, called) = (Mutex::new(Workers::default()), Condvar::new());
+        let name = format!("{name}-worker");
+        Pool { most, name, spawn, state, called, free: AtomicUsize::new(most) }
+    }
+
+    /// There is work: has a worker look for it, if one is free.
+    #[inline]
+    pub(super) fn call(&self, core: &Arc<TimerCore>) {
+        // Relaxed: the shard's lock orders it, see above.
+        if self.free.load(Relaxed) > 0 {
+            self.call_one(core);
+        }
+    }
+
+    #[cold]
+    fn call_one(&self, core: &Arc<TimerCore>) {
+        let mut workers = lock(&self.state);
+        if workers.closed {
+            return;
+        }
+        if workers.calls < workers.sleeping {
+            workers.calls += 1;
+            self.count_free(&workers);
+            drop(workers);
+            self.called.notify_one();
+        } else if workers.threads < self.most {
+            workers.threads += 1;
+            self.count_free(&workers);
+            drop(workers);
+            self.hire(core);
+        }
+    }
+
+    fn hire(&self, core: &Arc<TimerCore>) {
+        core.hub.threads.fetch_add(1, SeqCst);
+        let worker = core.clone();
+        if self.spawn.run(self.name.clone(), Box::new(move || work(worker))).is_ok() {
+            return;
+        }
+        core.hub.threads.fetch_sub(1, SeqCst);
+        let mut workers = lock(&self.state);
+        workers.threads -= 1;
+        self.count_free(&workers);
+        let nobody = workers.threads == 0;
+        drop(workers);
+        if nobody {
+            // Then the driver called, and better here and now than never.
+            while run_any(core) {}
+        }
+    }
+
+    fn count_free(&self, workers: &Workers) {
+        let free = workers.sleeping - workers.calls + self.most - workers.threads;
+        self.free.store(free, Relaxed);
+    }
+
+    /// Ends the workers, as soon as each has returned from its callback.
+    pub(super) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.called.notify_all();
+    }
+
+    /// Sleeps until called, or not at all if there is work. `false` if the pool was closed.
+    fn sleep(&self, core: &TimerCore) -> bool {
+        let mut workers = lock(&self.state);
+        workers.sleeping += 1;
+        self.count_free(&workers);
+        let work = core.shards.iter().any(|shard| shard.count_ready() > 0);
+        while !work && workers.calls == 0 && !workers.closed {
+            workers = wait(&self.called, workers, None);
+        }
+        workers.sleeping -= 1;
+        // Awake without being called, it leaves the call to one that sleeps, if there is one.
+        if !work || workers.calls > workers.sleeping {
+            workers.calls = workers.calls.saturating_sub(1);
+        }
+        self.count_free(&workers);
+        !workers.closed
+    }
+}
+
+fn work(core: Arc<TimerCore>) {
+    let _on = OnOwnThread::enter(core.hub.id());
+    if let Run::Pool(pool) = &core.delivery.run {
+        loop {
+            while run_any(&core) {}
+            if !pool.sleep(&core) {
+                break;
+            }
+        }
+    }
+    let hub = core.hub.clone();
+    // What the engine owns is gone before anybody is told that the thread is.
+    drop(core);
+    hub.threads.fetch_sub(1, SeqCst);
+    hub.quiet.changed();
+}
+
+/// Runs one callback of any shard. `false` if there is none.
+fn run_any(core: &Arc<TimerCore>) -> bool {
+    core.shards.iter().any(|shard| run_one(core, shard))
+}

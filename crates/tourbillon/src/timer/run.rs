@@ -1,0 +1,99 @@
+//! Running one callback: the claim, the call with empty hands, and what comes after.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use tourbillon_wheel::Time;
+
+use super::TimerCore;
+use super::context::Context;
+use super::executor::Run;
+use super::task::{Shared, State, Task};
+use crate::contain::contain;
+use crate::engine::shard::{Refused, Shard, Taken};
+use crate::inside::Inside;
+
+/// Claims a ready timer of the shard and runs it here. `false` if there was none.
+#[inline]
+pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
+    if !shard.has_ready() {
+        return false;
+    }
+    let now = core.hub.clock.now();
+    let Some(taken) = shard.claim(now, |task| task.mark(State::Running)) else { return false };
+    if let Run::Pool(pool) = &core.delivery.run {
+        // This one may take long: somebody else should see to the rest.
+        if shard.has_ready() {
+            pool.call(core);
+        }
+    }
+    {
+        let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
+        run(core, shard, taken, now);
+    }
+    shard.finish(1);
+    true
+}
+
+fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now: Time) {
+    let Taken { key, deadline, value } = taken;
+    let context = |shared| Context {
+        core,
+        shard,
+        key,
+        shared,
+        deadline,
+        started: now,
+        again: Cell::new(None),
+    };
+    match value {
+        Task::Owned(callback) => {
+            let called = contain(&core.hub, || callback.run(&context(None)));
+            if called.is_err() {
+                shard.count_panic();
+            }
+        }
+        Task::Shared(shared) => {
+            let context = context(Some(&shared));
+            let called = contain(&core.hub, || shared.run(&context));
+            if called.is_err() {
+                shard.count_panic();
+            }
+            match context.again.get() {
+                Some(at) if called.unwrap_or(false) => arm_again(core, shard, shared, at),
+                _ => end(shard, &*shared),
+            }
+        }
+    }
+}
+
+/// The callback will not run again.
+fn end(shard: &Shard<Task>, shared: &dyn Shared) {
+    if shared.can_repeat() {
+        // Its handles may be cancelling it at this moment.
+        shard.under_lock(|| shared.cell().fired());
+    } else {
+        shared.cell().fired();
+    }
+}
+
+fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
+    if let Some(limit) = &core.hub.limit {
+        limit.take_again();
+    }
+    let task = Task::Shared(shared.clone());
+    let running = || shared.cell().get() == State::Running;
+    let armed = shard.rearm(at, task, running, |key| shared.cell().rearm(key));
+    if let Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) = armed {
+        core.hub.give_back(1);
+        end(shard, &*shared);
+        discard(shard, task);
+    }
+}
+
+/// Drops a callback that will not run, with no lock held.
+pub(super) fn discard(shard: &Shard<Task>, task: Task) {
+    if contain(&shard.hub, || task.discard()).is_err() {
+        shard.count_panic();
+    }
+}

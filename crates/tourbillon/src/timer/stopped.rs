@@ -1,0 +1,88 @@
+//! What a stop hands back.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tourbillon_wheel::Time;
+
+use super::TimerCore;
+use super::context::Context;
+use super::run::discard;
+use super::task::{State, Task};
+use crate::key::Key;
+
+/// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
+pub struct Unfired {
+    pub(super) core: Arc<TimerCore>,
+    pub(super) key: Key,
+    pub(super) deadline: Time,
+    /// There until it is run or dropped.
+    pub(super) task: Option<Task>,
+}
+
+impl Unfired {
+    /// The key it had.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// When it was to run.
+    pub fn deadline(&self) -> Instant {
+        self.core.hub.clock.instant(self.deadline)
+    }
+
+    /// Runs the callback here and now. A panic goes to the caller; to arm itself again does nothing.
+    pub fn run(mut self) {
+        let Some(task) = self.task.take() else { return };
+        let shard = &self.core.shards[self.key.shard()];
+        let context = |shared| Context {
+            core: &self.core,
+            shard,
+            key: self.key.inner(),
+            shared,
+            deadline: self.deadline,
+            started: self.core.hub.clock.now(),
+            again: Cell::new(None),
+        };
+        match task {
+            Task::Owned(callback) => callback.run(&context(None)),
+            Task::Shared(shared) => {
+                shared.run(&context(Some(&shared)));
+                shared.discard();
+            }
+        }
+    }
+}
+
+impl Drop for Unfired {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            discard(&self.core.shards[self.key.shard()], task);
+        }
+    }
+}
+
+impl fmt::Debug for Unfired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfired").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// What [`stop_within`](crate::Timer::stop_within) achieved.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// The timers that had not started.
+    pub unfired: Vec<Unfired>,
+    /// Whether the callbacks that were running have ended.
+    pub finished: bool,
+}
+
+/// The last clone of a timer is gone: stops the engine, and drops what is pending with no lock held.
+pub(super) fn abandon(core: &TimerCore) {
+    for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
+        discard(&core.shards[shard], taken.value);
+    }
+}

@@ -1,0 +1,210 @@
+//! What a `Timer` keeps in the wheel: a callback, alone or together with the state that its handles read.
+//!
+//! A callback that was armed by key is a box. One with a handle shares an allocation with its state, so that the
+//! handle's answers are exact as long as it lives:
+//!
+//! | state | written | by |
+//! |---|---|---|
+//! | pending | under the shard's lock | who arms it, again too |
+//! | running | under the shard's lock, with the claim | who runs it |
+//! | fired | after the callback has returned or panicked, if it is running still | who runs it |
+//! | cancelled | under the shard's lock, with the removal; or while it runs, if it could arm itself again | who cancels |
+//! | handed back | under the shard's lock, with the removal | who stops the engine |
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tourbillon_wheel as wheel;
+
+use super::context::Context;
+use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
+use crate::sync::{Mutex, lock};
+
+pub(crate) enum Task {
+    Owned(Box<dyn Owned>),
+    Shared(Arc<dyn Shared>),
+}
+
+/// What has become of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// It waits for its deadline, or for a thread to run on.
+    Pending,
+    /// Its callback has started and not yet ended.
+    Running,
+    /// Its callback has ended, by returning or by a panic.
+    Fired,
+    /// It was cancelled, and will never start (again).
+    Cancelled,
+    /// The engine was stopped before it started.
+    HandedBack,
+}
+
+const STATES: [State; 5] =
+    [State::Pending, State::Running, State::Fired, State::Cancelled, State::HandedBack];
+
+impl Task {
+    /// Writes the state that its handles read. The shard's lock is held.
+    #[inline]
+    pub(crate) fn mark(&self, state: State) {
+        if let Task::Shared(shared) = self {
+            shared.cell().set(state);
+        }
+    }
+
+    /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
+    pub(crate) fn discard(self) {
+        match self {
+            Task::Owned(callback) => drop(callback),
+            Task::Shared(shared) => shared.discard(),
+        }
+    }
+}
+
+/// A callback without a handle.
+pub(crate) trait Owned: Send {
+    fn run(self: Box<Self>, context: &Context<'_>);
+    /// The callback itself, for an error to give back.
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<F: FnOnce(&Context<'_>) + Send + 'static> Owned for F {
+    fn run(self: Box<Self>, context: &Context<'_>) {
+        self(context);
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A callback with a handle.
+pub(crate) trait Shared: Send + Sync {
+    fn cell(&self) -> &Cell;
+    /// Runs the callback, and answers whether it is to be armed again.
+    fn run(&self, context: &Context<'_>) -> bool;
+    /// Drops the callback.
+    fn discard(&self);
+    /// Whether it can arm itself again.
+    fn can_repeat(&self) -> bool;
+}
+
+/// The state of a timer, and its key since it was last armed.
+pub(crate) struct Cell {
+    state: AtomicU8,
+    /// The key, if it was armed more than once: then its handles know only the first.
+    rearmed: Mutex<Option<wheel::Key>>,
+}
+
+/// Set in the state's word once the timer was armed again.
+const REARMED: u8 = 0x80;
+
+impl Cell {
+    fn new() -> Self {
+        Cell { state: AtomicU8::new(State::Pending as u8), rearmed: Mutex::new(None) }
+    }
+
+    pub(crate) fn get(&self) -> State {
+        // Pairs with the stores below: who sees "fired" sees what the callback did.
+        STATES[usize::from(self.state.load(Acquire) & !REARMED)]
+    }
+
+    /// The shard's lock is held.
+    #[inline]
+    pub(crate) fn set(&self, state: State) {
+        // Not an exchange: all writers but `fired` hold the lock, and that one only follows `running`.
+        let rearmed = self.state.load(Acquire) & REARMED;
+        self.state.store(state as u8 | rearmed, Release);
+    }
+
+    /// The callback has ended; if it was cancelled meanwhile, it stays so. The shard's lock is held if it can repeat.
+    #[inline]
+    pub(crate) fn fired(&self) {
+        if self.get() == State::Running {
+            self.set(State::Fired);
+        }
+    }
+
+    /// It was armed again, with this key. The shard's lock is held.
+    pub(crate) fn rearm(&self, key: wheel::Key) {
+        *lock(&self.rearmed) = Some(key);
+        self.state.store(State::Pending as u8 | REARMED, Release);
+    }
+
+    /// The key that it has now, if `first` was the first.
+    #[inline]
+    pub(crate) fn key(&self, first: wheel::Key) -> wheel::Key {
+        if self.state.load(Acquire) & REARMED == 0 {
+            return first;
+        }
+        lock(&self.rearmed).unwrap_or(first)
+    }
+}
+
+/// The allocation that a callback shares with its state.
+pub(crate) struct WithState<C> {
+    cell: Cell,
+    callback: Mutex<Option<C>>,
+}
+
+/// A callback that runs once.
+pub(crate) struct Once<F>(pub(crate) F);
+/// A callback that may arm itself again.
+pub(crate) struct Again<F>(pub(crate) F);
+
+pub(crate) trait Callback: Send + Sized {
+    const CAN_REPEAT: bool;
+    /// Runs, and comes back if it is to be armed again.
+    fn call(self, context: &Context<'_>) -> Option<Self>;
+}
+
+impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
+    const CAN_REPEAT: bool = false;
+    fn call(self, context: &Context<'_>) -> Option<Self> {
+        (self.0)(context);
+        None
+    }
+}
+
+impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
+    const CAN_REPEAT: bool = true;
+    fn call(mut self, context: &Context<'_>) -> Option<Self> {
+        (self.0)(context);
+        context.wants_again().then_some(self)
+    }
+}
+
+impl<C: Callback> WithState<C> {
+    pub(crate) fn new(callback: C) -> Self {
+        WithState { cell: Cell::new(), callback: Mutex::new(Some(callback)) }
+    }
+
+    /// The callback, if it is not running and was not dropped.
+    pub(crate) fn take(&self) -> Option<C> {
+        lock(&self.callback).take()
+    }
+}
+
+impl<C: Callback> Shared for WithState<C> {
+    fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
+    fn run(&self, context: &Context<'_>) -> bool {
+        // Out of its mutex while it runs: foreign code runs with empty hands.
+        let Some(callback) = self.take() else { return false };
+        let again = callback.call(context);
+        let wanted = again.is_some();
+        *lock(&self.callback) = again;
+        wanted
+    }
+
+    fn discard(&self) {
+        drop(self.take());
+    }
+
+    fn can_repeat(&self) -> bool {
+        C::CAN_REPEAT
+    }
+}
