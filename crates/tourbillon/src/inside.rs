@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 
+use crate::sync::thread_local;
+
 thread_local! {
     static INSIDE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }

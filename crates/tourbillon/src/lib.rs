@@ -24,3 +24,9 @@ pub use timer::{CancelOnDrop, Context, Executor, Job, State, Stopped, Timeout, T
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};
+
+#[cfg(all(loom, test))]
+mod models;
+
+#[cfg(all(shuttle, test))]
+mod schedules;

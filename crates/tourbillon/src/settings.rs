@@ -8,7 +8,7 @@ use std::time::Duration;
 use tourbillon_wheel::MAX_SLOTS;
 
 use crate::clock::{Clock, EngineClock, Source, VirtualClock, nanoseconds};
-use crate::engine::hub::OnPanic;
+use crate::engine::hub::{HubSettings, OnPanic};
 use crate::engine::typed::{Batch, Engine};
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
@@ -22,12 +22,10 @@ pub(crate) struct Settings {
     pub(crate) tick: u64,
     /// A power of two.
     pub(crate) shards: usize,
-    pub(crate) limit: Option<usize>,
     pub(crate) budget: usize,
-    pub(crate) clock: EngineClock,
     pub(crate) spawn: Spawn,
-    pub(crate) on_panic: Option<OnPanic>,
     pub(crate) name: String,
+    pub(crate) hub: HubSettings,
 }
 
 /// How a thread of the engine is started.
@@ -268,12 +266,14 @@ impl Builder {
             geometry,
             tick,
             shards: shards.next_power_of_two(),
-            limit: self.limit,
             budget: self.budget,
-            clock: EngineClock::new(self.source),
             spawn: self.spawn,
-            on_panic: self.on_panic,
             name: self.name,
+            hub: HubSettings {
+                clock: EngineClock::new(self.source),
+                limit: self.limit,
+                on_panic: self.on_panic,
+            },
         })
     }
 }

@@ -11,15 +11,25 @@ pub(crate) use loom::{
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
     sync::{Condvar, Mutex, MutexGuard, atomic},
-    thread,
+    thread, thread_local,
 };
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard, atomic},
-    thread,
+    thread, thread_local,
 };
 
 use std::time::Duration;
+
+/// loom's own does not take a `const` block.
+#[cfg(loom)]
+macro_rules! local {
+    ($(static $name:ident: $type:ty = const { $init:expr };)*) => {
+        loom::thread_local! { $(static $name: $type = $init;)* }
+    };
+}
+#[cfg(loom)]
+pub(crate) use local as thread_local;
 
 /// Locks. No user code runs under a lock of ours, so a poisoned one means that a thread was torn down between two
 /// of our own lines; what it guards is still whole, and the engine goes on.

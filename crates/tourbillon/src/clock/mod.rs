@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::Time;
 
 use crate::engine::Sleeper;
+use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;
 pub use virtual_clock::{AdvanceError, VirtualClock};
 
@@ -55,7 +56,7 @@ pub trait Clock: Send + Sync + 'static {
 #[derive(Clone)]
 pub(crate) struct EngineClock {
     source: Source,
-    begin: Instant,
+    begin: Begin,
 }
 
 #[derive(Clone, Default)]
@@ -68,18 +69,19 @@ pub(crate) enum Source {
 
 impl EngineClock {
     pub(crate) fn new(source: Source) -> Self {
-        let begin = match &source {
-            Source::Monotonic => monotonic::now(),
-            Source::Virtual(clock) => clock.begin(),
-            Source::Own(clock) => clock.now(),
-        };
+        let mut begin = Begin::new();
+        match &source {
+            Source::Monotonic => {}
+            Source::Virtual(clock) => begin.instant = clock.begin(),
+            Source::Own(clock) => begin.instant = clock.now(),
+        }
         EngineClock { source, begin }
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Time {
         match &self.source {
-            Source::Monotonic => self.time(monotonic::now()),
+            Source::Monotonic => Time::new(self.begin.elapsed()),
             Source::Virtual(clock) => clock.time(),
             Source::Own(clock) => self.time(clock.now()),
         }
@@ -88,7 +90,11 @@ impl EngineClock {
     /// Waits until that moment, or until the sleeper is woken. It may end early.
     pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
         match &self.source {
-            Source::Monotonic => monotonic::wait(self.instant(until), sleeper),
+            // A system wakes a thread a little late, never early; if one did, the driver would look and sleep again.
+            Source::Monotonic => {
+                let left = until.units().saturating_sub(self.now().units());
+                sleeper.sleep(Some(Duration::from_nanos(left)));
+            }
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
@@ -106,11 +112,11 @@ impl EngineClock {
 
     #[inline]
     pub(crate) fn time(&self, instant: Instant) -> Time {
-        Time::new(nanoseconds(instant.saturating_duration_since(self.begin)))
+        Time::new(nanoseconds(instant.saturating_duration_since(self.begin.instant)))
     }
 
     pub(crate) fn instant(&self, time: Time) -> Instant {
-        far(self.begin, Duration::from_nanos(time.units()))
+        far(self.begin.instant, Duration::from_nanos(time.units()))
     }
 }
 
@@ -138,11 +144,14 @@ mod tests {
     #[test]
     fn moments_saturate_at_both_ends() {
         let clock = EngineClock::new(Source::Monotonic);
-        assert_eq!(clock.time(clock.begin - Duration::from_nanos(1)), Time::ZERO);
+        assert_eq!(clock.time(clock.begin.instant - Duration::from_nanos(1)), Time::ZERO);
         assert_eq!(nanoseconds(Duration::MAX), u64::MAX);
         assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX)), u64::MAX);
         assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX - 1)), u64::MAX - 1);
-        assert!(clock.instant(Time::MAX) > clock.begin + Duration::from_secs(400 * 365 * 86_400));
+        assert!(
+            clock.instant(Time::MAX)
+                > clock.begin.instant + Duration::from_secs(400 * 365 * 86_400)
+        );
         for ns in [0, 1, 999_999_999, 1_000_000_000, 1 << 60] {
             assert_eq!(clock.time(clock.instant(Time::new(ns))), Time::new(ns));
         }

@@ -1,17 +1,38 @@
-//! The system's monotonic clock. Every call of this crate to the operating system for time is in this file, and
-//! goes through the standard library, which is the portable path.
+//! The system's monotonic clock. Every call of this crate to the operating system for time is in this file.
 
 use std::time::Instant;
 
-use crate::engine::Sleeper;
-
-#[inline]
-pub(super) fn now() -> Instant {
-    Instant::now()
+/// Where an engine's time begins, both as the system counts it and as an [`Instant`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begin {
+    pub(super) instant: Instant,
+    raw: u64,
 }
 
-/// Sleeps until that instant, or until woken. A system wakes a thread a little late, never early; if one did, the
-/// driver would look at the clock and sleep again.
-pub(super) fn wait(until: Instant, sleeper: &Sleeper) {
-    sleeper.sleep(Some(until.saturating_duration_since(now())));
+impl Begin {
+    pub(super) fn new() -> Self {
+        // In this order: then a moment given as an `Instant` is reached by the raw clock no earlier than by `Instant`.
+        let instant = Instant::now();
+        Begin { instant, raw: raw(instant) }
+    }
+
+    /// Nanoseconds since then.
+    #[inline]
+    pub(super) fn elapsed(self) -> u64 {
+        raw(self.instant).saturating_sub(self.raw)
+    }
+}
+
+/// What `Instant` reads, as a number: half the instructions of a difference of two instants.
+#[cfg(target_os = "linux")]
+#[inline]
+fn raw(_begin: Instant) -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+#[cfg(not(target_os = "linux"))]
+#[inline]
+fn raw(begin: Instant) -> u64 {
+    super::nanoseconds(begin.elapsed())
 }

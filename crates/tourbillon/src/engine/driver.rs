@@ -13,7 +13,7 @@ use super::Core;
 use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
-use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::thread_local;
 
 /// How ready timers come to run.
 pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
@@ -42,8 +42,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         let hub = self.hub.clone();
         // What the engine owns is gone before anybody is told that the thread is.
         drop(self);
-        hub.threads.fetch_sub(1, SeqCst);
-        hub.quiet.changed();
+        hub.thread_ended();
     }
 
     /// One round over the shards that have something due.
@@ -63,8 +62,8 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     }
 
     fn turn(self: Arc<Self>) {
-        let now = self.hub.clock.now();
-        self.pass(now);
+        self.shards.iter().for_each(|shard| shard.watch());
+        self.pass(self.hub.clock.now());
         let idle =
             || self.shards.iter().all(|shard| shard.count_ready() == 0 && shard.running() == 0);
         while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
@@ -82,18 +81,18 @@ pub(crate) struct OnOwnThread(());
 
 impl OnOwnThread {
     pub(crate) fn enter(engine: usize) -> Self {
-        OWN.set(engine);
+        OWN.with(|own| own.set(engine));
         OnOwnThread(())
     }
 }
 
 impl Drop for OnOwnThread {
     fn drop(&mut self) {
-        OWN.set(0);
+        OWN.with(|own| own.set(0));
     }
 }
 
 /// Whether the current thread belongs to that engine.
 pub(crate) fn is_own_thread(engine: usize) -> bool {
-    OWN.get() == engine
+    OWN.with(|own| own.get() == engine)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::signal::Signal;
 use crate::clock::EngineClock;
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub(crate) struct Hub {
@@ -14,7 +14,14 @@ pub(crate) struct Hub {
     pub(crate) quiet: Quiet,
     pub(crate) limit: Option<Limit>,
     /// Threads of this engine that live: the driver and the pool's.
-    pub(crate) threads: AtomicUsize,
+    threads: AtomicUsize,
+    pub(crate) on_panic: Option<OnPanic>,
+}
+
+/// The settings that all shards share.
+pub(crate) struct HubSettings {
+    pub(crate) clock: EngineClock,
+    pub(crate) limit: Option<usize>,
     pub(crate) on_panic: Option<OnPanic>,
 }
 
@@ -22,6 +29,34 @@ pub(crate) struct Hub {
 pub(crate) type OnPanic = Arc<dyn Fn(Box<dyn std::any::Any + Send>) + Send + Sync>;
 
 impl Hub {
+    pub(crate) fn new(settings: HubSettings, shards: usize) -> Self {
+        let HubSettings { clock, limit, on_panic } = settings;
+        Hub {
+            clock,
+            signal: Signal::new(shards),
+            quiet: Quiet::new(),
+            limit: limit.map(Limit::new),
+            threads: AtomicUsize::new(0),
+            on_panic,
+        }
+    }
+
+    /// A thread of the engine is about to start.
+    pub(crate) fn thread_starts(&self) {
+        self.threads.fetch_add(1, Relaxed);
+    }
+
+    /// A thread of the engine has ended, or could not be started.
+    pub(crate) fn thread_ended(&self) {
+        // Pairs with the load below: who sees it fall sees what the thread did.
+        self.threads.fetch_sub(1, AcqRel);
+        self.quiet.changed();
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.load(Acquire)
+    }
+
     /// What tells this engine from others.
     pub(crate) fn id(&self) -> usize {
         std::ptr::from_ref(self) as usize
@@ -40,30 +75,21 @@ impl Hub {
     }
 }
 
-/// Waiting until callbacks have ended. Costs those who run them one look at a word that rarely changes.
+/// Where those wait who wait for callbacks to end. Who ends one says so only if it is being watched.
 pub(crate) struct Quiet {
-    watchers: AtomicUsize,
     mutex: Mutex<()>,
     condvar: Condvar,
 }
 
 impl Quiet {
     pub(crate) fn new() -> Self {
-        Quiet { watchers: AtomicUsize::new(0), mutex: Mutex::new(()), condvar: Condvar::new() }
+        Quiet { mutex: Mutex::new(()), condvar: Condvar::new() }
     }
 
     /// Something ended that somebody may wait for. No lock of a shard is held.
-    #[inline]
-    pub(crate) fn changed(&self) {
-        // Pairs with the increment in `wait_until`: what ended was written before, and is read after it.
-        if self.watchers.load(SeqCst) > 0 {
-            self.tell();
-        }
-    }
-
     #[cold]
-    fn tell(&self) {
-        // The watcher holds the mutex from its look to its sleep; so it has not looked yet, or sleeps already.
+    pub(crate) fn changed(&self) {
+        // Who waits holds the mutex from its look to its sleep; so it has not looked yet, or sleeps already.
         drop(lock(&self.mutex));
         self.condvar.notify_all();
     }
@@ -75,21 +101,17 @@ impl Quiet {
         mut done: impl FnMut() -> bool,
     ) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        self.watchers.fetch_add(1, SeqCst);
         let mut guard = lock(&self.mutex);
-        let answer = loop {
+        loop {
             if done() {
-                break true;
+                return true;
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                break false;
+                return false;
             }
             guard = wait(&self.condvar, guard, left);
-        };
-        drop(guard);
-        self.watchers.fetch_sub(1, SeqCst);
-        answer
+        }
     }
 }
 

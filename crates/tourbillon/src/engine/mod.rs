@@ -19,6 +19,7 @@ pub(crate) mod wheels;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tourbillon_wheel::{self as wheel, Time};
@@ -26,13 +27,11 @@ use tourbillon_wheel::{self as wheel, Time};
 use crate::inside;
 use crate::key::Key;
 use crate::settings::{Settings, Spawn};
-use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
 pub(crate) use driver::{Deliver, OnOwnThread};
-use hub::{Hub, Quiet};
+use hub::Hub;
 use shard::{Refused, Shard, Taken};
-use signal::Signal;
 pub use signal::Sleeper;
 
 pub(crate) struct Core<T, D> {
@@ -61,14 +60,7 @@ pub(crate) enum Unarmed<T> {
 
 impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
-        let hub = Arc::new(Hub {
-            signal: Signal::new(settings.shards),
-            clock: settings.clock,
-            quiet: Quiet::new(),
-            limit: settings.limit.map(hub::Limit::new),
-            threads: 0.into(),
-            on_panic: settings.on_panic,
-        });
+        let hub = Arc::new(Hub::new(settings.hub, settings.shards));
         let shard = |index| {
             let shard = Shard::new(index, hub.clone(), &settings.geometry, settings.tick);
             Arc::new(shard.expect("the settings were checked"))
@@ -148,10 +140,10 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         // An engine on a virtual clock is driven by the clock.
         if self.hub.clock.as_virtual().is_none() {
             let core = self.clone();
-            self.hub.threads.fetch_add(1, Ordering::SeqCst);
+            self.hub.thread_starts();
             let driver = self.spawn.run(format!("{}-driver", self.name), Box::new(|| core.drive()));
             if let Err(wrong) = driver {
-                self.hub.threads.fetch_sub(1, Ordering::SeqCst);
+                self.hub.thread_ended();
                 return Err(StartError::Thread(wrong));
             }
         }
@@ -185,9 +177,10 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = inside::depth(self.hub.id());
         let on_own_thread = usize::from(driver::is_own_thread(self.hub.id()));
+        self.shards.iter().for_each(|shard| shard.watch());
         self.hub.quiet.wait_until(limit, || {
             let running: usize = self.shards.iter().map(|shard| shard.running()).sum();
-            running <= own && self.hub.threads.load(Ordering::SeqCst) <= on_own_thread
+            running <= own && self.hub.threads() <= on_own_thread
         })
     }
 
@@ -244,7 +237,7 @@ fn own_shard(shards: usize) -> usize {
 
 #[cold]
 fn first_number(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
-    static LAST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    static LAST: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: it spreads threads over shards, and orders nothing.
     let number = LAST.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1);
     own.set(number);

@@ -27,12 +27,15 @@ use crate::sync::{Mutex, lock};
 /// When to try again what failed for want of memory.
 const AGAIN: u64 = 10_000_000;
 
+/// The top bit of the count of those that run.
+const WATCHED: usize = 1 << (usize::BITS - 1);
+
 #[repr(align(128))]
 pub(crate) struct Shard<T> {
     pub(crate) index: usize,
     pub(crate) hub: Arc<Hub>,
     state: Mutex<State<T>>,
-    /// Callbacks that were claimed here and still run.
+    /// Callbacks that were claimed here and still run; [`WATCHED`] if somebody waits for them to end.
     running: AtomicUsize,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
@@ -164,10 +167,10 @@ impl<T> Shard<T> {
         Some(entry.value)
     }
 
-    /// A timer that was ready may be no more, and somebody may wait for the last of them to go.
+    /// A timer that was ready may be no more, and a virtual clock may wait for the last of them to go.
     #[inline]
     fn tell_of_ready(&self) {
-        if self.has_ready() {
+        if self.has_ready() && self.hub.clock.as_virtual().is_some() {
             self.hub.quiet.changed();
         }
     }
@@ -255,14 +258,20 @@ impl<T> Shard<T> {
     /// So many claimed timers have run.
     #[inline]
     pub(crate) fn finish(&self, count: usize) {
-        // Pairs with the look at it of a watcher that has made itself known: one of us sees the other.
-        self.running.fetch_sub(count, Ordering::SeqCst);
-        self.hub.quiet.changed();
+        // AcqRel: who sees it fall sees what the callback did, and who is watched sees the mark: it is one word.
+        if self.running.fetch_sub(count, Ordering::AcqRel) & WATCHED != 0 {
+            self.hub.quiet.changed();
+        }
+    }
+
+    /// From now on, says so when callbacks end. For a stop, and for a virtual clock: it is never taken back.
+    pub(crate) fn watch(&self) {
+        self.running.fetch_or(WATCHED, Ordering::AcqRel);
     }
 
     /// Callbacks that run now.
     pub(crate) fn running(&self) -> usize {
-        self.running.load(Ordering::SeqCst)
+        self.running.load(Ordering::Acquire) & !WATCHED
     }
 
     #[inline]

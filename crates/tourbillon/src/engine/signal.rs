@@ -1,12 +1,13 @@
 //! How the driver sleeps, and who wakes it: the one way to wake the driver.
 //!
 //! Every shard publishes the moment of its next work in `next`. The driver sleeps until the least of them, which
-//! it publishes in `until`. Both sides write their own word first and read the other's second, all in one total
-//! order (`SeqCst`), so at least one of them sees the other:
+//! it publishes in `until`. Both sides write their own word first and read the other's second, with a fence between
+//! the two, so at least one of them sees the other:
 //!
 //! ```text
 //!   who arms (under the shard's lock)         the driver
 //!   next[shard] = due   (only if earlier)     until = least of next
+//!   ─── fence ───                             ─── fence ───
 //!   if due < until: wake                      if least of next < until: don't sleep
 //! ```
 //!
@@ -23,7 +24,7 @@
 
 use std::time::Duration;
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// `until` while the driver is awake.
@@ -63,50 +64,62 @@ impl Signal {
 
     /// The shard has work at `due`, earlier than it had said. The shard's lock is held.
     pub(crate) fn lower(&self, shard: usize, due: u64) {
-        // Pairs with the driver's store of `until` and its second look at `next`, in `rest`.
-        self.next[shard].0.store(due, SeqCst);
-        if due < self.until.load(SeqCst) {
+        // Release pairs with the driver's look, which leads it to the shard's lock.
+        self.next[shard].0.store(due, Ordering::Release);
+        // Pairs with the fence in `rest`.
+        fence(Ordering::SeqCst);
+        if due < self.until.load(Ordering::Acquire) {
             self.wake();
         }
     }
 
     /// The shard has no work before `due`. The shard's lock is held, by the driver.
     pub(crate) fn raise(&self, shard: usize, due: u64) {
-        self.next[shard].0.store(due, SeqCst);
+        self.next[shard].0.store(due, Ordering::Release);
     }
 
     /// When the shard has work.
     pub(crate) fn next(&self, shard: usize) -> u64 {
-        self.next[shard].0.load(SeqCst)
+        self.next[shard].0.load(Ordering::Acquire)
     }
 
     fn least(&self) -> u64 {
-        self.next.iter().map(|next| next.0.load(SeqCst)).min().unwrap_or(NEVER)
+        self.next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
     /// Sleeps until there is work; `sleep` is given the moment and the sleeper. The driver alone calls this.
     pub(crate) fn rest(&self, sleep: impl FnOnce(u64, &Sleeper)) -> Rest {
         let least = self.least();
-        self.until.store(least, SeqCst);
+        self.until.store(least, Ordering::Release);
+        // Pairs with the fences in `lower` and `stop`.
+        fence(Ordering::SeqCst);
         // The second look, after publishing: who lowered before could not know that the driver goes to sleep.
-        if self.least() >= least && !self.stopping.load(SeqCst) {
+        if self.least() >= least && !self.stopping.load(Ordering::Acquire) {
             sleep(least, &self.sleeper);
         }
-        self.until.store(AWAKE, SeqCst);
-        if self.stopping.load(SeqCst) { Rest::Stopping } else { Rest::Woken }
+        self.until.store(AWAKE, Ordering::Release);
+        if self.stopping.load(Ordering::Acquire) { Rest::Stopping } else { Rest::Woken }
     }
 
     /// Wakes the driver, once for each of its sleeps.
     pub(crate) fn wake(&self) {
-        if self.until.swap(AWAKE, SeqCst) != AWAKE {
+        // AcqRel: of those who find the driver asleep, one wakes it.
+        if self.until.swap(AWAKE, Ordering::AcqRel) != AWAKE {
             self.sleeper.wake();
         }
     }
 
+    /// Where the driver sleeps, for a model in which time is a thread.
+    #[cfg(all(loom, test))]
+    pub(crate) fn sleeper(&self) -> &Sleeper {
+        &self.sleeper
+    }
+
     /// Tells the driver to end.
     pub(crate) fn stop(&self) {
-        // Pairs with the driver's store of `until` and its look at `stopping`, in `rest`.
-        self.stopping.store(true, SeqCst);
+        self.stopping.store(true, Ordering::Release);
+        // Pairs with the fence in `rest`.
+        fence(Ordering::SeqCst);
         self.wake();
     }
 }

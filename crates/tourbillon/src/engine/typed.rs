@@ -243,7 +243,7 @@ impl<T: Send + 'static> Engine<T> {
     }
 
     #[inline]
-    fn core(&self) -> &Arc<Core<T, Handler<T>>> {
+    pub(crate) fn core(&self) -> &Arc<Core<T, Handler<T>>> {
         &self.owner.core
     }
 }

@@ -22,7 +22,7 @@ use super::executor::Run;
 use super::run::run_one;
 use crate::engine::OnOwnThread;
 use crate::settings::Spawn;
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub(crate) struct Pool {
@@ -80,12 +80,12 @@ impl Pool {
     }
 
     fn hire(&self, core: &Arc<TimerCore>) {
-        core.hub.threads.fetch_add(1, SeqCst);
+        core.hub.thread_starts();
         let worker = core.clone();
         if self.spawn.run(self.name.clone(), Box::new(move || work(worker))).is_ok() {
             return;
         }
-        core.hub.threads.fetch_sub(1, SeqCst);
+        core.hub.thread_ended();
         let mut workers = lock(&self.state);
         workers.threads -= 1;
         self.count_free(&workers);
@@ -140,8 +140,7 @@ fn work(core: Arc<TimerCore>) {
     let hub = core.hub.clone();
     // What the engine owns is gone before anybody is told that the thread is.
     drop(core);
-    hub.threads.fetch_sub(1, SeqCst);
-    hub.quiet.changed();
+    hub.thread_ended();
 }
 
 /// Runs one callback of any shard. `false` if there is none.

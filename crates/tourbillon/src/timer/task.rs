@@ -201,7 +201,10 @@ impl<C: Callback> Shared for WithState<C> {
     }
 
     fn discard(&self) {
-        drop(self.take());
+        // Most callbacks own nothing: then there is nothing to do, and the lock would be most of the cost.
+        if std::mem::needs_drop::<C>() {
+            drop(self.take());
+        }
     }
 
     fn can_repeat(&self) -> bool {

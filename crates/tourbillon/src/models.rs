@@ -1,0 +1,190 @@
+//! The hand-over between threads, in every order that it can happen in: models for loom.
+//!
+//! Each model is the engine itself, small: one or two shards, one or two timers, and the threads that matter. Time is
+//! one of them: it sets the clock and wakes the sleeper, which is what a timeout does. A wake that is lost is a driver
+//! that sleeps for ever, and loom reports the deadlock.
+//!
+//! `cargo xtask loom` runs them, and their twins: the same models on a copy with one fault planted, which must fail.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loom::thread;
+
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::{Clock, Engine, Key, ScheduleError, Sleeper, Timer};
+
+const TICK: Duration = Duration::from_millis(1);
+
+/// A clock that time, a thread of the model, sets.
+#[derive(Clone)]
+struct ModelClock {
+    begin: Instant,
+    ticks: Arc<AtomicU64>,
+}
+
+impl Clock for ModelClock {
+    fn now(&self) -> Instant {
+        self.begin + TICK * self.ticks.load(SeqCst) as u32
+    }
+
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        if until.is_none_or(|until| until > self.now()) {
+            sleeper.sleep(None);
+        }
+    }
+}
+
+/// An engine that counts what it delivers, and asserts that nothing is early.
+struct Model {
+    clock: ModelClock,
+    engine: Engine<u64>,
+    delivered: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl Model {
+    fn new() -> Arc<Self> {
+        let clock = ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)) };
+        let delivered = Arc::new((Mutex::new(0), Condvar::new()));
+        let (seen, count) = (clock.clone(), delivered.clone());
+        let builder = Timer::builder().clock(clock.clone()).shards(1);
+        let builder = builder.spawn(|_, body| {
+            thread::spawn(body);
+            Ok(())
+        });
+        let engine = builder.deliver(move |batch| {
+            for timer in batch {
+                assert!(seen.ticks.load(SeqCst) >= timer.value, "never early");
+                *lock(&count.0) += 1;
+                count.1.notify_all();
+            }
+        });
+        Arc::new(Model { clock, engine: engine.unwrap(), delivered })
+    }
+
+    fn arm(&self, ticks: u64) -> Result<Key, ScheduleError<u64>> {
+        self.engine.schedule(TICK * ticks as u32, ticks)
+    }
+
+    /// Time passes: the clock is set, and whoever sleeps looks at it.
+    fn pass(&self, ticks: u64) {
+        self.clock.ticks.store(ticks, SeqCst);
+        self.engine.core().hub.signal.sleeper().wake();
+    }
+
+    /// Waits for the driver to deliver so many. Loom reports a driver that never does.
+    fn expect(&self, count: usize) {
+        let mut delivered = lock(&self.delivered.0);
+        while *delivered < count {
+            delivered = wait(&self.delivered.1, delivered, None);
+        }
+    }
+
+    fn delivered(&self) -> usize {
+        *lock(&self.delivered.0)
+    }
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    if builder.preemption_bound.is_none() {
+        builder.preemption_bound = Some(2);
+    }
+    builder.check(move || model());
+}
+
+/// Somebody arms an earlier timer, while the driver goes to sleep for a later one.
+#[test]
+fn an_earlier_timer_wakes_the_driver() {
+    check(|| {
+        let model = Model::new();
+        model.arm(9).unwrap();
+        // From here on it is late; the driver must find out without the help of time.
+        model.clock.ticks.store(1, SeqCst);
+        model.arm(0).unwrap();
+        model.expect(1);
+        assert_eq!(model.engine.stop().len(), 1);
+        assert_eq!(model.delivered(), 1);
+    });
+}
+
+/// Two threads arm the first timers of an engine, whose driver starts meanwhile.
+#[test]
+fn two_threads_arm_the_first_timers() {
+    check(|| {
+        let model = Model::new();
+        let other = {
+            let model = model.clone();
+            thread::spawn(move || model.arm(0).map(drop).unwrap())
+        };
+        model.arm(0).unwrap();
+        other.join().unwrap();
+        model.expect(2);
+        assert!(model.engine.stop().is_empty());
+    });
+}
+
+/// A timer is moved to earlier while the driver goes to sleep for its old deadline.
+#[test]
+fn a_timer_moved_to_earlier_wakes_the_driver() {
+    check(|| {
+        let model = Model::new();
+        let key = model.engine.schedule(TICK * 9, 0).unwrap();
+        model.engine.reschedule(key, Duration::ZERO).unwrap();
+        model.expect(1);
+        assert!(model.engine.stop().is_empty());
+    });
+}
+
+/// Time passes while the driver goes to sleep, and somebody cancels: one of the two has the timer.
+#[test]
+fn cancel_and_fire_exclude_each_other() {
+    check(|| {
+        let model = Model::new();
+        let key = model.arm(1).unwrap();
+        let time = {
+            let model = model.clone();
+            thread::spawn(move || model.pass(1))
+        };
+        let cancelled = model.engine.cancel(key).is_some();
+        time.join().unwrap();
+        if !cancelled {
+            model.expect(1);
+        }
+        assert!(model.engine.stop().is_empty());
+        assert_eq!(model.delivered(), usize::from(!cancelled));
+        let counts = model.engine.counts();
+        assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
+    });
+}
+
+/// A stop meets a driver that goes to sleep, and one who arms: the timer is delivered, handed back or refused.
+#[test]
+fn stop_meets_arm() {
+    check(|| {
+        let model = Model::new();
+        model.engine.start().unwrap();
+        let other = {
+            let model = model.clone();
+            thread::spawn(move || model.arm(0).is_ok())
+        };
+        let handed_back = model.engine.stop().len();
+        let armed = other.join().unwrap();
+        assert_eq!(model.delivered() + handed_back, usize::from(armed));
+        assert!(model.arm(0).is_err(), "after a stop nothing is taken");
+    });
+}
+
+/// A stop waits for the handler that runs.
+#[test]
+fn stop_waits_for_what_runs() {
+    check(|| {
+        let model = Model::new();
+        model.arm(0).unwrap();
+        let handed_back = model.engine.stop().len();
+        // Whatever the driver had claimed has been delivered by now.
+        assert_eq!(model.delivered() + handed_back, 1);
+        assert_eq!(model.engine.counts().fired as usize, model.delivered());
+    });
+}

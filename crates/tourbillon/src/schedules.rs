@@ -1,0 +1,197 @@
+//! The whole engine under shuttle: random schedules of threads that arm, cancel, move and stop while time passes.
+//!
+//! Where loom tries every order of a few steps, shuttle tries many orders of many. Time is virtual, so that whatever
+//! happens happens in some order and not after some wait. After each run every timer has ended in exactly one way,
+//! and its handle says which.
+//!
+//! `cargo xtask shuttle` runs them; `TOURBILLON_SCHEDULES` says how many schedules each test tries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use shuttle::thread;
+
+use crate::{Builder, Job, State, Timeout, Timer, VirtualClock};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let schedules = std::env::var("TOURBILLON_SCHEDULES").ok();
+    let schedules = schedules.and_then(|count| count.parse().ok()).unwrap_or(2_000);
+    let test = Arc::new(test);
+    let again = test.clone();
+    shuttle::check_random(move || test(), schedules);
+    shuttle::check_pct(move || again(), schedules / 4, 3);
+    println!("{} schedules explored", schedules + schedules / 4);
+}
+
+/// A timer and the number of times that it ran.
+struct Watched {
+    handle: Timeout,
+    ran: Arc<AtomicUsize>,
+}
+
+impl Watched {
+    fn new(timer: &Timer, after: Duration) -> Option<Self> {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        let callback = move |_: &crate::Context<'_>| {
+            count.fetch_add(1, SeqCst);
+        };
+        let handle = timer.schedule(after, callback).ok()?;
+        Some(Watched { handle, ran })
+    }
+
+    /// It ran once, or it was cancelled or handed back and never ran.
+    fn has_ended_once(&self) {
+        let (state, ran) = (self.handle.state(), self.ran.load(SeqCst));
+        match state {
+            State::Fired => assert_eq!(ran, 1),
+            State::Cancelled | State::HandedBack => assert_eq!(ran, 0, "{state:?}"),
+            State::Pending | State::Running => panic!("{state:?} after a stop"),
+        }
+    }
+}
+
+/// Threads arm, cancel and move at random, a clock advances, and a stop comes some time.
+fn everything_at_once(run: impl Fn(Builder) -> Builder) {
+    let clock = VirtualClock::new();
+    let timer = run(Timer::builder().clock(&clock).shards(2)).build().unwrap();
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let (timer, all) = (timer.clone(), all.clone());
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    let after = MS * thread_rng().gen_range(0..3);
+                    let Some(watched) = Watched::new(&timer, after) else { continue };
+                    match thread_rng().gen_range(0..4) {
+                        0 => {
+                            if watched.handle.cancel() {
+                                assert_eq!(watched.ran.load(SeqCst), 0);
+                            }
+                        }
+                        1 => drop(watched.handle.reschedule(MS * thread_rng().gen_range(0..3))),
+                        _ => {}
+                    }
+                    all.lock().unwrap().push(watched);
+                }
+            })
+        })
+        .collect();
+    let time = {
+        let clock = clock.clone();
+        thread::spawn(move || (0..3).for_each(|_| clock.advance(MS).unwrap()))
+    };
+    if thread_rng().gen_bool(0.5) {
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    let handed_back = timer.stop().len() as u64;
+    assert!(timer.stop().is_empty(), "a second stop");
+    time.join().unwrap();
+    assert!(timer.schedule(MS, |_| ()).is_err(), "after a stop");
+    let counts = timer.counts();
+    assert_eq!(counts.handed_back, handed_back);
+    assert_eq!(counts.pending, 0);
+    assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
+    all.lock().unwrap().iter().for_each(Watched::has_ended_once);
+}
+
+#[test]
+fn everything_at_once_on_a_pool() {
+    explore(|| everything_at_once(|builder| builder.pool(2)));
+}
+
+#[test]
+fn everything_at_once_on_one_worker() {
+    explore(|| everything_at_once(|builder| builder.pool(1)));
+}
+
+#[test]
+fn everything_at_once_on_the_driver() {
+    explore(|| everything_at_once(Builder::on_driver));
+}
+
+#[test]
+fn everything_at_once_on_an_executor_that_starts_threads() {
+    explore(|| {
+        everything_at_once(|builder| {
+            builder.executor(|job: Job| {
+                thread::spawn(move || job.run());
+                Ok(())
+            })
+        });
+    });
+}
+
+/// A clock that advances returns when everything has run, whoever runs it.
+#[test]
+fn an_advance_returns_when_all_has_run() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(2).pool(2).build().unwrap();
+        let all: Vec<_> = (1..=4).map(|n| Watched::new(&timer, MS * n).unwrap()).collect();
+        clock.advance(MS * 2).unwrap();
+        let ran: Vec<_> = all.iter().map(|watched| watched.ran.load(SeqCst)).collect();
+        assert_eq!(ran, [1, 1, 0, 0]);
+        clock.advance(MS * 2).unwrap();
+        assert!(all.iter().all(|watched| watched.handle.state() == State::Fired));
+        assert!(timer.stop().is_empty());
+    });
+}
+
+/// A worker that is blocked has called another: the timer behind it runs.
+#[test]
+fn a_blocked_worker_delays_nobody() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(1).pool(2).build().unwrap();
+        let gate = Arc::new((Mutex::new(false), shuttle::sync::Condvar::new()));
+        let (wait, open) = (gate.clone(), gate);
+        let first = timer.schedule(MS, move |_| {
+            let mut open = wait.0.lock().unwrap();
+            while !*open {
+                open = wait.1.wait(open).unwrap();
+            }
+        });
+        // Only this one opens the gate: behind a blocked worker, on the same tick of the same shard.
+        let second = timer.schedule(MS, move |_| {
+            *open.0.lock().unwrap() = true;
+            open.1.notify_all();
+        });
+        clock.advance(MS).unwrap();
+        assert_eq!(first.unwrap().state(), State::Fired);
+        assert_eq!(second.unwrap().state(), State::Fired);
+        assert!(timer.stop().is_empty());
+    });
+}
+
+/// A repeating timer is cancelled while it runs, or before, or after: it never starts again.
+#[test]
+fn a_repeating_timer_that_was_cancelled_never_starts_again() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(1).pool(2).build().unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        let repeating = timer.schedule_repeating(MS, move |context| {
+            count.fetch_add(1, SeqCst);
+            context.again(MS);
+        });
+        let repeating = repeating.unwrap();
+        let time = {
+            let clock = clock.clone();
+            thread::spawn(move || clock.advance(MS * 3).unwrap())
+        };
+        assert!(repeating.cancel(), "it repeats for ever, so a cancel always comes in time");
+        assert_eq!(repeating.state(), State::Cancelled);
+        time.join().unwrap();
+        let before = ran.load(SeqCst);
+        clock.advance(MS * 3).unwrap();
+        assert_eq!(ran.load(SeqCst), before);
+        assert!(timer.stop().is_empty());
+    });
+}
