@@ -3,6 +3,7 @@
 //! Nothing here is needed to build or to use the crates. A chore prints what it does, and ends with a non-zero
 //! exit code as soon as something is wrong.
 
+mod models;
 mod planted;
 mod shell;
 mod suite;
@@ -15,6 +16,8 @@ cargo xtask CHORE
 
   test      everything that must hold: style, lints, docs, packages, all tests
   tidy      the style of the source, as a test
+  loom      the models of the engine in every order of their steps, and their twins with a fault
+  shuttle   the whole engine in many random orders, and its twins with a fault
   planted   plants one fault at a time in a scratch copy; the suite must catch each
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
 ";
@@ -24,6 +27,8 @@ fn main() -> ExitCode {
     let outcome = match chore.as_str() {
         "test" => suite::everything(),
         "tidy" => tidy::run(),
+        "loom" => models::LOOM.run().map(|_| ()),
+        "shuttle" => models::SHUTTLE.run().map(|_| ()),
         "planted" => planted::run(),
         "deny" => suite::deny(),
         "" | "help" | "-h" | "--help" => {

@@ -16,13 +16,8 @@ const STEPS: &str = "60000";
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) fn run() -> Outcome {
-    let scratch = root().join("target/planted");
-    let mut patches: Vec<PathBuf> = fs::read_dir(root().join("planted"))
-        .map_err(|error| format!("planted/: {error}"))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "patch"))
-        .collect();
-    patches.sort();
+    let scratch = scratch();
+    let patches = patches("planted")?;
     lay_out(&scratch)?;
     println!("the suite without a fault …");
     if let Some(failed) = first_failure(&scratch)? {
@@ -30,11 +25,7 @@ pub(crate) fn run() -> Outcome {
     }
     let mut caught = 0;
     for patch in &patches {
-        let text =
-            fs::read_to_string(patch).map_err(|error| format!("{}: {error}", patch.display()))?;
-        let fault = text.lines().next().unwrap_or_default().to_string();
-        lay_out(&scratch)?;
-        apply(&scratch, patch)?;
+        let fault = plant(&scratch, patch)?;
         let began = Instant::now();
         let failed = first_failure(&scratch)?;
         caught += usize::from(failed.is_some());
@@ -45,8 +36,33 @@ pub(crate) fn run() -> Outcome {
     if caught == patches.len() { Ok(()) } else { Err("a fault was not caught".into()) }
 }
 
+/// Where the copy lies, beside what is built of it.
+pub(crate) fn scratch() -> PathBuf {
+    root().join("target/planted")
+}
+
+/// The patches of a folder, in the order of their names.
+pub(crate) fn patches(folder: &str) -> Outcome<Vec<PathBuf>> {
+    let mut patches: Vec<PathBuf> = fs::read_dir(root().join(folder))
+        .map_err(|error| format!("{folder}/: {error}"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "patch"))
+        .collect();
+    patches.sort();
+    Ok(patches)
+}
+
+/// Makes the copy anew, with this fault in it, and says which it is.
+pub(crate) fn plant(scratch: &Path, patch: &Path) -> Outcome<String> {
+    let text =
+        fs::read_to_string(patch).map_err(|error| format!("{}: {error}", patch.display()))?;
+    lay_out(scratch)?;
+    apply(scratch, patch)?;
+    Ok(text.lines().next().unwrap_or_default().to_string())
+}
+
 /// Copies the files of the repository; those that are as they were keep their time, so that little is built.
-fn lay_out(scratch: &Path) -> Outcome {
+pub(crate) fn lay_out(scratch: &Path) -> Outcome {
     for file in tracked()? {
         let (from, to) = (root().join(&file), scratch.join("copy").join(&file));
         let text = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;

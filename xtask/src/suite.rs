@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use crate::models::{LOOM, SHUTTLE};
 use crate::shell::{Outcome, capture, cargo, run, run_seen};
 use crate::tidy;
 
 /// The crates that are published.
-const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon-cli"];
+const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon", "tourbillon-cli"];
 
 pub(crate) fn everything() -> Outcome {
     let began = Instant::now();
@@ -27,7 +28,10 @@ pub(crate) fn everything() -> Outcome {
     )?;
     run(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     package()?;
-    let tests = tests()?;
+    let mut tests = tests()?;
+    for checker in [LOOM, SHUTTLE] {
+        tests.passed += checker.run()?;
+    }
     println!("\nall of it took {:.0} s", began.elapsed().as_secs_f64());
     println!("{} passed, {} failed", tests.passed, tests.failed);
     if tests.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }

@@ -1,6 +1,68 @@
 //! A timer engine: millions of timers, O(1) each, never early, silent while nothing is due.
+//!
+//! ```
+//! use std::sync::mpsc;
+//! use std::time::{Duration, Instant};
+//! use tourbillon::Timer;
+//!
+//! let timer = Timer::new();
+//! let (sender, receiver) = mpsc::channel();
+//! let began = Instant::now();
+//! timer.schedule(Duration::from_millis(20), move |_| sender.send(began.elapsed()).unwrap())?;
+//! let limit = timer.schedule(Duration::from_secs(30), |_| println!("no answer"))?;
+//!
+//! assert!(receiver.recv()? >= Duration::from_millis(20), "never early");
+//! assert!(limit.cancel(), "it will never run");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What to use
+//! | you have | take |
+//! |---|---|
+//! | a closure to run later | [`Timer::schedule`]: a handle, [`Timeout`], with cancel, reschedule and state |
+//! | millions of them | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
+//! | a callback that decides when it runs next | [`Timer::schedule_repeating`] |
+//! | values, and no closure at all | [`Engine`]: batches of `T` for one handler, no allocation a timer |
+//! | a test, or a simulation | a [`VirtualClock`] for any of them |
+//! | an event loop of your own | the wheels themselves: [`wheel`] |
+//!
+//! # What it promises
+//! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
+//! 2. **Less than one tick late**, plus the time the machine takes to wake a thread, while callbacks return promptly or
+//!    the pool has a free thread. [`Timer::lateness`] says how late it was.
+//! 3. **Exactly once.** Fired, cancelled, or handed back by [`stop`](Timer::stop): one of the three, once.
+//! 4. **Cancel tells the truth.** True means that it will never start. False means that it has started, was cancelled
+//!    before, was handed back, or that the handle is stale.
+//! 5. **Silence is free.** No timer due, no wake-up: no ticking, none to hand timers down, none for scheduling a later
+//!    timer. One exception: if the timer that the driver sleeps for is cancelled or moved to later, the driver may wake
+//!    once at the old time and sleep again.
+//! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
+//! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing.
+//! 8. **Bounded.** Pending timers, if you set a [limit](Builder::limit), and the work of one pass. A crowded moment makes
+//!    its own timers late, others by one pass at most.
+//! 9. **Your code cannot break it.** A callback may panic, block, schedule, cancel itself or others, stop the timer, or
+//!    drop the last handle.
+//! 10. **Handles never lie.** A stale one answers "no", for ever, and never reaches another timer.
+//! 11. **Time can be yours.** Under a [`VirtualClock`] what fires, at which moment, and what `now` reads are the same in
+//!     every run, for a program that is itself deterministic between advances.
+//! 12. **Everything is counted**: [`Counts`]. `armed = fired + cancelled + handed back + pending`.
+//!
+//! # How it works
+//! Timers live in [wheels](wheel), one in each *shard*, under a lock of its own; a thread keeps to its own shard. One
+//! *driver* sleeps until the earliest deadline of all shards and is woken only for an earlier one. What is due it makes
+//! ready, and has it run: by a pool of threads that start when they are first needed, on its own thread, or by an
+//! executor of yours.
+//!
+//! Taking out is not firing: a timer that is ready stays in the wheel until the thread that runs it claims it, so until
+//! that moment it can be cancelled, moved, and handed back. Callbacks and drops of your values run with none of
+//! our locks held.
 
 #![forbid(unsafe_code)]
+
+/// The example of the README, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod clock;
 mod contain;
