@@ -38,13 +38,13 @@
 //!    once at the old time and sleep again.
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
 //! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing.
-//! 8. **Bounded.** Pending timers, if you set a [limit](Builder::limit), and the work of one pass. A crowded moment makes
-//!    its own timers late, others by one pass at most.
+//! 8. **Bounded.** Pending timers, if you set a [limit](Builder::limit), and the work of one pass. A crowded moment
+//!    makes its own timers late, others by one pass at most.
 //! 9. **Your code cannot break it.** A callback may panic, block, schedule, cancel itself or others, stop the timer, or
 //!    drop the last handle.
 //! 10. **Handles never lie.** A stale one answers "no", for ever, and never reaches another timer.
-//! 11. **Time can be yours.** Under a [`VirtualClock`] what fires, at which moment, and what `now` reads are the same in
-//!     every run, for a program that is itself deterministic between advances.
+//! 11. **Time can be yours.** Under a [`VirtualClock`] what fires, at which moment, and what `now` reads are the same
+//!     in every run, for a program that is itself deterministic between advances.
 //! 12. **Everything is counted**: [`Counts`]. `armed = fired + cancelled + handed back + pending`.
 //!
 //! # How it works

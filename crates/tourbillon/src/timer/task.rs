@@ -8,7 +8,7 @@
 //! | pending | under the shard's lock | who arms it, again too |
 //! | running | under the shard's lock, with the claim | who runs it |
 //! | fired | after the callback has returned or panicked, if it is running still | who runs it |
-//! | cancelled | under the shard's lock, with the removal; or while it runs, if it could arm itself again | who cancels |
+//! | cancelled | under the shard's lock, with the removal; or during a run, if it can repeat | who cancels |
 //! | handed back | under the shard's lock, with the removal | who stops the engine |
 
 use std::any::Any;
