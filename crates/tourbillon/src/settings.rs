@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         match self {
             Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
-            Spawn::Own(hook) => hook(name, body),
+            Spawn::Own(hook) => catch_unwind(AssertUnwindSafe(|| hook(name, body)))
+                .unwrap_or_else(|_| Err(io::Error::other("the spawn hook panicked"))),
         }
     }
 }
@@ -168,7 +170,8 @@ impl Builder {
         self
     }
 
-    /// Starts the engine's threads: it is given a name and what the thread is to do. `std::thread` if not set.
+    /// Starts the engine's threads: it is given a name and what the thread is to do, and starts it without waiting for
+    /// it. `std::thread` if not set.
     ///
     /// ```
     /// use tourbillon::Timer;

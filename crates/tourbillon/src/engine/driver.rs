@@ -3,17 +3,16 @@
 //! It is one thread, or a virtual clock. It holds no lock when it delivers, and it bounds each pass over a shard by
 //! the budget, so that a crowded shard delays the others by one pass at most.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
 use super::Core;
+use super::hub::OwnThread;
 use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
-use crate::sync::thread_local;
 
 /// How ready timers come to run.
 pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
@@ -28,8 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// The driver's thread.
-    pub(super) fn drive(self: Arc<Self>) {
-        let _on = OnOwnThread::enter(self.hub.id());
+    pub(super) fn drive(self: Arc<Self>, thread: OwnThread) {
+        thread.enter();
         loop {
             self.pass(self.hub.clock.now());
             let rest = self.hub.signal.rest(|until, sleeper| {
@@ -39,10 +38,9 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
                 break;
             }
         }
-        let hub = self.hub.clone();
         // What the engine owns is gone before anybody is told that the thread is.
         drop(self);
-        hub.thread_ended();
+        drop(thread);
     }
 
     /// One round over the shards that have something due.
@@ -70,29 +68,4 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
             self.shards.iter().for_each(|shard| D::deliver(&self, shard));
         }
     }
-}
-
-thread_local! {
-    static OWN: Cell<usize> = const { Cell::new(0) };
-}
-
-/// While it lives, the thread belongs to an engine.
-pub(crate) struct OnOwnThread(());
-
-impl OnOwnThread {
-    pub(crate) fn enter(engine: usize) -> Self {
-        OWN.with(|own| own.set(engine));
-        OnOwnThread(())
-    }
-}
-
-impl Drop for OnOwnThread {
-    fn drop(&mut self) {
-        OWN.with(|own| own.set(0));
-    }
-}
-
-/// Whether the current thread belongs to that engine.
-pub(crate) fn is_own_thread(engine: usize) -> bool {
-    OWN.with(|own| own.get() == engine)
 }

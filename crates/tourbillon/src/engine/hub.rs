@@ -1,5 +1,6 @@
 //! What all shards of an engine share and nobody writes on the way: the clock, the signal, the limit.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,33 @@ pub(crate) struct Hub {
     /// Threads of this engine that live: the driver and the pool's.
     threads: AtomicUsize,
     pub(crate) on_panic: Option<OnPanic>,
+}
+
+/// A thread of the engine: the driver, or a worker of the pool.
+pub(crate) struct OwnThread(Arc<Hub>);
+
+crate::sync::thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+impl OwnThread {
+    /// From now on it is the current thread.
+    pub(crate) fn enter(&self) {
+        OWN.with(|own| own.set(self.0.id()));
+    }
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        // Pairs with the load in `threads`: who sees it fall sees what the thread did.
+        self.0.threads.fetch_sub(1, AcqRel);
+        self.0.quiet.changed();
+    }
+}
+
+/// Whether the current thread belongs to that engine.
+pub(crate) fn is_own_thread(engine: usize) -> bool {
+    OWN.try_with(|own| own.get() == engine).unwrap_or(false)
 }
 
 /// The settings that all shards share.
@@ -41,16 +69,10 @@ impl Hub {
         }
     }
 
-    /// A thread of the engine is about to start.
-    pub(crate) fn thread_starts(&self) {
+    /// A thread of the engine is about to start; it has ended when what is returned is dropped.
+    pub(crate) fn thread(self: &Arc<Self>) -> OwnThread {
         self.threads.fetch_add(1, Relaxed);
-    }
-
-    /// A thread of the engine has ended, or could not be started.
-    pub(crate) fn thread_ended(&self) {
-        // Pairs with the load below: who sees it fall sees what the thread did.
-        self.threads.fetch_sub(1, AcqRel);
-        self.quiet.changed();
+        OwnThread(self.clone())
     }
 
     pub(crate) fn threads(&self) -> usize {

@@ -6,7 +6,7 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then a shard's lock; a shard's lock, then a cell's key. Nobody holds two shards.
+//! Lock order: the quiet mutex, then the engine's life, then a shard's lock, then a cell's key. Nobody holds two shards.
 
 pub(crate) mod counts;
 mod driver;
@@ -27,10 +27,12 @@ use tourbillon_wheel::{self as wheel, Time};
 use crate::inside;
 use crate::key::Key;
 use crate::settings::{Settings, Spawn};
+use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
-pub(crate) use driver::{Deliver, OnOwnThread};
+pub(crate) use driver::Deliver;
 use hub::Hub;
+pub(crate) use hub::OwnThread;
 use shard::{Refused, Shard, Taken};
 pub use signal::Sleeper;
 
@@ -47,6 +49,8 @@ pub(crate) struct Core<T, D> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     New,
+    /// That thread starts the driver.
+    Starting(ThreadId),
     Started,
     Stopped,
 }
@@ -129,27 +133,51 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         Err(unarmed)
     }
 
-    /// Starts the driver, unless it was.
+    /// Starts the driver, unless it was. Who comes while another starts it waits for the outcome.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), StartError> {
-        let mut life = lock(&self.life);
-        match *life {
-            Life::Stopped => return Err(StartError::Stopped),
-            Life::Started => return Ok(()),
-            Life::New => {}
+        loop {
+            let mut life = lock(&self.life);
+            match *life {
+                Life::Stopped => return Err(StartError::Stopped),
+                Life::Started => return Ok(()),
+                Life::New => {
+                    *life = Life::Starting(current().id());
+                    drop(life);
+                    return self.start_driver();
+                }
+                Life::Starting(by) if by == current().id() => {
+                    let wrong = "the spawn hook used the timer that it was to start a thread for";
+                    return Err(StartError::Thread(io::Error::other(wrong)));
+                }
+                Life::Starting(_) => {}
+            }
+            drop(life);
+            let starting = || matches!(*lock(&self.life), Life::Starting(_));
+            self.hub.quiet.wait_until(None, || !starting());
         }
+    }
+
+    /// Foreign code may start the thread: no lock is held.
+    fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
+        let mut started = Ok(());
         // An engine on a virtual clock is driven by the clock.
         if self.hub.clock.as_virtual().is_none() {
+            let thread = self.hub.thread();
             let core = self.clone();
-            self.hub.thread_starts();
-            let driver = self.spawn.run(format!("{}-driver", self.name), Box::new(|| core.drive()));
-            if let Err(wrong) = driver {
-                self.hub.thread_ended();
-                return Err(StartError::Thread(wrong));
+            let body = Box::new(move || core.drive(thread));
+            started = self.spawn.run(format!("{}-driver", self.name), body);
+        }
+        let mut life = lock(&self.life);
+        // It may have been stopped meanwhile: then the driver ends as soon as it starts.
+        if matches!(*life, Life::Starting(_)) {
+            *life = if started.is_ok() { Life::Started } else { Life::New };
+            if started.is_ok() {
+                self.shards.iter().for_each(|shard| shard.open());
             }
         }
-        *life = Life::Started;
-        self.shards.iter().for_each(|shard| shard.open());
-        Ok(())
+        drop(life);
+        self.hub.quiet.changed();
+        started.map_err(StartError::Thread)
     }
 
     #[inline]
@@ -176,7 +204,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// Waits until no callback runs and no thread of the engine lives, except those that the caller is inside of.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = inside::depth(self.hub.id());
-        let on_own_thread = usize::from(driver::is_own_thread(self.hub.id()));
+        let on_own_thread = usize::from(hub::is_own_thread(self.hub.id()));
         self.shards.iter().for_each(|shard| shard.watch());
         self.hub.quiet.wait_until(limit, || {
             let running: usize = self.shards.iter().map(|shard| shard.running()).sum();

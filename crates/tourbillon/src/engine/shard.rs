@@ -27,6 +27,9 @@ use crate::sync::{Mutex, lock};
 /// When to try again what failed for want of memory.
 const AGAIN: u64 = 10_000_000;
 
+/// So many timers are worth giving back the memory of.
+const CROWD: usize = 1 << 14;
+
 /// The top bit of the count of those that run.
 const WATCHED: usize = 1 << (usize::BITS - 1);
 
@@ -161,10 +164,19 @@ impl<T> Shard<T> {
         let entry = state.wheel.cancel(key)?;
         state.counts.cancelled += 1;
         mark(&entry.value);
+        Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(1);
         self.tell_of_ready();
         Some(entry.value)
+    }
+
+    /// The last timer of a crowd has gone: so goes the memory of the crowd. That takes few steps, with nothing pending.
+    #[inline]
+    fn release_when_empty(state: &mut State<T>) {
+        if state.wheel.len() == 0 && state.wheel.capacity() > CROWD {
+            state.wheel.shrink();
+        }
     }
 
     /// A timer that was ready may be no more, and a virtual clock may wait for the last of them to go.
@@ -235,12 +247,13 @@ impl<T> Shard<T> {
         // Relaxed: whoever waits for it to fall has taken this lock after us, or will find the timer gone.
         self.running.fetch_add(1, Ordering::Relaxed);
         self.publish_ready(&state);
+        Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(1);
         Some(taken)
     }
 
-    /// Claims all that is ready, at most `most`, as one batch.
+    /// Claims all that is ready, at most `most`, as one batch, which runs as one.
     pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut Vec<Taken<T>>) {
         let mut state = lock(&self.state);
         while batch.len() < most {
@@ -249,17 +262,18 @@ impl<T> Shard<T> {
             state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
             batch.push(taken);
         }
-        self.running.fetch_add(batch.len(), Ordering::Relaxed);
+        self.running.fetch_add(usize::from(!batch.is_empty()), Ordering::Relaxed);
         self.publish_ready(&state);
+        Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(batch.len());
     }
 
-    /// So many claimed timers have run.
+    /// What was claimed has run.
     #[inline]
-    pub(crate) fn finish(&self, count: usize) {
+    pub(crate) fn finish(&self) {
         // AcqRel: who sees it fall sees what the callback did, and who is watched sees the mark: it is one word.
-        if self.running.fetch_sub(count, Ordering::AcqRel) & WATCHED != 0 {
+        if self.running.fetch_sub(1, Ordering::AcqRel) & WATCHED != 0 {
             self.hub.quiet.changed();
         }
     }

@@ -110,8 +110,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         let mut state = lock(&core.delivery.state);
         let HandlerState { call, batch } = &mut *state;
         shard.claim_batch(core.hub.clock.now(), core.budget, batch);
-        let count = batch.len();
-        if count == 0 {
+        if batch.is_empty() {
             return;
         }
         let timers = Batch { timers: batch.drain(..), shard: shard.index, hub: &core.hub };
@@ -122,7 +121,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         if called.is_err() {
             shard.count_panic();
         }
-        shard.finish(count);
+        shard.finish();
     }
 }
 

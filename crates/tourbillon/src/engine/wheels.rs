@@ -91,8 +91,14 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.get_mut(key))
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         on!(self, wheel => wheel.len())
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        on!(self, wheel => wheel.capacity())
     }
 
     pub(crate) fn now(&self) -> Time {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::TimerCore;
 use super::executor::Run;
 use super::run::run_one;
-use crate::engine::OnOwnThread;
+use crate::engine::OwnThread;
 use crate::settings::Spawn;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -80,12 +80,10 @@ impl Pool {
     }
 
     fn hire(&self, core: &Arc<TimerCore>) {
-        core.hub.thread_starts();
-        let worker = core.clone();
-        if self.spawn.run(self.name.clone(), Box::new(move || work(worker))).is_ok() {
+        let (worker, thread) = (core.clone(), core.hub.thread());
+        if self.spawn.run(self.name.clone(), Box::new(move || work(worker, thread))).is_ok() {
             return;
         }
-        core.hub.thread_ended();
         let mut workers = lock(&self.state);
         workers.threads -= 1;
         self.count_free(&workers);
@@ -127,8 +125,8 @@ impl Pool {
     }
 }
 
-fn work(core: Arc<TimerCore>) {
-    let _on = OnOwnThread::enter(core.hub.id());
+fn work(core: Arc<TimerCore>, thread: OwnThread) {
+    thread.enter();
     if let Run::Pool(pool) = &core.delivery.run {
         loop {
             while run_any(&core) {}
@@ -137,10 +135,9 @@ fn work(core: Arc<TimerCore>) {
             }
         }
     }
-    let hub = core.hub.clone();
     // What the engine owns is gone before anybody is told that the thread is.
     drop(core);
-    hub.thread_ended();
+    drop(thread);
 }
 
 /// Runs one callback of any shard. `false` if there is none.

@@ -31,7 +31,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
         let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
         run(core, shard, taken, now);
     }
-    shard.finish(1);
+    shard.finish();
     true
 }
 
