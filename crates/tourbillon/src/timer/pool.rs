@@ -91,7 +91,8 @@ impl Pool {
         drop(workers);
         if nobody {
             // Then the driver called, and better here and now than never.
-            while run_any(core) {}
+            let mut from = 0;
+            while run_any(core, &mut from) {}
         }
     }
 
@@ -128,8 +129,9 @@ impl Pool {
 fn work(core: Arc<TimerCore>, thread: OwnThread) {
     thread.enter();
     if let Run::Pool(pool) = &core.delivery.run {
+        let mut from = 0;
         loop {
-            while run_any(&core) {}
+            while run_any(&core, &mut from) {}
             if !pool.sleep(&core) {
                 break;
             }
@@ -140,7 +142,15 @@ fn work(core: Arc<TimerCore>, thread: OwnThread) {
     drop(thread);
 }
 
-/// Runs one callback of any shard. `false` if there is none.
-fn run_any(core: &Arc<TimerCore>) -> bool {
-    core.shards.iter().any(|shard| run_one(core, shard))
+/// Runs one callback of any shard, each in its turn: a shard that is never done must not keep the others waiting.
+/// `false` if there is none.
+fn run_any(core: &Arc<TimerCore>, from: &mut usize) -> bool {
+    let count = core.shards.len();
+    for _ in 0..count {
+        *from = (*from + 1) % count;
+        if run_one(core, &core.shards[*from]) {
+            return true;
+        }
+    }
+    false
 }
