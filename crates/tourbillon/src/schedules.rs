@@ -86,12 +86,17 @@ fn everything_at_once(run: impl Fn(Builder) -> Builder) {
         let clock = clock.clone();
         thread::spawn(move || (0..3).for_each(|_| clock.advance(MS).unwrap()))
     };
+    // The stop comes in the midst of it, or when all is quiet: whatever was due has run by then.
+    let mut time = Some(time);
     if thread_rng().gen_bool(0.5) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+        if thread_rng().gen_bool(0.5) {
+            time.take().into_iter().for_each(|time| time.join().unwrap());
+        }
     }
     let handed_back = timer.stop().len() as u64;
     assert!(timer.stop().is_empty(), "a second stop");
-    time.join().unwrap();
+    time.into_iter().for_each(|time| time.join().unwrap());
     assert!(timer.schedule(MS, |_| ()).is_err(), "after a stop");
     let counts = timer.counts();
     assert_eq!(counts.handed_back, handed_back);
