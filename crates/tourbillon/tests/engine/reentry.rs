@@ -105,7 +105,7 @@ fn a_neighbour_that_is_moved_runs_at_its_new_moment() {
 }
 
 #[test]
-fn a_callback_that_schedules_the_next_a_hundred_thousand_times() {
+fn a_callback_that_schedules_the_next_ten_thousand_times() {
     for place in PLACES {
         let (timer, clock) = virtual_on(place);
         let runs = Arc::new(AtomicU64::new(0));
