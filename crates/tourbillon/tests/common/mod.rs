@@ -132,6 +132,15 @@ pub(crate) fn running_on(place: &str) -> Builder {
     }
 }
 
+/// A place with a single thread for all callbacks, and a builder for it.
+pub(crate) type Single = (&'static str, fn() -> Builder);
+
+pub(crate) const SINGLE: [Single; 3] = [
+    ("driver", || Timer::builder().on_driver()),
+    ("pool of one", || Timer::builder().pool(1)),
+    ("own executor", || Timer::builder().executor(one_thread())),
+];
+
 /// A timer of one shard on a virtual clock, whose callbacks run in that place.
 pub(crate) fn virtual_on(place: &str) -> (Timer, VirtualClock) {
     let clock = VirtualClock::new();

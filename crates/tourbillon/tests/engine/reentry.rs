@@ -5,21 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{
-    HOUR, Log, MS, PLACES, SECOND, accounted, arm_in_shard, eventually, one_thread, running_on,
+    HOUR, Log, MS, PLACES, SECOND, SINGLE, accounted, arm_in_shard, eventually, running_on,
     virtual_on, within,
 };
-use tourbillon::{Builder, Context, State, Timeout, Timer};
+use tourbillon::{Context, State, Timeout, Timer};
 
 /// A callback that cancels its neighbour of the same batch: true means that the neighbour never starts.
 #[test]
 fn a_neighbour_that_is_cancelled_in_time_never_starts() {
-    let one = || -> Builder { Timer::builder().pool(1) };
-    let places: [(&str, fn() -> Builder); 3] = [
-        ("driver", || Timer::builder().on_driver()),
-        ("pool of one", one as fn() -> Builder),
-        ("own executor", || Timer::builder().executor(one_thread())),
-    ];
-    for (place, builder) in places {
+    for (place, builder) in SINGLE {
         let clock = tourbillon::VirtualClock::new();
         let timer = builder().clock(&clock).shards(1).build().unwrap();
         let handles: Arc<Mutex<Vec<Timeout>>> = Arc::default();
@@ -144,12 +138,7 @@ fn storm(timer: &Timer, shard: usize, timers: usize, ran: &Arc<AtomicU64>) {
 /// driver has to see to both.
 #[test]
 fn timers_without_delay_for_ever_starve_nobody() {
-    let builders: [(&str, fn() -> Builder); 3] = [
-        ("driver", || Timer::builder().on_driver()),
-        ("pool of one", || Timer::builder().pool(1)),
-        ("own executor", || Timer::builder().executor(one_thread())),
-    ];
-    for (place, builder) in builders {
+    for (place, builder) in SINGLE {
         for busy in [0, 1] {
             within(move || {
                 // A tick of a nanosecond: no delay is none at all.
@@ -167,6 +156,7 @@ fn timers_without_delay_for_ever_starve_nobody() {
                 let before = ran.load(SeqCst);
                 eventually(|| other.load(SeqCst));
                 let meanwhile = ran.load(SeqCst) - before;
+                eprintln!("{place} {busy} {meanwhile} {:?}", timer.lateness());
                 assert!(meanwhile < 2_000_000, "{place}, shard {busy}: {meanwhile} runs before it");
                 timer.stop();
                 accounted(&timer);

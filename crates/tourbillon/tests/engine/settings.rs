@@ -164,12 +164,10 @@ fn start_is_optional_and_idempotent() {
     let threads = thread::scope(|scope| {
         let (builder, started) = counted();
         let timer = builder.build().unwrap();
-        (0..8).for_each(|_| {
-            _ = scope.spawn({
-                let timer = timer.clone();
-                move || timer.arm(HOUR, |_| ()).map(|_| ()).unwrap()
-            })
-        });
+        for _ in 0..8 {
+            let timer = timer.clone();
+            scope.spawn(move || _ = timer.arm(HOUR, |_| ()).unwrap());
+        }
         started
     });
     assert_eq!(threads.load(SeqCst), 1, "eight first timers at once start one driver");
@@ -227,6 +225,27 @@ fn a_callback_has_the_place_that_it_left() {
     timer.schedule(SECOND, run).unwrap();
     clock.advance(SECOND).unwrap();
     assert_eq!(log.take(), [true, false]);
+}
+
+/// One that runs and will be armed again has not left its place to another.
+#[test]
+fn a_repeating_timer_does_not_exceed_the_limit() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).limit(1).on_driver().build().unwrap();
+    let log = Log::new();
+    let told = log.clone();
+    let run = move |context: &Context<'_>| {
+        context.again(SECOND);
+        told.add(context.timer().arm(HOUR, |_| ()).is_ok());
+    };
+    let handle = timer.schedule_repeating(SECOND, run).unwrap();
+    clock.advance(2 * SECOND).unwrap();
+    assert!(timer.len() <= 1, "{} are pending", timer.len());
+    // Either answer of the limit would do; but the place is free once the timer is over.
+    handle.cancel();
+    timer.pending().iter().for_each(|left| assert!(timer.cancel(left.key)));
+    timer.arm(SECOND, |_| ()).expect("the place is free");
+    assert!(timer.arm(SECOND, |_| ()).is_err());
 }
 
 #[test]
