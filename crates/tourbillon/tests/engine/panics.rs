@@ -161,16 +161,20 @@ fn an_executor_that_panics_loses_nothing() {
 /// A panic of a hook that starts the pool's threads is a failure to start one: the driver lives on.
 #[test]
 fn a_spawn_hook_that_panics_for_a_worker() {
-    let clock = VirtualClock::new();
-    let builder = Timer::builder().clock(&clock).pool(2);
-    let timer = builder.spawn(|_, _| panic_quietly()).build().unwrap();
-    let handle = timer.schedule(SECOND, |_| ()).unwrap();
-    within(move || {
-        let advanced = std::panic::catch_unwind(|| clock.advance(SECOND));
-        assert!(advanced.is_ok(), "the panic reached who drives the engine");
-        assert_eq!(handle.state(), State::Fired, "nothing is lost");
-        assert_eq!(timer.stop().len(), 0);
-    });
+    type Hook = fn(String, Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
+    let hooks: [Hook; 2] =
+        [|_, _| panic_quietly(), |_, _| std::panic::resume_unwind(Box::new(PanicsWhenDropped))];
+    for hook in hooks {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).pool(2).spawn(hook).build().unwrap();
+        let handle = timer.schedule(SECOND, |_| ()).unwrap();
+        within(move || {
+            let advanced = std::panic::catch_unwind(|| clock.advance(SECOND));
+            assert!(advanced.is_ok(), "the panic reached who drives the engine");
+            assert_eq!(handle.state(), State::Fired, "nothing is lost");
+            assert_eq!(timer.stop().len(), 0);
+        });
+    }
 }
 
 /// And for the driver: the caller may be told by the panic or by an error, but a stop must not wait for a thread that
