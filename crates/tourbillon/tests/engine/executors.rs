@@ -243,15 +243,23 @@ fn a_spawn_hook_may_use_the_timer() {
 #[test]
 fn a_pool_without_a_limit_to_speak_of() {
     within(|| {
-        let clock = VirtualClock::new();
-        let timer = Timer::builder().clock(&clock).pool(usize::MAX).build().unwrap();
-        for _ in 0..3 {
+        let (clock, started) = (VirtualClock::new(), Arc::new(AtomicUsize::new(0)));
+        let count = started.clone();
+        let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+            count.fetch_add(1, SeqCst);
+            thread::spawn(body);
+            Ok(())
+        };
+        let builder = Timer::builder().clock(&clock).pool(usize::MAX).spawn(spawn);
+        let timer = builder.build().unwrap();
+        for _ in 0..5 {
             timer.schedule(SECOND, |_| ()).unwrap();
             clock.advance(SECOND).unwrap();
             // Time for the worker to go to sleep. Real time.
             thread::sleep(5 * MS);
         }
-        assert_eq!(timer.counts().fired, 3);
+        assert_eq!(timer.counts().fired, 5);
+        assert!(started.load(SeqCst) < 5, "a worker that has slept is called again");
         timer.stop();
     });
 }
