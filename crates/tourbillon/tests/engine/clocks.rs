@@ -1,0 +1,138 @@
+//! Clocks that are not as they should be: they go back, jump and freeze. A timer may be late for it, never early.
+//!
+//! The clock is set by hand, but the driver is a thread that looks at it: these tests wait for it, some milliseconds.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{HOUR, HandClock, Log, MS, SECOND, YEAR, accounted, eventually};
+use tourbillon::{Clock, Timer};
+
+/// Long enough for a driver that looks every half millisecond to do what it should not.
+fn give_it_time() {
+    thread::sleep(Duration::from_millis(15));
+}
+
+fn timer_on(clock: &HandClock) -> Timer {
+    Timer::builder().clock(clock.clone()).shards(1).on_driver().build().unwrap()
+}
+
+/// Logs by how much the clock was before the deadline, or after it.
+fn note(
+    log: &Log<(u64, Option<Duration>)>,
+    clock: &HandClock,
+    name: u64,
+    deadline: Instant,
+) -> impl FnOnce(&tourbillon::Context<'_>) + Send + 'static {
+    let (log, clock) = (log.clone(), clock.clone());
+    move |_| log.add((name, clock.read().checked_duration_since(deadline)))
+}
+
+#[test]
+fn a_clock_that_steps_back_makes_nothing_early() {
+    let clock = HandClock::new();
+    let timer = timer_on(&clock);
+    let log = Log::new();
+    timer.schedule(10 * SECOND, note(&log, &clock, 0, clock.read() + 10 * SECOND)).unwrap();
+    clock.forward(10 * SECOND);
+    eventually(|| log.len() == 1);
+    // The wheel's hand is at ten seconds. Now the clock says five again.
+    clock.back(5 * SECOND);
+    for n in 1..=4 {
+        let after = SECOND * n;
+        timer.schedule(after, note(&log, &clock, n.into(), clock.read() + after)).unwrap();
+    }
+    give_it_time();
+    assert_eq!(log.len(), 1, "none of them is due");
+    for n in 1..=4 {
+        clock.forward(SECOND);
+        give_it_time();
+        assert!(log.len() <= 1 + n, "only {n} of them are due, {} ran", log.len() - 1);
+    }
+    clock.forward(HOUR);
+    eventually(|| log.len() == 5);
+    let early: Vec<_> = log.take().into_iter().filter(|(_, late)| late.is_none()).collect();
+    assert_eq!(early, [], "ran before the clock had reached their deadline");
+    accounted(&timer);
+}
+
+#[test]
+fn a_clock_that_goes_back_before_its_beginning_breaks_nothing() {
+    let clock = HandClock::new();
+    let timer = timer_on(&clock);
+    clock.back(HOUR);
+    let log = Log::new();
+    timer.schedule(SECOND, note(&log, &clock, 0, clock.read() + SECOND)).unwrap();
+    give_it_time();
+    assert_eq!(log.len(), 0);
+    clock.forward(HOUR + 2 * SECOND);
+    eventually(|| log.len() == 1);
+    assert!(log.take()[0].1.is_some());
+    accounted(&timer);
+}
+
+#[test]
+fn a_clock_that_jumps_ten_years_fires_all_that_is_due_and_nothing_else() {
+    let clock = HandClock::new();
+    let timer = timer_on(&clock);
+    let log = Log::new();
+    let begin = clock.read();
+    for n in 0..1000 {
+        // Three days apart: 8 years and more.
+        let after = Duration::from_secs(n * 3 * 86_400);
+        timer.schedule(after, note(&log, &clock, n, begin + after)).unwrap();
+    }
+    let far = timer.schedule(11 * YEAR, |_| ()).unwrap();
+    clock.forward(10 * YEAR);
+    eventually(|| log.len() == 1000);
+    let order: Vec<_> = log.take().into_iter().map(|(n, _)| n).collect();
+    assert!(order.is_sorted(), "each in its turn");
+    assert!(far.is_pending());
+    // It works on as before.
+    timer.schedule(5 * MS, note(&log, &clock, 0, clock.read() + 5 * MS)).unwrap();
+    give_it_time();
+    assert_eq!(log.len(), 0);
+    clock.forward(5 * MS);
+    eventually(|| log.len() == 1);
+    clock.forward(YEAR);
+    eventually(|| !far.is_pending());
+    accounted(&timer);
+}
+
+#[test]
+fn a_clock_that_freezes_fires_nothing_and_stops() {
+    let clock = HandClock::new();
+    let timer = timer_on(&clock);
+    let log = Log::new();
+    timer.schedule(MS, note(&log, &clock, 0, clock.read() + MS)).unwrap();
+    give_it_time();
+    assert_eq!(log.len(), 0);
+    // What is due at once is due on a frozen clock too.
+    timer.schedule(Duration::ZERO, note(&log, &clock, 1, clock.read())).unwrap();
+    eventually(|| log.len() == 1);
+    assert_eq!(crate::common::within(move || timer.stop().len()), 1);
+}
+
+/// A clock that runs a hundred times as fast as the real one, with a wait of its own.
+#[test]
+fn a_clock_brings_its_own_wait() {
+    #[derive(Clone)]
+    struct Fast(Instant);
+    impl Clock for Fast {
+        fn now(&self) -> Instant {
+            self.0 + self.0.elapsed() * 100
+        }
+        fn wait(&self, until: Option<Instant>, sleeper: &tourbillon::Sleeper) {
+            sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now()) / 100));
+        }
+    }
+    let clock = Fast(Instant::now());
+    let timer = Timer::builder().clock(clock.clone()).on_driver().build().unwrap();
+    let log = Log::new();
+    let (told, deadline) = (log.clone(), clock.now() + 2 * SECOND);
+    timer.schedule_at(deadline, move |_| told.add(clock.now())).unwrap();
+    let begin = Instant::now();
+    eventually(|| log.len() == 1);
+    assert!(log.take()[0] >= deadline);
+    assert!(begin.elapsed() < SECOND, "two of its seconds are twenty milliseconds");
+}

@@ -1,0 +1,321 @@
+//! Where callbacks run: executors that refuse, drop, panic or run at once lose nothing; threads that cannot be
+//! started lose nothing; a callback that blocks delays only those that share its thread.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    HOUR, Log, MS, PLACES, SECOND, accounted, eventually, one_thread, running_on, within,
+};
+use tourbillon::{Builder, Context, Job, ScheduleError, StartError, State, Timer, VirtualClock};
+
+/// Fifty timers at one moment and fifty at fifty others, on that executor: each runs once, at its moment.
+fn loses_nothing(build: impl FnOnce() -> Builder + Send + 'static) -> Timer {
+    within(|| {
+        let clock = VirtualClock::new();
+        let timer = build().clock(&clock).shards(2).build().unwrap();
+        let log = Log::new();
+        for n in 0..100_u32 {
+            let (log, read) = (log.clone(), clock.clone());
+            let after = SECOND * n.min(50);
+            timer.schedule(after, move |_| log.add((n, read.elapsed() - after))).unwrap();
+        }
+        clock.advance(HOUR).unwrap();
+        let mut ran = log.take();
+        ran.sort_unstable();
+        assert_eq!(ran, (0..100).map(|n| (n, Duration::ZERO)).collect::<Vec<_>>());
+        accounted(&timer);
+        timer
+    })
+}
+
+#[test]
+fn an_executor_that_refuses_is_offered_again() {
+    loses_nothing(|| {
+        let (calls, run) = (AtomicU64::new(0), one_thread());
+        let execute = move |job: Job| match calls.fetch_add(1, SeqCst) % 4 {
+            3 => run(job),
+            _ => Err(job),
+        };
+        Timer::builder().executor(execute)
+    });
+}
+
+#[test]
+fn an_executor_that_drops_jobs_is_offered_again() {
+    loses_nothing(|| {
+        let (calls, run) = (AtomicU64::new(0), one_thread());
+        let execute = move |job: Job| match calls.fetch_add(1, SeqCst) % 2 {
+            1 => run(job),
+            _ => {
+                drop(job);
+                Ok(())
+            }
+        };
+        Timer::builder().executor(execute)
+    });
+}
+
+#[test]
+fn an_executor_may_run_jobs_at_once() {
+    loses_nothing(|| {
+        Timer::builder().executor(|job: Job| {
+            job.run();
+            Ok(())
+        })
+    });
+}
+
+#[test]
+fn an_executor_may_keep_jobs_for_later_in_any_order() {
+    loses_nothing(|| {
+        let queue = Arc::new(Mutex::new(Vec::<Job>::new()));
+        let jobs = Arc::downgrade(&queue);
+        thread::spawn(move || {
+            while let Some(jobs) = jobs.upgrade() {
+                let job = jobs.lock().unwrap().pop();
+                job.into_iter().for_each(Job::run);
+                thread::yield_now();
+            }
+        });
+        Timer::builder().executor(move |job| {
+            queue.lock().unwrap().push(job);
+            Ok(())
+        })
+    });
+}
+
+/// Real time, milliseconds: the driver sleeps between two offers, and waits longer each time.
+#[test]
+fn a_refused_job_is_offered_again_by_the_driver_thread() {
+    let (refusing, offers) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let (refuse, count) = (refusing.clone(), offers.clone());
+    let execute = move |job: Job| {
+        count.fetch_add(1, SeqCst);
+        if refuse.load(SeqCst) {
+            return Err(job);
+        }
+        job.run();
+        Ok(())
+    };
+    let timer = Timer::builder().shards(1).executor(execute).build().unwrap();
+    let handles: Vec<_> = (0..10).map(|_| timer.schedule(MS, |_| ()).unwrap()).collect();
+    eventually(|| offers.load(SeqCst) >= 3);
+    thread::sleep(50 * MS);
+    assert!(offers.load(SeqCst) < 60, "it must not spin: {}", offers.load(SeqCst));
+    // Not started: each can be cancelled, moved and counted still.
+    assert!(handles.iter().all(|handle| handle.state() == State::Pending));
+    assert!(handles[0].cancel());
+    handles[1].reschedule(HOUR).unwrap();
+    refusing.store(false, SeqCst);
+    eventually(|| timer.counts().fired == 8);
+    assert_eq!((handles[0].state(), handles[1].state()), (State::Cancelled, State::Pending));
+    accounted(&timer);
+}
+
+/// One that never takes a job again: what is pending is handed back by stop, all of it.
+#[test]
+fn an_executor_that_always_refuses_does_not_keep_stop_from_handing_back() {
+    within(|| {
+        let timer = Timer::builder().executor(Err::<(), Job>).build().unwrap();
+        let handles: Vec<_> = (0..10).map(|_| timer.schedule(MS, |_| ()).unwrap()).collect();
+        thread::sleep(10 * MS);
+        assert_eq!(timer.stop().len(), 10);
+        assert!(handles.iter().all(|handle| handle.state() == State::HandedBack));
+    });
+}
+
+/// Jobs that outlive their timer find nothing to run, and harm nobody.
+#[test]
+fn a_job_may_outlive_its_timer() {
+    let kept: Arc<Mutex<Vec<Job>>> = Arc::default();
+    let keep = kept.clone();
+    let execute = move |job| {
+        keep.lock().unwrap().push(job);
+        Ok(())
+    };
+    let timer = Timer::builder().executor(execute).build().unwrap();
+    let handles: Vec<_> = (0..4).map(|_| timer.schedule(MS, |_| ()).unwrap()).collect();
+    eventually(|| kept.lock().unwrap().len() == 4);
+    assert!(
+        handles.iter().all(|handle| handle.state() == State::Pending),
+        "in a queue is not started"
+    );
+    drop(timer);
+    let mut jobs = std::mem::take(&mut *kept.lock().unwrap());
+    jobs.pop();
+    jobs.into_iter().for_each(Job::run);
+    assert!(handles.iter().all(|handle| handle.state() == State::HandedBack));
+}
+
+fn no_thread() -> io::Error {
+    io::Error::new(io::ErrorKind::WouldBlock, "no thread today")
+}
+
+/// Real time, milliseconds.
+#[test]
+fn a_driver_that_cannot_be_started_gives_the_closure_back_and_can_be_later() {
+    let failing = Arc::new(AtomicBool::new(true));
+    let fail = failing.clone();
+    let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+        if fail.load(SeqCst) {
+            return Err(no_thread());
+        }
+        thread::spawn(body);
+        Ok(())
+    };
+    let timer = Timer::builder().limit(2).spawn(spawn).build().unwrap();
+    let log = Log::new();
+    for _ in 0..5 {
+        let told = log.clone();
+        let Err(ScheduleError::Thread(callback, wrong)) = timer.schedule(MS, move |_| told.add(()))
+        else {
+            panic!("there was no thread");
+        };
+        assert_eq!(wrong.to_string(), "no thread today");
+        drop(callback);
+        assert!(matches!(timer.arm(MS, |_| ()), Err(ScheduleError::Thread(..))));
+        assert!(matches!(timer.start(), Err(StartError::Thread(_))));
+    }
+    assert_eq!(timer.counts(), Default::default(), "nothing was armed");
+    failing.store(false, SeqCst);
+    for _ in 0..2 {
+        let told = log.clone();
+        timer.schedule(MS, move |_| told.add(())).expect("the limit is whole");
+    }
+    eventually(|| log.len() == 2);
+    timer.stop();
+    accounted(&timer);
+}
+
+#[test]
+fn a_stop_after_a_driver_that_could_not_be_started_does_not_wait() {
+    within(|| {
+        let timer = Timer::builder().spawn(|_, _| Err(no_thread())).build().unwrap();
+        assert!(timer.arm(MS, |_| ()).is_err());
+        assert!(timer.stop().is_empty());
+        assert!(matches!(timer.arm(MS, |_| ()), Err(ScheduleError::Stopped(_))));
+    });
+}
+
+#[test]
+fn workers_that_cannot_be_started_lose_nothing() {
+    // None, only the first, every second.
+    for which in ["none", "first", "some"] {
+        let timer = loses_nothing(move || {
+            let starts = AtomicUsize::new(0);
+            Timer::builder().pool(3).spawn(move |_, body| {
+                let start = starts.fetch_add(1, SeqCst);
+                match which {
+                    "first" if start == 0 => {}
+                    "some" if start % 2 == 1 => {}
+                    _ => return Err(no_thread()),
+                }
+                thread::spawn(body);
+                Ok(())
+            })
+        });
+        within(move || assert!(timer.stop().is_empty()));
+    }
+}
+
+/// A hook may use the timer whose thread it starts. It is foreign code: no lock is held.
+#[test]
+fn a_spawn_hook_may_use_the_timer() {
+    within(|| {
+        let own: Arc<OnceLock<Timer>> = Arc::default();
+        let inner = own.clone();
+        let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+            assert!(!inner.get().unwrap().is_stopped());
+            thread::spawn(body);
+            Ok(())
+        };
+        let timer = Timer::builder().spawn(spawn).build().unwrap();
+        let _ = own.set(timer.clone());
+        timer.start().unwrap();
+        timer.stop();
+    });
+}
+
+#[test]
+fn a_pool_without_a_limit_to_speak_of() {
+    within(|| {
+        let (clock, started) = (VirtualClock::new(), Arc::new(AtomicUsize::new(0)));
+        let count = started.clone();
+        let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+            count.fetch_add(1, SeqCst);
+            thread::spawn(body);
+            Ok(())
+        };
+        let builder = Timer::builder().clock(&clock).pool(usize::MAX).spawn(spawn);
+        let timer = builder.build().unwrap();
+        for _ in 0..5 {
+            timer.schedule(SECOND, |_| ()).unwrap();
+            clock.advance(SECOND).unwrap();
+            // Time for the worker to go to sleep. Real time.
+            thread::sleep(5 * MS);
+        }
+        assert_eq!(timer.counts().fired, 5);
+        assert!(started.load(SeqCst) < 5, "a worker that has slept is called again");
+        timer.stop();
+    });
+}
+
+/// Real time, scaled down by 20: a timer of 10 s that is cancelled, one of 1 s that blocks for 5 s, one of 3 s. On the
+/// driver's thread the third waits for the second, until 6 s; on the pool it does not.
+#[test]
+fn a_callback_that_blocks_delays_those_that_share_its_thread() {
+    const SCALED: Duration = Duration::from_millis(50);
+    for place in PLACES {
+        let timer = running_on(place).build().unwrap();
+        let (log, begin) = (Log::new(), Instant::now());
+        let ten = timer.schedule(SCALED * 10, |_| unreachable!()).unwrap();
+        let second = |_: &Context<'_>| thread::sleep(SCALED * 5);
+        timer.schedule(SCALED, second).unwrap();
+        let told = log.clone();
+        timer.schedule(SCALED * 3, move |_| told.add(begin.elapsed())).unwrap();
+        assert!(ten.cancel());
+        eventually(|| log.len() == 1);
+        let third = log.take()[0];
+        let expected = if place == "pool" { 3 } else { 6 };
+        assert!(third >= SCALED * expected, "{place}: {third:?}");
+        if place == "pool" {
+            assert!(third < SCALED * 6, "{place}: {third:?}, it had to wait");
+        }
+        assert_eq!(timer.stop().len(), 0);
+    }
+}
+
+/// A pool grows only as far as it is needed, and never past its limit.
+#[test]
+fn a_pool_starts_threads_when_they_are_needed() {
+    let (clock, started) = (VirtualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let count = started.clone();
+    let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+        assert_eq!(name, "mine-worker");
+        count.fetch_add(1, SeqCst);
+        thread::spawn(body);
+        Ok(())
+    };
+    let builder = Timer::builder().clock(&clock).shards(1).name("mine").pool(3).spawn(spawn);
+    let timer = builder.build().unwrap();
+    timer.schedule(SECOND, |_| ()).unwrap();
+    assert_eq!(started.load(SeqCst), 0);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(started.load(SeqCst), 1);
+    // Three that wait for each other need three threads.
+    let meet = Arc::new(std::sync::Barrier::new(3));
+    for _ in 0..3 {
+        let meet = meet.clone();
+        timer.arm(SECOND, move |_| _ = meet.wait()).unwrap();
+    }
+    let advanced = clock.clone();
+    within(move || advanced.advance(SECOND)).unwrap();
+    assert_eq!(started.load(SeqCst), 3);
+    (0..1000).for_each(|_| _ = timer.arm(SECOND, |_| ()).unwrap());
+    clock.advance(SECOND).unwrap();
+    assert_eq!((started.load(SeqCst), timer.counts().fired), (3, 1004));
+}

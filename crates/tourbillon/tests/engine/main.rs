@@ -1,0 +1,16 @@
+//! What the engine promises, under virtual time wherever that is possible. Tests that need real time say so.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod clocks;
+mod deadlines;
+mod executors;
+mod handles;
+mod panics;
+mod reentry;
+mod settings;
+mod shipped;
+mod stopping;
+mod typed;
+mod virtual_time;

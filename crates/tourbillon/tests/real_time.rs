@@ -1,0 +1,189 @@
+//! What only the real clock can show: nothing is early, and silence is free. Everything in this file sleeps.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::{HOUR, MS, PLACES, SECOND, accounted, eventually, running_on};
+use tourbillon::{Context, Timer};
+
+/// One at a time: they measure.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// 20 000 short timers with random delays: none runs before its deadline, by the clock itself.
+#[test]
+fn no_timer_is_early_by_the_clock() {
+    let _alone = ALONE.lock();
+    let mut random = fastrand::Rng::with_seed(3);
+    for tick in [Duration::from_nanos(1), Duration::from_micros(100), MS] {
+        for place in PLACES {
+            let timer = running_on(place).tick(tick).build().unwrap();
+            let (early, ran) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+            for _ in 0..20_000 / 9 {
+                let after = Duration::from_nanos(random.u64(0..100_000_000) >> random.u32(0..20));
+                let (early, ran) = (early.clone(), ran.clone());
+                let deadline = Instant::now() + after;
+                let run = move |context: &Context<'_>| {
+                    // It was read before the timer read its own: the timer's deadline is not earlier.
+                    let now = Instant::now();
+                    let is_early = now < deadline || now < context.deadline();
+                    early.fetch_add(u64::from(is_early), SeqCst);
+                    ran.fetch_add(1, SeqCst);
+                };
+                timer.schedule(after, run).unwrap();
+            }
+            eventually(|| ran.load(SeqCst) == 20_000 / 9);
+            assert_eq!(early.load(SeqCst), 0, "{place}, a tick of {tick:?}");
+            timer.stop();
+            accounted(&timer);
+        }
+    }
+}
+
+/// The context switches of the threads with that name, from the kernel: (voluntary, involuntary).
+#[cfg(target_os = "linux")]
+fn switches(name: &str) -> (u64, u64) {
+    let mut found = None;
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let Ok(status) = std::fs::read_to_string(task.path().join("status")) else { continue };
+        let field = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+            Some(line.trim().to_owned())
+        };
+        if field("Name:").as_deref() == Some(name) {
+            assert!(found.is_none(), "one thread is called {name}");
+            let number = |name: &str| field(name).and_then(|text| text.parse().ok()).unwrap();
+            let voluntary = number("voluntary_ctxt_switches:");
+            found = Some((voluntary, number("nonvoluntary_ctxt_switches:")));
+        }
+    }
+    found.expect("there is such a thread")
+}
+
+/// Waits until the thread sleeps: its switches do not change for a while.
+#[cfg(target_os = "linux")]
+fn asleep(name: &str) -> (u64, u64) {
+    let mut last = (u64::MAX, u64::MAX);
+    loop {
+        std::thread::sleep(50 * MS);
+        let now = switches(name);
+        if now == last {
+            return now;
+        }
+        last = now;
+    }
+}
+
+/// One timer an hour away: the kernel does not run the driver once in a second. Neither a new driver nor one that has
+/// turned its wheels before.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_driver_is_not_woken() {
+    let _alone = ALONE.lock();
+    for (name, builder) in [
+        ("idle-a", Timer::builder()),
+        ("idle-b", Timer::builder().hashed(512).shards(1)),
+        ("idle-c", Timer::builder().hierarchical(&[4]).tick(Duration::from_micros(1))),
+    ] {
+        let timer = builder.name(name).build().unwrap();
+        timer.schedule(HOUR, |_| ()).unwrap();
+        let driver = format!("{name}-driver");
+        let before = asleep(&driver);
+        std::thread::sleep(SECOND / 2);
+        assert_eq!(switches(&driver), before, "{name}");
+        // It is not deaf.
+        for n in 1..20_u32 {
+            let soon = timer.schedule(MS * (n % 5), |_| ()).unwrap();
+            eventually(|| !soon.is_pending());
+        }
+        let before = (before, asleep(&driver));
+        assert_ne!(before.0, before.1);
+        std::thread::sleep(SECOND);
+        assert_eq!(switches(&driver), before.1, "{name}: after the first turns");
+    }
+}
+
+/// Timers that are later than what the driver sleeps for do not wake it, nor do their cancels and moves to later.
+#[cfg(target_os = "linux")]
+#[test]
+fn scheduling_later_timers_does_not_wake_the_driver() {
+    let _alone = ALONE.lock();
+    let timer = Timer::builder().name("later").shards(4).build().unwrap();
+    let first = timer.schedule(HOUR, |_| ()).unwrap();
+    // Each shard's first timer tells the driver of itself, if it is earlier than what the driver sleeps for; these are
+    // not.
+    let before = asleep("later-driver");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for n in 0..25_000_u32 {
+                    let key = timer.arm(HOUR + MS * n, |_| ()).unwrap();
+                    match n % 3 {
+                        0 => assert!(timer.cancel(key)),
+                        1 => timer.reschedule(key, 2 * HOUR).unwrap(),
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    std::thread::sleep(50 * MS);
+    assert_eq!(switches("later-driver"), before, "100 000 later timers");
+    assert!(first.is_pending());
+    // The one that it sleeps for is moved to later, and cancelled: it may wake at the old time, not now.
+    first.reschedule(2 * HOUR).unwrap();
+    assert!(first.cancel());
+    std::thread::sleep(50 * MS);
+    assert_eq!(switches("later-driver"), before);
+    accounted(&timer);
+}
+
+/// hierarchical_hash_wheel_timer: the driver spins while the lowest level is not empty, 80 % of a core for one timer
+/// of 100 ms. Here it wakes for the timer, and the worker for its callback.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_driver_wakes_once_for_one_timer() {
+    let _alone = ALONE.lock();
+    let timer = Timer::builder().name("once").on_driver().build().unwrap();
+    timer.schedule(HOUR, |_| ()).unwrap();
+    let (before, _) = asleep("once-driver");
+    let one = timer.schedule(300 * MS, |_| ()).unwrap();
+    eventually(|| !one.is_pending());
+    std::thread::sleep(20 * MS);
+    let (after, _) = switches("once-driver");
+    // To learn of it, and to run it; a lock that was taken at that moment may cost one more.
+    assert!((1..=4).contains(&(after - before)), "{} wake-ups", after - before);
+}
+
+/// A pool that has nothing to do sleeps as well, and so does a timer whose timers were all cancelled.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_pool_is_not_woken() {
+    let _alone = ALONE.lock();
+    let timer = Timer::builder().name("pool").pool(1).build().unwrap();
+    let one = timer.schedule(MS, |_| ()).unwrap();
+    eventually(|| !one.is_pending());
+    (0..1000).for_each(|_| assert!(timer.schedule(HOUR, |_| ()).unwrap().cancel()));
+    let before = (asleep("pool-driver"), asleep("pool-worker"));
+    std::thread::sleep(300 * MS);
+    assert_eq!((switches("pool-driver"), switches("pool-worker")), before);
+}
+
+/// Lateness is measured: at most a tick and what the machine takes to wake a thread, for most timers.
+#[test]
+fn timers_are_hardly_late() {
+    let _alone = ALONE.lock();
+    let timer = Timer::builder().on_driver().build().unwrap();
+    let last = Arc::new(AtomicU64::new(0));
+    for n in 0..2000_u32 {
+        let last = last.clone();
+        timer.arm(MS / 10 * n, move |_| _ = last.fetch_add(1, SeqCst)).unwrap();
+    }
+    eventually(|| last.load(SeqCst) == 2000);
+    let lateness = timer.lateness();
+    assert_eq!(lateness.count(), 2000);
+    // A loaded machine has bad moments; half of the timers must be nearly on time.
+    assert!(lateness.quantile(0.5) < 20 * MS, "{:?}", lateness.quantile(0.5));
+}
