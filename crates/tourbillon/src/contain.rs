@@ -21,12 +21,16 @@ pub(crate) struct Panicked;
 
 #[cold]
 fn report(hub: &Hub, payload: Box<dyn Any + Send>) {
-    let reported = catch_unwind(AssertUnwindSafe(|| match &hub.on_panic {
-        Some(report) => report(payload),
-        None => drop(payload),
+    let reported = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(report) = &hub.on_panic {
+            report(&*payload);
+        }
     }));
-    // A report that panics, or a payload whose drop does, leaves a second payload. To drop that could go on for ever.
-    if let Err(payload) = reported {
-        std::mem::forget(payload);
+    // A report that panics leaves a payload too, and the drop of a payload may panic and leave another: to drop that
+    // could go on for ever.
+    for payload in [Some(payload), reported.err()].into_iter().flatten() {
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(another);
+        }
     }
 }

@@ -42,8 +42,13 @@ impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         match self {
             Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
-            Spawn::Own(hook) => catch_unwind(AssertUnwindSafe(|| hook(name, body)))
-                .unwrap_or_else(|_| Err(io::Error::other("the spawn hook panicked"))),
+            Spawn::Own(hook) => {
+                catch_unwind(AssertUnwindSafe(|| hook(name, body))).unwrap_or_else(|payload| {
+                    // Its drop might panic as well.
+                    std::mem::forget(payload);
+                    Err(io::Error::other("the spawn hook panicked"))
+                })
+            }
         }
     }
 }
@@ -194,10 +199,28 @@ impl Builder {
 
     /// Is told of every panic of a callback, of what it captured when that is dropped, and of the executor. All of
     /// them are contained and counted anyway.
-    pub fn on_panic(
-        mut self,
-        report: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
-    ) -> Self {
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let (sender, reports) = mpsc::channel();
+    /// let timer = Timer::builder()
+    ///     .clock(&clock)
+    ///     .on_panic(move |payload| {
+    ///         let text = payload.downcast_ref::<&str>().copied();
+    ///         sender.send(text.unwrap_or("something else")).unwrap();
+    ///     })
+    ///     .build()?;
+    /// timer.schedule(Duration::ZERO, |_| panic!("oh no"))?;
+    /// clock.advance(Duration::ZERO)?;
+    /// assert_eq!(reports.recv()?, "oh no");
+    /// assert_eq!(timer.counts().panicked, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_panic(mut self, report: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static) -> Self {
         self.on_panic = Some(Arc::new(report));
         self
     }

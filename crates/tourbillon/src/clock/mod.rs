@@ -9,6 +9,7 @@ mod monotonic;
 mod virtual_clock;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
@@ -57,6 +58,9 @@ pub trait Clock: Send + Sync + 'static {
 pub(crate) struct EngineClock {
     source: Source,
     begin: Begin,
+    /// The latest that a clock of the user has said, in nanoseconds. An engine's time never goes back: the wheels'
+    /// hands do not, and a deadline counted from an earlier moment would lie behind them, and fire at once.
+    latest: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Default)]
@@ -75,7 +79,7 @@ impl EngineClock {
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => begin.instant = clock.now(),
         }
-        EngineClock { source, begin }
+        EngineClock { source, begin, latest: Arc::new(AtomicU64::new(0)) }
     }
 
     #[inline]
@@ -83,7 +87,11 @@ impl EngineClock {
         match &self.source {
             Source::Monotonic => Time::new(self.begin.elapsed()),
             Source::Virtual(clock) => clock.time(),
-            Source::Own(clock) => self.time(clock.now()),
+            Source::Own(clock) => {
+                let now = self.time(clock.now()).units();
+                // Relaxed: it is a number, and orders nothing.
+                Time::new(self.latest.fetch_max(now, Relaxed).max(now))
+            }
         }
     }
 

@@ -18,6 +18,8 @@ use crate::clock::Driven;
 pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
     /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
     fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
+    /// Time stands still until what is ready has run: offers again what was refused.
+    fn offer_again(_core: &Arc<Core<T, Self>>, _shard: &Arc<Shard<T>>) {}
     /// The engine has stopped.
     fn close(&self) {}
 }
@@ -65,7 +67,7 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
         let idle =
             || self.shards.iter().all(|shard| shard.count_ready() == 0 && shard.running() == 0);
         while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
-            self.shards.iter().for_each(|shard| D::deliver(&self, shard));
+            self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
         }
     }
 }

@@ -35,6 +35,8 @@ impl OwnThread {
 
 impl Drop for OwnThread {
     fn drop(&mut self) {
+        // A thread that the hook uses again is not ours any more.
+        let _ = OWN.try_with(|own| own.replace(0));
         // Pairs with the load in `threads`: who sees it fall sees what the thread did.
         self.0.threads.fetch_sub(1, AcqRel);
         self.0.quiet.changed();
@@ -54,7 +56,7 @@ pub(crate) struct HubSettings {
 }
 
 /// What to do with the payload of a panic.
-pub(crate) type OnPanic = Arc<dyn Fn(Box<dyn std::any::Any + Send>) + Send + Sync>;
+pub(crate) type OnPanic = Arc<dyn Fn(&(dyn std::any::Any + Send)) + Send + Sync>;
 
 impl Hub {
     pub(crate) fn new(settings: HubSettings, shards: usize) -> Self {
@@ -152,11 +154,6 @@ impl Limit {
     pub(crate) fn take(&self) -> bool {
         let more = |used: usize| (used < self.most).then_some(used + 1);
         self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
-    }
-
-    /// Takes a place for a timer that had one a moment ago, whatever the limit.
-    pub(crate) fn take_again(&self) {
-        self.used.fetch_add(1, Relaxed);
     }
 
     fn give_back(&self, places: usize) {

@@ -20,9 +20,9 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tourbillon_wheel::{self as wheel, Time};
+use tourbillon_wheel::{self as wheel, RescheduleError, Time};
 
 use crate::inside;
 use crate::key::Key;
@@ -185,6 +185,18 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         self.shards.get(key.shard())?.cancel(key.inner(), mark)
     }
 
+    #[inline]
+    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+        let shard = self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
+        shard.reschedule(key.inner(), deadline)
+    }
+
+    /// The deadline of a pending timer.
+    pub(crate) fn deadline(&self, key: Key) -> Option<Instant> {
+        let time = self.shards.get(key.shard())?.deadline(key.inner())?;
+        Some(self.hub.clock.instant(time))
+    }
+
     /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
     /// before.
     pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Option<Vec<(usize, Taken<T>)>> {
@@ -208,7 +220,9 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         self.shards.iter().for_each(|shard| shard.watch());
         self.hub.quiet.wait_until(limit, || {
             let running: usize = self.shards.iter().map(|shard| shard.running()).sum();
-            running <= own && self.hub.threads() <= on_own_thread
+            // Inside a callback it does not wait for threads: the driver may be waiting in the executor for the very
+            // thread that this is.
+            running <= own && (own > 0 || self.hub.threads() <= on_own_thread)
         })
     }
 

@@ -11,6 +11,7 @@
 //! Invariant, under the lock: `armed = fired + cancelled + handed back + wheel.len()`, and `next` is what the
 //! signal says of this shard.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tourbillon_wheel::{
@@ -235,32 +236,36 @@ impl<T> Shard<T> {
     /// Claims the next timer that is ready: from now on it has started. `mark` sees it under the lock. Whoever claims
     /// calls [`finish`](Shard::finish) after it has run.
     #[inline]
-    pub(crate) fn claim(&self, now: Time, mark: impl FnOnce(&T)) -> Option<Taken<T>> {
+    pub(crate) fn claim(&self, now: Time, mark: impl FnOnce(&T) -> bool) -> Option<Taken<T>> {
         if !self.has_ready() {
             return None;
         }
         let mut state = lock(&self.state);
-        let taken = state.wheel.pop().map(Taken::from)?;
+        let Some(taken) = state.wheel.pop().map(Taken::from) else {
+            self.publish_ready(&state);
+            return None;
+        };
         state.counts.fired += 1;
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-        mark(&taken.value);
+        let keeps = mark(&taken.value);
         // Relaxed: whoever waits for it to fall has taken this lock after us, or will find the timer gone.
         self.running.fetch_add(1, Ordering::Relaxed);
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
-        self.hub.give_back(1);
+        // One that may be armed again keeps its place among the pending.
+        self.hub.give_back(usize::from(!keeps));
         Some(taken)
     }
 
     /// Claims all that is ready, at most `most`, as one batch, which runs as one.
-    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut Vec<Taken<T>>) {
+    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut VecDeque<Taken<T>>) {
         let mut state = lock(&self.state);
         while batch.len() < most {
             let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
             state.counts.fired += 1;
             state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-            batch.push(taken);
+            batch.push_back(taken);
         }
         self.running.fetch_add(usize::from(!batch.is_empty()), Ordering::Relaxed);
         self.publish_ready(&state);

@@ -22,6 +22,7 @@
 //!
 //! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -124,31 +125,37 @@ impl Signal {
     }
 }
 
-/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it.
+/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it, and may keep a clone to wake it.
+#[derive(Clone)]
 pub struct Sleeper {
+    shared: Arc<Bed>,
+}
+
+struct Bed {
     permit: Mutex<bool>,
     woken: Condvar,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Self {
-        Sleeper { permit: Mutex::new(false), woken: Condvar::new() }
+        let bed = Bed { permit: Mutex::new(false), woken: Condvar::new() };
+        Sleeper { shared: Arc::new(bed) }
     }
 
     /// Sleeps for so long, or until [`wake`](Sleeper::wake); for ever without a limit. At once if there was a
     /// wake since the last sleep. It may end a little early: look at the clock.
     pub fn sleep(&self, limit: Option<Duration>) {
-        let mut permit = lock(&self.permit);
+        let mut permit = lock(&self.shared.permit);
         if !*permit && limit != Some(Duration::ZERO) {
-            permit = wait(&self.woken, permit, limit);
+            permit = wait(&self.shared.woken, permit, limit);
         }
         *permit = false;
     }
 
     /// Ends the sleep, or the next one.
     pub fn wake(&self) {
-        *lock(&self.permit) = true;
-        self.woken.notify_one();
+        *lock(&self.shared.permit) = true;
+        self.shared.woken.notify_one();
     }
 }
 

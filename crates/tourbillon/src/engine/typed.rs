@@ -1,6 +1,7 @@
 //! `Engine`: values that are delivered when their time has come, in batches, to one handler. No closure, and no
 //! allocation a timer.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,7 @@ pub struct Fired<T> {
 
 /// What has become due, an iterator. What the handler leaves in it is dropped.
 pub struct Batch<'a, T> {
-    timers: std::vec::Drain<'a, Taken<T>>,
+    timers: &'a mut VecDeque<Taken<T>>,
     shard: usize,
     hub: &'a Hub,
 }
@@ -79,13 +80,13 @@ impl<T> Iterator for Batch<'_, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Fired<T>> {
-        let Taken { key, deadline, value } = self.timers.next()?;
+        let Taken { key, deadline, value } = self.timers.pop_front()?;
         let deadline = self.hub.clock.instant(deadline);
         Some(Fired { key: Key::new(self.shard, key), deadline, value })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.timers.size_hint()
+        (self.timers.len(), Some(self.timers.len()))
     }
 }
 
@@ -102,7 +103,7 @@ pub(crate) type Call<T> = Box<dyn FnMut(Batch<'_, T>) + Send>;
 struct HandlerState<T> {
     call: Call<T>,
     /// Kept for its memory.
-    batch: Vec<Taken<T>>,
+    batch: VecDeque<Taken<T>>,
 }
 
 impl<T: Send + 'static> Deliver<T> for Handler<T> {
@@ -113,13 +114,16 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         if batch.is_empty() {
             return;
         }
-        let timers = Batch { timers: batch.drain(..), shard: shard.index, hub: &core.hub };
-        let called = {
-            let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
-            contain(&core.hub, || call(timers))
-        };
-        if called.is_err() {
+        let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
+        let timers = Batch { timers: batch, shard: shard.index, hub: &core.hub };
+        if contain(&core.hub, || call(timers)).is_err() {
             shard.count_panic();
+        }
+        // What it left, one by one: a second panic while the first unwinds would abort.
+        while let Some(taken) = batch.pop_front() {
+            if contain(&core.hub, || drop(taken.value)).is_err() {
+                shard.count_panic();
+            }
         }
         shard.finish();
     }
@@ -127,7 +131,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
 
 impl<T: Send + 'static> Engine<T> {
     pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
-        let state = Mutex::new(HandlerState { call, batch: Vec::new() });
+        let state = Mutex::new(HandlerState { call, batch: VecDeque::new() });
         Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
     }
 
@@ -165,15 +169,25 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        let at = self.core().hub.clock.now() + nanoseconds(after);
-        let shard = self.core().shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
-        shard.reschedule(key.inner(), at)
+        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after))
+    }
+
+    /// Moves a timer to that moment.
+    ///
+    /// # Errors
+    /// As [`reschedule`](Engine::reschedule).
+    pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
+        self.core().reschedule(key, self.core().hub.clock.time(at))
+    }
+
+    /// Whether the timer is pending.
+    pub fn is_pending(&self, key: Key) -> bool {
+        self.deadline(key).is_some()
     }
 
     /// When a timer is due, if it is pending.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
-        let time = self.core().shards.get(key.shard())?.deadline(key.inner())?;
-        Some(self.core().hub.clock.instant(time))
+        self.core().deadline(key)
     }
 
     /// Starts the driver now instead of with the first timer.
@@ -199,6 +213,11 @@ impl<T: Send + 'static> Engine<T> {
             value,
         });
         unfired.collect()
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.core().is_stopped()
     }
 
     /// The current time of its clock.
@@ -239,6 +258,14 @@ impl<T: Send + 'static> Engine<T> {
     /// Gives back the memory of a peak that has passed.
     pub fn shrink(&self) {
         self.core().shards.iter().for_each(|shard| shard.shrink());
+    }
+
+    /// Walks its wheels and names the first invariant that does not hold. For tests.
+    ///
+    /// # Errors
+    /// The invariant that is broken. That would be a defect of this crate.
+    pub fn check(&self) -> Result<(), String> {
+        self.core().shards.iter().try_for_each(|shard| shard.check())
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! that refuses or forgets a job loses nothing.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::pool::Pool;
@@ -61,40 +61,37 @@ impl<E: Fn(Job) -> Result<(), Job> + Send + Sync + 'static> Executor for E {
 
 /// The right to run one callback: whichever is next when the job runs. One that is dropped is offered again.
 pub struct Job {
-    core: Arc<TimerCore>,
+    /// Not the timer itself: an executor that keeps jobs must not keep the timer that owns it.
+    core: Weak<TimerCore>,
     shard: usize,
+    /// Whether it holds a place among those that are out.
+    counted: bool,
 }
 
 impl Job {
     /// Runs a callback here, if one is ready still.
-    pub fn run(self) {
-        let (core, shard) = (self.core.clone(), self.shard);
+    pub fn run(mut self) {
         // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
-        self.forget();
-        run_one(&core, &core.shards[shard]);
+        if let Some(core) = self.give_up() {
+            run_one(&core, &core.shards[self.shard]);
+        }
     }
 
-    /// Gives up the job's place, without a word to the driver.
-    fn forget(mut self) {
-        self.give_up();
-        self.shard = usize::MAX;
-    }
-
-    fn give_up(&self) {
-        if let Run::Own(_, tickets) = &self.core.delivery.run {
+    /// Gives up the job's place. `None` if it has none, or there is no timer any more.
+    fn give_up(&mut self) -> Option<Arc<TimerCore>> {
+        let core = self.core.upgrade().filter(|_| std::mem::take(&mut self.counted))?;
+        if let Run::Own(_, tickets) = &core.delivery.run {
             tickets.out[self.shard].fetch_sub(1, SeqCst);
         }
+        Some(core)
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if self.shard == usize::MAX {
-            return;
-        }
-        self.give_up();
-        if let Run::Own(_, tickets) = &self.core.delivery.run {
-            tickets.remind(&self.core, &self.core.shards[self.shard]);
+        let Some(core) = self.give_up() else { return };
+        if let Run::Own(_, tickets) = &core.delivery.run {
+            tickets.remind(&core, &core.shards[self.shard]);
         }
     }
 }
@@ -145,17 +142,12 @@ impl Tickets {
         while missing > 0 {
             missing -= 1;
             out.fetch_add(1, SeqCst);
-            let job = Job { core: core.clone(), shard: shard.index };
+            let job = Job { core: Arc::downgrade(core), shard: shard.index, counted: true };
             match contain(&core.hub, || executor.execute(job)) {
                 Ok(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
-                Ok(Err(job)) => {
-                    job.forget();
-                    return self.remind(core, shard);
-                }
-                Err(_) => {
-                    shard.count_panic();
-                    return self.remind(core, shard);
-                }
+                // Dropped, it has the driver come back.
+                Ok(Err(job)) => return drop(job),
+                Err(_) => return shard.count_panic(),
             }
         }
     }
@@ -183,6 +175,12 @@ impl Deliver<Task> for Callbacks {
                 }
             }
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
+        }
+    }
+
+    fn offer_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+        if let Run::Own(executor, tickets) = &core.delivery.run {
+            tickets.offer(&**executor, core, shard);
         }
     }
 

@@ -273,9 +273,15 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        let at = self.time() + nanoseconds(after);
-        let shard = self.core().shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
-        shard.reschedule(key.inner(), at)
+        self.core().reschedule(key, self.time() + nanoseconds(after))
+    }
+
+    /// Moves a timer to that moment.
+    ///
+    /// # Errors
+    /// As [`reschedule`](Timer::reschedule).
+    pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
+        self.core().reschedule(key, self.core().hub.clock.time(at))
     }
 
     /// Whether the timer is pending.
@@ -285,8 +291,7 @@ impl Timer {
 
     /// When the timer is to run, if it is pending.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
-        let time = self.core().shards.get(key.shard())?.deadline(key.inner())?;
-        Some(self.core().hub.clock.instant(time))
+        self.core().deadline(key)
     }
 }
 

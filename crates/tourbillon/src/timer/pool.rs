@@ -97,7 +97,8 @@ impl Pool {
     }
 
     fn count_free(&self, workers: &Workers) {
-        let free = workers.sleeping - workers.calls + self.most - workers.threads;
+        // In this order nothing overflows: those that sleep are among the threads.
+        let free = self.most - workers.threads + (workers.sleeping - workers.calls);
         self.free.store(free, Relaxed);
     }
 

@@ -20,7 +20,11 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
         return false;
     }
     let now = core.hub.clock.now();
-    let Some(taken) = shard.claim(now, |task| task.mark(State::Running)) else { return false };
+    let started = |task: &Task| {
+        task.mark(State::Running);
+        task.can_repeat()
+    };
+    let Some(taken) = shard.claim(now, started) else { return false };
     if let Run::Pool(pool) = &core.delivery.run {
         // This one may take long: somebody else should see to the rest.
         if shard.has_ready() {
@@ -60,7 +64,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
                 shard.count_panic();
             }
             match context.again.get() {
-                Some(at) if called.unwrap_or(false) => arm_again(core, shard, shared, at),
+                Some(at) if called.unwrap_or(false) => arm_again(shard, shared, at),
                 _ => end(shard, &*shared),
             }
         }
@@ -72,20 +76,18 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
     if shared.can_repeat() {
         // Its handles may be cancelling it at this moment.
         shard.under_lock(|| shared.cell().fired());
+        // The place that it kept while it ran.
+        shard.hub.give_back(1);
     } else {
         shared.cell().fired();
     }
 }
 
-fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
-    if let Some(limit) = &core.hub.limit {
-        limit.take_again();
-    }
+fn arm_again(shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
     let armed = shard.rearm(at, task, running, |key| shared.cell().rearm(key));
     if let Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) = armed {
-        core.hub.give_back(1);
         end(shard, &*shared);
         discard(shard, task);
     }

@@ -53,6 +53,11 @@ impl Task {
         }
     }
 
+    /// Whether it can arm itself again.
+    pub(crate) fn can_repeat(&self) -> bool {
+        matches!(self, Task::Shared(shared) if shared.can_repeat())
+    }
+
     /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
     pub(crate) fn discard(self) {
         match self {

@@ -115,7 +115,7 @@ fn a_report_that_panics_and_a_payload_that_panics() {
         let clock = VirtualClock::new();
         let build = || running_on(place).clock(&clock).shards(1);
         let panics = build().on_panic(|_| panic_quietly()).build().unwrap();
-        let drops = build().on_panic(drop).build().unwrap();
+        let drops = build().on_panic(|_| ()).build().unwrap();
         let plain = build().build().unwrap();
         panics.schedule(SECOND, |_| panic_quietly()).unwrap();
         panics.arm(SECOND, |_| panic_quietly()).unwrap();

@@ -73,7 +73,7 @@ fn stop_hands_back_the_values() {
 fn the_last_drop_drops_the_values() {
     let clock = VirtualClock::new();
     let drops = Drops::new();
-    let engine = Timer::builder().clock(&clock).deliver(|batch| drop(batch)).unwrap();
+    let engine = Timer::builder().clock(&clock).deliver(|_batch| ()).unwrap();
     (0..10).for_each(|n| _ = engine.schedule(SECOND * n, drops.one()).unwrap());
     clock.advance(SECOND).unwrap();
     assert_eq!(drops.count(), 2, "what the handler leaves in the batch is dropped");
@@ -171,7 +171,7 @@ fn a_handler_that_panics_is_called_again() {
 #[test]
 fn a_value_whose_drop_panics() {
     let clock = VirtualClock::new();
-    let engine = Timer::builder().clock(&clock).deliver(|batch| drop(batch)).unwrap();
+    let engine = Timer::builder().clock(&clock).deliver(|_batch| ()).unwrap();
     engine.schedule(SECOND, PanicsWhenDropped).unwrap();
     clock.advance(SECOND).unwrap();
     assert_eq!(engine.counts().panicked, 1);
