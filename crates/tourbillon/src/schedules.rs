@@ -148,6 +148,19 @@ fn an_advance_returns_when_all_has_run() {
     });
 }
 
+/// A worker goes to sleep after each of them, and the next becomes ready meanwhile.
+#[test]
+fn a_worker_that_goes_to_sleep_misses_nothing() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(1).pool(1).build().unwrap();
+        let all: Vec<_> = (1..=8).map(|n| Watched::new(&timer, MS * n).unwrap()).collect();
+        clock.advance(MS * 8).unwrap();
+        all.iter().for_each(|watched| assert_eq!(watched.ran.load(SeqCst), 1));
+        assert!(timer.stop().is_empty());
+    });
+}
+
 /// A worker that is blocked has called another: the timer behind it runs.
 #[test]
 fn a_blocked_worker_delays_nobody() {
