@@ -23,7 +23,7 @@ use super::hub::Hub;
 use super::signal::NEVER;
 use super::wheels::{AnyWheel, Geometry};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// When to try again what failed for want of memory.
 const AGAIN: u64 = 10_000_000;
@@ -162,13 +162,13 @@ impl<T> Shard<T> {
     #[inline]
     pub(crate) fn cancel(&self, key: Key, mark: impl FnOnce(&T)) -> Option<T> {
         let mut state = lock(&self.state);
+        let ready = state.wheel.ready();
         let entry = state.wheel.cancel(key)?;
         state.counts.cancelled += 1;
         mark(&entry.value);
         Self::release_when_empty(&mut state);
-        drop(state);
+        self.leave(state, ready);
         self.hub.give_back(1);
-        self.tell_of_ready();
         Some(entry.value)
     }
 
@@ -180,10 +180,16 @@ impl<T> Shard<T> {
         }
     }
 
-    /// A timer that was ready may be no more, and a virtual clock may wait for the last of them to go.
+    /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of
+    /// them to go.
     #[inline]
-    fn tell_of_ready(&self) {
-        if self.has_ready() && self.hub.clock.as_virtual().is_some() {
+    fn leave(&self, state: MutexGuard<'_, State<T>>, ready_before: usize) {
+        if state.wheel.ready() == ready_before {
+            return;
+        }
+        self.publish_ready(&state);
+        drop(state);
+        if self.hub.clock.as_virtual().is_some() {
             self.hub.quiet.changed();
         }
     }
@@ -191,13 +197,13 @@ impl<T> Shard<T> {
     #[inline]
     pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
+        let ready = state.wheel.ready();
         state.wheel.reschedule(key, deadline)?;
         if let Some(entry) = state.wheel.get_mut(key) {
             entry.deadline = deadline;
         }
         self.settle_next(&mut state, key, deadline);
-        drop(state);
-        self.tell_of_ready();
+        self.leave(state, ready);
         Ok(())
     }
 
@@ -241,10 +247,7 @@ impl<T> Shard<T> {
             return None;
         }
         let mut state = lock(&self.state);
-        let Some(taken) = state.wheel.pop().map(Taken::from) else {
-            self.publish_ready(&state);
-            return None;
-        };
+        let taken = state.wheel.pop().map(Taken::from)?;
         state.counts.fired += 1;
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
         let keeps = mark(&taken.value);
@@ -305,8 +308,7 @@ impl<T> Shard<T> {
 
     #[inline]
     fn publish_ready(&self, state: &State<T>) {
-        // Release pairs with the look in `has_ready`. It may say too much, never too little: a ready timer that is
-        // cancelled or moved leaves it as it is, and the claim that follows finds nothing and sets it right.
+        // Release pairs with the look in `has_ready`. The lock is held, and it is true whenever the lock is free.
         self.ready.store(state.wheel.ready(), Ordering::Release);
     }
 
