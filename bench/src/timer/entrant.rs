@@ -1,0 +1,80 @@
+//! A contestant as the harness holds it, its type forgotten: one blanket implementation over [`Contestant`].
+
+use std::any::Any;
+use std::marker::PhantomData;
+
+use super::contestant::{Contestant, Kind};
+use super::figure::{Figure, Row};
+use super::plan::Plan;
+use super::rows::{churn, elsewhere, fire, idle};
+use super::system::Threads;
+
+/// What one run of one row gave.
+pub type Readings = Vec<(Figure, f64)>;
+
+/// A contestant at rest with one timer far away, and its threads.
+pub struct Resting {
+    pub threads: Threads,
+    /// Ends the contestant when it is dropped.
+    pub alive: Box<dyn Any>,
+}
+
+pub trait Entrant {
+    fn name(&self) -> &'static str;
+    fn kind(&self) -> Kind;
+    fn settings(&self) -> &'static str;
+    /// Why it has no part in a row.
+    fn absent(&self, row: Row) -> Option<&'static str>;
+    /// Runs the row once, on a fresh contestant.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no figure.
+    fn run(&self, row: Row, plan: &Plan) -> Result<Readings, &'static str>;
+    /// For the row in which all rest at the same time.
+    fn rest(&self) -> Resting;
+}
+
+pub struct Of<C>(PhantomData<C>);
+
+impl<C: Contestant> Of<C> {
+    pub fn boxed() -> Box<dyn Entrant> {
+        Box::new(Of::<C>(PhantomData))
+    }
+}
+
+impl<C: Contestant> Entrant for Of<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn kind(&self) -> Kind {
+        C::KIND
+    }
+
+    fn settings(&self) -> &'static str {
+        C::SETTINGS
+    }
+
+    fn absent(&self, row: Row) -> Option<&'static str> {
+        C::absent(row)
+    }
+
+    fn run(&self, row: Row, plan: &Plan) -> Result<Readings, &'static str> {
+        match row {
+            Row::Churn => Ok(churn::one_thread::<C>(plan)),
+            Row::Threads => Ok(churn::two_threads::<C>(plan)),
+            Row::Elsewhere => Ok(elsewhere::both::<C>(plan)),
+            Row::Reschedule => Ok(churn::reschedule::<C>(plan)),
+            Row::Asleep => Ok(churn::short::<C>(plan)),
+            Row::Fire => fire::cpu::<C>(plan),
+            Row::Idle => unreachable!("all rest at the same time"),
+            Row::Later => idle::later::<C>(plan),
+            Row::Lateness => fire::lateness::<C>(plan),
+        }
+    }
+
+    fn rest(&self) -> Resting {
+        idle::rest::<C>()
+    }
+}
