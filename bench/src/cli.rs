@@ -42,11 +42,21 @@ pub enum Command {
     },
 }
 
+/// What every run with contestants can be told.
 #[derive(Args)]
-pub struct Wheel {
+pub struct Common {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Contestants, by a part of their name
+    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
+    pub only: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Wheel {
+    #[command(flatten)]
+    pub common: Common,
     /// Under two minutes: up to 1 M timers, the baselines to 10 k, fewer rounds
     #[arg(long)]
     pub quick: bool,
@@ -56,9 +66,6 @@ pub struct Wheel {
     /// Rounds; the medians are over these [default: 5, above 1 M 3; with --quick 3, from 1 M 2]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Contestants, by a part of their name
-    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
-    pub only: Vec<String>,
     /// Operations
     #[arg(long, value_delimiter = ',')]
     pub ops: Vec<Op>,
@@ -101,18 +108,14 @@ impl Wheel {
 
 #[derive(Args)]
 pub struct Timer {
-    /// Write everything to this file
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// About a minute and a half: fewer rounds, shorter ones
+    #[command(flatten)]
+    pub common: Common,
+    /// Under a minute and a half: fewer rounds, and shorter ones
     #[arg(long)]
     pub quick: bool,
-    /// Rounds; the medians are over these [default: 5, where timers fire 2; with --quick 2, 1]
+    /// Rounds; the medians are over these [default: 3, where timers fire 2; with --quick 2 and 1]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Contestants, by a part of their name
-    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
-    pub only: Vec<String>,
     /// Workloads, by name or by number from 1
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<Row>,

@@ -1,7 +1,7 @@
 //! Tourbillon beside its peers, in one run.
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and lives in `timer`. Of the wheels, a contestant is an adapter in `contestants`, an
+//! measures the engine, in real time, and lives in `timer`. For the wheels, a contestant is an adapter in `contestants`, an
 //! operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples, `table` and
 //! `report` show them.
 #![deny(unsafe_code)]
@@ -60,8 +60,8 @@ fn main() -> ExitCode {
 
 fn wheel(options: &Wheel) -> Result<(), String> {
     let mut entrants = contestants::all();
-    chosen(&mut entrants, &options.only, |entrant| entrant.name())?;
-    let file = create(options.json.as_deref())?;
+    chosen(&mut entrants, &options.common.only, |entrant| entrant.name())?;
+    let file = create(options.common.json.as_deref())?;
 
     let machine = machine::pin();
     let results = suite::run(options, &entrants);

@@ -20,7 +20,7 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// The settings it runs with, for the reader of the table.
     const SETTINGS: &'static str;
     /// How long before the first deadline a million timers are armed.
-    const LEAD: Duration = Duration::from_millis(1500);
+    const LEAD: Duration = Duration::from_millis(1000);
 
     /// With its threads started and no timer.
     fn new() -> Self;
@@ -44,12 +44,6 @@ pub enum Kind {
     /// What ours are compared with.
     Tokio,
     Peer,
-}
-
-impl Kind {
-    pub fn is_ours(self) -> bool {
-        matches!(self, Kind::OursOnPool | Kind::OursOnDriver | Kind::OursTyped)
-    }
 }
 
 /// A contestant as one thread uses it.

@@ -19,10 +19,16 @@ pub struct Resting {
     pub alive: Box<dyn Any>,
 }
 
+/// A contestant, as the report names it.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Contender {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub settings: &'static str,
+}
+
 pub trait Entrant {
-    fn name(&self) -> &'static str;
-    fn kind(&self) -> Kind;
-    fn settings(&self) -> &'static str;
+    fn contender(&self) -> Contender;
     /// Why it has no part in a row.
     fn absent(&self, row: Row) -> Option<&'static str>;
     /// Runs the row once, on a fresh contestant.
@@ -44,16 +50,8 @@ impl<C: Contestant> Of<C> {
 }
 
 impl<C: Contestant> Entrant for Of<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
-    fn kind(&self) -> Kind {
-        C::KIND
-    }
-
-    fn settings(&self) -> &'static str {
-        C::SETTINGS
+    fn contender(&self) -> Contender {
+        Contender { name: C::NAME, kind: C::KIND, settings: C::SETTINGS }
     }
 
     fn absent(&self, row: Row) -> Option<&'static str> {

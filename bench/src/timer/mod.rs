@@ -14,7 +14,7 @@ mod show;
 mod sink;
 mod system;
 
-use std::thread;
+use std::{panic, process, thread};
 
 use indicatif::ProgressBar;
 
@@ -35,9 +35,10 @@ use scores::Scores;
 /// What is wrong with the options, or with the file.
 pub fn run(options: &Timer) -> Result<(), String> {
     let mut entrants = contestants::all();
-    chosen(&mut entrants, &options.only, |entrant| entrant.name())?;
-    let file = create(options.json.as_deref())?;
+    chosen(&mut entrants, &options.common.only, |entrant| entrant.contender().name)?;
+    let file = create(options.common.json.as_deref())?;
     counting::stop();
+    end_at_panic();
 
     let plan = Plan { quick: options.quick, rounds: options.rounds };
     let rows = options.rows();
@@ -56,6 +57,15 @@ pub fn run(options: &Timer) -> Result<(), String> {
     write(file, &show::Report::new(&machine, plan, &rows, &scores))
 }
 
+/// A thread that panics would leave those waiting that it was to meet, and a run has to end.
+fn end_at_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::exit(101);
+    }));
+}
+
 /// One round of one row: everybody once, a different one first each time.
 fn take(
     row: Row,
@@ -72,7 +82,7 @@ fn take(
     for place in 0..entrants.len() {
         let index = (place + round) % entrants.len();
         let entrant = &entrants[index];
-        bar.set_message(format!("{row:?}: {}", entrant.name()));
+        bar.set_message(format!("{row:?}: {}", entrant.contender().name));
         if takes_part(&**entrant, row) {
             let absent = entrant.absent(row);
             match absent.map_or_else(|| entrant.run(row, plan), Err) {
@@ -87,7 +97,7 @@ fn take(
 }
 
 fn takes_part(entrant: &dyn Entrant, row: Row) -> bool {
-    row.fires() || entrant.kind() != Kind::OursOnDriver
+    row.fires() || entrant.contender().kind != Kind::OursOnDriver
 }
 
 /// All rest at the same time: a thread that sleeps disturbs nobody, and one that does not is counted for its own.

@@ -18,7 +18,7 @@ impl Plan {
             (Row::Idle, _) => 1,
             (Row::Fire | Row::Lateness | Row::Later, true) => 1,
             (Row::Fire | Row::Lateness | Row::Later, false) | (_, true) => 2,
-            _ => 5,
+            _ => 3,
         };
         if row == Row::Idle { default } else { self.rounds.map_or(default, usize::from) }
     }
@@ -35,6 +35,6 @@ impl Plan {
 
     /// Timers that fire to be timed, 100 k a second.
     pub fn watched(&self) -> u64 {
-        if self.quick { 100_000 } else { 300_000 }
+        if self.quick { 100_000 } else { 200_000 }
     }
 }

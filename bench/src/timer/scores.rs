@@ -3,17 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::contestant::Kind;
-use super::entrant::Entrant;
+use super::entrant::{Contender, Entrant};
 use super::figure::{Figure, Row, Target};
 use crate::results::Summary;
-
-/// A contestant, as the report names it.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Contender {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub settings: &'static str,
-}
 
 pub struct Scores {
     pub contenders: Vec<Contender>,
@@ -32,12 +24,8 @@ pub struct Verdict {
 
 impl Scores {
     pub fn new(entrants: &[Box<dyn Entrant>]) -> Self {
-        let contenders = entrants.iter().map(|entrant| {
-            let (name, kind, settings) = (entrant.name(), entrant.kind(), entrant.settings());
-            Contender { name, kind, settings }
-        });
         Scores {
-            contenders: contenders.collect(),
+            contenders: entrants.iter().map(|entrant| entrant.contender()).collect(),
             samples: BTreeMap::new(),
             absent: BTreeMap::new(),
         }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::entrant::Contender;
 use super::figure::{Figure, Row, Target};
 use super::plan::Plan;
-use super::scores::{Contender, Scores, Verdict};
+use super::scores::{Scores, Verdict};
 use crate::machine::Machine;
 use crate::results::Summary;
 use crate::table::Table;

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most timers whose lateness can be kept.
-pub const MOST: usize = 500_000;
+const MOST: usize = 200_000;
 /// The distance of their deadlines: 100 k a second.
 pub const APART: Duration = Duration::from_micros(10);
 /// Not fired yet.

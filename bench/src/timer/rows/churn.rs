@@ -105,7 +105,9 @@ pub fn two_threads<C: Contestant>(plan: &Plan) -> Readings {
         pinned(&contestant, number, |mut seat| {
             let mut delays = Delays::new(number);
             let mut ring = Ring::filled(&mut seat, MILLION / THREADS, || delays.next());
-            let ready = || drop(barrier.wait());
+            let ready = || {
+                barrier.wait();
+            };
             let spent = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), ready);
             // The other is timed still: it shall not be alone while this one tears down.
             barrier.wait();
