@@ -54,6 +54,7 @@ pub fn run(options: &Timer) -> Result<(), String> {
         bar.suspend(|| show::row(&scores, row));
     }
     bar.finish_and_clear();
+    show::summing_up(&scores, &rows);
     write(file, &show::Report::new(&machine, plan, &rows, &scores))
 }
 

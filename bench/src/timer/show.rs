@@ -6,9 +6,13 @@ use super::entrant::Contender;
 use super::figure::{Figure, Row, Target};
 use super::plan::Plan;
 use super::scores::{Scores, Verdict};
+use super::system;
 use crate::machine::Machine;
 use crate::results::Summary;
 use crate::table::Table;
+
+/// On a quiet machine, threads wait for a core less than this share of their time.
+const QUIET: f64 = 0.03;
 
 /// Who takes part, and with which settings.
 pub fn contenders(scores: &Scores, machine: &Machine) {
@@ -22,6 +26,25 @@ pub fn contenders(scores: &Scores, machine: &Machine) {
         table.row(vec![contender.name.to_owned()], contender.settings);
     }
     table.print();
+}
+
+/// How many targets were met, and whether the figures deserve trust.
+pub fn summing_up(scores: &Scores, rows: &[Row]) {
+    let mut verdicts = Vec::new();
+    for &figure in rows.iter().flat_map(|row| row.figures()) {
+        for contender in 0..scores.contenders.len() {
+            verdicts.extend(scores.verdicts(figure, contender));
+        }
+    }
+    let met = verdicts.iter().filter(|verdict| verdict.met).count();
+    println!("\n{met} of {} targets met", verdicts.len());
+    if let Some(waited) = system::waited() {
+        let remark = if waited > QUIET { ": the machine was BUSY, compare no times" } else { "" };
+        println!(
+            "threads that measured waited for a core {:.1} % of the time{remark}",
+            waited * 100.0
+        );
+    }
 }
 
 /// The tables of one row.
@@ -72,6 +95,8 @@ fn judged(verdict: Verdict) -> String {
 pub struct Report<'a> {
     machine: &'a Machine,
     plan: Plan,
+    /// The share of their time that threads which measured waited for a core.
+    waited: Option<f64>,
     contestants: &'a [Contender],
     cells: Vec<Cell>,
 }
@@ -114,6 +139,7 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        Report { machine, plan, contestants: &scores.contenders, cells }
+        let waited = system::waited();
+        Report { machine, plan, waited, contestants: &scores.contenders, cells }
     }
 }

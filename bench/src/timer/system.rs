@@ -1,6 +1,8 @@
-//! What the system knows: the CPU time of the process, and how often its threads were switched to.
+//! What the system knows: the CPU time of the process, how often its threads were switched to, and how long those that
+//! measure had to wait for a core.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The CPU time of all threads of the process, ended ones included.
@@ -54,4 +56,23 @@ impl Threads {
         }
         (!self.0.is_empty()).then_some(sum)
     }
+}
+
+// Nanoseconds of the threads that measured. Relaxed: they are sums, and read at the end.
+static RAN: AtomicU64 = AtomicU64::new(0);
+static WAITED: AtomicU64 = AtomicU64::new(0);
+
+/// Notes how long the current thread, which has measured and ends now, ran and had to wait.
+pub fn note_waits() {
+    let Ok(schedstat) = std::fs::read_to_string("/proc/thread-self/schedstat") else { return };
+    for (field, sum) in schedstat.split(' ').zip([&RAN, &WAITED]) {
+        sum.fetch_add(field.parse().unwrap_or(0), Relaxed);
+    }
+}
+
+/// The share of their time that threads which measured waited for a core: near zero on a machine that has nothing
+/// else to do. `None` where the kernel does not say.
+pub fn waited() -> Option<f64> {
+    let (ran, waited) = (RAN.load(Relaxed) as f64, WAITED.load(Relaxed) as f64);
+    (ran > 0.0).then(|| waited / (ran + waited))
 }

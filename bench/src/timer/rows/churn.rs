@@ -11,6 +11,7 @@ use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::entrant::Readings;
 use crate::timer::figure::Figure;
 use crate::timer::plan::Plan;
+use crate::timer::system;
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Short timers, how many are pending, and how often an awake driver wakes.
@@ -79,7 +80,9 @@ pub fn pinned<C: Contestant, R: Send>(
 ) -> R {
     let body = || {
         machine::pin_thread(number);
-        work(contestant.sit(number))
+        let result = work(contestant.sit(number));
+        system::note_waits();
+        result
     };
     thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
 }
