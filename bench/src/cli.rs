@@ -24,6 +24,9 @@ pub enum Command {
     Wheel(Wheel),
     /// The engine beside other timer services, in real time
     Timer(Timer),
+    /// One run of one contestant of `timer`, told in JSON
+    #[command(hide = true)]
+    Turn(Turn),
     /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
     Instructions {
         /// Operations of the shorter of the two runs
@@ -119,6 +122,14 @@ pub struct Timer {
     /// Workloads, by name or by number from 1
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<Row>,
+}
+
+#[derive(Args)]
+pub struct Turn {
+    pub contestant: String,
+    pub row: Row,
+    #[arg(long)]
+    pub quick: bool,
 }
 
 impl Timer {

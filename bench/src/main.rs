@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Wheel(options) => wheel(&options),
         Command::Timer(options) => timer::run(&options),
+        Command::Turn(turn) => timer::turn(&turn),
         Command::Instructions { iterations } => count::instructions(iterations),
         Command::Count { operation, iterations, prepared } => {
             count::count(operation, iterations, prepared)

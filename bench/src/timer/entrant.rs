@@ -1,23 +1,14 @@
 //! A contestant as the harness holds it, its type forgotten: one blanket implementation over [`Contestant`].
 
-use std::any::Any;
 use std::marker::PhantomData;
 
 use super::contestant::{Contestant, Kind};
 use super::figure::{Figure, Row};
 use super::plan::Plan;
 use super::rows::{churn, elsewhere, fire, idle};
-use super::system::Threads;
 
 /// What one run of one row gave.
 pub type Readings = Vec<(Figure, f64)>;
-
-/// A contestant at rest with one timer far away, and its threads.
-pub struct Resting {
-    pub threads: Threads,
-    /// Ends the contestant when it is dropped.
-    pub alive: Box<dyn Any>,
-}
 
 /// A contestant, as the report names it.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
@@ -37,8 +28,6 @@ pub trait Entrant {
     ///
     /// Why there is no figure.
     fn run(&self, row: Row, plan: &Plan) -> Result<Readings, &'static str>;
-    /// For the row in which all rest at the same time.
-    fn rest(&self) -> Resting;
 }
 
 pub struct Of<C>(PhantomData<C>);
@@ -66,13 +55,9 @@ impl<C: Contestant> Entrant for Of<C> {
             Row::Reschedule => Ok(churn::reschedule::<C>(plan)),
             Row::Asleep => Ok(churn::short::<C>(plan)),
             Row::Fire => fire::cpu::<C>(plan),
-            Row::Idle => unreachable!("all rest at the same time"),
+            Row::Idle => idle::rest::<C>(plan),
             Row::Later => idle::later::<C>(plan),
             Row::Lateness => fire::lateness::<C>(plan),
         }
-    }
-
-    fn rest(&self) -> Resting {
-        idle::rest::<C>()
     }
 }

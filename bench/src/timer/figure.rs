@@ -1,11 +1,12 @@
 //! What is measured: the rows one can ask for, the figures each gives, and what ours must come to.
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use super::contestant::Kind;
 
 /// One workload, as named on the command line, by name or number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Row {
     /// Schedule one, cancel the oldest: one thread
@@ -38,7 +39,7 @@ pub enum Row {
 }
 
 /// One figure that a run gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
     Churn100k,
@@ -61,7 +62,7 @@ pub enum Figure {
 }
 
 /// What a figure of ours is held to.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
     /// So much of tokio's.

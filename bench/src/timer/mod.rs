@@ -1,7 +1,7 @@
 //! `bench timer`: the engine beside other timer services, in real time, on threads.
 //!
-//! A contestant is an adapter in `contestants`, a workload a function in `rows`. Contestants take turns, each round
-//! on a fresh one; `scores` keeps the samples and judges them, `show` prints them.
+//! A contestant is an adapter in `contestants`, a workload a function in `rows`. Contestants take turns, each in
+//! a process of its own (`turn`); `scores` keeps the samples and judges them, `show` prints them.
 
 mod contestant;
 mod contestants;
@@ -13,20 +13,21 @@ mod scores;
 mod show;
 mod sink;
 mod system;
+mod turn;
 
-use std::{panic, process, thread};
+use std::{panic, process};
 
 use indicatif::ProgressBar;
 
 use crate::cli::Timer;
-use crate::{chosen, counting, create, machine, suite, write};
+use crate::{chosen, create, machine, suite, write};
 use contestant::Kind;
-use entrant::{Entrant, Resting};
-use figure::Figure;
+use entrant::Entrant;
 pub use figure::Row;
 use plan::Plan;
-use rows::idle::CALM;
 use scores::Scores;
+pub use turn::run as turn;
+use turn::{Outcome, Running};
 
 /// Runs what was asked for, prints it, and writes it if wanted.
 ///
@@ -37,8 +38,6 @@ pub fn run(options: &Timer) -> Result<(), String> {
     let mut entrants = contestants::all();
     chosen(&mut entrants, &options.common.only, |entrant| entrant.contender().name)?;
     let file = create(options.common.json.as_deref())?;
-    counting::stop();
-    end_at_panic();
 
     let plan = Plan { quick: options.quick, rounds: options.rounds };
     let rows = options.rows();
@@ -67,7 +66,7 @@ fn end_at_panic() {
     }));
 }
 
-/// One round of one row: everybody once, a different one first each time.
+/// One round of one row: everybody once, a different one first each time, and at rest all at the same time.
 fn take(
     row: Row,
     round: usize,
@@ -76,51 +75,41 @@ fn take(
     scores: &mut Scores,
     bar: &ProgressBar,
 ) {
-    if row == Row::Idle {
-        bar.inc(entrants.len() as u64);
-        return rest(entrants, plan, scores);
-    }
-    for place in 0..entrants.len() {
-        let index = (place + round) % entrants.len();
-        let entrant = &entrants[index];
-        bar.set_message(format!("{row:?}: {}", entrant.contender().name));
-        if takes_part(&**entrant, row) {
-            let absent = entrant.absent(row);
-            match absent.map_or_else(|| entrant.run(row, plan), Err) {
-                Ok(readings) => readings
-                    .into_iter()
-                    .for_each(|(figure, value)| scores.add(figure, index, value)),
-                Err(why) => scores.add_absent(row, index, why),
+    let mut order: Vec<usize> = (0..entrants.len()).collect();
+    order.rotate_left(round % entrants.len());
+    // Threads that sleep disturb nobody, and those that do not are counted for their own.
+    let together = if row == Row::Idle { order.len() } else { 1 };
+    for indices in order.chunks(together) {
+        let running: Vec<_> = indices
+            .iter()
+            .map(|&index| {
+                let contender = entrants[index].contender();
+                bar.set_message(format!("{row:?}: {}", contender.name));
+                let absent = entrants[index].absent(row).map(str::to_owned);
+                let takes_part = row.fires() || contender.kind != Kind::OursOnDriver;
+                let start = || Running::start(contender.name, row, plan);
+                (index, takes_part.then(|| absent.map_or_else(start, Err)))
+            })
+            .collect();
+        for (index, running) in running {
+            let outcome = running.map(|running| running.and_then(Running::finish));
+            if let Some(outcome) = outcome {
+                note(row, index, outcome, scores);
             }
+            bar.inc(1);
         }
-        bar.inc(1);
     }
 }
 
-fn takes_part(entrant: &dyn Entrant, row: Row) -> bool {
-    row.fires() || entrant.contender().kind != Kind::OursOnDriver
-}
-
-/// All rest at the same time: a thread that sleeps disturbs nobody, and one that does not is counted for its own.
-fn rest(entrants: &[Box<dyn Entrant>], plan: &Plan, scores: &mut Scores) {
-    let resting: Vec<(usize, Resting)> = entrants
-        .iter()
-        .enumerate()
-        .filter(|(_, entrant)| takes_part(&***entrant, Row::Idle))
-        .map(|(index, entrant)| (index, entrant.rest()))
-        .collect();
-    thread::sleep(CALM);
-    let before: Vec<_> = resting.iter().map(|(_, resting)| resting.threads.used()).collect();
-    thread::sleep(plan.watch());
-    for ((index, Resting { threads, alive }), before) in resting.into_iter().zip(before) {
-        match before.zip(threads.used()) {
-            Some((before, after)) => {
-                let switches = after.switches - before.switches;
-                scores.add(Figure::IdleSwitches, index, switches as f64);
-                scores.add(Figure::IdleCpu, index, (after.cpu - before.cpu).as_nanos() as f64);
-            }
-            None => scores.add_absent(Row::Idle, index, "this system does not tell"),
+fn note(row: Row, index: usize, outcome: Result<Outcome, String>, scores: &mut Scores) {
+    let readings = outcome.and_then(|outcome| {
+        scores.waits.add(outcome.waits);
+        outcome.readings
+    });
+    match readings {
+        Ok(readings) => {
+            readings.into_iter().for_each(|(figure, value)| scores.add(figure, index, value));
         }
-        drop(alive);
+        Err(why) => scores.add_absent(row, index, why),
     }
 }

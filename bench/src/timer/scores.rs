@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use super::contestant::Kind;
 use super::entrant::{Contender, Entrant};
 use super::figure::{Figure, Row, Target};
+use super::system::Waits;
 use crate::results::Summary;
 
 pub struct Scores {
     pub contenders: Vec<Contender>,
     samples: BTreeMap<(Figure, usize), Vec<f64>>,
-    absent: BTreeMap<(Row, usize), &'static str>,
+    absent: BTreeMap<(Row, usize), String>,
+    pub waits: Waits,
 }
 
 /// A target, and what came of it.
@@ -28,6 +30,7 @@ impl Scores {
             contenders: entrants.iter().map(|entrant| entrant.contender()).collect(),
             samples: BTreeMap::new(),
             absent: BTreeMap::new(),
+            waits: Waits::default(),
         }
     }
 
@@ -35,12 +38,12 @@ impl Scores {
         self.samples.entry((figure, contender)).or_default().push(value);
     }
 
-    pub fn add_absent(&mut self, row: Row, contender: usize, why: &'static str) {
+    pub fn add_absent(&mut self, row: Row, contender: usize, why: String) {
         self.absent.insert((row, contender), why);
     }
 
-    pub fn absent(&self, row: Row, contender: usize) -> Option<&'static str> {
-        self.absent.get(&(row, contender)).copied()
+    pub fn absent(&self, row: Row, contender: usize) -> Option<&str> {
+        self.absent.get(&(row, contender)).map(String::as_str)
     }
 
     pub fn summary(&self, figure: Figure, contender: usize) -> Option<Summary> {

@@ -6,7 +6,6 @@ use super::entrant::Contender;
 use super::figure::{Figure, Row, Target};
 use super::plan::Plan;
 use super::scores::{Scores, Verdict};
-use super::system;
 use crate::machine::Machine;
 use crate::results::Summary;
 use crate::table::Table;
@@ -38,7 +37,7 @@ pub fn summing_up(scores: &Scores, rows: &[Row]) {
     }
     let met = verdicts.iter().filter(|verdict| verdict.met).count();
     println!("\n{met} of {} targets met", verdicts.len());
-    if let Some(waited) = system::waited() {
+    if let Some(waited) = scores.waits.share() {
         let remark = if waited > QUIET { ": the machine was BUSY, compare no times" } else { "" };
         println!(
             "threads that measured waited for a core {:.1} % of the time{remark}",
@@ -98,12 +97,12 @@ pub struct Report<'a> {
     /// The share of their time that threads which measured waited for a core.
     waited: Option<f64>,
     contestants: &'a [Contender],
-    cells: Vec<Cell>,
+    cells: Vec<Cell<'a>>,
 }
 
 /// One figure of one contestant, or why there is none.
 #[derive(Serialize)]
-struct Cell {
+struct Cell<'a> {
     row: Row,
     figure: Figure,
     title: &'static str,
@@ -112,7 +111,7 @@ struct Cell {
     summary: Option<Summary>,
     of_tokio: Option<f64>,
     verdicts: Vec<Verdict>,
-    absent: Option<&'static str>,
+    absent: Option<&'a str>,
 }
 
 impl<'a> Report<'a> {
@@ -139,7 +138,7 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        let waited = system::waited();
+        let waited = scores.waits.share();
         Report { machine, plan, waited, contestants: &scores.contenders, cells }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// The CPU time of all threads of the process, ended ones included.
 #[cfg(unix)]
 pub fn process_cpu() -> Option<Duration> {
@@ -70,9 +72,27 @@ pub fn note_waits() {
     }
 }
 
-/// The share of their time that threads which measured waited for a core: near zero on a machine that has nothing
-/// else to do. `None` where the kernel does not say.
-pub fn waited() -> Option<f64> {
-    let (ran, waited) = (RAN.load(Relaxed) as f64, WAITED.load(Relaxed) as f64);
-    (ran > 0.0).then(|| waited / (ran + waited))
+/// How long threads that measured ran, and waited for a core.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Waits {
+    ran: u64,
+    waited: u64,
+}
+
+pub fn waits() -> Waits {
+    Waits { ran: RAN.load(Relaxed), waited: WAITED.load(Relaxed) }
+}
+
+impl Waits {
+    pub fn add(&mut self, other: Waits) {
+        self.ran += other.ran;
+        self.waited += other.waited;
+    }
+
+    /// The share of their time that they waited: near zero on a machine that has nothing else to do. `None` where
+    /// the kernel does not say.
+    pub fn share(self) -> Option<f64> {
+        let (ran, waited) = (self.ran as f64, self.waited as f64);
+        (ran > 0.0).then(|| waited / (ran + waited))
+    }
 }
