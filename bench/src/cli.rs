@@ -113,7 +113,7 @@ impl Wheel {
 pub struct Timer {
     #[command(flatten)]
     pub common: Common,
-    /// Under a minute and a half: fewer rounds, and shorter ones
+    /// About a minute and a half: fewer rounds, and shorter ones
     #[arg(long)]
     pub quick: bool,
     /// Rounds; the medians are over these [default: 3, where timers fire 2; with --quick 2 and 1]

@@ -53,7 +53,8 @@ pub trait Seat {
     /// A timer that can be cancelled.
     fn schedule(&mut self, after: Duration, payload: u64) -> Self::Handle;
 
-    fn cancel(&mut self, handle: Self::Handle);
+    /// Whether it was pending, where the contestant can tell.
+    fn cancel(&mut self, handle: Self::Handle) -> bool;
 
     /// Moves a pending timer.
     fn reschedule(&mut self, _handle: &mut Self::Handle, _after: Duration) {

@@ -73,8 +73,9 @@ impl Seat for Sender {
     }
 
     #[inline]
-    fn cancel(&mut self, handle: u64) {
+    fn cancel(&mut self, handle: u64) -> bool {
         self.timer.cancel(&handle);
+        true
     }
 
     fn fire_at(&mut self, at: Instant, payload: u64) {

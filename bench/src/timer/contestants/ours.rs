@@ -63,8 +63,8 @@ impl<const ON_DRIVER: bool> Seat for &Handles<ON_DRIVER> {
     }
 
     #[inline]
-    fn cancel(&mut self, handle: Timeout) {
-        assert!(handle.cancel(), "{GONE}");
+    fn cancel(&mut self, handle: Timeout) -> bool {
+        handle.cancel()
     }
 
     #[inline]
@@ -109,8 +109,8 @@ impl<const ON_DRIVER: bool> Seat for &Keys<ON_DRIVER> {
     }
 
     #[inline]
-    fn cancel(&mut self, key: Key) {
-        assert!(self.0.cancel(key), "{GONE}");
+    fn cancel(&mut self, key: Key) -> bool {
+        self.0.cancel(key)
     }
 
     #[inline]
@@ -158,8 +158,8 @@ impl Seat for &Typed {
     }
 
     #[inline]
-    fn cancel(&mut self, key: Key) {
-        self.0.cancel(key).expect(GONE);
+    fn cancel(&mut self, key: Key) -> bool {
+        self.0.cancel(key).is_some()
     }
 
     #[inline]

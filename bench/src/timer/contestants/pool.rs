@@ -41,8 +41,9 @@ impl Seat for &Pool {
     }
 
     #[inline]
-    fn cancel(&mut self, handle: JobHandle) {
+    fn cancel(&mut self, handle: JobHandle) -> bool {
         handle.cancel();
+        true
     }
 
     fn fire_at(&mut self, at: Instant, payload: u64) {

@@ -25,6 +25,8 @@ const AWAKE: Duration = Duration::from_secs(20);
 struct Ring<H> {
     handles: Vec<Option<H>>,
     oldest: usize,
+    /// Those that were not pending any more when they were cancelled.
+    gone: usize,
 }
 
 impl<H> Ring<H> {
@@ -34,7 +36,7 @@ impl<H> Ring<H> {
         mut delay: impl FnMut() -> Duration,
     ) -> Self {
         let handles = (0..timers).map(|timer| Some(seat.schedule(delay(), timer as u64))).collect();
-        Ring { handles, oldest: 0 }
+        Ring { handles, oldest: 0, gone: 0 }
     }
 
     /// Schedules one and cancels the oldest, so many times.
@@ -48,7 +50,7 @@ impl<H> Ring<H> {
         for _ in 0..pairs {
             let new = seat.schedule(delay(), self.oldest as u64);
             if let Some(oldest) = self.handles[self.oldest].replace(new) {
-                seat.cancel(oldest);
+                self.gone += usize::from(!seat.cancel(oldest));
             }
             self.oldest = if self.oldest + 1 == self.handles.len() { 0 } else { self.oldest + 1 };
         }
@@ -94,6 +96,7 @@ pub fn one_thread<C: Contestant>(plan: &Plan) -> Readings {
             let mut delays = Delays::new(0);
             let mut ring = Ring::filled(&mut seat, timers, || delays.next());
             let (begin, end) = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), || ());
+            assert_eq!(ring.gone, 0, "timers that were lost");
             per(end - begin, plan.pairs())
         })
     };
@@ -112,6 +115,7 @@ pub fn two_threads<C: Contestant>(plan: &Plan) -> Readings {
                 barrier.wait();
             };
             let spent = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), ready);
+            assert_eq!(ring.gone, 0, "timers that were lost");
             // The other is timed still: it shall not be alone while this one tears down.
             barrier.wait();
             spent
@@ -151,7 +155,7 @@ pub fn reschedule<C: Contestant>(plan: &Plan) -> Readings {
     })
 }
 
-/// Timers of 10 ms, when the driver would sleep for an hour and when it wakes often.
+/// Timers of 10 ms, of which a few may fire if the thread has to wait for a core, when the driver would sleep for an hour and when it wakes often.
 pub fn short<C: Contestant>(plan: &Plan) -> Readings {
     let churn = |others: &[Duration]| {
         let contestant = C::new();

@@ -31,7 +31,7 @@ fn at_rest<C: Contestant>() -> f64 {
     });
     pinned(&contestant, 0, |mut seat| {
         let begin = Instant::now();
-        handles.into_iter().for_each(|handle| seat.cancel(handle));
+        cancel_all(&mut seat, handles);
         seat.settle();
         per(begin.elapsed(), MILLION)
     })
@@ -59,7 +59,7 @@ fn at_once<C: Contestant>(plan: &Plan) -> f64 {
                 for _ in 0..chunks {
                     pending.extend(passed.recv());
                     let oldest = pending.pop_front().unwrap_or_default();
-                    oldest.into_iter().for_each(|handle| seat.cancel(handle));
+                    cancel_all(&mut seat, oldest);
                 }
                 seat.settle();
             };
@@ -69,4 +69,10 @@ fn at_once<C: Contestant>(plan: &Plan) -> f64 {
             per(begin.elapsed(), chunks * CHUNK)
         })
     })
+}
+
+fn cancel_all<S: Seat>(seat: &mut S, handles: Vec<S::Handle>) {
+    let gone =
+        handles.into_iter().filter_map(|handle| (!seat.cancel(handle)).then_some(())).count();
+    assert_eq!(gone, 0, "timers that were lost");
 }
