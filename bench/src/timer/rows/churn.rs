@@ -155,7 +155,8 @@ pub fn reschedule<C: Contestant>(plan: &Plan) -> Readings {
     })
 }
 
-/// Timers of 10 ms, of which a few may fire if the thread has to wait for a core, when the driver would sleep for an hour and when it wakes often.
+/// Timers of 10 ms, when the driver would sleep for an hour and when it wakes often. A few may fire, if the thread has
+/// to wait for a core.
 pub fn short<C: Contestant>(plan: &Plan) -> Readings {
     let churn = |others: &[Duration]| {
         let contestant = C::new();
