@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::contestant::Kind;
 use crate::count::Counted;
 use crate::entrant::Entrant;
 use crate::measure::Op;
+use crate::timer::Row;
 
-/// Tourbillon's wheels beside their peers.
+/// Tourbillon beside its peers.
 #[derive(Parser)]
 #[command(name = "bench", arg_required_else_help = true)]
 pub struct Cli {
@@ -19,8 +20,13 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// All contestants, all operations, one table for each
+    /// The wheels: all contestants, all operations, one table for each
     Wheel(Wheel),
+    /// The engine beside other timer services, in real time
+    Timer(Timer),
+    /// One run of one contestant of `timer`, told in JSON
+    #[command(hide = true)]
+    Turn(Turn),
     /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
     Instructions {
         /// Operations of the shorter of the two runs
@@ -39,11 +45,21 @@ pub enum Command {
     },
 }
 
+/// What every run with contestants can be told.
 #[derive(Args)]
-pub struct Wheel {
+pub struct Common {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Contestants, by a part of their name
+    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
+    pub only: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Wheel {
+    #[command(flatten)]
+    pub common: Common,
     /// Under two minutes: up to 1 M timers, the baselines to 10 k, fewer rounds
     #[arg(long)]
     pub quick: bool,
@@ -53,9 +69,6 @@ pub struct Wheel {
     /// Rounds; the medians are over these [default: 5, above 1 M 3; with --quick 3, from 1 M 2]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Contestants, by a part of their name
-    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
-    pub only: Vec<String>,
     /// Operations
     #[arg(long, value_delimiter = ',')]
     pub ops: Vec<Op>,
@@ -93,6 +106,37 @@ impl Wheel {
 
     pub fn asks_for(&self, op: Op) -> bool {
         self.ops.is_empty() || self.ops.contains(&op)
+    }
+}
+
+#[derive(Args)]
+pub struct Timer {
+    #[command(flatten)]
+    pub common: Common,
+    /// About a minute and a half: fewer rounds, and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 3, where timers fire 2; with --quick 2 and 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Workloads, by name or by number from 1
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<Row>,
+}
+
+#[derive(Args)]
+pub struct Turn {
+    pub contestant: String,
+    pub row: Row,
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl Timer {
+    /// Those asked for, in their order.
+    pub fn rows(&self) -> Vec<Row> {
+        let asked = |row: &&Row| self.rows.is_empty() || self.rows.contains(row);
+        Row::value_variants().iter().filter(asked).copied().collect()
     }
 }
 

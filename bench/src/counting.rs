@@ -5,9 +5,10 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-// Relaxed everywhere: the bench has one thread that allocates, the counters order nothing.
+// Relaxed everywhere: where bytes are asked for, one thread allocates, and the counters order nothing.
+static COUNTS: AtomicBool = AtomicBool::new(true);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,7 +28,15 @@ pub fn mark() -> usize {
     live()
 }
 
+/// Counts no more, for a run with several threads: they would all write the counters.
+pub fn stop() {
+    COUNTS.store(false, Relaxed);
+}
+
 fn grown(bytes: usize) {
+    if !COUNTS.load(Relaxed) {
+        return;
+    }
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
     if live > PEAK.load(Relaxed) {
         PEAK.store(live, Relaxed);
@@ -35,7 +44,9 @@ fn grown(bytes: usize) {
 }
 
 fn shrunk(bytes: usize) {
-    LIVE.fetch_sub(bytes, Relaxed);
+    if COUNTS.load(Relaxed) {
+        LIVE.fetch_sub(bytes, Relaxed);
+    }
 }
 
 pub struct Counting;

@@ -1,4 +1,4 @@
-//! The machine: one core for the whole run, and its name for the report.
+//! The machine: its cores, and its name for the report.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,18 +16,29 @@ pub struct Machine {
     pub pinned_to: Option<usize>,
 }
 
-/// Pins this thread to the last core, the one that is least often interrupted, and describes the machine.
+/// Pins this thread to the last core, and describes the machine.
 pub fn pin() -> Machine {
+    Machine { pinned_to: pin_thread(0), ..describe() }
+}
+
+/// Pins this thread to a core, counted from the last: that one is least often interrupted. Threads that it starts
+/// inherit the core.
+pub fn pin_thread(number: usize) -> Option<usize> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    let pinned_to =
-        cores.last().filter(|core| core_affinity::set_for_current(**core)).map(|core| core.id);
+    let core = cores.iter().rev().nth(number % cores.len().max(1))?;
+    core_affinity::set_for_current(*core).then_some(core.id)
+}
+
+/// The machine, with no thread pinned.
+pub fn describe() -> Machine {
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
     Machine {
         cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
         cores: cores.len(),
         memory_gib: memory().unwrap_or(0.0),
         os: std::env::consts::OS,
         arch: std::env::consts::ARCH,
-        pinned_to,
+        pinned_to: None,
     }
 }
 

@@ -1,8 +1,9 @@
-//! Tourbillon's wheels beside their peers, in one run and one table.
+//! Tourbillon beside its peers, in one run.
 //!
-//! `bench wheel` measures; `bench instructions` counts. A contestant is an adapter in `contestants`, an
-//! operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples, `table` and
-//! `report` show them.
+//! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
+//! measures the engine, in real time, and lives in `timer`. For the wheels, a contestant is an adapter in
+//! `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples,
+//! `table` and `report` show them.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
@@ -24,8 +25,11 @@ mod results;
 mod rng;
 mod suite;
 mod table;
+mod timer;
 mod trace;
 
+use std::fs::File;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -39,6 +43,8 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Wheel(options) => wheel(&options),
+        Command::Timer(options) => timer::run(&options),
+        Command::Turn(turn) => timer::turn(&turn),
         Command::Instructions { iterations } => count::instructions(iterations),
         Command::Count { operation, iterations, prepared } => {
             count::count(operation, iterations, prepared)
@@ -54,22 +60,9 @@ fn main() -> ExitCode {
 }
 
 fn wheel(options: &Wheel) -> Result<(), String> {
-    let chosen = |name: &str| {
-        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
-    };
     let mut entrants = contestants::all();
-    let names: Vec<&str> = entrants.iter().map(|entrant| entrant.name()).collect();
-    entrants.retain(|entrant| chosen(entrant.name()));
-    if entrants.is_empty() {
-        return Err(format!("--only fits nobody; the contestants are: {}", names.join(", ")));
-    }
-    // Opened first: a path that cannot be written should not cost a run.
-    let file = match &options.json {
-        Some(path) => Some(
-            std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?,
-        ),
-        None => None,
-    };
+    chosen(&mut entrants, &options.common.only, |entrant| entrant.name())?;
+    let file = create(options.common.json.as_deref())?;
 
     let machine = machine::pin();
     let results = suite::run(options, &entrants);
@@ -82,8 +75,34 @@ fn wheel(options: &Wheel) -> Result<(), String> {
     let huge = options.huge.then(huge::run);
     huge.iter().for_each(huge::Huge::print);
 
+    write(file, &report::Report::new(&machine, &results, family.as_ref(), huge.as_ref()))
+}
+
+/// Keeps those whose names have a part that was asked for, or all.
+fn chosen<E: ?Sized>(
+    entrants: &mut Vec<Box<E>>,
+    only: &[String],
+    name: impl Fn(&E) -> &'static str,
+) -> Result<(), String> {
+    let names: Vec<&str> = entrants.iter().map(|entrant| name(entrant)).collect();
+    entrants.retain(|entrant| {
+        only.is_empty() || only.iter().any(|part| name(entrant).contains(part.as_str()))
+    });
+    if entrants.is_empty() {
+        return Err(format!("--only fits nobody; the contestants are: {}", names.join(", ")));
+    }
+    Ok(())
+}
+
+/// Opens the report before the run: a path that cannot be written should not cost one.
+fn create(path: Option<&Path>) -> Result<Option<File>, String> {
+    let create =
+        |path: &Path| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+    path.map(create).transpose()
+}
+
+fn write(file: Option<File>, report: &impl serde::Serialize) -> Result<(), String> {
     let Some(file) = file else { return Ok(()) };
-    let report = report::Report::new(&machine, &results, family.as_ref(), huge.as_ref());
-    serde_json::to_writer_pretty(file, &report)
+    serde_json::to_writer_pretty(file, report)
         .map_err(|error| format!("the report could not be written: {error}"))
 }

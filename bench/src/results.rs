@@ -31,6 +31,23 @@ pub struct Summary {
     pub rounds: usize,
 }
 
+impl Summary {
+    /// # Panics
+    ///
+    /// If there are no samples.
+    pub fn of(samples: &[f64]) -> Self {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (rounds, middle) = (sorted.len(), sorted.len() / 2);
+        let median = if rounds % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
+        Summary { median, min: sorted[0], max: sorted[rounds - 1], rounds }
+    }
+}
+
 #[derive(Default)]
 pub struct Results {
     pub contenders: Vec<Contender>,
@@ -63,7 +80,7 @@ impl Results {
     }
 
     pub fn summary(&self, measure: Measure, column: Column, contender: usize) -> Option<Summary> {
-        self.samples.get(&(measure, column, contender)).map(|samples| summarise(samples))
+        self.samples.get(&(measure, column, contender)).map(|samples| Summary::of(samples))
     }
 
     /// The figure that counts: the median; of a longest time the least, for the others were disturbed.
@@ -73,7 +90,7 @@ impl Results {
     }
 
     pub fn floor(&self, column: Column) -> Option<Summary> {
-        self.floor.get(&column).map(|samples| summarise(samples))
+        self.floor.get(&column).map(|samples| Summary::of(samples))
     }
 
     /// The best of the peer wheels.
@@ -94,16 +111,4 @@ impl Results {
     pub fn ours(&self) -> impl Iterator<Item = usize> {
         (0..self.contenders.len()).filter(|&index| self.contenders[index].kind == Kind::Ours)
     }
-}
-
-fn summarise(samples: &[f64]) -> Summary {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (rounds, middle) = (sorted.len(), sorted.len() / 2);
-    let median = if rounds % 2 == 1 {
-        sorted[middle]
-    } else {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
-    };
-    Summary { median, min: sorted[0], max: sorted[rounds - 1], rounds }
 }

@@ -105,7 +105,7 @@ fn cells(options: &Wheel) -> Vec<(Spread, usize, Vec<Op>)> {
     cells
 }
 
-/// A bar on stderr, hidden when that is no terminal. It redraws between runs only: nothing else shares the core.
+/// As long as the runs are many.
 fn progress(
     options: &Wheel,
     entrants: &[Box<dyn Entrant>],
@@ -120,7 +120,12 @@ fn progress(
         });
         takers * rounds.sum::<usize>()
     });
-    let bar = ProgressBar::new(runs.sum::<usize>() as u64);
+    bar(runs.sum())
+}
+
+/// A bar on stderr, hidden when that is no terminal. It redraws between runs only, and has no thread of its own.
+pub fn bar(runs: usize) -> ProgressBar {
+    let bar = ProgressBar::new(runs as u64);
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed_precise}  {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

@@ -1,0 +1,23 @@
+//! The timer services that take part.
+
+mod hash_wheel;
+mod ours;
+mod pool;
+mod tokio_time;
+
+use super::entrant::{Entrant, Of};
+use ours::{Handles, Keys, Typed};
+
+/// Everybody, in the order of the tables.
+pub fn all() -> Vec<Box<dyn Entrant>> {
+    vec![
+        Of::<Handles<false>>::boxed(),
+        Of::<Keys<false>>::boxed(),
+        Of::<Handles<true>>::boxed(),
+        Of::<Keys<true>>::boxed(),
+        Of::<Typed>::boxed(),
+        Of::<tokio_time::Tokio>::boxed(),
+        Of::<pool::Pool>::boxed(),
+        Of::<hash_wheel::HashWheel>::boxed(),
+    ]
+}

@@ -1,0 +1,184 @@
+//! Scheduling, cancelling and moving, with nothing that fires.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Delays, MANY, MILLION};
+use crate::machine;
+use crate::rng::Rng;
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::entrant::Readings;
+use crate::timer::figure::Figure;
+use crate::timer::plan::Plan;
+use crate::timer::system;
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// Short timers, how many are pending, and how often an awake driver wakes.
+const SHORT: Duration = Duration::from_millis(10);
+const FEW: usize = 64;
+const OFTEN: Duration = Duration::from_millis(2);
+/// An awake driver has timers for so long.
+const AWAKE: Duration = Duration::from_secs(20);
+
+/// Pending timers, the oldest at `oldest`.
+struct Ring<H> {
+    handles: Vec<Option<H>>,
+    oldest: usize,
+    /// Those that were not pending any more when they were cancelled.
+    gone: usize,
+}
+
+impl<H> Ring<H> {
+    fn filled(
+        seat: &mut impl Seat<Handle = H>,
+        timers: usize,
+        mut delay: impl FnMut() -> Duration,
+    ) -> Self {
+        let handles = (0..timers).map(|timer| Some(seat.schedule(delay(), timer as u64))).collect();
+        Ring { handles, oldest: 0, gone: 0 }
+    }
+
+    /// Schedules one and cancels the oldest, so many times.
+    #[inline]
+    fn turn(
+        &mut self,
+        seat: &mut impl Seat<Handle = H>,
+        pairs: usize,
+        mut delay: impl FnMut() -> Duration,
+    ) {
+        for _ in 0..pairs {
+            let new = seat.schedule(delay(), self.oldest as u64);
+            if let Some(oldest) = self.handles[self.oldest].replace(new) {
+                self.gone += usize::from(!seat.cancel(oldest));
+            }
+            self.oldest = if self.oldest + 1 == self.handles.len() { 0 } else { self.oldest + 1 };
+        }
+    }
+}
+
+/// A turn that is timed, after one that is not.
+fn timed<H>(
+    seat: &mut impl Seat<Handle = H>,
+    ring: &mut Ring<H>,
+    pairs: usize,
+    mut delay: impl FnMut() -> Duration,
+    ready: impl FnOnce(),
+) -> (Instant, Instant) {
+    ring.turn(seat, ring.handles.len(), &mut delay);
+    seat.settle();
+    ready();
+    let begin = Instant::now();
+    ring.turn(seat, pairs, &mut delay);
+    seat.settle();
+    (begin, Instant::now())
+}
+
+/// On a thread of its own, pinned, with a seat.
+pub fn pinned<C: Contestant, R: Send>(
+    contestant: &C,
+    number: usize,
+    work: impl FnOnce(C::Seat<'_>) -> R + Send,
+) -> R {
+    let body = || {
+        machine::pin_thread(number);
+        let result = work(contestant.sit(number));
+        system::note_waits();
+        result
+    };
+    thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
+}
+
+pub fn one_thread<C: Contestant>(plan: &Plan) -> Readings {
+    let churn = |timers: usize| {
+        let contestant = C::new();
+        pinned(&contestant, 0, |mut seat| {
+            let mut delays = Delays::new(0);
+            let mut ring = Ring::filled(&mut seat, timers, || delays.next());
+            let (begin, end) = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), || ());
+            assert_eq!(ring.gone, 0, "timers that were lost");
+            per(end - begin, plan.pairs())
+        })
+    };
+    vec![(Figure::Churn100k, churn(MANY)), (Figure::Churn1m, churn(MILLION))]
+}
+
+pub fn two_threads<C: Contestant>(plan: &Plan) -> Readings {
+    const THREADS: usize = 2;
+    let contestant = C::new();
+    let barrier = Barrier::new(THREADS);
+    let worker = |number: usize| {
+        pinned(&contestant, number, |mut seat| {
+            let mut delays = Delays::new(number);
+            let mut ring = Ring::filled(&mut seat, MILLION / THREADS, || delays.next());
+            let ready = || {
+                barrier.wait();
+            };
+            let spent = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), ready);
+            assert_eq!(ring.gone, 0, "timers that were lost");
+            // The other is timed still: it shall not be alone while this one tears down.
+            barrier.wait();
+            spent
+        })
+    };
+    let worker = &worker;
+    let spent: Vec<(Instant, Instant)> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|number| scope.spawn(move || worker(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let begin = spent.iter().map(|spent| spent.0).min().expect("two threads");
+    let end = spent.iter().map(|spent| spent.1).max().expect("two threads");
+    vec![(Figure::Threads, per(end - begin, THREADS * plan.pairs()))]
+}
+
+pub fn reschedule<C: Contestant>(plan: &Plan) -> Readings {
+    let contestant = C::new();
+    pinned(&contestant, 0, |mut seat| {
+        let mut delays = Delays::new(0);
+        let mut ring = Ring::filled(&mut seat, MILLION, || delays.next());
+        let mut rng = Rng::new(1);
+        let mut run = |delay: &mut dyn FnMut() -> Duration| {
+            let begin = Instant::now();
+            for _ in 0..plan.pairs() {
+                let timer = rng.below(MILLION as u64) as usize;
+                if let Some(handle) = &mut ring.handles[timer] {
+                    seat.reschedule(handle, delay());
+                }
+            }
+            per(begin.elapsed(), plan.pairs())
+        };
+        // To any delay first: from there on, a timeout longer than all delays is always later.
+        let moved = run(&mut || delays.next());
+        let later = run(&mut || Duration::from_secs(126));
+        vec![(Figure::Moved, moved), (Figure::MovedLater, later)]
+    })
+}
+
+/// Timers of 10 ms, when the driver would sleep for an hour and when it wakes often. A few may fire, if the thread has
+/// to wait for a core.
+pub fn short<C: Contestant>(plan: &Plan) -> Readings {
+    let churn = |others: &[Duration]| {
+        let contestant = C::new();
+        let mut seat = contestant.sit(1);
+        let now = Instant::now();
+        for (payload, &after) in others.iter().enumerate() {
+            seat.fire_at(now + after, payload as u64);
+        }
+        seat.settle();
+        thread::sleep(Duration::from_millis(20));
+        pinned(&contestant, 0, |mut seat| {
+            let mut ring = Ring::filled(&mut seat, FEW, || SHORT);
+            let (begin, end) = timed(&mut seat, &mut ring, plan.pairs() / 2, || SHORT, || ());
+            per(end - begin, plan.pairs() / 2)
+        })
+    };
+    let often: Vec<Duration> =
+        (1..).map(|n| OFTEN * n).take_while(|&after| after < AWAKE).collect();
+    vec![(Figure::Awake, churn(&often)), (Figure::Asleep, churn(&[HOUR]))]
+}
+
+/// Nanoseconds each.
+pub fn per(spent: Duration, operations: usize) -> f64 {
+    spent.as_nanos() as f64 / operations as f64
+}

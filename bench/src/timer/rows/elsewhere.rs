@@ -1,0 +1,78 @@
+//! Cancelling on another thread than the one that scheduled.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use super::churn::{per, pinned};
+use super::{Delays, MANY, MILLION};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::entrant::Readings;
+use crate::timer::figure::Figure;
+use crate::timer::plan::Plan;
+
+/// Handles are passed on so many at a time, that the channel costs nothing.
+const CHUNK: usize = 1000;
+
+pub fn both<C: Contestant>(plan: &Plan) -> Readings {
+    vec![(Figure::Elsewhere, at_rest::<C>()), (Figure::PassedOn, at_once::<C>(plan))]
+}
+
+/// One thread schedules all, then another cancels all.
+fn at_rest<C: Contestant>() -> f64 {
+    let contestant = C::new();
+    let handles: Vec<C::Handle> = pinned(&contestant, 1, |mut seat| {
+        let mut delays = Delays::new(0);
+        let handles =
+            (0..MILLION).map(|timer| seat.schedule(delays.next(), timer as u64)).collect();
+        seat.settle();
+        handles
+    });
+    pinned(&contestant, 0, |mut seat| {
+        let begin = Instant::now();
+        cancel_all(&mut seat, handles);
+        seat.settle();
+        per(begin.elapsed(), MILLION)
+    })
+}
+
+/// One thread schedules, another cancels what is oldest, at the same time.
+fn at_once<C: Contestant>(plan: &Plan) -> f64 {
+    let contestant = C::new();
+    let (pass, passed) = mpsc::sync_channel::<Vec<C::Handle>>(16);
+    let (before, chunks) = (MANY / CHUNK, plan.pairs() / CHUNK);
+    thread::scope(|scope| {
+        let contestant = &contestant;
+        scope.spawn(move || {
+            pinned(contestant, 1, |mut seat| {
+                let mut delays = Delays::new(0);
+                for _ in 0..2 * before + chunks {
+                    let chunk = (0..CHUNK).map(|timer| seat.schedule(delays.next(), timer as u64));
+                    pass.send(chunk.collect()).expect("the other thread takes them");
+                }
+            });
+        });
+        pinned(contestant, 0, move |mut seat| {
+            let mut pending: VecDeque<Vec<C::Handle>> = passed.iter().take(before).collect();
+            let mut turn = |chunks: usize| {
+                for _ in 0..chunks {
+                    pending.extend(passed.recv());
+                    let oldest = pending.pop_front().unwrap_or_default();
+                    cancel_all(&mut seat, oldest);
+                }
+                seat.settle();
+            };
+            turn(before);
+            let begin = Instant::now();
+            turn(chunks);
+            per(begin.elapsed(), chunks * CHUNK)
+        })
+    })
+}
+
+fn cancel_all<S: Seat>(seat: &mut S, handles: Vec<S::Handle>) {
+    let gone =
+        handles.into_iter().filter_map(|handle| (!seat.cancel(handle)).then_some(())).count();
+    assert_eq!(gone, 0, "timers that were lost");
+}

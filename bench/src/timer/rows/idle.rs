@@ -1,0 +1,54 @@
+//! Contestants that have nothing to do: how often their threads wake up all the same.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Delays, MILLION};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::entrant::Readings;
+use crate::timer::figure::Figure;
+use crate::timer::plan::Plan;
+use crate::timer::system::{Threads, Used};
+
+/// A contestant has come to rest after so long.
+const CALM: Duration = Duration::from_millis(200);
+const UNTOLD: &str = "this system does not tell the switches of threads";
+
+/// One timer an hour away.
+pub fn rest<C: Contestant>(plan: &Plan) -> Result<Readings, &'static str> {
+    let others = Threads::all();
+    let contestant = C::new();
+    let mut seat = contestant.sit(0);
+    seat.fire_at(Instant::now() + Duration::from_secs(3600), 0);
+    seat.settle();
+    let (before, after) = watch(&others, || thread::sleep(plan.watch())).ok_or(UNTOLD)?;
+    Ok(vec![
+        (Figure::IdleSwitches, (after.switches - before.switches) as f64),
+        (Figure::IdleCpu, (after.cpu - before.cpu).as_nanos() as f64),
+    ])
+}
+
+/// The first timer is the earliest: whatever comes later need wake nobody.
+pub fn later<C: Contestant>(_plan: &Plan) -> Result<Readings, &'static str> {
+    let others = Threads::all();
+    let contestant = C::new();
+    let mut seat = contestant.sit(0);
+    let first = seat.schedule(Duration::from_secs(59), 0);
+    seat.settle();
+    let mut delays = Delays::new(0);
+    let mut pending = Vec::with_capacity(MILLION + 1);
+    pending.push(first);
+    let arm_all =
+        || pending.extend((0..MILLION).map(|timer| seat.schedule(delays.next(), timer as u64)));
+    let (before, after) = watch(&others, arm_all).ok_or(UNTOLD)?;
+    Ok(vec![(Figure::LaterSwitches, (after.switches - before.switches) as f64)])
+}
+
+/// What the contestant's threads, all but the others, have used before and after something happens.
+fn watch(others: &Threads, happens: impl FnOnce()) -> Option<(Used, Used)> {
+    thread::sleep(CALM);
+    let threads = others.started_since();
+    let before = threads.used()?;
+    happens();
+    Some((before, threads.used()?))
+}

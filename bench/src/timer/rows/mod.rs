@@ -1,0 +1,28 @@
+//! The workloads, each as one run on a fresh contestant. Rounds, medians and tables are made elsewhere.
+
+pub mod churn;
+pub mod elsewhere;
+pub mod fire;
+pub mod idle;
+
+use std::time::Duration;
+
+use crate::rng::Rng;
+
+/// A hundred thousand, and a million.
+pub const MANY: usize = 100_000;
+pub const MILLION: usize = 1_000_000;
+
+/// Delays of 60 to 125.5 s, in whole ms: nothing fires before it is cancelled.
+pub struct Delays(Rng);
+
+impl Delays {
+    pub fn new(seed: usize) -> Self {
+        Delays(Rng::new(seed as u64 + 1))
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Duration {
+        Duration::from_millis(60_000 + (self.0.next() >> 48))
+    }
+}

@@ -1,0 +1,123 @@
+//! What callbacks do: count themselves, and while a clock is set, say how late they are.
+//!
+//! Callbacks capture nothing but their payload, so all of this is static. A count that all threads write would cost
+//! more than some of the timers: each thread has its own.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most timers whose lateness can be kept.
+const MOST: usize = 200_000;
+/// The distance of their deadlines: 100 k a second.
+pub const APART: Duration = Duration::from_micros(10);
+/// Not fired yet.
+const NEVER: i64 = i64::MIN;
+
+/// A thread's own count, alone on its cache line.
+#[repr(align(128))]
+#[derive(Default)]
+struct Own {
+    count: AtomicU64,
+    sum: AtomicU64,
+}
+
+static ALL: Mutex<Vec<&'static Own>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static OWN: Cell<Option<&'static Own>> = const { Cell::new(None) };
+}
+
+fn register() -> &'static Own {
+    // Never given back: threads are few, and what they counted must outlive them.
+    let own: &'static Own = Box::leak(Box::default());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+    OWN.set(Some(own));
+    own
+}
+
+/// The callback of every timer. Relaxed: whoever reads the counts waits for them to be complete.
+#[inline]
+pub fn fired(payload: u64) {
+    let own = OWN.get().unwrap_or_else(register);
+    own.count.store(own.count.load(Relaxed) + 1, Relaxed);
+    own.sum.store(own.sum.load(Relaxed).wrapping_add(payload), Relaxed);
+    if WATCHING.load(Relaxed) {
+        watch(payload);
+    }
+}
+
+/// How many have fired so far, and the sum of their payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    pub count: u64,
+    sum: u64,
+}
+
+impl Tally {
+    pub fn now() -> Self {
+        let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.iter().map(|own| own.count.load(Relaxed)).sum();
+        let sum = all.iter().fold(0, |sum: u64, own| sum.wrapping_add(own.sum.load(Relaxed)));
+        Tally { count, sum }
+    }
+
+    /// Waits until so many have fired since, whose payloads were `0..timers`; gives up after `limit`.
+    ///
+    /// # Errors
+    ///
+    /// Some were lost, or came twice.
+    pub fn wait(self, timers: u64, limit: Duration) -> Result<(), &'static str> {
+        let end = Instant::now() + limit;
+        while Tally::now().count - self.count < timers && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let now = Tally::now();
+        let expected = (timers * (timers - 1) / 2, timers);
+        if (now.sum.wrapping_sub(self.sum), now.count - self.count) == expected {
+            Ok(())
+        } else {
+            Err("it lost timers, or fired some twice")
+        }
+    }
+}
+
+static WATCHING: AtomicBool = AtomicBool::new(false);
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// The first deadline, in nanoseconds from the origin.
+static FIRST: AtomicI64 = AtomicI64::new(0);
+/// How late each timer was, in nanoseconds.
+static LATE: OnceLock<Box<[AtomicI64]>> = OnceLock::new();
+
+fn late() -> &'static [AtomicI64] {
+    LATE.get_or_init(|| (0..MOST).map(|_| AtomicI64::new(NEVER)).collect())
+}
+
+fn since_origin(at: Instant) -> i64 {
+    at.saturating_duration_since(*ORIGIN).as_nanos() as i64
+}
+
+/// From now on timer `i` is to fire at `first + i * APART`, and says how late it was.
+pub fn watch_from(first: Instant) {
+    late().iter().for_each(|slot| slot.store(NEVER, Relaxed));
+    FIRST.store(since_origin(first), Relaxed);
+    WATCHING.store(true, Relaxed);
+}
+
+#[inline(never)]
+fn watch(payload: u64) {
+    let deadline = FIRST.load(Relaxed) + payload as i64 * APART.as_nanos() as i64;
+    if let Some(slot) = late().get(payload as usize) {
+        slot.store(since_origin(Instant::now()) - deadline, Relaxed);
+    }
+}
+
+/// Nanoseconds of lateness, the least first, negative if early. What comes later is not watched.
+pub fn watched() -> Vec<i64> {
+    WATCHING.store(false, Relaxed);
+    let mut all: Vec<i64> =
+        late().iter().map(|slot| slot.load(Relaxed)).filter(|&late| late != NEVER).collect();
+    all.sort_unstable();
+    all
+}

@@ -1,0 +1,93 @@
+//! One run of one contestant, in a process of its own.
+//!
+//! What a contestant leaves behind would be paid for by the next: a million freed blocks that the allocator merges
+//! when somebody else asks, threads that are still ending. It also makes a run that hangs or panics a missing figure.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::entrant::Readings;
+use super::figure::Row;
+use super::plan::Plan;
+use super::system::{self, Waits};
+use super::{contestants, end_at_panic};
+use crate::cli::Turn;
+use crate::counting;
+
+/// A run that takes longer is ended.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a run tells.
+#[derive(Deserialize, Serialize)]
+pub struct Outcome {
+    /// Or why there are none.
+    pub readings: Result<Readings, String>,
+    pub waits: Waits,
+}
+
+/// The run itself, in its own process.
+///
+/// # Errors
+///
+/// There is no such contestant.
+pub fn run(turn: &Turn) -> Result<(), String> {
+    counting::stop();
+    end_at_panic();
+    let entrants = contestants::all();
+    let entrant = entrants.iter().find(|entrant| entrant.contender().name == turn.contestant);
+    let entrant = entrant.ok_or("there is no such contestant")?;
+    let readings = entrant.run(turn.row, &Plan { quick: turn.quick, rounds: None });
+    let outcome = Outcome { readings: readings.map_err(str::to_owned), waits: system::waits() };
+    serde_json::to_writer(std::io::stdout(), &outcome).map_err(|error| error.to_string())
+}
+
+/// A run that is under way.
+pub struct Running {
+    process: Child,
+    told: mpsc::Receiver<String>,
+    end: Instant,
+}
+
+impl Running {
+    pub fn start(contestant: &str, row: Row, plan: &Plan) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let row = row.to_possible_value().ok_or("a row has a name")?;
+        let mut command = Command::new(program);
+        command.args(["turn", contestant, row.get_name()]).stdout(Stdio::piped());
+        if plan.quick {
+            command.arg("--quick");
+        }
+        let mut process = command.spawn().map_err(|error| error.to_string())?;
+        let mut output = process.stdout.take().ok_or("it has no output")?;
+        let (tell, told) = mpsc::channel();
+        // A thread that blocks, instead of one that looks again and again beside those that measure.
+        thread::spawn(move || {
+            let mut text = String::new();
+            // What cannot be read is no outcome, and nobody listens to a run that was ended.
+            let _ = output.read_to_string(&mut text);
+            let _ = tell.send(text);
+        });
+        Ok(Running { process, told, end: Instant::now() + LIMIT })
+    }
+
+    /// Waits for the end, and ends it if it takes too long.
+    ///
+    /// # Errors
+    ///
+    /// It told nothing.
+    pub fn finish(mut self) -> Result<Outcome, String> {
+        let text = self.told.recv_timeout(self.end.saturating_duration_since(Instant::now()));
+        if text.is_err() {
+            self.process.kill().map_err(|error| error.to_string())?;
+        }
+        let status = self.process.wait().map_err(|error| error.to_string())?;
+        let text = text.map_err(|_| format!("did not end within {LIMIT:?}"))?;
+        serde_json::from_str(&text).map_err(|_| format!("failed, {status}"))
+    }
+}
