@@ -62,10 +62,11 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     }
 
     fn turn(self: Arc<Self>) {
-        self.shards.iter().for_each(|shard| shard.watch());
+        self.hub.watch();
         self.pass(self.hub.clock.now());
-        let idle =
-            || self.shards.iter().all(|shard| shard.count_ready() == 0 && shard.running() == 0);
+        // In this order: who claims is at work before.
+        let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);
+        let idle = || none_ready() && self.hub.busy() == 0;
         while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
             self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
         }

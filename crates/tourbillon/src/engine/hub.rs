@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::signal::Signal;
 use crate::clock::EngineClock;
+use crate::inside::Inside;
 use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -14,9 +15,30 @@ pub(crate) struct Hub {
     pub(crate) signal: Signal,
     pub(crate) quiet: Quiet,
     pub(crate) limit: Option<Limit>,
+    /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done.
+    busy: AtomicUsize,
     /// Threads of this engine that live: the driver and the pool's.
     threads: AtomicUsize,
     pub(crate) on_panic: Option<OnPanic>,
+}
+
+/// The top bit of the count of those that are at work.
+const WATCHED: usize = 1 << (usize::BITS - 1);
+
+/// A thread that claims timers and runs them.
+pub(crate) struct AtWork<'a> {
+    hub: &'a Hub,
+    _inside: Inside,
+}
+
+impl Drop for AtWork<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // AcqRel: who sees it fall sees what the callbacks did, and who is watched sees the mark: it is one word.
+        if self.hub.busy.fetch_sub(1, AcqRel) & WATCHED != 0 {
+            self.hub.quiet.changed();
+        }
+    }
 }
 
 /// A thread of the engine: the driver, or a worker of the pool.
@@ -66,6 +88,7 @@ impl Hub {
             signal: Signal::new(shards),
             quiet: Quiet::new(),
             limit: limit.map(Limit::new),
+            busy: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
             on_panic,
         }
@@ -75,6 +98,24 @@ impl Hub {
     pub(crate) fn thread(self: &Arc<Self>) -> OwnThread {
         self.threads.fetch_add(1, Relaxed);
         OwnThread(self.clone())
+    }
+
+    /// As long as what is returned lives, the current thread claims timers and runs them. It is there before the first
+    /// claim, so who takes a shard's lock after that claim sees it.
+    #[inline]
+    pub(crate) fn work(&self) -> AtWork<'_> {
+        self.busy.fetch_add(1, AcqRel);
+        AtWork { hub: self, _inside: Inside::enter(self.id(), self.clock_id()) }
+    }
+
+    /// How many threads are at work.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.load(Acquire) & !WATCHED
+    }
+
+    /// From now on, who is done with its work says so. For a stop, and for a virtual clock: it is never taken back.
+    pub(crate) fn watch(&self) {
+        self.busy.fetch_or(WATCHED, AcqRel);
     }
 
     pub(crate) fn threads(&self) -> usize {

@@ -6,7 +6,8 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the engine's life, then a shard's lock, then a cell's key. Nobody holds two shards.
+//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell. Nobody holds two
+//! shards.
 
 pub(crate) mod counts;
 mod driver;
@@ -217,12 +218,11 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = inside::depth(self.hub.id());
         let on_own_thread = usize::from(hub::is_own_thread(self.hub.id()));
-        self.shards.iter().for_each(|shard| shard.watch());
+        self.hub.watch();
         self.hub.quiet.wait_until(limit, || {
-            let running: usize = self.shards.iter().map(|shard| shard.running()).sum();
             // Inside a callback it does not wait for threads: the driver may be waiting in the executor for the very
             // thread that this is.
-            running <= own && (own > 0 || self.hub.threads() <= on_own_thread)
+            self.hub.busy() <= own && (own > 0 || self.hub.threads() <= on_own_thread)
         })
     }
 

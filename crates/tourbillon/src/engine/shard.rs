@@ -31,16 +31,11 @@ const AGAIN: u64 = 10_000_000;
 /// So many timers are worth giving back the memory of.
 const CROWD: usize = 1 << 14;
 
-/// The top bit of the count of those that run.
-const WATCHED: usize = 1 << (usize::BITS - 1);
-
 #[repr(align(128))]
 pub(crate) struct Shard<T> {
     pub(crate) index: usize,
     pub(crate) hub: Arc<Hub>,
     state: Mutex<State<T>>,
-    /// Callbacks that were claimed here and still run; [`WATCHED`] if somebody waits for them to end.
-    running: AtomicUsize,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
 }
@@ -98,8 +93,7 @@ impl<T> Shard<T> {
             counts: Counts::default(),
             lateness: Lateness::new(),
         };
-        let (running, ready) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Shard { index, hub, state: Mutex::new(state), running, ready })
+        Ok(Shard { index, hub, state: Mutex::new(state), ready: AtomicUsize::new(0) })
     }
 
     /// Arms a timer.
@@ -239,8 +233,8 @@ impl<T> Shard<T> {
         self.lower(&mut lock(&self.state), at.units());
     }
 
-    /// Claims the next timer that is ready: from now on it has started. `mark` sees it under the lock. Whoever claims
-    /// calls [`finish`](Shard::finish) after it has run.
+    /// Claims the next timer that is ready: from now on it has started. `mark` sees it under the lock, and says whether
+    /// it keeps its place among the pending. Whoever claims is [at work](super::hub::Hub::work).
     #[inline]
     pub(crate) fn claim(&self, now: Time, mark: impl FnOnce(&T) -> bool) -> Option<Taken<T>> {
         if !self.has_ready() {
@@ -251,8 +245,6 @@ impl<T> Shard<T> {
         state.counts.fired += 1;
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
         let keeps = mark(&taken.value);
-        // Relaxed: whoever waits for it to fall has taken this lock after us, or will find the timer gone.
-        self.running.fetch_add(1, Ordering::Relaxed);
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
@@ -270,30 +262,10 @@ impl<T> Shard<T> {
             state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
             batch.push_back(taken);
         }
-        self.running.fetch_add(usize::from(!batch.is_empty()), Ordering::Relaxed);
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(batch.len());
-    }
-
-    /// What was claimed has run.
-    #[inline]
-    pub(crate) fn finish(&self) {
-        // AcqRel: who sees it fall sees what the callback did, and who is watched sees the mark: it is one word.
-        if self.running.fetch_sub(1, Ordering::AcqRel) & WATCHED != 0 {
-            self.hub.quiet.changed();
-        }
-    }
-
-    /// From now on, says so when callbacks end. For a stop, and for a virtual clock: it is never taken back.
-    pub(crate) fn watch(&self) {
-        self.running.fetch_or(WATCHED, Ordering::AcqRel);
-    }
-
-    /// Callbacks that run now.
-    pub(crate) fn running(&self) -> usize {
-        self.running.load(Ordering::Acquire) & !WATCHED
     }
 
     #[inline]

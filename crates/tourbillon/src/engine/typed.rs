@@ -14,7 +14,7 @@ use super::{Core, Deliver, StartError};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::error::ScheduleError;
-use crate::inside::{self, Inside};
+use crate::inside;
 use crate::key::Key;
 use crate::settings::Settings;
 use crate::sync::{Mutex, lock};
@@ -108,13 +108,16 @@ struct HandlerState<T> {
 
 impl<T: Send + 'static> Deliver<T> for Handler<T> {
     fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>) {
+        if !shard.has_ready() {
+            return;
+        }
+        let _at_work = core.hub.work();
         let mut state = lock(&core.delivery.state);
         let HandlerState { call, batch } = &mut *state;
         shard.claim_batch(core.hub.clock.now(), core.budget, batch);
         if batch.is_empty() {
             return;
         }
-        let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
         let timers = Batch { timers: batch, shard: shard.index, hub: &core.hub };
         if contain(&core.hub, || call(timers)).is_err() {
             shard.count_panic();
@@ -125,7 +128,6 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
                 shard.count_panic();
             }
         }
-        shard.finish();
     }
 }
 

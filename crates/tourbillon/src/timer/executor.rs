@@ -73,6 +73,7 @@ impl Job {
     pub fn run(mut self) {
         // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
         if let Some(core) = self.give_up() {
+            let _at_work = core.hub.work();
             run_one(&core, &core.shards[self.shard]);
         }
     }
@@ -164,6 +165,7 @@ impl Deliver<Task> for Callbacks {
     fn deliver(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
         match &core.delivery.run {
             Run::Driver => {
+                let _at_work = core.hub.work();
                 // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
                 for _ in 0..shard.count_ready() {
                     run_one(core, shard);

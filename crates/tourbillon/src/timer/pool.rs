@@ -91,6 +91,7 @@ impl Pool {
         drop(workers);
         if nobody {
             // Then the driver called, and better here and now than never.
+            let _at_work = core.hub.work();
             let mut from = 0;
             while run_any(core, &mut from) {}
         }
@@ -132,7 +133,9 @@ fn work(core: Arc<TimerCore>, thread: OwnThread) {
     if let Run::Pool(pool) = &core.delivery.run {
         let mut from = 0;
         loop {
+            let at_work = core.hub.work();
             while run_any(&core, &mut from) {}
+            drop(at_work);
             if !pool.sleep(&core) {
                 break;
             }

@@ -11,9 +11,8 @@ use super::executor::Run;
 use super::task::{Shared, State, Task};
 use crate::contain::contain;
 use crate::engine::shard::{Refused, Shard, Taken};
-use crate::inside::Inside;
 
-/// Claims a ready timer of the shard and runs it here. `false` if there was none.
+/// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
 #[inline]
 pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
     if !shard.has_ready() {
@@ -31,11 +30,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
             pool.call(core);
         }
     }
-    {
-        let _inside = Inside::enter(core.hub.id(), core.hub.clock_id());
-        run(core, shard, taken, now);
-    }
-    shard.finish();
+    run(core, shard, taken, now);
     true
 }
 
