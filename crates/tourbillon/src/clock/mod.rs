@@ -124,8 +124,18 @@ impl EngineClock {
     }
 
     pub(crate) fn instant(&self, time: Time) -> Instant {
-        far(self.begin.instant, Duration::from_nanos(time.units()))
+        instant(self.begin.instant, time)
     }
+
+    /// When time began.
+    pub(crate) fn begin(&self) -> Instant {
+        self.begin.instant
+    }
+}
+
+/// The moment that is so long after the beginning, or the last that the system can name.
+pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
+    far(begin, Duration::from_nanos(time.units()))
 }
 
 /// As many nanoseconds as there are, or as fit.

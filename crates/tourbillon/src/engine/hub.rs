@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::signal::Signal;
+use super::signal::{Padded, Signal};
 use crate::clock::EngineClock;
 use crate::inside::Inside;
 use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -15,8 +15,9 @@ pub(crate) struct Hub {
     pub(crate) signal: Signal,
     pub(crate) quiet: Quiet,
     pub(crate) limit: Option<Limit>,
-    /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done.
-    busy: AtomicUsize,
+    /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done. On a line of its own:
+    /// everything else here is read by every operation and written by none.
+    busy: Padded<AtomicUsize>,
     /// Threads of this engine that live: the driver and the pool's.
     threads: AtomicUsize,
     pub(crate) on_panic: Option<OnPanic>,
@@ -35,7 +36,7 @@ impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
         // AcqRel: who sees it fall sees what the callbacks did, and who is watched sees the mark: it is one word.
-        if self.hub.busy.fetch_sub(1, AcqRel) & WATCHED != 0 {
+        if self.hub.busy.0.fetch_sub(1, AcqRel) & WATCHED != 0 {
             self.hub.quiet.changed();
         }
     }
@@ -88,7 +89,7 @@ impl Hub {
             signal: Signal::new(shards),
             quiet: Quiet::new(),
             limit: limit.map(Limit::new),
-            busy: AtomicUsize::new(0),
+            busy: Padded(AtomicUsize::new(0)),
             threads: AtomicUsize::new(0),
             on_panic,
         }
@@ -104,18 +105,18 @@ impl Hub {
     /// claim, so who takes a shard's lock after that claim sees it.
     #[inline]
     pub(crate) fn work(&self) -> AtWork<'_> {
-        self.busy.fetch_add(1, AcqRel);
+        self.busy.0.fetch_add(1, AcqRel);
         AtWork { hub: self, _inside: Inside::enter(self.id(), self.clock_id()) }
     }
 
     /// How many threads are at work.
     pub(crate) fn busy(&self) -> usize {
-        self.busy.load(Acquire) & !WATCHED
+        self.busy.0.load(Acquire) & !WATCHED
     }
 
     /// From now on, who is done with its work says so. For a stop, and for a virtual clock: it is never taken back.
     pub(crate) fn watch(&self) {
-        self.busy.fetch_or(WATCHED, AcqRel);
+        self.busy.0.fetch_or(WATCHED, AcqRel);
     }
 
     pub(crate) fn threads(&self) -> usize {

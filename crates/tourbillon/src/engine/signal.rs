@@ -34,15 +34,15 @@ const AWAKE: u64 = 0;
 pub(crate) const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Signal {
-    next: Box<[Padded]>,
+    next: Box<[Padded<AtomicU64>]>,
     until: AtomicU64,
     stopping: AtomicBool,
     sleeper: Sleeper,
 }
 
-/// One word a cache line: shards must not slow each other.
+/// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
-struct Padded(AtomicU64);
+pub(super) struct Padded<X>(pub(super) X);
 
 /// What the driver found when it wanted to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

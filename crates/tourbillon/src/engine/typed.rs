@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
-use super::hub::Hub;
 use super::shard::{Shard, Taken};
 use super::{Core, Deliver, StartError};
-use crate::clock::nanoseconds;
+use crate::clock::{instant, nanoseconds};
 use crate::contain::contain;
 use crate::error::ScheduleError;
 use crate::inside;
@@ -62,17 +61,31 @@ struct Owner<T: Send + 'static> {
 pub struct Fired<T> {
     /// The key it had. It is stale now.
     pub key: Key,
-    /// When it was to fire.
-    pub deadline: Instant,
     /// What was scheduled.
     pub value: T,
+    /// Its deadline, and when time began: to make an [`Instant`] of them takes a division, and few ask for it.
+    deadline: Time,
+    begin: Instant,
+}
+
+impl<T> Fired<T> {
+    #[inline]
+    fn new(shard: usize, taken: Taken<T>, begin: Instant) -> Self {
+        let Taken { key, deadline, value } = taken;
+        Fired { key: Key::new(shard, key), value, deadline, begin }
+    }
+
+    /// When it was to fire.
+    pub fn deadline(&self) -> Instant {
+        instant(self.begin, self.deadline)
+    }
 }
 
 /// What has become due, an iterator. What the handler leaves in it is dropped.
 pub struct Batch<'a, T> {
     timers: &'a mut VecDeque<Taken<T>>,
     shard: usize,
-    hub: &'a Hub,
+    begin: Instant,
 }
 
 impl<T> Iterator for Batch<'_, T> {
@@ -80,9 +93,7 @@ impl<T> Iterator for Batch<'_, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Fired<T>> {
-        let Taken { key, deadline, value } = self.timers.pop_front()?;
-        let deadline = self.hub.clock.instant(deadline);
-        Some(Fired { key: Key::new(self.shard, key), deadline, value })
+        Some(Fired::new(self.shard, self.timers.pop_front()?, self.begin))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -118,7 +129,8 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         if batch.is_empty() {
             return;
         }
-        let timers = Batch { timers: batch, shard: shard.index, hub: &core.hub };
+        let begin = core.hub.clock.begin();
+        let timers = Batch { timers: batch, shard: shard.index, begin };
         if contain(&core.hub, || call(timers)).is_err() {
             shard.count_panic();
         }
@@ -208,13 +220,9 @@ impl<T: Send + 'static> Engine<T> {
         if first.is_some() || inside::depth(core.hub.id()) == 0 {
             core.wait_for_silence(None);
         }
+        let begin = core.hub.clock.begin();
         let unfired = first.unwrap_or_default().into_iter();
-        let unfired = unfired.map(|(shard, Taken { key, deadline, value })| Fired {
-            key: Key::new(shard, key),
-            deadline: core.hub.clock.instant(deadline),
-            value,
-        });
-        unfired.collect()
+        unfired.map(|(shard, taken)| Fired::new(shard, taken, begin)).collect()
     }
 
     /// Whether it was stopped.
