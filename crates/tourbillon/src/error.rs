@@ -60,7 +60,14 @@ impl<T> fmt::Display for ScheduleError<T> {
     }
 }
 
-impl<T> std::error::Error for ScheduleError<T> {}
+impl<T> std::error::Error for ScheduleError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ScheduleError::Thread(_, wrong) => Some(wrong),
+            _ => None,
+        }
+    }
+}
 
 /// A setting of [`Builder`](crate::Builder) that cannot be. No thread was started.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,9 +37,11 @@
 //!    timer. One exception: if the timer that the driver sleeps for is cancelled or moved to later, the driver may wake
 //!    once at the old time and sleep again.
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
-//! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing.
+//! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing. (A
+//!    [hashed](Builder::hashed) wheel also pays for the timers of later turns in the slots where something is due.)
 //! 8. **Bounded.** Pending timers, if you set a [limit](Builder::limit), and the work of one pass. A crowded moment
-//!    makes its own timers late, others by one pass at most.
+//!    makes its own timers late, others by one pass at most. What was cancelled is used by the next timers; the memory
+//!    of a crowd is given back when the last of it has gone, or by [`shrink`](Timer::shrink).
 //! 9. **Your code cannot break it.** A callback may panic, block, schedule, cancel itself or others, stop the timer, or
 //!    drop the last handle.
 //! 10. **Handles never lie.** A stale one answers "no", for ever, and never reaches another timer.
@@ -71,6 +73,7 @@ mod error;
 mod inside;
 mod key;
 mod settings;
+mod stopped;
 mod sync;
 mod timer;
 mod view;
@@ -82,7 +85,8 @@ pub use engine::{Sleeper, StartError};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use settings::{AnyClock, Builder};
-pub use timer::{CancelOnDrop, Context, Executor, Job, State, Stopped, Timeout, Timer, Unfired};
+pub use stopped::Stopped;
+pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unfired};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};

@@ -40,16 +40,15 @@ type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Se
 
 impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        match self {
+        let start = || match self {
             Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
-            Spawn::Own(hook) => {
-                catch_unwind(AssertUnwindSafe(|| hook(name, body))).unwrap_or_else(|payload| {
-                    // Its drop might panic as well.
-                    std::mem::forget(payload);
-                    Err(io::Error::other("the spawn hook panicked"))
-                })
-            }
-        }
+            Spawn::Own(hook) => hook(name, body),
+        };
+        catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|payload| {
+            // Its drop might panic as well.
+            std::mem::forget(payload);
+            Err(io::Error::other("the spawn hook panicked"))
+        })
     }
 }
 
@@ -76,6 +75,8 @@ pub struct Builder {
     spawn: Spawn,
     on_panic: Option<OnPanic>,
     run: Option<Where>,
+    /// Where callbacks run if nothing was said.
+    otherwise: Where,
     name: String,
 }
 
@@ -91,6 +92,7 @@ impl Default for Builder {
             spawn: Spawn::Std,
             on_panic: None,
             run: None,
+            otherwise: Where::Pool(processors().max(4)),
             name: "tourbillon".into(),
         }
     }
@@ -101,13 +103,15 @@ impl Builder {
     /// driver's thread.
     pub fn netty() -> Self {
         let tick = Duration::from_millis(100);
-        Builder::default().tick(tick).hashed(512).shards(1).on_driver()
+        let builder = Builder::default().tick(tick).hashed(512).shards(1);
+        Builder { otherwise: Where::Driver, ..builder }
     }
 
     /// What Kafka's `SystemTimer` does by default: levels of 20 slots, a tick of 1 ms, callbacks on one thread of
     /// their own.
     pub fn kafka() -> Self {
-        Builder::default().hierarchical(&[20]).shards(1).pool(1)
+        let builder = Builder::default().hierarchical(&[20]).shards(1);
+        Builder { otherwise: Where::Pool(1), ..builder }
     }
 
     /// How finely time is cut: a timer fires at the first tick that is not before its deadline. 1 ms if not set.
@@ -123,7 +127,8 @@ impl Builder {
         self
     }
 
-    /// One ring with so many slots, rounded up to a power of two.
+    /// One ring with so many slots, rounded up to a power of two. At its best when a turn is as long as most delays:
+    /// when something is due in a slot, every timer of the slot is looked at, those of later turns too.
     pub fn hashed(mut self, slots: u32) -> Self {
         self.geometry = Geometry::Hashed(slots);
         self
@@ -136,7 +141,22 @@ impl Builder {
         self
     }
 
-    /// How many timers may be pending; no limit if not set. A limit is a counter that all threads write.
+    /// How many timers may be pending; no limit if not set. A limit is a counter that all threads write. A repeating
+    /// timer keeps its place while it runs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{ScheduleError, Timer};
+    ///
+    /// let timer = Timer::builder().limit(1).build()?;
+    /// let first = timer.schedule(Duration::from_secs(1), |_| ())?;
+    /// let refused = timer.schedule(Duration::from_secs(1), |_| ()).unwrap_err();
+    /// assert!(matches!(refused, ScheduleError::Full(_)));
+    /// let callback = refused.into_inner();
+    /// first.cancel();
+    /// timer.schedule(Duration::from_secs(1), callback)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn limit(mut self, timers: usize) -> Self {
         self.limit = Some(timers);
         self
@@ -149,7 +169,7 @@ impl Builder {
         self
     }
 
-    /// The clock: a [`VirtualClock`], or [one of your own](Clock). The system's monotonic clock if not set.
+    /// The clock: a `&`[`VirtualClock`], or [one of your own](Clock). The system's monotonic clock if not set.
     pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
         self.source = clock.into().0;
         self
@@ -236,11 +256,10 @@ impl Builder {
     /// # Errors
     /// A setting that cannot be, with its name and value.
     pub fn build(mut self) -> Result<Timer, BuildError> {
-        let run = self.run.take();
-        if let Some(Where::Pool(0)) = run {
+        let run = self.run.take().unwrap_or_else(|| self.otherwise.clone());
+        if let Where::Pool(0) = run {
             return Err(wrong("pool", 0, "at least 1"));
         }
-        let run = run.unwrap_or_else(|| Where::Pool(processors().max(4)));
         Ok(Timer::with(self.settings()?, run))
     }
 
@@ -256,7 +275,8 @@ impl Builder {
     {
         match self.run.take() {
             None | Some(Where::Driver) => Ok(Engine::with(self.settings()?, Box::new(handler))),
-            Some(_) => Err(wrong("executor", "set", "left out: a handler runs on the driver")),
+            Some(Where::Pool(most)) => Err(wrong("pool", most, HANDLERS)),
+            Some(Where::Own(_)) => Err(wrong("executor", "one of your own", HANDLERS)),
         }
     }
 
@@ -267,6 +287,9 @@ impl Builder {
         }
         if self.budget == 0 {
             return Err(wrong("budget", 0, "at least 1"));
+        }
+        if self.name.contains('\0') {
+            return Err(wrong("name", format!("{:?}", self.name), "without a zero byte"));
         }
         if self.limit == Some(0) {
             return Err(wrong("limit", 0, "at least 1"));
@@ -305,6 +328,7 @@ impl Builder {
 }
 
 const MOST_SHARDS: usize = 1024;
+const HANDLERS: &str = "left out: a handler runs on the driver";
 
 /// What [`Builder::clock`] takes: a [`VirtualClock`], or a [`Clock`] of your own.
 pub struct AnyClock(Source);

@@ -8,6 +8,7 @@
 mod monotonic;
 mod virtual_clock;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -22,7 +23,8 @@ pub use virtual_clock::{AdvanceError, VirtualClock};
 /// A clock of your own, for [`Builder::clock`](crate::Builder::clock): it says what time it is, and how the driver
 /// waits.
 ///
-/// It may stand still, jump, or go back: nothing fires before this clock has reached its deadline.
+/// It may stand still, jump, or go back: nothing fires before this clock has reached its deadline. One that panics
+/// stands still.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -77,7 +79,9 @@ impl EngineClock {
         match &source {
             Source::Monotonic => {}
             Source::Virtual(clock) => begin.instant = clock.begin(),
-            Source::Own(clock) => begin.instant = clock.now(),
+            Source::Own(clock) => {
+                begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);
+            }
         }
         EngineClock { source, begin, latest: Arc::new(AtomicU64::new(0)) }
     }
@@ -87,12 +91,15 @@ impl EngineClock {
         match &self.source {
             Source::Monotonic => Time::new(self.begin.elapsed()),
             Source::Virtual(clock) => clock.time(),
-            Source::Own(clock) => {
-                let now = self.time(clock.now()).units();
-                // Relaxed: it is a number, and orders nothing.
-                Time::new(self.latest.fetch_max(now, Relaxed).max(now))
-            }
+            Source::Own(clock) => self.own_now(&**clock),
         }
+    }
+
+    /// A clock that panics stands still.
+    fn own_now(&self, clock: &dyn Clock) -> Time {
+        let now = quietly(|| clock.now()).map_or(0, |now| self.time(now).units());
+        // Relaxed: it is a number, and orders nothing.
+        Time::new(self.latest.fetch_max(now, Relaxed).max(now))
     }
 
     /// Waits until that moment, or until the sleeper is woken. It may end early.
@@ -106,7 +113,10 @@ impl EngineClock {
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
-                clock.wait((until < Time::MAX).then(|| self.instant(until)), sleeper);
+                let until = (until < Time::MAX).then(|| self.instant(until));
+                if quietly(|| clock.wait(until, sleeper)).is_none() {
+                    sleeper.sleep(Some(Duration::from_millis(1)));
+                }
             }
         }
     }
@@ -136,6 +146,11 @@ impl EngineClock {
 /// The moment that is so long after the beginning, or the last that the system can name.
 pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
     far(begin, Duration::from_nanos(time.units()))
+}
+
+/// What a clock of the user says, unless it panics: the driver must live on.
+fn quietly<R>(clock: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(clock)).map_err(std::mem::forget).ok()
 }
 
 /// As many nanoseconds as there are, or as fit.

@@ -1,4 +1,4 @@
-//! The system's monotonic clock. Every call of this crate to the operating system for time is in this file.
+//! The system's monotonic clock, as engines read it. The one place where this crate has a way of its own for a system.
 
 use std::time::Instant;
 

@@ -78,6 +78,13 @@ impl Lateness {
         Duration::from_nanos(self.max)
     }
 
+    /// The buckets that are not empty: the longest lateness that falls into each, and how many timers did.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let all = self.buckets.iter().enumerate();
+        all.filter(|&(_, &times)| times > 0)
+            .map(|(index, &times)| (Duration::from_nanos(last_of(index)), times))
+    }
+
     /// The lateness that a part of the timers, 0 to 1, did not exceed; `quantile(0.99)` is the 99th percentile.
     /// Zero if there are none.
     ///
@@ -155,5 +162,7 @@ mod tests {
         assert_eq!(lateness.quantile(0.999), Duration::from_millis(1));
         assert_eq!(lateness.max(), Duration::from_millis(1));
         assert_eq!(lateness.count(), 100);
+        let buckets: Vec<_> = lateness.buckets().map(|(_, times)| times).collect();
+        assert_eq!(buckets, [99, 1]);
     }
 }

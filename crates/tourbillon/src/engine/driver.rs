@@ -9,10 +9,10 @@ use std::time::Duration;
 use tourbillon_wheel::Time;
 
 use super::Core;
-use super::hub::OwnThread;
 use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
+use crate::inside::Inside;
 
 /// How ready timers come to run.
 pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
@@ -29,8 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// The driver's thread.
-    pub(super) fn drive(self: Arc<Self>, thread: OwnThread) {
-        thread.enter();
+    pub(super) fn drive(self: Arc<Self>) {
         loop {
             self.pass(self.hub.clock.now());
             let rest = self.hub.signal.rest(|until, sleeper| {
@@ -40,9 +39,6 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
                 break;
             }
         }
-        // What the engine owns is gone before anybody is told that the thread is.
-        drop(self);
-        drop(thread);
     }
 
     /// One round over the shards that have something due.
@@ -63,6 +59,8 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
 
     fn turn(self: Arc<Self>) {
         self.hub.watch();
+        // An executor or a hook that would advance the clock gets an error, as a callback does.
+        let _inside = Inside::enter(0, self.hub.clock_id());
         self.pass(self.hub.clock.now());
         // In this order: who claims is at work before.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);

@@ -1,6 +1,5 @@
 //! What all shards of an engine share and nobody writes on the way: the clock, the signal, the limit.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,6 @@ pub(crate) struct Hub {
     /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done. On a line of its own:
     /// everything else here is read by every operation and written by none.
     busy: Padded<AtomicUsize>,
-    /// Threads of this engine that live: the driver and the pool's.
-    threads: AtomicUsize,
     pub(crate) on_panic: Option<OnPanic>,
 }
 
@@ -42,35 +39,6 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// A thread of the engine: the driver, or a worker of the pool.
-pub(crate) struct OwnThread(Arc<Hub>);
-
-crate::sync::thread_local! {
-    static OWN: Cell<usize> = const { Cell::new(0) };
-}
-
-impl OwnThread {
-    /// From now on it is the current thread.
-    pub(crate) fn enter(&self) {
-        OWN.with(|own| own.set(self.0.id()));
-    }
-}
-
-impl Drop for OwnThread {
-    fn drop(&mut self) {
-        // A thread that the hook uses again is not ours any more.
-        let _ = OWN.try_with(|own| own.replace(0));
-        // Pairs with the load in `threads`: who sees it fall sees what the thread did.
-        self.0.threads.fetch_sub(1, AcqRel);
-        self.0.quiet.changed();
-    }
-}
-
-/// Whether the current thread belongs to that engine.
-pub(crate) fn is_own_thread(engine: usize) -> bool {
-    OWN.try_with(|own| own.get() == engine).unwrap_or(false)
-}
-
 /// The settings that all shards share.
 pub(crate) struct HubSettings {
     pub(crate) clock: EngineClock,
@@ -90,15 +58,8 @@ impl Hub {
             quiet: Quiet::new(),
             limit: limit.map(Limit::new),
             busy: Padded(AtomicUsize::new(0)),
-            threads: AtomicUsize::new(0),
             on_panic,
         }
-    }
-
-    /// A thread of the engine is about to start; it has ended when what is returned is dropped.
-    pub(crate) fn thread(self: &Arc<Self>) -> OwnThread {
-        self.threads.fetch_add(1, Relaxed);
-        OwnThread(self.clone())
     }
 
     /// As long as what is returned lives, the current thread claims timers and runs them. It is there before the first
@@ -117,10 +78,6 @@ impl Hub {
     /// From now on, who is done with its work says so. For a stop, and for a virtual clock: it is never taken back.
     pub(crate) fn watch(&self) {
         self.busy.0.fetch_or(WATCHED, AcqRel);
-    }
-
-    pub(crate) fn threads(&self) -> usize {
-        self.threads.load(Acquire)
     }
 
     /// What tells this engine from others.

@@ -33,7 +33,6 @@ use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
 pub(crate) use driver::Deliver;
 use hub::Hub;
-pub(crate) use hub::OwnThread;
 use shard::{Refused, Shard, Taken};
 pub use signal::Sleeper;
 
@@ -163,9 +162,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         let mut started = Ok(());
         // An engine on a virtual clock is driven by the clock.
         if self.hub.clock.as_virtual().is_none() {
-            let thread = self.hub.thread();
             let core = self.clone();
-            let body = Box::new(move || core.drive(thread));
+            let body = Box::new(move || core.drive());
             started = self.spawn.run(format!("{}-driver", self.name), body);
         }
         let mut life = lock(&self.life);
@@ -214,16 +212,25 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         Some(all)
     }
 
-    /// Waits until no callback runs and no thread of the engine lives, except those that the caller is inside of.
-    pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
+    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended.
+    pub(crate) fn stop_and_wait(
+        &self,
+        mark: impl FnMut(&T),
+        limit: Option<Duration>,
+    ) -> (Vec<(usize, Taken<T>)>, bool) {
+        let first = self.stop(mark);
+        // Two callbacks that stop the same engine must not wait for each other.
+        let wait = first.is_some() || inside::depth(self.hub.id()) == 0;
+        let finished = wait && self.wait_for_silence(limit);
+        (first.unwrap_or_default(), finished)
+    }
+
+    /// Waits until no callback runs, except those that the caller is inside of. Threads end by themselves after that;
+    /// to wait for them too would be to wait for a driver that waits in an executor for who knows what.
+    fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = inside::depth(self.hub.id());
-        let on_own_thread = usize::from(hub::is_own_thread(self.hub.id()));
         self.hub.watch();
-        self.hub.quiet.wait_until(limit, || {
-            // Inside a callback it does not wait for threads: the driver may be waiting in the executor for the very
-            // thread that this is.
-            self.hub.busy() <= own && (own > 0 || self.hub.threads() <= on_own_thread)
-        })
+        self.hub.quiet.wait_until(limit, || self.hub.busy() <= own)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -264,7 +271,14 @@ impl std::fmt::Display for StartError {
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartError::Stopped => None,
+            StartError::Thread(wrong) => Some(wrong),
+        }
+    }
+}
 
 /// The shard that this thread keeps to.
 #[inline]

@@ -13,9 +13,9 @@ use super::{Core, Deliver, StartError};
 use crate::clock::{instant, nanoseconds};
 use crate::contain::contain;
 use crate::error::ScheduleError;
-use crate::inside;
 use crate::key::Key;
 use crate::settings::Settings;
+use crate::stopped::Stopped;
 use crate::sync::{Mutex, lock};
 use crate::view::{Pending, Snapshot};
 
@@ -104,8 +104,8 @@ impl<T> Iterator for Batch<'_, T> {
 impl<T> ExactSizeIterator for Batch<'_, T> {}
 
 pub(crate) struct Handler<T> {
-    /// The driver alone takes it: a driver's thread, or one that advances a virtual clock.
-    state: Mutex<HandlerState<T>>,
+    /// There while it does not run. The driver alone takes it: a driver's thread, or one that advances a virtual clock.
+    state: Mutex<Option<HandlerState<T>>>,
 }
 
 /// The user's handler.
@@ -123,15 +123,13 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
             return;
         }
         let _at_work = core.hub.work();
-        let mut state = lock(&core.delivery.state);
-        let HandlerState { call, batch } = &mut *state;
+        // Out of its mutex while it runs: foreign code runs with empty hands.
+        let Some(mut state) = lock(&core.delivery.state).take() else { return };
+        let HandlerState { call, batch } = &mut state;
         shard.claim_batch(core.hub.clock.now(), core.budget, batch);
-        if batch.is_empty() {
-            return;
-        }
         let begin = core.hub.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
-        if contain(&core.hub, || call(timers)).is_err() {
+        if timers.len() > 0 && contain(&core.hub, || call(timers)).is_err() {
             shard.count_panic();
         }
         // What it left, one by one: a second panic while the first unwinds would abort.
@@ -140,12 +138,13 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
                 shard.count_panic();
             }
         }
+        *lock(&core.delivery.state) = Some(state);
     }
 }
 
 impl<T: Send + 'static> Engine<T> {
     pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
-        let state = Mutex::new(HandlerState { call, batch: VecDeque::new() });
+        let state = Mutex::new(Some(HandlerState { call, batch: VecDeque::new() }));
         Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
     }
 
@@ -214,15 +213,33 @@ impl<T: Send + 'static> Engine<T> {
 
     /// Stops the engine and hands back every value that was not delivered, each once. It waits until the handler has
     /// returned, unless it is called from there. A second stop returns nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Engine, Timer};
+    ///
+    /// let engine: Engine<&str> = Timer::builder().deliver(|_batch| ())?;
+    /// engine.schedule(Duration::from_secs(60), "late")?;
+    /// let unfired = engine.stop();
+    /// assert_eq!(unfired[0].value, "late");
+    /// assert_eq!(engine.schedule(Duration::ZERO, "too late").unwrap_err().into_inner(), "too late");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop(&self) -> Vec<Fired<T>> {
+        self.stop_and_wait(None).unfired
+    }
+
+    /// [`stop`](Engine::stop) that waits no longer than `limit`, of real time.
+    pub fn stop_within(&self, limit: Duration) -> Stopped<Fired<T>> {
+        self.stop_and_wait(Some(limit))
+    }
+
+    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let first = core.stop(|_| ());
-        if first.is_some() || inside::depth(core.hub.id()) == 0 {
-            core.wait_for_silence(None);
-        }
+        let (all, finished) = core.stop_and_wait(|_| (), limit);
         let begin = core.hub.clock.begin();
-        let unfired = first.unwrap_or_default().into_iter();
-        unfired.map(|(shard, taken)| Fired::new(shard, taken, begin)).collect()
+        let unfired = all.into_iter().map(|(shard, taken)| Fired::new(shard, taken, begin));
+        Stopped { unfired: unfired.collect(), finished }
     }
 
     /// Whether it was stopped.

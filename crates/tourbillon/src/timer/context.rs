@@ -37,6 +37,8 @@ pub struct Context<'a> {
     pub(super) deadline: Time,
     pub(super) started: Time,
     pub(super) again: Cell<Option<Time>>,
+    /// Whether the timer can be armed again.
+    pub(super) may_repeat: bool,
 }
 
 impl Context<'_> {
@@ -79,11 +81,10 @@ impl Context<'_> {
     }
 
     fn set_again(&self, at: Time) -> bool {
-        let can = self.shared.is_some_and(|shared| shared.can_repeat());
-        if can {
+        if self.may_repeat {
             self.again.set(Some(at));
         }
-        can
+        self.may_repeat
     }
 
     pub(super) fn wants_again(&self) -> bool {

@@ -74,7 +74,7 @@ impl Job {
         // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
         if let Some(core) = self.give_up() {
             let _at_work = core.hub.work();
-            run_one(&core, &core.shards[self.shard]);
+            run_one(&core, &core.shards[self.shard], None);
         }
     }
 
@@ -104,6 +104,7 @@ impl fmt::Debug for Job {
 }
 
 /// Where the callbacks of a timer are to run, as the builder was told.
+#[derive(Clone)]
 pub(crate) enum Where {
     Driver,
     Pool(usize),
@@ -117,7 +118,9 @@ pub(super) enum Run {
     Own(Arc<dyn Executor>, Tickets),
 }
 
-/// The jobs that are out for each shard: never fewer than ready timers, once the driver has been there.
+/// The jobs that are out for each shard: never fewer than ready timers, once the driver has been there. Sequentially
+/// consistent, all of it: it is read and written once a job, by the driver and by whoever ends one, and a count that
+/// the driver reads too high would leave a timer without a job.
 pub(super) struct Tickets {
     out: Box<[AtomicUsize]>,
     /// How long to wait before a refused job is offered again, in nanoseconds.
@@ -146,9 +149,15 @@ impl Tickets {
             let job = Job { core: Arc::downgrade(core), shard: shard.index, counted: true };
             match contain(&core.hub, || executor.execute(job)) {
                 Ok(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
-                // Dropped, it has the driver come back.
-                Ok(Err(job)) => return drop(job),
-                Err(_) => return shard.count_panic(),
+                // It may be another than the one it was given, which has come back then.
+                Ok(Err(job)) => {
+                    drop(job);
+                    return self.remind(core, shard);
+                }
+                Err(_) => {
+                    shard.count_panic();
+                    return self.remind(core, shard);
+                }
             }
         }
     }
@@ -168,7 +177,7 @@ impl Deliver<Task> for Callbacks {
                 let _at_work = core.hub.work();
                 // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
                 for _ in 0..shard.count_ready() {
-                    run_one(core, shard);
+                    run_one(core, shard, None);
                 }
             }
             Run::Pool(pool) => {

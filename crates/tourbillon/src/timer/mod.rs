@@ -4,9 +4,9 @@ mod context;
 mod executor;
 mod pool;
 mod run;
-mod stopped;
 mod task;
 mod timeout;
+mod unfired;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use crate::engine::{Core, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
+use crate::stopped::Stopped;
 use crate::view::{Pending, Snapshot};
 pub use context::Context;
 use executor::Run;
@@ -27,10 +28,10 @@ pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use pool::Pool;
 use run::discard;
-pub use stopped::{Stopped, Unfired};
 pub use task::State;
 use task::{Again, Once, Shared, Task, WithState};
 pub use timeout::{CancelOnDrop, Timeout};
+pub use unfired::Unfired;
 
 /// Runs closures when their time has come. Clones are the same timer, and any thread may use it.
 ///
@@ -71,7 +72,7 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        stopped::abandon(&self.core);
+        unfired::abandon(&self.core);
     }
 }
 
@@ -132,6 +133,17 @@ impl Timer {
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let at = timer.now() + Duration::from_secs(90);
+    /// let timeout = timer.schedule_at(at, |_| ())?;
+    /// assert_eq!(timeout.deadline(), Some(at));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn schedule_at<F>(&self, at: Instant, callback: F) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
@@ -171,6 +183,22 @@ impl Timer {
     {
         let cell = Arc::new(WithState::new(Again(callback)));
         self.schedule_cell(self.time() + nanoseconds(after), cell, |again| again.0)
+    }
+
+    /// [`schedule_repeating`](Timer::schedule_repeating), first at that moment.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    pub fn schedule_repeating_at<F>(
+        &self,
+        at: Instant,
+        callback: F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let cell = Arc::new(WithState::new(Again(callback)));
+        self.schedule_cell(self.core().hub.clock.time(at), cell, |again| again.0)
     }
 
     /// [`schedule`](Timer::schedule) for those who keep millions: it gives a `Copy` key instead of a handle.
@@ -326,17 +354,14 @@ impl Timer {
     }
 
     /// [`stop`](Timer::stop) that waits no longer than `limit`, of real time.
-    pub fn stop_within(&self, limit: Duration) -> Stopped {
+    pub fn stop_within(&self, limit: Duration) -> Stopped<Unfired> {
         self.stop_and_wait(Some(limit))
     }
 
-    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped {
+    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
-        let first = core.stop(|task| task.mark(State::HandedBack));
-        // Two callbacks that stop the same timer must not wait for each other.
-        let wait = first.is_some() || crate::inside::depth(core.hub.id()) == 0;
-        let finished = wait && core.wait_for_silence(limit);
-        let unfired = first.unwrap_or_default().into_iter().map(|(shard, taken)| Unfired {
+        let (all, finished) = core.stop_and_wait(|task| task.mark(State::HandedBack), limit);
+        let unfired = all.into_iter().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,
             task: Some(taken.value),

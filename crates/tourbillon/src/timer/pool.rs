@@ -20,7 +20,6 @@ use std::sync::Arc;
 use super::TimerCore;
 use super::executor::Run;
 use super::run::run_one;
-use crate::engine::OwnThread;
 use crate::settings::Spawn;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -80,20 +79,15 @@ impl Pool {
     }
 
     fn hire(&self, core: &Arc<TimerCore>) {
-        let (worker, thread) = (core.clone(), core.hub.thread());
-        if self.spawn.run(self.name.clone(), Box::new(move || work(worker, thread))).is_ok() {
+        let worker = Worker(core.clone());
+        if self.spawn.run(self.name.clone(), Box::new(move || worker.work())).is_ok() {
             return;
         }
-        let mut workers = lock(&self.state);
-        workers.threads -= 1;
-        self.count_free(&workers);
-        let nobody = workers.threads == 0;
-        drop(workers);
-        if nobody {
+        if lock(&self.state).threads == 0 {
             // Then the driver called, and better here and now than never.
             let _at_work = core.hub.work();
             let mut from = 0;
-            while run_any(core, &mut from) {}
+            while run_any(core, &mut from, None) {}
         }
     }
 
@@ -128,31 +122,40 @@ impl Pool {
     }
 }
 
-fn work(core: Arc<TimerCore>, thread: OwnThread) {
-    thread.enter();
-    if let Run::Pool(pool) = &core.delivery.run {
+/// One of the threads of a pool, which it counts as such until it is dropped, however it ends.
+struct Worker(Arc<TimerCore>);
+
+impl Worker {
+    fn work(self) {
+        let Run::Pool(pool) = &self.0.delivery.run else { return };
         let mut from = 0;
         loop {
-            let at_work = core.hub.work();
-            while run_any(&core, &mut from) {}
+            let at_work = self.0.hub.work();
+            while run_any(&self.0, &mut from, Some(pool)) {}
             drop(at_work);
-            if !pool.sleep(&core) {
+            if !pool.sleep(&self.0) {
                 break;
             }
         }
     }
-    // What the engine owns is gone before anybody is told that the thread is.
-    drop(core);
-    drop(thread);
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let Run::Pool(pool) = &self.0.delivery.run else { return };
+        let mut workers = lock(&pool.state);
+        workers.threads -= 1;
+        pool.count_free(&workers);
+    }
 }
 
 /// Runs one callback of any shard, each in its turn: a shard that is never done must not keep the others waiting.
-/// `false` if there is none.
-fn run_any(core: &Arc<TimerCore>, from: &mut usize) -> bool {
+/// `call` is told if there is more than the one. `false` if there is none.
+fn run_any(core: &Arc<TimerCore>, from: &mut usize, call: Option<&Pool>) -> bool {
     let count = core.shards.len();
     for _ in 0..count {
         *from = (*from + 1) % count;
-        if run_one(core, &core.shards[*from]) {
+        if run_one(core, &core.shards[*from], call) {
             return true;
         }
     }

@@ -7,14 +7,18 @@ use tourbillon_wheel::Time;
 
 use super::TimerCore;
 use super::context::Context;
-use super::executor::Run;
+use super::pool::Pool;
 use super::task::{Shared, State, Task};
 use crate::contain::contain;
 use crate::engine::shard::{Refused, Shard, Taken};
 
 /// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
 #[inline]
-pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
+pub(super) fn run_one(
+    core: &Arc<TimerCore>,
+    shard: &Arc<Shard<Task>>,
+    call: Option<&Pool>,
+) -> bool {
     if !shard.has_ready() {
         return false;
     }
@@ -24,7 +28,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
         task.can_repeat()
     };
     let Some(taken) = shard.claim(now, started) else { return false };
-    if let Run::Pool(pool) = &core.delivery.run {
+    if let Some(pool) = call {
         // This one may take long: somebody else should see to the rest.
         if shard.has_ready() {
             pool.call(core);
@@ -36,6 +40,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
 
 fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now: Time) {
     let Taken { key, deadline, value } = taken;
+    let may_repeat = value.can_repeat();
     let context = |shared| Context {
         core,
         shard,
@@ -44,6 +49,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
         deadline,
         started: now,
         again: Cell::new(None),
+        may_repeat,
     };
     match value {
         Task::Owned(callback) => {

@@ -12,6 +12,7 @@
 //! | handed back | under the shard's lock, with the removal | who stops the engine |
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use tourbillon_wheel as wheel;
@@ -175,8 +176,13 @@ impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
 impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
     const CAN_REPEAT: bool = true;
     fn call(mut self, context: &Context<'_>) -> Option<Self> {
-        (self.0)(context);
-        context.wants_again().then_some(self)
+        let called = catch_unwind(AssertUnwindSafe(|| (self.0)(context)));
+        let Err(payload) = called else { return context.wants_again().then_some(self) };
+        // What it captured is dropped after the panic and not during it: a second one would abort.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(self))) {
+            std::mem::forget(second);
+        }
+        resume_unwind(payload)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a stop hands back.
+//! What the stop of a timer hands back.
 
 use std::cell::Cell;
 use std::fmt;
@@ -45,6 +45,7 @@ impl Unfired {
             deadline: self.deadline,
             started: self.core.hub.clock.now(),
             again: Cell::new(None),
+            may_repeat: false,
         };
         match task {
             Task::Owned(callback) => callback.run(&context(None)),
@@ -68,16 +69,6 @@ impl fmt::Debug for Unfired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unfired").field("key", &self.key).finish_non_exhaustive()
     }
-}
-
-/// What [`stop_within`](crate::Timer::stop_within) achieved.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Stopped {
-    /// The timers that had not started.
-    pub unfired: Vec<Unfired>,
-    /// Whether the callbacks that were running have ended.
-    pub finished: bool,
 }
 
 /// The last clone of a timer is gone: stops the engine, and drops what is pending with no lock held.

@@ -1,0 +1,23 @@
+//! What a stop with a limit has achieved.
+
+/// What [`Timer::stop_within`](crate::Timer::stop_within) and [`Engine::stop_within`](crate::Engine::stop_within) have
+/// achieved.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::Timer;
+///
+/// let timer = Timer::new();
+/// timer.schedule(Duration::from_secs(60), |_| ())?;
+/// let stopped = timer.stop_within(Duration::from_secs(1));
+/// assert!(stopped.finished && stopped.unfired.len() == 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Stopped<U> {
+    /// The timers that had not started.
+    pub unfired: Vec<U>,
+    /// Whether the callbacks that were running have ended.
+    pub finished: bool,
+}
