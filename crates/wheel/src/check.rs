@@ -4,36 +4,35 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use crate::chunks::Position;
-use crate::shared::{Core, Rules};
+use crate::rules::Rules;
+use crate::shared::Core;
 use crate::tick::Tick;
 
 impl<T> Core<T> {
-    pub(crate) fn check(&self, rules: &impl Rules) -> Result<(), String> {
+    pub(crate) fn check<K: Rules>(&self, rules: &K) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
         let mut filed = 0;
         let mut chunks = 0;
         for number in 0..self.slots.len() as u32 {
             let slot = &self.slots[number as usize];
-            let (mut walked, mut wrong) = (0, None);
-            if slot.live > 0 {
-                self.chunks.for_each(&slot.list, |refs, first| {
-                    chunks += 1;
-                    walked += refs.len();
-                    for (&node, position) in refs.iter().zip(first..) {
-                        let misfiled = || self.misfiled(rules, number, node, position);
-                        wrong = wrong.take().or_else(misfiled);
-                    }
-                });
+            for head in self.rings(number) {
+                let broken = |broken| format!("{}: {broken}", self.name(rules, number));
+                chunks += self.chunks.check(head, number, !K::SCANS).map_err(broken)?;
+            }
+            let mut walked = 0;
+            for (position, node) in self.filed(number) {
+                walked += 1;
+                if let Some(broken) = self.misfiled(rules, number, node, position) {
+                    return Err(broken);
+                }
             }
             filed += walked;
-            if let Some(broken) = wrong {
-                return Err(broken);
-            }
-            if walked != slot.live as usize {
+            if walked > 0 && slot.min.max(self.hand) < self.earliest {
                 return Err(format!(
-                    "{} counts {} timers and has {walked}",
+                    "the bound of {}, {}, is before the earliest, {}",
                     self.name(rules, number),
-                    slot.live
+                    slot.min,
+                    self.earliest
                 ));
             }
             if self.witnessed(number).is_some_and(|min| self.least(number) != min) {
@@ -74,18 +73,14 @@ impl<T> Core<T> {
 
     /// The first tick at which a slot needs the hand.
     fn least_needed(&self, rules: &impl Rules) -> Tick {
-        let occupied =
-            (0..self.slots.len() as u32).filter(|&number| self.slots[number as usize].live > 0);
+        let occupied = (0..self.slots.len() as u32).filter(|&number| self.is_occupied(number));
         occupied.map(|number| rules.need(self, number)).min().unwrap_or(Tick::MAX)
     }
 
     /// The least due tick of an occupied slot, counted.
     fn least(&self, number: u32) -> Tick {
-        let mut least = Tick::MAX;
-        self.chunks.for_each(&self.slots[number as usize].list, |refs, _| {
-            refs.iter().for_each(|&node| least = least.min(self.nodes.node(node).due()));
-        });
-        least
+        let due = self.filed(number).map(|(_, node)| self.nodes.node(node).due());
+        due.min().unwrap_or(Tick::MAX)
     }
 
     fn name(&self, rules: &impl Rules, number: u32) -> String {

@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::nodes::NONE;
-use crate::shared::{Core, Rules};
+use crate::rules::Rules;
+use crate::shared::Core;
 use crate::tick::Tick;
 
 /// How many of the least timers of one slot are kept.
@@ -28,6 +29,12 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) const fn new() -> Self {
         Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
+    }
+
+    /// The slot that it is the front of, or `NONE`.
+    #[inline]
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
     }
 
     /// A timer of a slot is due earlier than the front may know.
@@ -119,6 +126,11 @@ impl<T> Core<T> {
         while let Some(&Reverse((due, node))) = self.front.least.peek() {
             let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
             if here && now == due {
+                // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+                if number != self.scan.slot {
+                    let slot = &mut self.slots[number as usize];
+                    (slot.min, slot.witness) = (due, node);
+                }
                 return Some(due);
             }
             self.front.least.pop();
@@ -131,27 +143,24 @@ impl<T> Core<T> {
 
     /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
     fn look_through(&mut self, number: u32) -> Tick {
-        let slot = self.slots[number as usize];
-        let keep = slot.live as usize > KEPT;
+        let keep = self.count(number) > KEPT;
         let (mut least, mut witness) = (Tick::MAX, NONE);
         let mut kept: Vec<Reverse<(Tick, u32)>> = Vec::new();
         let mut below = Tick::MAX;
         let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
-        self.chunks.for_each(&slot.list, |refs, _| {
-            for &node in refs {
-                let due = self.nodes.node(node).due();
-                if due < least || witness == NONE {
-                    (least, witness) = (due, node);
-                }
-                if roomy && due < below {
-                    kept.push(Reverse((due, node)));
-                    if kept.len() == 2 * KEPT {
-                        below = halve(&mut kept);
-                    }
+        for (_, node) in self.filed(number) {
+            let due = self.nodes.node(node).due();
+            if due < least || witness == NONE {
+                (least, witness) = (due, node);
+            }
+            if roomy && due < below {
+                kept.push(Reverse((due, node)));
+                if kept.len() == 2 * KEPT {
+                    below = halve(&mut kept);
                 }
             }
-        });
-        // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+        }
+        // As for the front.
         if number != self.scan.slot {
             let slot = &mut self.slots[number as usize];
             (slot.min, slot.witness) = (least, witness);

@@ -10,7 +10,8 @@
 use alloc::vec::Vec;
 
 use crate::levels::{Level, Levels};
-use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot, Watch};
+use crate::rules::{Budget, Cut, Rules, Spot, Watch};
+use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 
@@ -48,6 +49,8 @@ impl Hierarchical {
 }
 
 impl Rules for Hierarchical {
+    const SCANS: bool = false;
+
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> Spot {
         self.levels.spot(due.max(hand), hand)
@@ -150,7 +153,7 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.slots[number as usize].live > 0 {
+        while core.is_occupied(number) {
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
@@ -213,7 +216,7 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        core.look(number, budget.work);
+        core.look(number, core.slots[number as usize].head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         budget.work -= core.batch.len;
@@ -253,7 +256,7 @@ impl Hierarchical {
         budget: &mut Budget,
     ) -> Result<(), Cut> {
         let hand = core.hand;
-        core.look(number, room.min(budget.work));
+        core.look(number, core.slots[number as usize].head, room.min(budget.work));
         core.ready.reserve(core.batch.len, &core.nodes)?;
         if (0..core.batch.len).any(|nth| core.batch.get(nth).1 > hand) {
             self.prepare_batch(core)?;

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::shared::Spot;
+use crate::rules::Spot;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 

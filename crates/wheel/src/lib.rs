@@ -131,6 +131,7 @@ mod levels;
 mod nodes;
 mod place;
 mod ready;
+mod rules;
 mod shared;
 mod tick;
 mod view;
