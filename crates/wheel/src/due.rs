@@ -91,7 +91,10 @@ impl<T> Core<T> {
             }
         }
         let best = best.max(self.hand);
-        self.earliest = best;
+        // Not above the bound of any slot; and that of a slot that is being scanned may be too low for that.
+        if self.scan.slot == NONE {
+            self.earliest = best;
+        }
         Some(best)
     }
 
