@@ -39,13 +39,22 @@ pub(crate) const NOWHERE: Position = NONE;
 /// The position of a timer that is ready to be popped: it is in no slot any more.
 pub(crate) const READY: Position = NONE - 1;
 
-/// One reference, in the upper half of a word.
-const ONE: u64 = 1 << 32;
+/// What is counted of a chunk.
+#[derive(Clone, Copy)]
+struct Word {
+    /// A bit for each of its references.
+    refs: u32,
+    /// How many they are, less the mark.
+    over: u32,
+}
 
-/// The word of a chunk with these references and that mark.
-#[inline]
-fn word(refs: u32, mark: u32) -> u64 {
-    u64::from(refs) | u64::from(refs.count_ones() - mark) << 32
+impl Word {
+    const EMPTY: Word = Word { refs: 0, over: 0 };
+
+    #[inline]
+    fn new(refs: u32, mark: u32) -> Self {
+        Word { refs, over: refs.count_ones() - mark }
+    }
 }
 
 /// How a chunk is linked to others.
@@ -60,7 +69,7 @@ struct Link {
 
 pub(crate) struct Chunks {
     refs: Vec<[u32; CHUNK]>,
-    words: Vec<u64>,
+    words: Vec<Word>,
     links: Vec<Link>,
     free: u32,
     free_len: usize,
@@ -114,7 +123,7 @@ impl Chunks {
             grow_by(&mut self.words, 1)?;
             grow_by(&mut self.links, 1)?;
             self.refs.push([NONE; CHUNK]);
-            self.words.push(0);
+            self.words.push(Word::EMPTY);
             self.links.push(Link { owner: NONE, next: self.free, previous: NONE });
             self.free = index;
             self.free_len += 1;
@@ -127,67 +136,97 @@ impl Chunks {
     #[inline(always)]
     pub(crate) fn push(&mut self, head: u32, node: u32) -> Option<Position> {
         let word = self.words.get_mut(head as usize)?;
-        let gaps = !(*word as u32);
-        if gaps == 0 {
+        if word.refs == u32::MAX {
             return None;
         }
-        let bit = gaps.trailing_zeros();
-        *word += ONE | 1 << bit;
+        let bit = word.refs.trailing_ones();
+        word.refs |= 1 << (bit % LEN);
+        word.over += 1;
         self.refs[head as usize][bit as usize % CHUNK] = node;
         Some(head * LEN + bit)
     }
 
-    /// Gives a ring whose head is full, or that has none, a head with a gap: the tail if it is low, or a new
-    /// chunk.
+    /// Begins the ring of a slot with its first reference.
+    #[inline]
+    pub(crate) fn open(
+        &mut self,
+        head: &mut u32,
+        slot: u32,
+        node: u32,
+    ) -> Result<Position, OutOfMemory> {
+        let chunk = self.draw(slot)?;
+        *head = chunk;
+        self.words[chunk as usize] = Word { refs: 1, over: 1 };
+        self.refs[chunk as usize][0] = node;
+        Ok(chunk * LEN)
+    }
+
+    /// Gives a ring whose head is full a head with a gap: the tail if it is low, or a new chunk.
     pub(crate) fn widen(&mut self, head: &mut u32, slot: u32) -> Result<(), OutOfMemory> {
-        if *head != NONE {
-            let tail = self.links[*head as usize].previous;
-            if self.is_low(tail) {
-                self.resign(*head);
-                *head = tail;
-                self.unmark(tail);
-                return Ok(());
-            }
-        }
-        self.reserve(1)?;
-        let index = self.free;
-        self.free = self.links[index as usize].next;
-        self.free_len -= 1;
-        if *head != NONE {
+        let tail = self.links[*head as usize].previous;
+        if self.is_low(tail) {
             self.resign(*head);
+            *head = tail;
+            self.unmark(tail);
+        } else {
+            let chunk = self.draw(slot)?;
+            self.resign(*head);
+            self.link(chunk, *head);
+            *head = chunk;
         }
-        self.links[index as usize].owner = slot;
-        self.link(index, *head);
-        *head = index;
         Ok(())
+    }
+
+    /// Files a reference in a ring, wherever there is room.
+    pub(crate) fn add(
+        &mut self,
+        head: &mut u32,
+        slot: u32,
+        node: u32,
+    ) -> Result<Position, OutOfMemory> {
+        if let Some(position) = self.push(*head, node) {
+            return Ok(position);
+        }
+        if *head == NONE {
+            return self.open(head, slot, node);
+        }
+        self.widen(head, slot)?;
+        self.push(*head, node).ok_or(OutOfMemory)
+    }
+
+    /// Takes one of the free chunks, as a ring of its own.
+    #[inline]
+    fn draw(&mut self, slot: u32) -> Result<u32, OutOfMemory> {
+        self.reserve(1)?;
+        let chunk = self.free;
+        let link = &mut self.links[chunk as usize];
+        self.free = link.next;
+        self.free_len -= 1;
+        *link = Link { owner: slot, next: chunk, previous: chunk };
+        Ok(chunk)
     }
 
     /// A head that is full becomes a chunk like any other.
     fn resign(&mut self, head: u32) {
-        self.words[head as usize] = word(u32::MAX, LOW);
+        self.words[head as usize] = Word::new(u32::MAX, LOW);
     }
 
     /// Nobody has to look at this chunk before it is empty.
     pub(crate) fn unmark(&mut self, chunk: u32) {
-        self.words[chunk as usize] = word(self.words[chunk as usize] as u32, 0);
+        self.words[chunk as usize] = Word::new(self.words[chunk as usize].refs, 0);
     }
 
     #[inline]
     fn is_low(&self, chunk: u32) -> bool {
-        (self.words[chunk as usize] as u32).count_ones() <= LOW
+        self.words[chunk as usize].refs.count_ones() <= LOW
     }
 
     pub(crate) fn is_empty(&self, chunk: u32) -> bool {
-        self.words[chunk as usize] as u32 == 0
+        self.words[chunk as usize].refs == 0
     }
 
-    /// Links a chunk into a ring, as its tail; a ring of its own if there is none.
+    /// Links a chunk into a ring, as its tail.
     fn link(&mut self, chunk: u32, head: u32) {
-        if head == NONE {
-            let link = &mut self.links[chunk as usize];
-            (link.next, link.previous) = (chunk, chunk);
-            return;
-        }
         let tail = core::mem::replace(&mut self.links[head as usize].previous, chunk);
         self.links[tail as usize].next = chunk;
         let link = &mut self.links[chunk as usize];
@@ -195,6 +234,7 @@ impl Chunks {
     }
 
     /// Takes a chunk out of its ring. Returns the next one of it, or `NONE`.
+    #[inline]
     fn unlink(&mut self, chunk: u32) -> u32 {
         let Link { next, previous, .. } = self.links[chunk as usize];
         if next == chunk {
@@ -206,9 +246,10 @@ impl Chunks {
     }
 
     /// Takes a chunk that is empty out of its ring and frees it. Returns the next one of the ring, or `NONE`.
+    #[inline]
     pub(crate) fn release(&mut self, chunk: u32) -> u32 {
         let next = self.unlink(chunk);
-        self.words[chunk as usize] = 0;
+        self.words[chunk as usize] = Word::EMPTY;
         self.links[chunk as usize] = Link { owner: NONE, next: self.free, previous: NONE };
         self.free = chunk;
         self.free_len += 1;
@@ -225,22 +266,23 @@ impl Chunks {
     #[inline(always)]
     pub(crate) fn remove(&mut self, position: Position) -> bool {
         let Some(word) = self.words.get_mut((position / LEN) as usize) else { return true };
-        *word -= ONE | 1 << (position % LEN);
-        *word >> 32 == 0
+        word.refs &= !(1 << (position % LEN));
+        word.over -= 1;
+        word.over == 0
     }
 
     /// A chunk that is not the head of its ring has come down to its mark: it goes to the tail, or, if only a
     /// few references are left, they are to be filed anew. Returns those; the chunk is free then.
     pub(crate) fn thin(&mut self, head: &mut u32, chunk: u32) -> Option<[u32; FEW as usize]> {
-        let refs = self.words[chunk as usize] as u32;
+        let refs = self.words[chunk as usize].refs;
         if refs.count_ones() > FEW {
             self.unlink(chunk);
             self.link(chunk, *head);
-            self.words[chunk as usize] = word(refs, FEW);
+            self.words[chunk as usize] = Word::new(refs, FEW);
             return None;
         }
         let tail = self.links[*head as usize].previous;
-        if self.words[*head as usize] as u32 == u32::MAX && (tail == chunk || !self.is_low(tail)) {
+        if self.words[*head as usize].refs == u32::MAX && (tail == chunk || !self.is_low(tail)) {
             // Nowhere in the ring is room: it is the one to be filled.
             self.unlink(chunk);
             self.link(chunk, *head);
@@ -260,7 +302,7 @@ impl Chunks {
     /// The first references of a chunk, at most `most` of them, copied. Returns how many, and which are left.
     #[inline]
     pub(crate) fn first(&self, chunk: u32, most: usize, copy: &mut [u32; CHUNK]) -> (usize, u32) {
-        let mut refs = self.words[chunk as usize] as u32;
+        let mut refs = self.words[chunk as usize].refs;
         let nodes = &self.refs[chunk as usize];
         if refs == u32::MAX && most >= CHUNK {
             *copy = *nodes;
@@ -275,9 +317,15 @@ impl Chunks {
         (len, refs)
     }
 
+    /// The references of a chunk, and a bit for each that counts.
+    #[inline]
+    pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u32) {
+        (&self.refs[chunk as usize], self.words[chunk as usize].refs)
+    }
+
     /// Lets only these references of a chunk count. There must be one.
     pub(crate) fn leave(&mut self, chunk: u32, refs: u32) {
-        self.words[chunk as usize] = word(refs, 0);
+        self.words[chunk as usize] = Word::new(refs, 0);
     }
 
     /// The chunks of a ring, from its head on.
@@ -291,7 +339,7 @@ impl Chunks {
 
     /// The references of a chunk, each with its position.
     pub(crate) fn of_chunk(&self, chunk: u32) -> impl Iterator<Item = (Position, u32)> {
-        let mut refs = self.words[chunk as usize] as u32;
+        let mut refs = self.words[chunk as usize].refs;
         core::iter::from_fn(move || {
             let bit = (refs != 0).then(|| refs.trailing_zeros())?;
             refs &= refs - 1;
@@ -301,12 +349,12 @@ impl Chunks {
 
     /// How many references a ring has.
     pub(crate) fn count(&self, head: u32) -> usize {
-        self.ring(head).map(|chunk| (self.words[chunk as usize] as u32).count_ones() as usize).sum()
+        self.ring(head).map(|chunk| self.words[chunk as usize].refs.count_ones() as usize).sum()
     }
 
     pub(crate) fn memory(&self) -> usize {
         self.refs.capacity() * size_of::<[u32; CHUNK]>()
-            + self.words.capacity() * size_of::<u64>()
+            + self.words.capacity() * size_of::<Word>()
             + self.links.capacity() * size_of::<Link>()
     }
 
@@ -331,8 +379,8 @@ impl Chunks {
             if next as usize >= self.len() || self.links[next as usize].previous != chunk {
                 return Err("a chunk does not lead back to the one before it");
             }
-            let word = self.words[chunk as usize];
-            let (refs, over) = ((word as u32).count_ones(), (word >> 32) as u32);
+            let Word { refs, over } = self.words[chunk as usize];
+            let refs = refs.count_ones();
             if refs == 0 {
                 return Err("a chunk is empty");
             }

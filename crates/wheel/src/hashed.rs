@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::nodes::NONE;
-use crate::rules::{Budget, Cut, Rules, Scan, Spot, Watch};
+use crate::rules::{Budget, Cut, Rules, Scan, Watch};
 use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, MAX_SLOTS, OutOfMemory, Place};
@@ -60,13 +60,17 @@ impl Rules for Hashed {
     const SCANS: bool = true;
 
     #[inline(always)]
-    fn spot(&self, due: Tick, hand: Tick) -> Spot {
-        let due = due.max(hand);
-        Spot { level: 0, number: self.slot(due), begin: due }
+    fn spot(&self, due: Tick, hand: Tick) -> u32 {
+        self.slot(due.max(hand))
+    }
+
+    #[inline]
+    fn begin_at(&self, _level: u8, due: Tick, hand: Tick) -> Tick {
+        due.max(hand)
     }
 
     #[cold]
-    fn make(&mut self, _level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+    fn make(&mut self, _due: Tick, _hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
         let count = self.slots as usize;
         slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
         self.occupied = Bitmap::new(count)?;
@@ -90,9 +94,8 @@ impl Rules for Hashed {
     }
 
     #[inline]
-    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
-        let due = due.max(hand);
-        (self.slot(due) == number).then_some(due)
+    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> bool {
+        self.slot(due.max(hand)) == number
     }
 
     /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
@@ -231,8 +234,7 @@ impl Hashed {
                 core.file_ready(node, due);
             } else {
                 // Into the ring of what was looked at, or, if it was moved, into that of another slot.
-                let spot = self.spot(due, core.hand);
-                core.refile(self, node, due, spot);
+                core.refile(self, node, due);
                 budget.work -= 1;
             }
         }

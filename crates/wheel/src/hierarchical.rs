@@ -9,8 +9,10 @@
 
 use alloc::vec::Vec;
 
+use crate::chunks::CHUNK;
 use crate::levels::{Level, Levels};
-use crate::rules::{Budget, Cut, Rules, Spot, Watch};
+use crate::nodes::NONE;
+use crate::rules::{Budget, Cut, Rules, Watch};
 use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
@@ -52,16 +54,22 @@ impl Rules for Hierarchical {
     const SCANS: bool = false;
 
     #[inline(always)]
-    fn spot(&self, due: Tick, hand: Tick) -> Spot {
+    fn spot(&self, due: Tick, hand: Tick) -> u32 {
         self.levels.spot(due.max(hand), hand)
     }
 
+    #[inline]
+    fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick {
+        self.levels.levels[usize::from(level)].begin(due.max(hand))
+    }
+
     #[cold]
-    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        let count = self.levels.levels[usize::from(level)].slots as usize;
+    fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        let level = self.levels.reaching(due.saturating_sub(hand));
+        let count = self.levels.levels[level].slots as usize;
         slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        self.levels.make(usize::from(level), slots.len() as u32)?;
-        slots.resize(slots.len() + count, Slot::new(level));
+        self.levels.make(level, slots.len() as u32)?;
+        slots.resize(slots.len() + count, Slot::new(level as u8));
         Ok(())
     }
 
@@ -70,7 +78,7 @@ impl Rules for Hierarchical {
         self.above = Tick::MAX;
     }
 
-    #[inline(never)]
+    #[inline]
     fn mark(&mut self, level: u8, number: u32, begin: Tick) {
         if level > 0 {
             self.above = self.above.min(begin);
@@ -79,17 +87,17 @@ impl Rules for Hierarchical {
         level.occupied.insert(number - level.base);
     }
 
-    #[inline(never)]
+    #[inline]
     fn unmark(&mut self, level: u8, number: u32) {
         let level = &mut self.levels.levels[usize::from(level)];
         level.occupied.remove(number - level.base);
     }
 
     #[inline]
-    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
+    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool {
         let level = &self.levels.levels[usize::from(level)];
         let begin = level.begin_of(number - level.base, hand);
-        (begin <= due.max(hand)).then_some(begin)
+        begin <= due.max(hand)
     }
 
     #[inline]
@@ -153,12 +161,15 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.is_occupied(number) {
+        while core.slots[number as usize].head != NONE {
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
-            self.collect(core, number, room, budget)?;
+            core.ready.reserve(CHUNK, &core.nodes)?;
+            if core.ripen(self, number, room.min(budget.work)) > 0 {
+                self.move_on(core, number, budget)?;
+            }
         }
         Ok(())
     }
@@ -222,8 +233,7 @@ impl Hierarchical {
         budget.work -= core.batch.len;
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            let spot = self.spot(due, core.hand);
-            core.refile(self, node, due, spot);
+            core.refile(self, node, due);
         }
         // Told only now: should `watch` panic, everything is where it belongs.
         if let Some(watch) = watch {
@@ -237,41 +247,32 @@ impl Hierarchical {
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
             let spot = self.spot(due, core.hand);
+            let below = core.slots[spot as usize].level;
             // Due right now: it fires straight from above. Moved to later: it may even rise.
-            if due > core.hand && spot.level < level {
+            if due > core.hand && below < level {
                 let from = self.slot_place(level, number);
-                let to = self.slot_place(spot.level, spot.number);
+                let to = self.slot_place(below, spot);
                 watch(Moved { key: core.nodes.key(node), from, to });
             }
         }
     }
 
-    /// Makes a batch of the slot under the hand ready; what was moved to later goes where it belongs.
-    #[inline]
-    fn collect<T>(
+    /// Files what is in the head of the slot under the hand and was moved to later where it belongs.
+    #[cold]
+    fn move_on<T>(
         &mut self,
         core: &mut Core<T>,
         number: u32,
-        room: usize,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
-        let hand = core.hand;
-        core.look(number, core.slots[number as usize].head, room.min(budget.work));
-        core.ready.reserve(core.batch.len, &core.nodes)?;
-        if (0..core.batch.len).any(|nth| core.batch.get(nth).1 > hand) {
-            self.prepare_batch(core)?;
-        }
+        core.look(number, core.slots[number as usize].head, budget.work);
+        self.prepare_batch(core)?;
         core.take(self);
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            if due <= hand {
-                core.file_ready(node, due);
-            } else {
-                let spot = self.spot(due, hand);
-                core.refile(self, node, due, spot);
-                budget.work -= 1;
-            }
+            core.refile(self, node, due);
         }
+        budget.work -= core.batch.len;
         Ok(())
     }
 
@@ -279,10 +280,13 @@ impl Hierarchical {
     #[inline]
     fn prepare_batch<T>(&mut self, core: &mut Core<T>) -> Result<(), OutOfMemory> {
         core.chunks.reserve(core.batch.len)?;
+        if core.batch.last.saturating_sub(core.hand) < self.levels.made {
+            return Ok(());
+        }
         for nth in 0..core.batch.len {
-            let spot = self.spot(core.batch.get(nth).1, core.hand);
-            if spot.number as usize >= core.slots.len() {
-                self.make(spot.level, &mut core.slots)?;
+            let due = core.batch.get(nth).1;
+            if self.spot(due, core.hand) as usize >= core.slots.len() {
+                self.make(due, core.hand, &mut core.slots)?;
             }
         }
         Ok(())

@@ -14,7 +14,7 @@
 
 use alloc::vec::Vec;
 
-use crate::chunks::{NOWHERE, Position};
+use crate::chunks::{NOWHERE, Position, READY};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
 use crate::{OutOfMemory, grow_by, tighten};
@@ -165,6 +165,22 @@ impl<T> Nodes<T> {
         }
         self.pending -= 1;
         Some((value, position))
+    }
+
+    /// Takes a timer out of its node as [`Nodes::vacate`] does, if it is ready and due then.
+    #[inline]
+    pub(crate) fn vacate_ready(
+        &mut self,
+        index: u32,
+        generation: u32,
+        due: Tick,
+    ) -> Option<(Key, T)> {
+        let node = &self.segments[index as usize / SEGMENT][index as usize % SEGMENT];
+        if node.position != READY || node.due() != due {
+            return None;
+        }
+        let key = Key::new(self.wheel, index, generation);
+        self.vacate(key).map(|(value, _)| (key, value))
     }
 
     /// The index behind a key, if its timer is pending.

@@ -7,16 +7,6 @@ use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{LevelView, Moved, OutOfMemory, Place};
 
-/// Where a wheel files a timer.
-#[derive(Clone, Copy)]
-pub(crate) struct Spot {
-    pub(crate) level: u8,
-    /// The number of its slot in the table, or `NONE` if its level is still to be made.
-    pub(crate) number: u32,
-    /// When the hand meets it.
-    pub(crate) begin: Tick,
-}
-
 /// The slot of a hashed wheel that is being looked through, and the ring of what is left of it. What has been
 /// looked at, or is filed while it is being looked through, is in the slot's own ring.
 #[derive(Clone, Copy)]
@@ -57,11 +47,15 @@ pub(crate) trait Rules: Sized {
     /// Whether it looks through slots: what is cancelled then is not thinned out before the next time.
     const SCANS: bool;
 
-    /// Where a timer that is due then is filed; at `hand` if it is already due.
-    fn spot(&self, due: Tick, hand: Tick) -> Spot;
+    /// The number of the slot in which a timer that is due then is filed, the one under the hand if it is due
+    /// already; a number that the table does not have if the level is still to be made.
+    fn spot(&self, due: Tick, hand: Tick) -> u32;
 
-    /// Makes a level.
-    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory>;
+    /// When the hand looks at a timer that is filed in its slot, on this level.
+    fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick;
+
+    /// Makes the level on which a timer is filed that is due then.
+    fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory>;
 
     /// Forgets all levels, as if none had been made.
     fn unmake(&mut self);
@@ -72,9 +66,8 @@ pub(crate) trait Rules: Sized {
     /// Remembers that a slot is no longer occupied.
     fn unmark(&mut self, level: u8, number: u32);
 
-    /// If a timer that is filed there may stay when its deadline is moved earlier, to `due`: when the hand
-    /// will look at it.
-    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick>;
+    /// Whether a timer that is filed there may stay when its deadline is moved earlier, to `due`.
+    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool;
 
     /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is
     /// none.

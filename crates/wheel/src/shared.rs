@@ -17,7 +17,7 @@ use crate::chunks::{CHUNK, Chunks, Position, READY};
 use crate::due::Front;
 use crate::nodes::{NONE, Nodes};
 use crate::ready::Ready;
-use crate::rules::{Rules, Scan, Spot};
+use crate::rules::{Rules, Scan};
 use crate::tick::{Scale, Tick};
 
 #[derive(Clone, Copy)]
@@ -47,6 +47,8 @@ pub(crate) struct Batch {
     /// The references of the chunk that are not in the batch.
     rest: u32,
     pub(crate) len: usize,
+    /// The latest of the due ticks.
+    pub(crate) last: Tick,
 }
 
 impl Batch {
@@ -92,6 +94,7 @@ impl<T> Core<T> {
                 chunk: NONE,
                 rest: 0,
                 len: 0,
+                last: 0,
             },
         }
     }
@@ -104,66 +107,72 @@ impl<T> Core<T> {
         rules: &mut impl Rules,
         node: u32,
         due: Tick,
-        spot: Spot,
+        number: u32,
     ) -> Option<Position> {
-        let &Slot { min, head, .. } = self.slots.get(spot.number as usize)?;
-        let position = match self.chunks.push(head, node) {
-            Some(position) => position,
-            None => self.widen(rules, node, spot)?,
+        let &Slot { min, head, .. } = self.slots.get(number as usize)?;
+        let Some(position) = self.chunks.push(head, node) else {
+            return self.widen(rules, node, due, number);
         };
-        if due < min || spot.number == self.front.slot() {
-            self.lower(spot.number, due, node, spot.begin);
+        if due < min || number == self.front.slot() {
+            self.lower(rules, number, due, node);
         }
         Some(position)
     }
 
-    /// Adds a reference to a slot whose head is full, or that is empty.
+    /// Adds a reference to a slot that is empty, or whose head is full.
     #[inline(never)]
-    fn widen(&mut self, rules: &mut impl Rules, node: u32, spot: Spot) -> Option<Position> {
-        let slot = &mut self.slots[spot.number as usize];
-        let opened = slot.head == NONE;
-        self.chunks.widen(&mut slot.head, spot.number).ok()?;
-        if opened {
-            rules.mark(slot.level, spot.number, spot.begin);
-            self.stop = self.stop.min(spot.begin);
+    fn widen(
+        &mut self,
+        rules: &mut impl Rules,
+        node: u32,
+        due: Tick,
+        number: u32,
+    ) -> Option<Position> {
+        let slot = &mut self.slots[number as usize];
+        if slot.head == NONE && self.scan.slot != number {
+            let position = self.chunks.open(&mut slot.head, number, node).ok()?;
+            (slot.min, slot.witness) = (due, node);
+            let begin = rules.begin_at(slot.level, due, self.hand);
+            rules.mark(slot.level, number, begin);
+            self.stop = self.stop.min(begin);
+            self.earliest = self.earliest.min(due);
+            return Some(position);
         }
-        self.chunks.push(slot.head, node)
+        let position = self.chunks.add(&mut slot.head, number, node).ok()?;
+        if due < slot.min || number == self.front.slot() {
+            self.lower(rules, number, due, node);
+        }
+        Some(position)
     }
 
-    /// A timer of a slot is due earlier than any other there, or than the front may know; the hand will look at
-    /// it then.
+    /// A timer of a slot is due earlier than any other there, or than the front may know.
     #[inline(never)]
-    pub(crate) fn lower(&mut self, number: u32, due: Tick, node: u32, begin: Tick) {
+    pub(crate) fn lower(&mut self, rules: &impl Rules, number: u32, due: Tick, node: u32) {
         let slot = &mut self.slots[number as usize];
         if due < slot.min {
             (slot.min, slot.witness) = (due, node);
-            self.stop = self.stop.min(begin);
             self.earliest = self.earliest.min(due);
+            self.stop = self.stop.min(rules.begin_at(slot.level, due, self.hand));
         }
         self.front.note(number, due, node);
     }
 
-    /// Makes sure that a timer can be filed, wherever that is.
+    /// Makes sure that a timer can be filed, and says in which slot.
     #[inline(never)]
-    pub(crate) fn prepare(
-        &mut self,
-        rules: &mut impl Rules,
-        due: Tick,
-    ) -> Result<Spot, OutOfMemory> {
-        let mut spot = rules.spot(due, self.hand);
-        if spot.number as usize >= self.slots.len() {
-            rules.make(spot.level, &mut self.slots)?;
-            spot = rules.spot(due, self.hand);
+    pub(crate) fn prepare(&mut self, rules: &mut impl Rules, due: Tick) -> Result<u32, OutOfMemory> {
+        if rules.spot(due, self.hand) as usize >= self.slots.len() {
+            rules.make(due, self.hand, &mut self.slots)?;
         }
         self.chunks.reserve(1)?;
-        Ok(spot)
+        Ok(rules.spot(due, self.hand))
     }
 
     /// Files a timer that is in no slot, where everything is prepared for it.
-    #[inline]
-    pub(crate) fn refile(&mut self, rules: &mut impl Rules, node: u32, due: Tick, spot: Spot) {
+    #[inline(always)]
+    pub(crate) fn refile(&mut self, rules: &mut impl Rules, node: u32, due: Tick) {
+        let number = rules.spot(due, self.hand);
         let position =
-            self.file(rules, node, due, spot).expect("room for it was made before it was moved");
+            self.file(rules, node, due, number).expect("room for it was made before it was moved");
         self.nodes.node_mut(node).position = position;
     }
 
@@ -191,13 +200,8 @@ impl<T> Core<T> {
             self.chunks.unmark(chunk);
         } else if let Some(few) = self.chunks.thin(&mut slot.head, chunk) {
             for node in few {
-                let mut position = self.chunks.push(slot.head, node);
-                if position.is_none() {
-                    // It needs no memory: a chunk has just been freed.
-                    let widened = self.chunks.widen(&mut slot.head, number);
-                    position = widened.ok().and_then(|()| self.chunks.push(slot.head, node));
-                }
-                self.nodes.node_mut(node).position = position.expect("a chunk is free");
+                let position = self.chunks.add(&mut slot.head, number, node);
+                self.nodes.node_mut(node).position = position.expect("a chunk has just been freed");
             }
         }
     }
@@ -261,10 +265,11 @@ impl<T> Core<T> {
     #[inline]
     pub(crate) fn look(&mut self, number: u32, head: u32, most: usize) {
         let batch = &mut self.batch;
-        (batch.number, batch.chunk) = (number, head);
+        (batch.number, batch.chunk, batch.last) = (number, head, 0);
         (batch.len, batch.rest) = self.chunks.first(head, most, &mut batch.nodes);
         for (&node, due) in batch.nodes.iter().zip(&mut batch.due).take(batch.len) {
             *due = self.nodes.node(node).due();
+            batch.last = batch.last.max(*due);
         }
     }
 
@@ -272,18 +277,51 @@ impl<T> Core<T> {
     #[inline]
     pub(crate) fn take(&mut self, rules: &mut impl Rules) {
         let Batch { number, chunk, rest, .. } = self.batch;
-        if rest == 0 {
+        self.keep(rules, number, chunk, rest);
+    }
+
+    /// Lets only these references of a chunk count, and frees it if there are none.
+    #[inline]
+    fn keep(&mut self, rules: &mut impl Rules, number: u32, chunk: u32, refs: u32) {
+        if refs == 0 {
             self.release(rules, number, chunk);
         } else {
-            self.chunks.leave(chunk, rest);
+            self.chunks.leave(chunk, refs);
         }
     }
 
     /// Makes a timer that is in no slot ready to be popped. Room must have been reserved.
     #[inline]
-    pub(crate) fn file_ready(&mut self, node: u32, due: Tick) {
-        self.nodes.node_mut(node).position = READY;
-        self.ready.push(self.nodes.key(node), due);
+    pub(crate) fn file_ready(&mut self, index: u32, due: Tick) {
+        let node = self.nodes.node_mut(index);
+        node.position = READY;
+        self.ready.push(index, node.generation(), due);
+    }
+
+    /// Makes the timers of the head of a slot that are due at the hand ready, having looked at `most` at most.
+    /// Returns how many stay there because they are due later. Room for a chunk must have been reserved.
+    #[inline]
+    pub(crate) fn ripen(&mut self, rules: &mut impl Rules, number: u32, most: usize) -> usize {
+        let chunk = self.slots[number as usize].head;
+        let (nodes, mut refs) = self.chunks.content(chunk);
+        let (mut left, mut looked) = (0, 0);
+        while refs != 0 && looked < most {
+            let bit = refs.trailing_zeros();
+            refs &= refs - 1;
+            looked += 1;
+            let index = nodes[bit as usize % CHUNK];
+            let node = self.nodes.node_mut(index);
+            let due = node.due();
+            if due <= self.hand {
+                node.position = READY;
+                self.ready.push(index, node.generation(), due);
+            } else {
+                left |= 1 << bit;
+            }
+        }
+        let late = left;
+        self.keep(rules, number, chunk, refs | left);
+        late.count_ones() as usize
     }
 
     /// Gives back memory that the pending timers do not need.
@@ -303,11 +341,7 @@ impl<T> Core<T> {
                 let mut head = NONE;
                 let (chunks, nodes) = (&self.chunks, &mut self.nodes);
                 for (_, node) in chunks.ring(old).flat_map(|chunk| chunks.of_chunk(chunk)) {
-                    let mut position = pool.push(head, node);
-                    if position.is_none() {
-                        let widened = pool.widen(&mut head, number);
-                        position = widened.ok().and_then(|()| pool.push(head, node));
-                    }
+                    let position = pool.add(&mut head, number, node);
                     nodes.node_mut(node).position = position.expect("the pool has just the size");
                 }
                 head

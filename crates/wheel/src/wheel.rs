@@ -226,16 +226,16 @@ impl<T, K: Kind> Wheel<T, K> {
         let Wheel { core, rules } = self;
         let number = core.slot_of(index);
         if let Some(slot) = core.slots.get(number as usize) {
-            if let Some(begin) = rules.covers(slot.level, number, due, core.hand) {
+            if rules.covers(slot.level, number, due, core.hand) {
                 core.nodes.node_mut(index).set_due(due);
-                core.lower(number, due, index, begin);
+                core.lower(rules, number, due, index);
                 return Ok(());
             }
         }
-        let spot = core.prepare(rules, due)?;
+        core.prepare(rules, due)?;
         core.unfile(rules, core.nodes.node(index).position);
         core.nodes.node_mut(index).set_due(due);
-        core.refile(rules, index, due, spot);
+        core.refile(rules, index, due);
         Ok(())
     }
 
@@ -335,10 +335,8 @@ impl<T, K: Kind> Wheel<T, K> {
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
         let core = &mut self.core;
-        let (index, due) = core.ready.pop(&core.nodes)?;
-        let (key, due) = (core.nodes.key(index), core.scale.time_or_max(due));
-        let (value, _) = core.nodes.vacate(key)?;
-        Some(Expired { key, due, value })
+        let (key, due, value) = core.ready.pop(&mut core.nodes)?;
+        Some(Expired { key, due: core.scale.time_or_max(due), value })
     }
 
     /// How many timers are ready to be popped.
