@@ -77,13 +77,7 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     pub(crate) const fn new() -> Self {
-        Chunks {
-            refs: Vec::new(),
-            words: Vec::new(),
-            links: Vec::new(),
-            free: NONE,
-            free_len: 0,
-        }
+        Chunks { refs: Vec::new(), words: Vec::new(), links: Vec::new(), free: NONE, free_len: 0 }
     }
 
     /// A pool of so many chunks, and no more.
@@ -260,6 +254,20 @@ impl Chunks {
     #[inline(always)]
     pub(crate) fn owner(&self, position: Position) -> u32 {
         self.links.get((position / LEN) as usize).map_or(NONE, |link| link.owner)
+    }
+
+    /// The node of the only reference of a ring, if it is.
+    #[inline]
+    pub(crate) fn only(&self, head: u32) -> Option<u32> {
+        let refs = self.words[head as usize].refs;
+        let only = refs.is_power_of_two() && self.links[head as usize].next == head;
+        only.then(|| self.refs[head as usize][refs.trailing_zeros() as usize % CHUNK])
+    }
+
+    /// Gives a chunk that is a ring of its own to another slot.
+    #[inline]
+    pub(crate) fn give(&mut self, chunk: u32, slot: u32) {
+        self.links[chunk as usize].owner = slot;
     }
 
     /// Takes a reference out. True if somebody has to look at its chunk, or if it is in none.

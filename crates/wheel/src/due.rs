@@ -52,16 +52,22 @@ impl Front {
         }
         // A front that has no room is a front that is not worth keeping.
         if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
-            self.forget(self.slot);
+            self.drop_all();
         } else {
             self.least.push(Reverse((due, node)));
         }
     }
 
+    #[inline]
     pub(crate) fn forget(&mut self, slot: u32) {
         if slot == self.slot {
-            *self = Front::new();
+            self.drop_all();
         }
+    }
+
+    #[cold]
+    fn drop_all(&mut self) {
+        *self = Front::new();
     }
 
     pub(crate) fn memory(&self) -> usize {

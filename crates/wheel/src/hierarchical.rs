@@ -7,6 +7,7 @@
 //!   slot is empty.
 //! - A slot may hold a timer that was moved to later: it is filed anew when its slot is met.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::chunks::CHUNK;
@@ -20,20 +21,29 @@ use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 /// The rules of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
-    /// No occupied slot above the lowest level begins before this tick. It spares a look at every level when the
-    /// hand goes from one slot of the lowest to the next.
+    /// No occupied slot of a level begins before its tick here. Not kept for the lowest.
+    begins: Box<[Tick]>,
+    /// The least of these. It spares a look at every level when the hand goes from one slot of the lowest to the
+    /// next.
     above: Tick,
 }
 
 impl Hierarchical {
     pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
-        Ok(Hierarchical { levels: Levels::new(slots)?, above: Tick::MAX })
+        let levels = Levels::new(slots)?;
+        let begins = levels.levels.iter().map(|_| Tick::MAX).collect();
+        Ok(Hierarchical { levels, begins, above: Tick::MAX })
     }
 
-    /// When the hand next meets an occupied slot of a level that is not below `from`.
-    fn next_begin(&self, from: usize, hand: Tick) -> Tick {
-        let made = self.levels.levels[from..].iter().filter(|level| level.is_made());
-        made.map(|level| level.next_begin(hand)).min().unwrap_or(Tick::MAX)
+    /// Looks again at the levels of which a slot has begun.
+    fn look_above(&mut self, hand: Tick) {
+        self.above = Tick::MAX;
+        for (level, begin) in self.levels.levels.iter().zip(&mut self.begins).skip(1) {
+            if *begin <= hand {
+                *begin = level.next_begin(hand);
+            }
+            self.above = self.above.min(*begin);
+        }
     }
 
     /// An occupied slot above the lowest level that begins at the hand: its level and its number.
@@ -42,10 +52,11 @@ impl Hierarchical {
         if self.above > hand {
             return None;
         }
-        let above = self.levels.levels.iter().enumerate().skip(1);
-        above.take_while(|(_, level)| level.begin(hand) == hand).find_map(|(l, level)| {
-            let slot = level.slot(hand);
-            level.occupied.contains(slot).then(|| (l as u8, level.base + slot))
+        let above = self.begins.iter().enumerate().skip(1).filter(|&(_, &begin)| begin <= hand);
+        above.map(|(l, _)| (l as u8, &self.levels.levels[l])).find_map(|(l, level)| {
+            let (slot, begin) = level.find(hand);
+            let begins = begin == hand && level.occupied.contains(slot);
+            begins.then_some((l, level.base + slot))
         })
     }
 }
@@ -75,13 +86,16 @@ impl Rules for Hierarchical {
 
     fn unmake(&mut self) {
         self.levels.unmake();
+        self.begins.fill(Tick::MAX);
         self.above = Tick::MAX;
     }
 
     #[inline]
     fn mark(&mut self, level: u8, number: u32, begin: Tick) {
         if level > 0 {
-            self.above = self.above.min(begin);
+            let first = &mut self.begins[usize::from(level)];
+            *first = begin.min(*first);
+            self.above = begin.min(self.above);
         }
         let level = &mut self.levels.levels[usize::from(level)];
         level.occupied.insert(number - level.base);
@@ -103,7 +117,7 @@ impl Rules for Hierarchical {
     #[inline]
     fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
         if self.above <= core.hand {
-            self.above = self.next_begin(1, core.hand);
+            self.look_above(core.hand);
         }
         self.levels.levels[0].next_begin(core.hand).min(self.above)
     }
@@ -125,12 +139,15 @@ impl Rules for Hierarchical {
     }
 
     fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let begin = self.begin(core, number);
-        if core.slots[number as usize].level > 0 && begin < self.above { 0 } else { begin }
+        let (begin, level) = (self.begin(core, number), core.slots[number as usize].level);
+        // What is said of the levels above must be true, or the hand would pass it by.
+        let first = self.begins[usize::from(level)].max(self.above);
+        if level > 0 && begin < first { 0 } else { begin }
     }
 
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {
-        self.next_begin(0, core.hand)
+        let made = self.levels.levels.iter().filter(|level| level.is_made());
+        made.map(|level| level.next_begin(core.hand)).min().unwrap_or(Tick::MAX)
     }
 
     fn is_occupied(&self, level: u8, number: u32) -> bool {
@@ -213,7 +230,8 @@ impl Rules for Hierarchical {
 
     fn memory(&self) -> usize {
         let levels = self.levels.levels.iter();
-        levels.map(|level| size_of::<Level>() + level.occupied.memory()).sum()
+        let levels = levels.map(|level| size_of::<Level>() + level.occupied.memory());
+        levels.sum::<usize>() + size_of_val(&*self.begins)
     }
 }
 
@@ -227,6 +245,10 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
+        if watch.is_none() && self.carry_down(core, number) {
+            budget.work -= 1;
+            return Ok(());
+        }
         core.look(number, core.slots[number as usize].head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
@@ -240,6 +262,20 @@ impl Hierarchical {
             self.tell(core, level, number, watch);
         }
         Ok(())
+    }
+
+    /// Hands down the only timer of a slot to one that is empty: with its chunk, so that its node stays as it is.
+    #[inline]
+    fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> bool {
+        let chunk = core.slots[number as usize].head;
+        let Some(node) = core.chunks.only(chunk) else { return false };
+        let due = core.nodes.node(node).due();
+        let to = self.spot(due, core.hand);
+        if core.slots.get(to as usize).is_none_or(|slot| slot.head != NONE) {
+            return false;
+        }
+        core.carry(self, number, to, node, due);
+        true
     }
 
     /// Tells of the batch that was handed down from this slot.

@@ -81,7 +81,7 @@ impl Level {
         if begin == hand && self.occupied.contains(here) {
             return hand;
         }
-        match self.occupied.next(here + 1).or_else(|| self.occupied.next(0)) {
+        match self.occupied.after(here) {
             Some(slot) => self.after(here, begin, slot),
             None => Tick::MAX,
         }
@@ -156,7 +156,8 @@ impl Levels {
                 Err(_) => break,
             }
         }
-        let mut levels = Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0 };
+        let mut levels =
+            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0 };
         levels.find_ways();
         Ok(levels)
     }

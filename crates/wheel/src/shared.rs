@@ -131,11 +131,7 @@ impl<T> Core<T> {
         let slot = &mut self.slots[number as usize];
         if slot.head == NONE && self.scan.slot != number {
             let position = self.chunks.open(&mut slot.head, number, node).ok()?;
-            (slot.min, slot.witness) = (due, node);
-            let begin = rules.begin_at(slot.level, due, self.hand);
-            rules.mark(slot.level, number, begin);
-            self.stop = self.stop.min(begin);
-            self.earliest = self.earliest.min(due);
+            self.occupy(rules, number, due, node);
             return Some(position);
         }
         let position = self.chunks.add(&mut slot.head, number, node).ok()?;
@@ -143,6 +139,34 @@ impl<T> Core<T> {
             self.lower(rules, number, due, node);
         }
         Some(position)
+    }
+
+    /// The first timer has come to a slot.
+    #[inline]
+    fn occupy(&mut self, rules: &mut impl Rules, number: u32, due: Tick, node: u32) {
+        let slot = &mut self.slots[number as usize];
+        (slot.min, slot.witness) = (due, node);
+        let begin = rules.begin_at(slot.level, due, self.hand);
+        rules.mark(slot.level, number, begin);
+        self.stop = self.stop.min(begin);
+        self.earliest = self.earliest.min(due);
+    }
+
+    /// Gives the ring of a slot, in which this timer is the only one, to a slot that is empty.
+    #[inline]
+    pub(crate) fn carry(
+        &mut self,
+        rules: &mut impl Rules,
+        from: u32,
+        to: u32,
+        node: u32,
+        due: Tick,
+    ) {
+        let chunk = core::mem::replace(&mut self.slots[from as usize].head, NONE);
+        self.empty(rules, from);
+        self.slots[to as usize].head = chunk;
+        self.chunks.give(chunk, to);
+        self.occupy(rules, to, due, node);
     }
 
     /// A timer of a slot is due earlier than any other there, or than the front may know.
@@ -159,7 +183,11 @@ impl<T> Core<T> {
 
     /// Makes sure that a timer can be filed, and says in which slot.
     #[inline(never)]
-    pub(crate) fn prepare(&mut self, rules: &mut impl Rules, due: Tick) -> Result<u32, OutOfMemory> {
+    pub(crate) fn prepare(
+        &mut self,
+        rules: &mut impl Rules,
+        due: Tick,
+    ) -> Result<u32, OutOfMemory> {
         if rules.spot(due, self.hand) as usize >= self.slots.len() {
             rules.make(due, self.hand, &mut self.slots)?;
         }
@@ -225,6 +253,7 @@ impl<T> Core<T> {
     }
 
     /// The last timer has left a slot.
+    #[inline]
     fn empty(&mut self, rules: &mut impl Rules, number: u32) {
         let slot = &mut self.slots[number as usize];
         (slot.min, slot.witness) = (Tick::MAX, NONE);
