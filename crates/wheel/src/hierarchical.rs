@@ -184,7 +184,7 @@ impl Rules for Hierarchical {
                 return Err(Cut::Budget);
             }
             core.ready.reserve(CHUNK, &core.nodes)?;
-            if core.ripen(self, number, room.min(budget.work)) > 0 {
+            if core.ripen(self, number, room.min(budget.work)) {
                 self.move_on(core, number, budget)?;
             }
         }
@@ -245,8 +245,11 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        if watch.is_none() && self.carry_down(core, number) {
+        if let Some((node, due)) = self.carry_down(core, number) {
             budget.work -= 1;
+            if let Some(watch) = watch {
+                self.tell(core, (level, number), (node, due), watch);
+            }
             return Ok(());
         }
         core.look(number, core.slots[number as usize].head, budget.work);
@@ -259,37 +262,42 @@ impl Hierarchical {
         }
         // Told only now: should `watch` panic, everything is where it belongs.
         if let Some(watch) = watch {
-            self.tell(core, level, number, watch);
+            for nth in 0..core.batch.len {
+                self.tell(core, (level, number), core.batch.get(nth), watch);
+            }
         }
         Ok(())
     }
 
-    /// Hands down the only timer of a slot to one that is empty: with its chunk, so that its node stays as it is.
+    /// Hands down the only timer of a slot, if it goes to one that is empty: with its chunk, so that nothing is
+    /// written to its node.
     #[inline]
-    fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> bool {
-        let chunk = core.slots[number as usize].head;
-        let Some(node) = core.chunks.only(chunk) else { return false };
+    fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> Option<(u32, Tick)> {
+        let node = core.chunks.only(core.slots[number as usize].head)?;
         let due = core.nodes.node(node).due();
         let to = self.spot(due, core.hand);
-        if core.slots.get(to as usize).is_none_or(|slot| slot.head != NONE) {
-            return false;
+        if core.slots.get(to as usize)?.head != NONE {
+            return None;
         }
         core.carry(self, number, to, node, due);
-        true
+        Some((node, due))
     }
 
-    /// Tells of the batch that was handed down from this slot.
-    fn tell<T>(&self, core: &Core<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
-        for nth in 0..core.batch.len {
-            let (node, due) = core.batch.get(nth);
-            let spot = self.spot(due, core.hand);
-            let below = core.slots[spot as usize].level;
-            // Due right now: it fires straight from above. Moved to later: it may even rise.
-            if due > core.hand && below < level {
-                let from = self.slot_place(level, number);
-                let to = self.slot_place(below, spot);
-                watch(Moved { key: core.nodes.key(node), from, to });
-            }
+    /// Tells of a timer that was handed down from this slot.
+    fn tell<T>(
+        &self,
+        core: &Core<T>,
+        (level, number): (u8, u32),
+        (node, due): (u32, Tick),
+        watch: &mut dyn FnMut(Moved),
+    ) {
+        let spot = self.spot(due, core.hand);
+        let below = core.slots[spot as usize].level;
+        // Due right now: it fires straight from above. Moved to later: it may even rise.
+        if due > core.hand && below < level {
+            let from = self.slot_place(level, number);
+            let to = self.slot_place(below, spot);
+            watch(Moved { key: core.nodes.key(node), from, to });
         }
     }
 

@@ -119,6 +119,7 @@
 
 extern crate alloc;
 
+mod batch;
 mod bitmap;
 mod check;
 mod chunks;

@@ -1,5 +1,8 @@
 //! The timers themselves: one node each, in a place that never changes while it is pending.
 //!
+//! They lie in segments of 4096. Growing makes another one: it copies nothing, however many there are, and holds
+//! nothing twice. Only the first begins small and doubles.
+//!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
 //! | `due` | the tick at which it fires | the next vacant node |
@@ -144,7 +147,7 @@ impl<T> Nodes<T> {
             segment.try_reserve_exact(size - filled).map_err(|_| OutOfMemory)?;
         }
         let more = segment.capacity().min(SEGMENT) - filled;
-        self.room = self.len.saturating_add(more as u32).min(NONE);
+        self.room = self.len.saturating_add(more as u32);
         Ok(())
     }
 

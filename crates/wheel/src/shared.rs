@@ -13,7 +13,8 @@
 use alloc::vec::Vec;
 
 use crate::OutOfMemory;
-use crate::chunks::{CHUNK, Chunks, Position, READY};
+use crate::batch::Batch;
+use crate::chunks::{CHUNK, Chunks, Position};
 use crate::due::Front;
 use crate::nodes::{NONE, Nodes};
 use crate::ready::Ready;
@@ -34,27 +35,6 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) const fn new(level: u8) -> Self {
         Slot { min: Tick::MAX, head: NONE, witness: NONE, level }
-    }
-}
-
-/// The first timers of a slot with their due ticks, copied: reading the nodes of a whole batch before acting on
-/// any lets the memory answer for all of them at once.
-pub(crate) struct Batch {
-    nodes: [u32; CHUNK],
-    due: [Tick; CHUNK],
-    number: u32,
-    chunk: u32,
-    /// The references of the chunk that are not in the batch.
-    rest: u32,
-    pub(crate) len: usize,
-    /// The latest of the due ticks.
-    pub(crate) last: Tick,
-}
-
-impl Batch {
-    #[inline]
-    pub(crate) fn get(&self, nth: usize) -> (u32, Tick) {
-        (self.nodes[nth % CHUNK], self.due[nth % CHUNK])
     }
 }
 
@@ -87,15 +67,7 @@ impl<T> Core<T> {
             earliest: Tick::MAX,
             scan: Scan::NONE,
             front: Front::new(),
-            batch: Batch {
-                nodes: [NONE; CHUNK],
-                due: [0; CHUNK],
-                number: NONE,
-                chunk: NONE,
-                rest: 0,
-                len: 0,
-                last: 0,
-            },
+            batch: Batch::new(),
         }
     }
 
@@ -235,7 +207,7 @@ impl<T> Core<T> {
     }
 
     /// Frees an empty chunk of a slot.
-    fn release(&mut self, rules: &mut impl Rules, number: u32, chunk: u32) {
+    pub(crate) fn release(&mut self, rules: &mut impl Rules, number: u32, chunk: u32) {
         let next = self.chunks.release(chunk);
         let slot = &mut self.slots[number as usize];
         if slot.head == chunk {
@@ -288,69 +260,6 @@ impl<T> Core<T> {
     pub(crate) fn filed(&self, number: u32) -> impl Iterator<Item = (Position, u32)> {
         let chunks = self.rings(number).into_iter().flat_map(|head| self.chunks.ring(head));
         chunks.flat_map(|chunk| self.chunks.of_chunk(chunk))
-    }
-
-    /// Copies the first timers of a ring of a slot into the batch, at most `most` of them.
-    #[inline]
-    pub(crate) fn look(&mut self, number: u32, head: u32, most: usize) {
-        let batch = &mut self.batch;
-        (batch.number, batch.chunk, batch.last) = (number, head, 0);
-        (batch.len, batch.rest) = self.chunks.first(head, most, &mut batch.nodes);
-        for (&node, due) in batch.nodes.iter().zip(&mut batch.due).take(batch.len) {
-            *due = self.nodes.node(node).due();
-            batch.last = batch.last.max(*due);
-        }
-    }
-
-    /// Takes the batch out of its slot. Every timer of it must be filed again.
-    #[inline]
-    pub(crate) fn take(&mut self, rules: &mut impl Rules) {
-        let Batch { number, chunk, rest, .. } = self.batch;
-        self.keep(rules, number, chunk, rest);
-    }
-
-    /// Lets only these references of a chunk count, and frees it if there are none.
-    #[inline]
-    fn keep(&mut self, rules: &mut impl Rules, number: u32, chunk: u32, refs: u32) {
-        if refs == 0 {
-            self.release(rules, number, chunk);
-        } else {
-            self.chunks.leave(chunk, refs);
-        }
-    }
-
-    /// Makes a timer that is in no slot ready to be popped. Room must have been reserved.
-    #[inline]
-    pub(crate) fn file_ready(&mut self, index: u32, due: Tick) {
-        let node = self.nodes.node_mut(index);
-        node.position = READY;
-        self.ready.push(index, node.generation(), due);
-    }
-
-    /// Makes the timers of the head of a slot that are due at the hand ready, having looked at `most` at most.
-    /// Returns how many stay there because they are due later. Room for a chunk must have been reserved.
-    #[inline]
-    pub(crate) fn ripen(&mut self, rules: &mut impl Rules, number: u32, most: usize) -> usize {
-        let chunk = self.slots[number as usize].head;
-        let (nodes, mut refs) = self.chunks.content(chunk);
-        let (mut left, mut looked) = (0, 0);
-        while refs != 0 && looked < most {
-            let bit = refs.trailing_zeros();
-            refs &= refs - 1;
-            looked += 1;
-            let index = nodes[bit as usize % CHUNK];
-            let node = self.nodes.node_mut(index);
-            let due = node.due();
-            if due <= self.hand {
-                node.position = READY;
-                self.ready.push(index, node.generation(), due);
-            } else {
-                left |= 1 << bit;
-            }
-        }
-        let late = left;
-        self.keep(rules, number, chunk, refs | left);
-        late.count_ones() as usize
     }
 
     /// Gives back memory that the pending timers do not need.
