@@ -27,7 +27,7 @@ use crate::{OutOfMemory, grow_by};
 pub(crate) const CHUNK: usize = 32;
 const LEN: u32 = CHUNK as u32;
 /// A chunk with no more than so many references is worth filling.
-pub(crate) const LOW: u32 = 20;
+pub(crate) const LOW: u32 = 16;
 /// A chunk with no more than so many is worth emptying.
 pub(crate) const FEW: u32 = 4;
 
