@@ -163,7 +163,7 @@ impl<T> Nodes<T> {
         let position = core::mem::replace(&mut node.position, NOWHERE);
         node.generation += 1;
         if node.generation < self.last_generation {
-            node.due = [self.vacant, 0];
+            node.due[0] = self.vacant;
             self.vacant = key.index();
         }
         self.pending -= 1;
