@@ -70,6 +70,26 @@ impl Bitmap {
         Some(found as u32 * 64 + self.words[found].trailing_zeros())
     }
 
+    /// The number that a hand that stands on `here` meets next, `here` itself last.
+    #[inline]
+    pub(crate) fn after(&self, here: u32) -> Option<u32> {
+        if !self.summary.is_empty() {
+            return self.next(here + 1).or_else(|| self.next(0));
+        }
+        let mut at = (here / 64) as usize;
+        let word = *self.words.get(at)? & (u64::MAX << (here % 64) << 1);
+        if word != 0 {
+            return Some(here / 64 * 64 + word.trailing_zeros());
+        }
+        for _ in 0..self.words.len() {
+            at = if at + 1 < self.words.len() { at + 1 } else { 0 };
+            if self.words[at] != 0 {
+                return Some(at as u32 * 64 + self.words[at].trailing_zeros());
+            }
+        }
+        None
+    }
+
     /// The numbers in the order in which a hand that stands on `here` meets them: those after it, then those
     /// from 0 on, `here` itself last.
     #[inline]
@@ -107,6 +127,7 @@ mod tests {
                     "{from} of {len}"
                 );
                 assert_eq!(map.contains(from), members.contains(&from));
+                assert_eq!(map.after(from), map.round(from).next(), "after {from} of {len}");
             }
             assert!(map.round(0).eq(members.iter().skip(1).chain(&members[..1]).copied()));
             assert!(map.round(len - 1).eq(members.iter().copied()));

@@ -4,49 +4,25 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use crate::chunks::Position;
-use crate::shared::{Core, Rules};
+use crate::nodes::NONE;
+use crate::rules::Rules;
+use crate::shared::Core;
 use crate::tick::Tick;
 
 impl<T> Core<T> {
-    pub(crate) fn check(&self, rules: &impl Rules) -> Result<(), String> {
+    pub(crate) fn check<K: Rules>(&self, rules: &K) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
-        let mut filed = 0;
-        let mut chunks = 0;
+        let (mut filed, mut chunks) = (0, 0);
         for number in 0..self.slots.len() as u32 {
-            let slot = &self.slots[number as usize];
-            let (mut walked, mut wrong) = (0, None);
-            if slot.live > 0 {
-                self.chunks.for_each(&slot.list, |refs, first| {
-                    chunks += 1;
-                    walked += refs.len();
-                    for (&node, position) in refs.iter().zip(first..) {
-                        let misfiled = || self.misfiled(rules, number, node, position);
-                        wrong = wrong.take().or_else(misfiled);
-                    }
-                });
+            let (slot, occupied) = (&self.slots[number as usize], self.is_occupied(number));
+            if rules.is_occupied(slot.level, number) != occupied {
+                return Err(format!("{} is marked wrongly", self.name(rules, number)));
             }
-            filed += walked;
-            if let Some(broken) = wrong {
-                return Err(broken);
-            }
-            if walked != slot.live as usize {
-                return Err(format!(
-                    "{} counts {} timers and has {walked}",
-                    self.name(rules, number),
-                    slot.live
-                ));
-            }
-            if self.witnessed(number).is_some_and(|min| self.least(number) != min) {
-                return Err(format!(
-                    "the witness of {} is not its earliest",
-                    self.name(rules, number)
-                ));
-            }
-            if rules.is_occupied(slot.level, number) != (walked > 0) {
-                return Err(format!(
-                    "{} has {walked} timers and is not marked so",
-                    self.name(rules, number)
-                ));
+            if occupied {
+                let (timers, rings) = self.check_slot(rules, number)?;
+                (filed, chunks) = (filed + timers, chunks + rings);
+            } else if (slot.min, slot.witness) != (Tick::MAX, NONE) {
+                return Err(format!("{} is empty and has a bound", self.name(rules, number)));
             }
         }
         let ready = self.ready.count(&self.nodes);
@@ -72,20 +48,40 @@ impl<T> Core<T> {
         Ok(())
     }
 
+    /// Walks an occupied slot, and counts its timers and its chunks.
+    fn check_slot<K: Rules>(&self, rules: &K, number: u32) -> Result<(usize, usize), String> {
+        let (slot, name) = (&self.slots[number as usize], || self.name(rules, number));
+        let (mut timers, mut chunks) = (0, 0);
+        for head in self.rings(number) {
+            let broken = |broken| format!("{}: {broken}", name());
+            chunks += self.chunks.check(head, number, !K::SCANS).map_err(broken)?;
+        }
+        for (position, node) in self.filed(number) {
+            timers += 1;
+            if let Some(broken) = self.misfiled(rules, number, node, position) {
+                return Err(broken);
+            }
+        }
+        if slot.min.max(self.hand) < self.earliest {
+            let (name, min, earliest) = (name(), slot.min, self.earliest);
+            return Err(format!("the bound of {name}, {min}, is before the earliest, {earliest}"));
+        }
+        if self.witnessed(number).is_some_and(|min| self.least(number) != min) {
+            return Err(format!("the witness of {} is not its earliest", name()));
+        }
+        Ok((timers, chunks))
+    }
+
     /// The first tick at which a slot needs the hand.
     fn least_needed(&self, rules: &impl Rules) -> Tick {
-        let occupied =
-            (0..self.slots.len() as u32).filter(|&number| self.slots[number as usize].live > 0);
+        let occupied = (0..self.slots.len() as u32).filter(|&number| self.is_occupied(number));
         occupied.map(|number| rules.need(self, number)).min().unwrap_or(Tick::MAX)
     }
 
     /// The least due tick of an occupied slot, counted.
     fn least(&self, number: u32) -> Tick {
-        let mut least = Tick::MAX;
-        self.chunks.for_each(&self.slots[number as usize].list, |refs, _| {
-            refs.iter().for_each(|&node| least = least.min(self.nodes.node(node).due()));
-        });
-        least
+        let due = self.filed(number).map(|(_, node)| self.nodes.node(node).due());
+        due.min().unwrap_or(Tick::MAX)
     }
 
     fn name(&self, rules: &impl Rules, number: u32) -> String {

@@ -1,17 +1,22 @@
-//! The references in the slots: lists of small arrays, out of one pool.
+//! The references in the slots: rings of small arrays, out of one pool.
 //!
 //! ```text
-//!            ┌─ taken from here
-//!   slot ──► [ 32 references ] ⇄ [ 32 ] ⇄ [ 7 of 32 ] ◄── filed here
+//!   slot ──► [ head ] ⇄ [ 32 ] ⇄ [ 29 of 32 ] ⇄ [ 18 of 32 ] ⇄ [ tail: 12 of 32 ] ⇄ back to the head
+//!              ▲ filed here          ▲ cancelled: a bit              ▲ filled next
 //! ```
 //!
 //! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
 //! touched independently of each other, which is what a list of nodes can never do. A node knows the position
-//! of its reference, so it is taken out in O(1): the last reference of the list fills the gap. Every reference
-//! is to a pending timer; what was cancelled holds nothing.
+//! of its reference: chunk `c` has the positions from `32·c` on.
 //!
-//! All chunks lie in one array, chunk `c` at `32·c`, and a position is an index into it. Links and owners are
-//! beside it, and a list knows its two ends, so that filing a reference waits for nothing to be read.
+//! Beside each chunk stands its word: which of its 32 references count, and how many they are over the number at
+//! which somebody should look at the chunk, its mark. So cancelling clears a bit and compares with zero; it reads
+//! no slot and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot
+//! fills the gap, has to tell a second node where its reference is: one more cache miss.
+//!
+//! What was cancelled never holds more memory than what is left: [`rings`] says how.
+
+mod rings;
 
 use alloc::vec::Vec;
 
@@ -21,6 +26,10 @@ use crate::{OutOfMemory, grow_by};
 /// References in one chunk, two cache lines, and the most in one batch.
 pub(crate) const CHUNK: usize = 32;
 const LEN: u32 = CHUNK as u32;
+/// A chunk with no more than so many references is worth filling.
+pub(crate) const LOW: u32 = 16;
+/// A chunk with no more than so many is worth emptying.
+pub(crate) const FEW: u32 = 4;
 
 /// Where the reference to a node is, or one of two words for where it is not.
 pub(crate) type Position = u32;
@@ -29,65 +38,56 @@ pub(crate) const NOWHERE: Position = NONE;
 /// The position of a timer that is ready to be popped: it is in no slot any more.
 pub(crate) const READY: Position = NONE - 1;
 
-/// One list of chunks. All but the first and the last are full.
+/// What is counted of a chunk.
 #[derive(Clone, Copy)]
-pub(crate) struct List {
-    /// The position of the first reference, `NOWHERE` if there is none.
-    head: Position,
-    /// The position after the last reference. At a multiple of 32 the last chunk is full, or there is none.
-    tail: Position,
+struct Word {
+    /// A bit for each of its references.
+    refs: u32,
+    /// How many they are, less the mark.
+    over: u32,
 }
 
-impl List {
-    pub(crate) const EMPTY: List = List { head: NOWHERE, tail: 0 };
+impl Word {
+    const EMPTY: Word = Word { refs: 0, over: 0 };
 
-    /// Whether the next reference needs another chunk.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.tail % LEN == 0
-    }
-
-    /// The positions of the references in the first chunk. The list must not be empty.
-    #[inline]
-    fn first(&self) -> core::ops::Range<usize> {
-        let end = (self.head / LEN + 1) * LEN;
-        let end = if self.tail > self.head && self.tail < end { self.tail } else { end };
-        self.head as usize..end as usize
+    fn new(refs: u32, mark: u32) -> Self {
+        Word { refs, over: refs.count_ones() - mark }
     }
 }
 
-/// What there is to know of a chunk beside its references.
+/// How a chunk is linked to others.
 #[derive(Clone, Copy)]
-struct Chunk {
+struct Link {
     /// The slot that it belongs to, or `NONE` if it is free.
     owner: u32,
-    /// The next chunk of the list, or of the free ones.
+    /// The next chunk of the ring, or of the free ones.
     next: u32,
     previous: u32,
 }
 
 pub(crate) struct Chunks {
-    refs: Vec<u32>,
-    chunks: Vec<Chunk>,
+    refs: Vec<[u32; CHUNK]>,
+    words: Vec<Word>,
+    links: Vec<Link>,
     free: u32,
     free_len: usize,
 }
 
 impl Chunks {
-    pub(crate) fn new() -> Self {
-        Chunks { refs: Vec::new(), chunks: Vec::new(), free: NONE, free_len: 0 }
+    pub(crate) const fn new() -> Self {
+        Chunks { refs: Vec::new(), words: Vec::new(), links: Vec::new(), free: NONE, free_len: 0 }
     }
 
     /// A pool of so many chunks, and no more.
     pub(crate) fn with_chunks(count: usize) -> Result<Self, OutOfMemory> {
         let mut pool = Chunks::new();
-        pool.chunks.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        pool.refs.try_reserve_exact(count * CHUNK).map_err(|_| OutOfMemory)?;
+        pool.room_for(count)?;
         pool.grow(count)?;
         Ok(pool)
     }
 
-    /// Makes sure that `count` references can be filed, whatever the lists they go to.
+    /// Makes sure that `count` references can be filed, whatever the slots they go to.
     #[inline]
     pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
         if self.free_len >= count { Ok(()) } else { self.grow(count) }
@@ -95,188 +95,115 @@ impl Chunks {
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        let missing = (count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len);
-        let refs = missing.checked_mul(CHUNK).ok_or(OutOfMemory)?;
-        self.refs.try_reserve_exact(refs).map_err(|_| OutOfMemory)?;
-        self.chunks.try_reserve_exact(missing).map_err(|_| OutOfMemory)
+        self.room_for((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
+    }
+
+    fn room_for(&mut self, chunks: usize) -> Result<(), OutOfMemory> {
+        self.refs.try_reserve_exact(chunks).map_err(|_| OutOfMemory)?;
+        self.words.try_reserve_exact(chunks).map_err(|_| OutOfMemory)?;
+        self.links.try_reserve_exact(chunks).map_err(|_| OutOfMemory)
     }
 
     #[cold]
     fn grow(&mut self, count: usize) -> Result<(), OutOfMemory> {
         while self.free_len < count {
-            let index = self.chunks.len() as u32;
+            let index = self.links.len() as u32;
             // Positions end before the words for where a reference is not.
             if index >= READY / LEN {
                 return Err(OutOfMemory);
             }
-            grow_by(&mut self.refs, CHUNK)?;
-            grow_by(&mut self.chunks, 1)?;
-            self.refs.resize(self.refs.len() + CHUNK, NONE);
-            self.chunks.push(Chunk { owner: NONE, next: self.free, previous: NONE });
+            grow_by(&mut self.refs, 1)?;
+            grow_by(&mut self.words, 1)?;
+            grow_by(&mut self.links, 1)?;
+            self.refs.push([NONE; CHUNK]);
+            self.words.push(Word::EMPTY);
+            self.links.push(Link { owner: NONE, next: self.free, previous: NONE });
             self.free = index;
             self.free_len += 1;
         }
         Ok(())
     }
 
-    /// Files a reference at the end of the list of a slot, or returns `None` for want of memory.
+    /// Files a reference in the lowest gap of the head of a ring; `None` if that is full, or there is no ring.
     #[inline(always)]
-    pub(crate) fn push(&mut self, list: &mut List, slot: u32, node: u32) -> Option<Position> {
-        if list.is_full() {
-            self.append(list, slot).ok()?;
+    pub(crate) fn push(&mut self, head: u32, node: u32) -> Option<Position> {
+        let word = self.words.get_mut(head as usize)?;
+        if word.refs == u32::MAX {
+            return None;
         }
-        let position = list.tail;
-        self.refs[position as usize] = node;
-        list.tail = position + 1;
-        Some(position)
-    }
-
-    /// Adds a chunk to a list whose last one is full.
-    #[inline(never)]
-    fn append(&mut self, list: &mut List, slot: u32) -> Result<(), OutOfMemory> {
-        self.reserve(1)?;
-        let index = self.free;
-        self.free = self.chunks[index as usize].next;
-        self.free_len -= 1;
-        let previous = if list.head == NOWHERE { NONE } else { (list.tail - 1) / LEN };
-        match self.chunks.get_mut(previous as usize) {
-            Some(chunk) => chunk.next = index,
-            None => list.head = index * LEN,
-        }
-        self.chunks[index as usize] = Chunk { owner: slot, next: NONE, previous };
-        list.tail = index * LEN;
-        Ok(())
+        let bit = word.refs.trailing_ones();
+        word.refs |= 1 << (bit % LEN);
+        word.over += 1;
+        self.refs[head as usize][bit as usize % CHUNK] = node;
+        Some(head * LEN + bit)
     }
 
     /// The slot that a position belongs to, or `NONE`.
     #[inline(always)]
     pub(crate) fn owner(&self, position: Position) -> u32 {
-        self.chunks.get((position / LEN) as usize).map_or(NONE, |chunk| chunk.owner)
+        self.links.get((position / LEN) as usize).map_or(NONE, |link| link.owner)
     }
 
-    /// Takes a reference out: the last one fills the gap. Returns the node of the one that moved there, which
-    /// is the node that leaves if it was the last itself.
+    /// Takes a reference out. True if somebody has to look at its chunk, or if it is in none.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, list: &mut List, position: Position) -> u32 {
-        let last = list.tail - 1;
-        let moved = self.refs[last as usize];
-        self.refs[position as usize] = moved;
-        list.tail = last;
-        if last % LEN == 0 || last == list.head {
-            self.drop_last(list);
-        }
-        moved
+    pub(crate) fn remove(&mut self, position: Position) -> bool {
+        let Some(word) = self.words.get_mut((position / LEN) as usize) else { return true };
+        word.refs &= !(1 << (position % LEN));
+        word.over -= 1;
+        word.over == 0
     }
 
-    /// Gives back the last chunk, which has become empty.
-    #[inline(never)]
-    fn drop_last(&mut self, list: &mut List) {
-        let index = list.tail / LEN;
-        if list.tail == list.head {
-            *list = List::EMPTY;
-        } else {
-            let previous = self.chunks[index as usize].previous;
-            self.chunks[previous as usize].next = NONE;
-            list.tail = (previous + 1) * LEN;
-        }
-        self.release(index);
-    }
-
-    /// The first references of a list that is not empty: at most `most` of them, and one chunk.
+    /// The first references of a chunk, at most `most` of them, copied. Returns how many, and which are left.
     #[inline]
-    pub(crate) fn first(&self, list: &List, most: usize) -> &[u32] {
-        let first = list.first();
-        &self.refs[first.start..first.end.min(first.start.saturating_add(most))]
+    pub(crate) fn first(&self, chunk: u32, most: usize, copy: &mut [u32; CHUNK]) -> (usize, u32) {
+        let mut refs = self.words[chunk as usize].refs;
+        let nodes = &self.refs[chunk as usize];
+        if refs == u32::MAX && most >= CHUNK {
+            *copy = *nodes;
+            return (CHUNK, 0);
+        }
+        let mut len = 0;
+        while refs != 0 && len < most {
+            copy[len % CHUNK] = nodes[refs.trailing_zeros() as usize % CHUNK];
+            refs &= refs - 1;
+            len += 1;
+        }
+        (len, refs)
     }
 
-    /// Takes out the first `count` references, which must be in the first chunk.
+    /// The references of a chunk, and a bit for each that counts.
     #[inline]
-    pub(crate) fn drop_first(&mut self, list: &mut List, count: usize) {
-        let (index, end) = (list.head / LEN, list.first().end);
-        list.head += count as u32;
-        if (list.head as usize) < end {
-            return;
-        }
-        let next = self.chunks[index as usize].next;
-        *list = if next == NONE { List::EMPTY } else { List { head: next * LEN, ..*list } };
-        if let Some(chunk) = self.chunks.get_mut(next as usize) {
-            chunk.previous = NONE;
-        }
-        self.release(index);
+    pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u32) {
+        (&self.refs[chunk as usize], self.words[chunk as usize].refs)
     }
 
-    fn release(&mut self, index: u32) {
-        self.chunks[index as usize] = Chunk { owner: NONE, next: self.free, previous: NONE };
-        self.free = index;
-        self.free_len += 1;
+    /// Lets only these references of a chunk count. There must be one.
+    pub(crate) fn leave(&mut self, chunk: u32, refs: u32) {
+        self.words[chunk as usize] = Word::new(refs, 0);
     }
 
-    /// Walks a list that is not empty, a chunk at a time, with the position of the first reference of each.
-    pub(crate) fn for_each(&self, list: &List, mut visit: impl FnMut(&[u32], Position)) {
-        let mut rest = *list;
-        loop {
-            let first = rest.first();
-            let next = self.chunks[first.start / CHUNK].next;
-            visit(&self.refs[first.clone()], first.start as Position);
-            if next == NONE {
-                return;
-            }
-            rest.head = next * LEN;
-        }
+    /// The references of a chunk, each with its position.
+    pub(crate) fn of_chunk(&self, chunk: u32) -> impl Iterator<Item = (Position, u32)> {
+        let mut refs = self.words[chunk as usize].refs;
+        core::iter::from_fn(move || {
+            let bit = (refs != 0).then(|| refs.trailing_zeros())?;
+            refs &= refs - 1;
+            Some((chunk * LEN + bit, self.refs[chunk as usize][bit as usize]))
+        })
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.refs.capacity() * size_of::<u32>() + self.chunks.capacity() * size_of::<Chunk>()
+        self.refs.capacity() * size_of::<[u32; CHUNK]>()
+            + self.words.capacity() * size_of::<Word>()
+            + self.links.capacity() * size_of::<Link>()
     }
 
-    /// Chunks that are in no list. For `check` alone.
+    /// Chunks that are in no ring. For `check` alone.
     pub(crate) fn free_len(&self) -> usize {
         self.free_len
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.chunks.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_filed_comes_out_in_order_and_the_chunks_come_back() {
-        let mut pool = Chunks::new();
-        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
-        let mut positions = Vec::new();
-        for n in 0..100 {
-            pool.reserve(2).unwrap();
-            pool.push(&mut a, 1, n).unwrap();
-            positions.push(pool.push(&mut b, 2, n).unwrap());
-        }
-        let mut out = Vec::new();
-        while out.len() < 100 {
-            let count = pool.first(&a, 11).len();
-            out.extend_from_slice(pool.first(&a, 11));
-            pool.drop_first(&mut a, count);
-        }
-        assert!(out.iter().copied().eq(0..100));
-        assert!(positions.iter().all(|&position| pool.owner(position) == 2));
-        // From the front, from the back and from between, until nothing is left.
-        let mut left: Vec<u32> = (0..100).collect();
-        for n in [0, 99, 50, 31, 32, 33].into_iter().chain(0..100) {
-            if let Some(at) = left.iter().position(|&node| node == n) {
-                left.swap_remove(at);
-                let moved = pool.remove(&mut b, positions[n as usize]);
-                positions[moved as usize] = positions[n as usize];
-            }
-            let mut seen = Vec::new();
-            if !left.is_empty() {
-                pool.for_each(&b, |nodes, _| seen.extend_from_slice(nodes));
-            }
-            seen.sort_unstable();
-            left.sort_unstable();
-            assert_eq!(seen, left);
-        }
-        assert_eq!(pool.free_len(), pool.len());
+        self.links.len()
     }
 }

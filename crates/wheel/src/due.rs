@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::nodes::NONE;
-use crate::shared::{Core, Rules};
+use crate::rules::Rules;
+use crate::shared::Core;
 use crate::tick::Tick;
 
 /// How many of the least timers of one slot are kept.
@@ -30,6 +31,12 @@ impl Front {
         Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
     }
 
+    /// The slot that it is the front of, or `NONE`.
+    #[inline]
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
+
     /// A timer of a slot is due earlier than the front may know.
     #[inline]
     pub(crate) fn note(&mut self, slot: u32, due: Tick, node: u32) {
@@ -45,16 +52,22 @@ impl Front {
         }
         // A front that has no room is a front that is not worth keeping.
         if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
-            self.forget(self.slot);
+            self.drop_all();
         } else {
             self.least.push(Reverse((due, node)));
         }
     }
 
+    #[inline]
     pub(crate) fn forget(&mut self, slot: u32) {
         if slot == self.slot {
-            *self = Front::new();
+            self.drop_all();
         }
+    }
+
+    #[cold]
+    fn drop_all(&mut self) {
+        *self = Front::new();
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -86,7 +99,10 @@ impl<T> Core<T> {
             }
         }
         let best = best.max(self.hand);
-        self.earliest = best;
+        // Not above the bound of any slot; and that of a slot that is being scanned may be too low for that.
+        if self.scan.slot == NONE {
+            self.earliest = best;
+        }
         Some(best)
     }
 
@@ -121,6 +137,11 @@ impl<T> Core<T> {
         while let Some(&Reverse((due, node))) = self.front.least.peek() {
             let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
             if here && now == due {
+                // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+                if number != self.scan.slot {
+                    let slot = &mut self.slots[number as usize];
+                    (slot.min, slot.witness) = (due, node);
+                }
                 return Some(due);
             }
             self.front.least.pop();
@@ -133,27 +154,24 @@ impl<T> Core<T> {
 
     /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
     fn look_through(&mut self, number: u32) -> Tick {
-        let slot = self.slots[number as usize];
-        let keep = slot.live as usize > KEPT;
+        let keep = self.count(number) > KEPT;
         let (mut least, mut witness) = (Tick::MAX, NONE);
         let mut kept: Vec<Reverse<(Tick, u32)>> = Vec::new();
         let mut below = Tick::MAX;
         let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
-        self.chunks.for_each(&slot.list, |refs, _| {
-            for &node in refs {
-                let due = self.nodes.node(node).due();
-                if due < least || witness == NONE {
-                    (least, witness) = (due, node);
-                }
-                if roomy && due < below {
-                    kept.push(Reverse((due, node)));
-                    if kept.len() == 2 * KEPT {
-                        below = halve(&mut kept);
-                    }
+        for (_, node) in self.filed(number) {
+            let due = self.nodes.node(node).due();
+            if due < least || witness == NONE {
+                (least, witness) = (due, node);
+            }
+            if roomy && due < below {
+                kept.push(Reverse((due, node)));
+                if kept.len() == 2 * KEPT {
+                    below = halve(&mut kept);
                 }
             }
-        });
-        // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+        }
+        // As for the front.
         if number != self.scan.slot {
             let slot = &mut self.slots[number as usize];
             (slot.min, slot.witness) = (least, witness);

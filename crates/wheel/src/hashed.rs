@@ -2,15 +2,16 @@
 //!
 //! - A timer is filed in slot `due mod slots`; what is already due, in the slot under the hand.
 //! - `min` of a slot says in which turn something there is due: before that the hand passes over it.
-//! - A slot in which something is due is scanned once, from its first chunk to the one that was its last: what
-//!   is due becomes ready, what was moved to another slot goes there, the rest goes to the end of the list.
-//!   A scan that the budget cuts goes on in the next call; the hand stays until it is done.
+//! - A slot in which something is due is scanned once: its ring is taken off, and what is due becomes ready, what
+//!   was moved to another slot goes there, the rest goes into a new ring. A scan that the budget cuts goes on in
+//!   the next call; the hand stays until it is done.
 
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::nodes::NONE;
-use crate::shared::{Budget, Core, Cut, Rules, Scan, Slot, Spot, Watch};
+use crate::rules::{Budget, Cut, Rules, Scan, Watch};
+use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, MAX_SLOTS, OutOfMemory, Place};
 
@@ -56,14 +57,20 @@ impl Hashed {
 }
 
 impl Rules for Hashed {
+    const SCANS: bool = true;
+
     #[inline(always)]
-    fn spot(&self, due: Tick, hand: Tick) -> Spot {
-        let due = due.max(hand);
-        Spot { level: 0, number: self.slot(due), begin: due }
+    fn spot(&self, due: Tick, hand: Tick) -> u32 {
+        self.slot(due.max(hand))
+    }
+
+    #[inline]
+    fn begin_at(&self, _level: u8, due: Tick, hand: Tick) -> Tick {
+        due.max(hand)
     }
 
     #[cold]
-    fn make(&mut self, _level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+    fn make(&mut self, _due: Tick, _hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
         let count = self.slots as usize;
         slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
         self.occupied = Bitmap::new(count)?;
@@ -87,14 +94,13 @@ impl Rules for Hashed {
     }
 
     #[inline]
-    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
-        let due = due.max(hand);
-        (self.slot(due) == number).then_some(due)
+    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> bool {
+        self.slot(due.max(hand)) == number
     }
 
     /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
     fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
-        if core.scan.left > 0 {
+        if core.scan.slot != NONE {
             return core.hand;
         }
         let mut least = Tick::MAX;
@@ -157,12 +163,12 @@ impl Rules for Hashed {
     ) -> Result<(), Cut> {
         let number = self.slot(core.hand);
         loop {
-            if core.scan.left == 0 {
+            if core.scan.slot == NONE {
                 let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
-                if slot.live == 0 || self.floor(number, slot.min, core.hand) > core.hand {
+                if slot.head == NONE || self.floor(number, slot.min, core.hand) > core.hand {
                     return Ok(());
                 }
-                core.scan = Scan { slot: number, left: slot.live };
+                core.scan = Scan { slot: number, head: core::mem::replace(&mut slot.head, NONE) };
                 (slot.min, slot.witness) = (Tick::MAX, NONE);
             }
             let room = budget.ready.saturating_sub(core.ready.len());
@@ -218,34 +224,20 @@ impl Hashed {
         room: usize,
         budget: &mut Budget,
     ) -> Result<(), OutOfMemory> {
-        // Some of what was left may have been cancelled since; the gaps were filled from the end.
-        core.scan.left = core.scan.left.min(core.slots[number as usize].live);
-        let most = room.min(budget.work).min(core.scan.left as usize);
-        core.look(number, most);
+        core.look(number, core.scan.head, room.min(budget.work));
         core.ready.reserve(core.batch.len, &core.nodes)?;
         core.chunks.reserve(core.batch.len)?;
-        core.chunks.drop_first(&mut core.slots[number as usize].list, core.batch.len);
-        core.scan.left -= core.batch.len as u32;
-        let mut left = 0;
+        core.take(self);
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            let stays = due > core.hand && self.slot(due) == number;
-            if stays {
-                core.put_back(number, node);
-                core.slots[number as usize].lower(due, node);
-            } else if due <= core.hand {
+            if due <= core.hand {
                 core.file_ready(node, due);
             } else {
-                let spot = self.spot(due, core.hand);
-                core.refile(self, node, due, spot);
+                // Into the ring of what was looked at, or, if it was moved, into that of another slot.
+                core.refile(self, node, due);
+                budget.work -= 1;
             }
-            left += usize::from(!stays);
-            budget.work -= usize::from(due > core.hand);
         }
-        if core.scan.left == 0 {
-            core.scan = Scan::NONE;
-        }
-        core.leave(self, number, left);
         Ok(())
     }
 }

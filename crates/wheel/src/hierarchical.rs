@@ -7,30 +7,43 @@
 //!   slot is empty.
 //! - A slot may hold a timer that was moved to later: it is filed anew when its slot is met.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::chunks::CHUNK;
 use crate::levels::{Level, Levels};
-use crate::shared::{Budget, Core, Cut, Rules, Slot, Spot, Watch};
+use crate::nodes::NONE;
+use crate::rules::{Budget, Cut, Rules, Watch};
+use crate::shared::{Core, Slot};
 use crate::tick::Tick;
 use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
 
 /// The rules of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
-    /// No occupied slot above the lowest level begins before this tick. It spares a look at every level when the
-    /// hand goes from one slot of the lowest to the next.
+    /// No occupied slot of a level begins before its tick here. Not kept for the lowest.
+    begins: Box<[Tick]>,
+    /// The least of these. It spares a look at every level when the hand goes from one slot of the lowest to the
+    /// next.
     above: Tick,
 }
 
 impl Hierarchical {
     pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
-        Ok(Hierarchical { levels: Levels::new(slots)?, above: Tick::MAX })
+        let levels = Levels::new(slots)?;
+        let begins = levels.levels.iter().map(|_| Tick::MAX).collect();
+        Ok(Hierarchical { levels, begins, above: Tick::MAX })
     }
 
-    /// When the hand next meets an occupied slot of a level that is not below `from`.
-    fn next_begin(&self, from: usize, hand: Tick) -> Tick {
-        let made = self.levels.levels[from..].iter().filter(|level| level.is_made());
-        made.map(|level| level.next_begin(hand)).min().unwrap_or(Tick::MAX)
+    /// Looks again at the levels of which a slot has begun.
+    fn look_above(&mut self, hand: Tick) {
+        self.above = Tick::MAX;
+        for (level, begin) in self.levels.levels.iter().zip(&mut self.begins).skip(1) {
+            if *begin <= hand {
+                *begin = level.next_begin(hand);
+            }
+            self.above = self.above.min(*begin);
+        }
     }
 
     /// An occupied slot above the lowest level that begins at the hand: its level and its number.
@@ -39,60 +52,72 @@ impl Hierarchical {
         if self.above > hand {
             return None;
         }
-        let above = self.levels.levels.iter().enumerate().skip(1);
-        above.take_while(|(_, level)| level.begin(hand) == hand).find_map(|(l, level)| {
-            let slot = level.slot(hand);
-            level.occupied.contains(slot).then(|| (l as u8, level.base + slot))
+        let above = self.begins.iter().enumerate().skip(1).filter(|&(_, &begin)| begin <= hand);
+        above.map(|(l, _)| (l as u8, &self.levels.levels[l])).find_map(|(l, level)| {
+            let (slot, begin) = level.find(hand);
+            let begins = begin == hand && level.occupied.contains(slot);
+            begins.then_some((l, level.base + slot))
         })
     }
 }
 
 impl Rules for Hierarchical {
+    const SCANS: bool = false;
+
     #[inline(always)]
-    fn spot(&self, due: Tick, hand: Tick) -> Spot {
+    fn spot(&self, due: Tick, hand: Tick) -> u32 {
         self.levels.spot(due.max(hand), hand)
     }
 
+    #[inline]
+    fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick {
+        self.levels.levels[usize::from(level)].begin(due.max(hand))
+    }
+
     #[cold]
-    fn make(&mut self, level: u8, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        let count = self.levels.levels[usize::from(level)].slots as usize;
+    fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+        let level = self.levels.reaching(due.saturating_sub(hand));
+        let count = self.levels.levels[level].slots as usize;
         slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        self.levels.make(usize::from(level), slots.len() as u32)?;
-        slots.resize(slots.len() + count, Slot::new(level));
+        self.levels.make(level, slots.len() as u32)?;
+        slots.resize(slots.len() + count, Slot::new(level as u8));
         Ok(())
     }
 
     fn unmake(&mut self) {
         self.levels.unmake();
+        self.begins.fill(Tick::MAX);
         self.above = Tick::MAX;
     }
 
-    #[inline(never)]
+    #[inline]
     fn mark(&mut self, level: u8, number: u32, begin: Tick) {
         if level > 0 {
-            self.above = self.above.min(begin);
+            let first = &mut self.begins[usize::from(level)];
+            *first = begin.min(*first);
+            self.above = begin.min(self.above);
         }
         let level = &mut self.levels.levels[usize::from(level)];
         level.occupied.insert(number - level.base);
     }
 
-    #[inline(never)]
+    #[inline]
     fn unmark(&mut self, level: u8, number: u32) {
         let level = &mut self.levels.levels[usize::from(level)];
         level.occupied.remove(number - level.base);
     }
 
     #[inline]
-    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Option<Tick> {
+    fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool {
         let level = &self.levels.levels[usize::from(level)];
         let begin = level.begin_of(number - level.base, hand);
-        (begin <= due.max(hand)).then_some(begin)
+        begin <= due.max(hand)
     }
 
     #[inline]
     fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
         if self.above <= core.hand {
-            self.above = self.next_begin(1, core.hand);
+            self.look_above(core.hand);
         }
         self.levels.levels[0].next_begin(core.hand).min(self.above)
     }
@@ -114,12 +139,15 @@ impl Rules for Hierarchical {
     }
 
     fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let begin = self.begin(core, number);
-        if core.slots[number as usize].level > 0 && begin < self.above { 0 } else { begin }
+        let (begin, level) = (self.begin(core, number), core.slots[number as usize].level);
+        // What is said of the levels above must be true, or the hand would pass it by.
+        let first = self.begins[usize::from(level)].max(self.above);
+        if level > 0 && begin < first { 0 } else { begin }
     }
 
     fn next_slot<T>(&self, core: &Core<T>) -> Tick {
-        self.next_begin(0, core.hand)
+        let made = self.levels.levels.iter().filter(|level| level.is_made());
+        made.map(|level| level.next_begin(core.hand)).min().unwrap_or(Tick::MAX)
     }
 
     fn is_occupied(&self, level: u8, number: u32) -> bool {
@@ -150,12 +178,15 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.slots[number as usize].live > 0 {
+        while core.slots[number as usize].head != NONE {
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
-            self.collect(core, number, room, budget)?;
+            core.ready.reserve(CHUNK, &core.nodes)?;
+            if core.ripen(self, number, room.min(budget.work)) {
+                self.move_on(core, number, budget)?;
+            }
         }
         Ok(())
     }
@@ -199,7 +230,8 @@ impl Rules for Hierarchical {
 
     fn memory(&self) -> usize {
         let levels = self.levels.levels.iter();
-        levels.map(|level| size_of::<Level>() + level.occupied.memory()).sum()
+        let levels = levels.map(|level| size_of::<Level>() + level.occupied.memory());
+        levels.sum::<usize>() + size_of_val(&*self.begins)
     }
 }
 
@@ -213,62 +245,78 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        core.look(number, budget.work);
+        if let Some((node, due)) = self.carry_down(core, number) {
+            budget.work -= 1;
+            if let Some(watch) = watch {
+                self.tell(core, (level, number), (node, due), watch);
+            }
+            return Ok(());
+        }
+        core.look(number, core.slots[number as usize].head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         budget.work -= core.batch.len;
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            let spot = self.spot(due, core.hand);
-            core.refile(self, node, due, spot);
+            core.refile(self, node, due);
         }
         // Told only now: should `watch` panic, everything is where it belongs.
         if let Some(watch) = watch {
-            self.tell(core, level, number, watch);
+            for nth in 0..core.batch.len {
+                self.tell(core, (level, number), core.batch.get(nth), watch);
+            }
         }
         Ok(())
     }
 
-    /// Tells of the batch that was handed down from this slot.
-    fn tell<T>(&self, core: &Core<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
-        for nth in 0..core.batch.len {
-            let (node, due) = core.batch.get(nth);
-            let spot = self.spot(due, core.hand);
-            // Due right now: it fires straight from above. Moved to later: it may even rise.
-            if due > core.hand && spot.level < level {
-                let from = self.slot_place(level, number);
-                let to = self.slot_place(spot.level, spot.number);
-                watch(Moved { key: core.nodes.key(node), from, to });
-            }
+    /// Hands down the only timer of a slot, if it goes to one that is empty: with its chunk, so that nothing is
+    /// written to its node.
+    #[inline]
+    fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> Option<(u32, Tick)> {
+        let node = core.chunks.only(core.slots[number as usize].head)?;
+        let due = core.nodes.node(node).due();
+        let to = self.spot(due, core.hand);
+        if core.slots.get(to as usize)?.head != NONE {
+            return None;
+        }
+        core.carry(self, number, to, node, due);
+        Some((node, due))
+    }
+
+    /// Tells of a timer that was handed down from this slot.
+    fn tell<T>(
+        &self,
+        core: &Core<T>,
+        (level, number): (u8, u32),
+        (node, due): (u32, Tick),
+        watch: &mut dyn FnMut(Moved),
+    ) {
+        let spot = self.spot(due, core.hand);
+        let below = core.slots[spot as usize].level;
+        // Due right now: it fires straight from above. Moved to later: it may even rise.
+        if due > core.hand && below < level {
+            let from = self.slot_place(level, number);
+            let to = self.slot_place(below, spot);
+            watch(Moved { key: core.nodes.key(node), from, to });
         }
     }
 
-    /// Makes a batch of the slot under the hand ready; what was moved to later goes where it belongs.
-    #[inline]
-    fn collect<T>(
+    /// Files what is in the head of the slot under the hand and was moved to later where it belongs.
+    #[cold]
+    fn move_on<T>(
         &mut self,
         core: &mut Core<T>,
         number: u32,
-        room: usize,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
-        let hand = core.hand;
-        core.look(number, room.min(budget.work));
-        core.ready.reserve(core.batch.len, &core.nodes)?;
-        if (0..core.batch.len).any(|nth| core.batch.get(nth).1 > hand) {
-            self.prepare_batch(core)?;
-        }
+        core.look(number, core.slots[number as usize].head, budget.work);
+        self.prepare_batch(core)?;
         core.take(self);
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
-            if due <= hand {
-                core.file_ready(node, due);
-            } else {
-                let spot = self.spot(due, hand);
-                core.refile(self, node, due, spot);
-                budget.work -= 1;
-            }
+            core.refile(self, node, due);
         }
+        budget.work -= core.batch.len;
         Ok(())
     }
 
@@ -276,10 +324,13 @@ impl Hierarchical {
     #[inline]
     fn prepare_batch<T>(&mut self, core: &mut Core<T>) -> Result<(), OutOfMemory> {
         core.chunks.reserve(core.batch.len)?;
+        if core.batch.last.saturating_sub(core.hand) < self.levels.made {
+            return Ok(());
+        }
         for nth in 0..core.batch.len {
-            let spot = self.spot(core.batch.get(nth).1, core.hand);
-            if spot.number as usize >= core.slots.len() {
-                self.make(spot.level, &mut core.slots)?;
+            let due = core.batch.get(nth).1;
+            if self.spot(due, core.hand) as usize >= core.slots.len() {
+                self.make(due, core.hand, &mut core.slots)?;
             }
         }
         Ok(())

@@ -10,7 +10,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::shared::Spot;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 
@@ -82,8 +81,8 @@ impl Level {
         if begin == hand && self.occupied.contains(here) {
             return hand;
         }
-        match self.occupied.next(here + 1).or_else(|| self.occupied.next(0)) {
-            Some(slot) => self.begin_of(slot, hand),
+        match self.occupied.after(here) {
+            Some(slot) => self.after(here, begin, slot),
             None => Tick::MAX,
         }
     }
@@ -92,9 +91,12 @@ impl Level {
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
         let (here, begin) = self.find(hand);
-        if slot == here && begin == hand {
-            return hand;
-        }
+        if slot == here && begin == hand { hand } else { self.after(here, begin, slot) }
+    }
+
+    /// When a slot next begins after the one that the hand is in.
+    #[inline]
+    fn after(&self, here: u32, begin: Tick, slot: u32) -> Tick {
         let ahead = if slot > here { slot - here } else { slot + self.slots - here };
         // A timer is due there, so it is within u64. A slot that is only asked about may not be.
         begin.saturating_add(u64::from(ahead).saturating_mul(self.unit))
@@ -118,8 +120,10 @@ struct Way {
 
 pub(crate) struct Levels {
     pub(crate) levels: Box<[Level]>,
-    /// For each bit length of the ticks left, the way to the lowest level that can hold any such number.
-    ways: [Way; 65],
+    /// For each highest bit of the ticks left, the way to the lowest level that can hold any such number.
+    ways: [Way; 64],
+    /// With fewer ticks left than this, a timer is filed on a level that is made; 0 if the lowest is not.
+    pub(crate) made: u64,
 }
 
 impl Way {
@@ -152,50 +156,50 @@ impl Levels {
                 Err(_) => break,
             }
         }
-        let mut levels = Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 65] };
+        let mut levels =
+            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0 };
         levels.find_ways();
         Ok(levels)
     }
 
     fn find_ways(&mut self) {
-        for bits in 0..=64 {
-            let least = if bits == 0 { 0 } else { 1 << (bits - 1) };
+        let made = self.levels.iter().take_while(|level| level.is_made());
+        self.made = made.last().map_or(0, |level| level.reach.saturating_add(1));
+        for bit in 0..64 {
+            // No ticks left go the way of one: every level has two slots.
+            let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
             let end = if level.shift == DIVIDE { 0 } else { level.reach.saturating_add(1) };
             let (base, mask, shift) = (level.base, level.slots - 1, level.shift);
-            self.ways[bits] = Way { end, base, mask, shift, level: index as u8 };
+            self.ways[bit] = Way { end, base, mask, shift, level: index as u8 };
         }
     }
 
     /// The lowest level that reaches `left` ticks ahead.
     pub(crate) fn reaching(&self, left: u64) -> usize {
-        let mut level = usize::from(self.ways[64 - left.leading_zeros() as usize].level);
+        let mut level = usize::from(self.ways[(left | 1).ilog2() as usize].level);
         while left > self.levels[level].reach {
             level += 1;
         }
         level
     }
 
-    /// Where a timer is filed that is due then, at the hand or after it.
+    /// The number of the slot in which a timer is filed that is due then, at the hand or after it.
     #[inline(always)]
-    pub(crate) fn spot(&self, due: Tick, hand: Tick) -> Spot {
+    pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
         let left = due - hand;
-        let way = &self.ways[64 - left.leading_zeros() as usize];
+        let way = &self.ways[(left | 1).ilog2() as usize];
         if left >= way.end {
             return self.spot_by_search(due, left);
         }
-        let turns = due >> (way.shift % 64);
-        let number = way.base + (turns as u32 & way.mask);
-        Spot { level: way.level, number, begin: turns << (way.shift % 64) }
+        way.base + ((due >> (way.shift % 64)) as u32 & way.mask)
     }
 
     #[inline(never)]
-    fn spot_by_search(&self, due: Tick, left: u64) -> Spot {
-        let index = self.reaching(left);
-        let level = &self.levels[index];
-        let (slot, begin) = level.find(due);
-        Spot { level: index as u8, number: level.base + slot, begin }
+    fn spot_by_search(&self, due: Tick, left: u64) -> u32 {
+        let level = &self.levels[self.reaching(left)];
+        level.base + level.slot(due)
     }
 
     /// Forgets all levels, as if none had been made.

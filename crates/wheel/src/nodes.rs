@@ -1,5 +1,8 @@
 //! The timers themselves: one node each, in a place that never changes while it is pending.
 //!
+//! They lie in segments of 4096. Growing makes another one: it copies nothing, however many there are, and holds
+//! nothing twice. Only the first begins small and doubles.
+//!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
 //! | `due` | the tick at which it fires | the next vacant node |
@@ -14,10 +17,13 @@
 
 use alloc::vec::Vec;
 
-use crate::chunks::{NOWHERE, Position};
+use crate::chunks::{NOWHERE, Position, READY};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
 use crate::{OutOfMemory, grow_by, tighten};
+
+/// Nodes in one segment.
+const SEGMENT: usize = 4096;
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -38,7 +44,7 @@ impl<T> Node<T> {
 
     #[inline]
     pub(crate) fn set_due(&mut self, due: Tick) {
-        self.due = [due as u32, (due >> 32) as u32];
+        self.due = halves(due);
     }
 
     #[inline]
@@ -51,12 +57,22 @@ impl<T> Node<T> {
     }
 }
 
+#[inline]
+fn halves(due: Tick) -> [u32; 2] {
+    [due as u32, (due >> 32) as u32]
+}
+
 pub(crate) struct Nodes<T> {
-    nodes: Vec<Node<T>>,
-    wheel: WheelId,
+    /// All that come before the one that `len` falls into are full, and no node ever moves from one to another.
+    segments: Vec<Vec<Node<T>>>,
+    /// How many nodes there are, pending, vacant and retired.
+    len: u32,
+    /// So many there may be without another look at the memory and at the generations.
+    room: u32,
     /// The first vacant node, or `NONE`.
     vacant: u32,
     pending: usize,
+    wheel: WheelId,
     /// What a new node's generation begins with: above all that `shrink` has forgotten.
     first_generation: u32,
     /// A node that reaches this generation is retired. Only tests make it small.
@@ -66,55 +82,80 @@ pub(crate) struct Nodes<T> {
 impl<T> Nodes<T> {
     pub(crate) fn new() -> Self {
         Nodes {
-            nodes: Vec::new(),
-            wheel: WheelId::unique(),
+            segments: Vec::new(),
+            len: 0,
+            room: 0,
             vacant: NONE,
             pending: 0,
+            wheel: WheelId::unique(),
             first_generation: 0,
             last_generation: u32::MAX,
         }
     }
 
-    /// The vacant node that the next timer gets.
-    #[inline]
+    /// The node that the next timer gets: a vacant one, or one that is still to be made.
+    #[inline(always)]
     pub(crate) fn vacant(&mut self) -> Result<u32, OutOfMemory> {
-        if self.vacant == NONE {
-            self.push()?;
+        if self.vacant != NONE {
+            return Ok(self.vacant);
         }
-        Ok(self.vacant)
+        if self.len == self.room {
+            self.grow()?;
+        }
+        Ok(self.len)
     }
 
     /// Puts a timer into the node that [`Nodes::vacant`] has named.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn occupy(&mut self, index: u32, due: Tick, position: Position, value: T) -> Key {
-        let node = &mut self.nodes[index as usize];
-        self.vacant = node.due[0];
-        node.set_due(due);
-        node.position = position;
-        node.value = Some(value);
+        let segment = &mut self.segments[index as usize / SEGMENT];
         self.pending += 1;
-        Key::new(self.wheel, index, node.generation)
+        let value = Some(value);
+        let generation = match segment.get_mut(index as usize % SEGMENT) {
+            Some(node) => {
+                self.vacant = node.due[0];
+                node.set_due(due);
+                (node.position, node.value) = (position, value);
+                node.generation
+            }
+            None => {
+                let generation = self.first_generation;
+                let due = halves(due);
+                segment.push(Node { due, generation, position, value });
+                self.len += 1;
+                generation
+            }
+        };
+        Key::new(self.wheel, index, generation)
     }
 
-    /// Adds a vacant node.
+    /// Makes room for another node. Only the first segment grows; the others are made as large as they get.
     #[cold]
-    fn push(&mut self) -> Result<(), OutOfMemory> {
-        let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NONE);
-        let index = index.ok_or(OutOfMemory)?;
-        let generation = self.first_generation;
-        if generation >= self.last_generation {
+    fn grow(&mut self) -> Result<(), OutOfMemory> {
+        if self.first_generation >= self.last_generation || self.len == NONE {
             return Err(OutOfMemory);
         }
-        grow_by(&mut self.nodes, 1)?;
-        self.nodes.push(Node { due: [self.vacant, 0], generation, position: NOWHERE, value: None });
-        self.vacant = index;
+        let filled = self.len as usize % SEGMENT;
+        if self.segments.len() <= self.len as usize / SEGMENT {
+            grow_by(&mut self.segments, 1)?;
+            self.segments.push(Vec::new());
+        }
+        let whole = self.len as usize >= SEGMENT;
+        let segment = &mut self.segments[self.len as usize / SEGMENT];
+        if segment.capacity() == filled {
+            let size = if whole { SEGMENT } else { (2 * filled).clamp(8, SEGMENT) };
+            segment.try_reserve_exact(size - filled).map_err(|_| OutOfMemory)?;
+        }
+        let more = segment.capacity().min(SEGMENT) - filled;
+        self.room = self.len.saturating_add(more as u32);
         Ok(())
     }
 
     /// Takes a timer out of its node and leaves the node to the next one. Returns where its reference is, too.
     #[inline(always)]
     pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
-        let node = self.nodes.get_mut(key.index() as usize)?;
+        let index = key.index() as usize;
+        let node = self.segments.get_mut(index / SEGMENT)?.get_mut(index % SEGMENT)?;
         if node.generation != key.generation() || key.wheel() != self.wheel {
             return None;
         }
@@ -122,45 +163,62 @@ impl<T> Nodes<T> {
         let position = core::mem::replace(&mut node.position, NOWHERE);
         node.generation += 1;
         if node.generation < self.last_generation {
-            node.due = [self.vacant, 0];
+            node.due[0] = self.vacant;
             self.vacant = key.index();
         }
         self.pending -= 1;
         Some((value, position))
     }
 
+    /// Takes a timer out of its node as [`Nodes::vacate`] does, if it is ready and due then.
+    #[inline]
+    pub(crate) fn vacate_ready(
+        &mut self,
+        index: u32,
+        generation: u32,
+        due: Tick,
+    ) -> Option<(Key, T)> {
+        let node = &self.segments[index as usize / SEGMENT][index as usize % SEGMENT];
+        if node.position != READY || node.due() != due {
+            return None;
+        }
+        let key = Key::new(self.wheel, index, generation);
+        self.vacate(key).map(|(value, _)| (key, value))
+    }
+
     /// The index behind a key, if its timer is pending.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
-        let node = self.nodes.get(key.index() as usize)?;
+        let index = key.index() as usize;
+        let node = self.segments.get(index / SEGMENT)?.get(index % SEGMENT)?;
         // A generation that was given out and is still the node's own has not been taken back: it is pending.
         (node.generation == key.generation() && key.wheel() == self.wheel).then_some(key.index())
     }
 
     #[inline]
     pub(crate) fn node(&self, index: u32) -> &Node<T> {
-        &self.nodes[index as usize]
+        &self.segments[index as usize / SEGMENT][index as usize % SEGMENT]
     }
 
     #[inline]
     pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node<T> {
-        &mut self.nodes[index as usize]
+        &mut self.segments[index as usize / SEGMENT][index as usize % SEGMENT]
     }
 
     pub(crate) fn key(&self, index: u32) -> Key {
-        Key::new(self.wheel, index, self.nodes[index as usize].generation)
+        Key::new(self.wheel, index, self.node(index).generation)
     }
 
     pub(crate) fn value(&self, index: u32) -> Option<&T> {
-        self.nodes[index as usize].value.as_ref()
+        self.node(index).value.as_ref()
     }
 
     pub(crate) fn value_mut(&mut self, index: u32) -> Option<&mut T> {
-        self.nodes[index as usize].value.as_mut()
+        self.node_mut(index).value.as_mut()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Tick, &T)> {
-        self.nodes.iter().enumerate().filter_map(|(index, node)| {
+        self.segments.iter().flatten().enumerate().filter_map(|(index, node)| {
             let key = Key::new(self.wheel, index as u32, node.generation);
             Some((key, node.due(), node.value.as_ref()?))
         })
@@ -172,20 +230,33 @@ impl<T> Nodes<T> {
 
     /// How many nodes there are, pending, vacant and retired.
     pub(crate) fn len(&self) -> u32 {
-        self.nodes.len() as u32
+        self.len
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.nodes.capacity()
+        self.segments.iter().map(Vec::capacity).sum()
     }
 
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        let missing = additional.saturating_sub(self.nodes.len() - self.pending);
-        self.nodes.try_reserve_exact(missing).map_err(|_| OutOfMemory)
+        let missing = additional.saturating_sub(self.len as usize - self.pending);
+        let last = (self.len as usize).checked_add(missing).filter(|&last| last < NONE as usize);
+        let last = last.ok_or(OutOfMemory)?;
+        let segments = last.div_ceil(SEGMENT).saturating_sub(self.segments.len());
+        self.segments.try_reserve_exact(segments).map_err(|_| OutOfMemory)?;
+        for first in (self.len as usize / SEGMENT * SEGMENT..last).step_by(SEGMENT) {
+            if self.segments.len() <= first / SEGMENT {
+                self.segments.push(Vec::new());
+            }
+            let segment = &mut self.segments[first / SEGMENT];
+            let more = (last - first).min(SEGMENT) - segment.len();
+            segment.try_reserve_exact(more).map_err(|_| OutOfMemory)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<T>>()
+        self.capacity() * size_of::<Node<T>>()
+            + self.segments.capacity() * size_of::<Vec<Node<T>>>()
     }
 
     /// Forgets the vacant nodes behind the last one that must stay, as far as there is memory to do so. A node
@@ -204,8 +275,13 @@ impl<T> Nodes<T> {
             (0..self.len()).rev().find(|&index| stays(self.node(index))).map_or(0, |last| last + 1);
         let forgotten = (keep..self.len()).map(|index| self.node(index).generation).max();
         self.first_generation = self.first_generation.max(forgotten.unwrap_or(0));
-        self.nodes.truncate(keep as usize);
-        tighten(&mut self.nodes);
+        self.segments.truncate((keep as usize).div_ceil(SEGMENT));
+        if let Some(last) = self.segments.last_mut() {
+            last.truncate((keep as usize - 1) % SEGMENT + 1);
+            tighten(last);
+        }
+        tighten(&mut self.segments);
+        (self.len, self.room) = (keep, keep);
         self.vacant = NONE;
         for index in (0..keep).rev() {
             let (vacant, last) = (self.vacant, self.last_generation);
@@ -235,14 +311,19 @@ impl<T> Nodes<T> {
             next = node.due[0];
         }
         let count = |test: fn(&Node<T>, u32) -> bool| {
-            self.nodes.iter().filter(|node| test(node, self.last_generation)).count()
+            self.segments.iter().flatten().filter(|node| test(node, self.last_generation)).count()
         };
         if count(|node, _| node.is_pending()) != self.pending {
             return Err("the count of pending timers is wrong");
         }
         let retired = count(|node, last| !node.is_pending() && node.generation >= last);
-        if self.pending + vacant as usize + retired != self.nodes.len() {
+        let len: usize = self.segments.iter().map(Vec::len).sum();
+        if self.pending + vacant as usize + retired != len || len != self.len as usize {
             return Err("a vacant node is lost");
+        }
+        let full = self.segments.iter().take(len / SEGMENT);
+        if full.clone().any(|segment| segment.len() != SEGMENT) {
+            return Err("a segment of nodes has a gap");
         }
         Ok(())
     }

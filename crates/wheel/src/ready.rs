@@ -5,15 +5,14 @@
 //! another tick. So the order of the others is never disturbed. A timer that was moved away and has come back,
 //! due at the same tick, has two entries that are true, and fires with the first.
 //!
-//! Entries that are not true are thrown out when they outnumber the others.
+//! Entries that are not true are thrown out when there is no more room, before more memory is asked for.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::chunks::READY;
 use crate::nodes::Nodes;
 use crate::tick::Tick;
-use crate::{Key, OutOfMemory};
+use crate::{Key, OutOfMemory, tighten};
 
 struct Entry {
     due: Tick,
@@ -30,14 +29,16 @@ impl Entry {
 }
 
 pub(crate) struct Ready {
-    queue: VecDeque<Entry>,
+    /// Those before `next` have been popped.
+    queue: Vec<Entry>,
+    next: usize,
     /// How many timers are ready.
     len: usize,
 }
 
 impl Ready {
     pub(crate) const fn new() -> Self {
-        Ready { queue: VecDeque::new(), len: 0 }
+        Ready { queue: Vec::new(), next: 0, len: 0 }
     }
 
     #[inline]
@@ -48,15 +49,35 @@ impl Ready {
     /// Makes room for so many more.
     #[inline]
     pub(crate) fn reserve<T>(&mut self, count: usize, nodes: &Nodes<T>) -> Result<(), OutOfMemory> {
-        if self.queue.len() > 2 * self.len + 64 {
-            self.queue.retain(|entry| entry.is_true(nodes));
+        if self.len == 0 {
+            self.queue.clear();
+            self.next = 0;
         }
-        self.queue.try_reserve(count).map_err(|_| OutOfMemory)
+        if self.queue.capacity() - self.queue.len() >= count {
+            return Ok(());
+        }
+        self.make_room(count, nodes)
+    }
+
+    #[cold]
+    fn make_room<T>(&mut self, count: usize, nodes: &Nodes<T>) -> Result<(), OutOfMemory> {
+        self.tidy(nodes);
+        // As much again as there is, or the next time would come before this one has paid for itself.
+        let more = count.max(self.queue.len());
+        let roomy = self.queue.try_reserve_exact(more);
+        roomy.or_else(|_| self.queue.try_reserve_exact(count)).map_err(|_| OutOfMemory)
+    }
+
+    /// Throws out what was popped and what is not true.
+    fn tidy<T>(&mut self, nodes: &Nodes<T>) {
+        self.queue.drain(..self.next);
+        self.next = 0;
+        self.queue.retain(|entry| entry.is_true(nodes));
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, key: Key, due: Tick) {
-        self.queue.push_back(Entry { due, index: key.index(), generation: key.generation() });
+    pub(crate) fn push(&mut self, index: u32, generation: u32, due: Tick) {
+        self.queue.push(Entry { due, index, generation });
         self.len += 1;
     }
 
@@ -66,29 +87,25 @@ impl Ready {
         self.len -= 1;
     }
 
-    /// The next timer that is ready.
+    /// Takes the next timer that is ready out of its node.
     #[inline]
-    pub(crate) fn pop<T>(&mut self, nodes: &Nodes<T>) -> Option<(u32, Tick)> {
+    pub(crate) fn pop<T>(&mut self, nodes: &mut Nodes<T>) -> Option<(Key, Tick, T)> {
         if self.len == 0 {
             return None;
         }
         loop {
-            let entry = self.queue.pop_front()?;
-            if entry.is_true(nodes) {
+            let &Entry { due, index, generation } = self.queue.get(self.next)?;
+            self.next += 1;
+            if let Some((key, value)) = nodes.vacate_ready(index, generation, due) {
                 self.len -= 1;
-                return Some((entry.index, entry.due));
+                return Some((key, due, value));
             }
         }
     }
 
     pub(crate) fn shrink<T>(&mut self, nodes: &Nodes<T>) {
-        self.queue.retain(|entry| entry.is_true(nodes));
-        // Not `shrink_to_fit`: without memory that ends the program.
-        let mut copy = VecDeque::new();
-        if copy.try_reserve_exact(self.queue.len()).is_ok() {
-            copy.append(&mut self.queue);
-            self.queue = copy;
-        }
+        self.tidy(nodes);
+        tighten(&mut self.queue);
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -97,7 +114,7 @@ impl Ready {
 
     /// How many timers are ready, counted. For `check` alone.
     pub(crate) fn count<T>(&self, nodes: &Nodes<T>) -> usize {
-        let entries = self.queue.iter().filter(|entry| entry.is_true(nodes));
+        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_true(nodes));
         let mut ready: Vec<u32> = entries.map(|entry| entry.index).collect();
         // A timer that was moved away and has come back to the same tick has two entries; the first one counts.
         ready.sort_unstable();

@@ -94,14 +94,14 @@ impl Scale {
     #[inline]
     pub(crate) fn due(self, deadline: Time) -> Tick {
         let units = deadline.0.saturating_sub(self.start);
-        if self.tick == 1 { units } else { units.div_ceil(self.tick) }
+        if self.tick == 1 { units } else { divide_up(units, self.tick) }
     }
 
     /// The tick that a clock is in: the last that is not after it.
     #[inline]
     pub(crate) fn current(self, now: Time) -> Tick {
         let units = now.0.saturating_sub(self.start);
-        if self.tick == 1 { units } else { units / self.tick }
+        if self.tick == 1 { units } else { divide_down(units, self.tick) }
     }
 
     /// The moment of a tick, or `None` if it lies past the end of time.
@@ -111,7 +111,11 @@ impl Scale {
     }
 
     /// The moment of a tick, or the end of time.
+    #[inline]
     pub(crate) fn time_or_max(self, tick: Tick) -> Time {
+        if self.tick == 1 {
+            return Time(tick.saturating_add(self.start));
+        }
         self.time(tick).unwrap_or(Time::MAX)
     }
 
@@ -122,6 +126,17 @@ impl Scale {
     pub(crate) fn tick(self) -> u64 {
         self.tick
     }
+}
+
+// Out of line: ticks of one unit are the common case, and a division is long anyway.
+#[inline(never)]
+fn divide_up(units: u64, tick: u64) -> Tick {
+    units.div_ceil(tick)
+}
+
+#[inline(never)]
+fn divide_down(units: u64, tick: u64) -> Tick {
+    units / tick
 }
 
 #[cfg(test)]

@@ -102,7 +102,8 @@ impl<T, K: Kind> Wheel<T, K> {
             slots.into_iter().map(move |(begin, number)| {
                 let slot = &core.slots[number as usize];
                 let place = rules.slot_place(slot.level, number);
-                SlotView { place, begin: core.scale.time_or_max(begin), timers: slot.live as usize }
+                let (begin, timers) = (core.scale.time_or_max(begin), core.count(number));
+                SlotView { place, begin, timers }
             })
         })
     }

@@ -3,7 +3,8 @@
 use crate::chunks::{Position, READY};
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
-use crate::shared::{Budget, Core, Cut, Rules, Watch};
+use crate::rules::{Budget, Cut, Rules, Watch};
+use crate::shared::Core;
 use crate::tick::{Scale, Tick};
 use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time};
 
@@ -183,7 +184,7 @@ impl<T, K: Kind> Wheel<T, K> {
     #[inline(always)]
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         let (value, position) = self.core.nodes.vacate(key)?;
-        self.core.unfile(&mut self.rules, key.index(), position);
+        self.core.unfile(&mut self.rules, position);
         Some(value)
     }
 
@@ -224,20 +225,17 @@ impl<T, K: Kind> Wheel<T, K> {
     fn move_to(&mut self, index: u32, due: Tick) -> Result<(), OutOfMemory> {
         let Wheel { core, rules } = self;
         let number = core.slot_of(index);
-        if let Some(slot) = core.slots.get_mut(number as usize) {
-            if let Some(begin) = rules.covers(slot.level, number, due, core.hand) {
+        if let Some(slot) = core.slots.get(number as usize) {
+            if rules.covers(slot.level, number, due, core.hand) {
                 core.nodes.node_mut(index).set_due(due);
-                slot.lower(due, index);
-                core.front.note(number, due, index);
-                core.stop = core.stop.min(begin);
-                core.earliest = core.earliest.min(due);
+                core.lower(rules, number, due, index);
                 return Ok(());
             }
         }
-        let spot = core.prepare(rules, due)?;
-        core.unfile(rules, index, core.nodes.node(index).position);
+        core.prepare(rules, due)?;
+        core.unfile(rules, core.nodes.node(index).position);
         core.nodes.node_mut(index).set_due(due);
-        core.refile(rules, index, due, spot);
+        core.refile(rules, index, due);
         Ok(())
     }
 
@@ -337,10 +335,8 @@ impl<T, K: Kind> Wheel<T, K> {
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
         let core = &mut self.core;
-        let (index, due) = core.ready.pop(&core.nodes)?;
-        let (key, due) = (core.nodes.key(index), core.scale.time_or_max(due));
-        let (value, _) = core.nodes.vacate(key)?;
-        Some(Expired { key, due, value })
+        let (key, due, value) = core.ready.pop(&mut core.nodes)?;
+        Some(Expired { key, due: core.scale.time_or_max(due), value })
     }
 
     /// How many timers are ready to be popped.

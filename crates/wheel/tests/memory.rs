@@ -218,3 +218,26 @@ fn churn_is_bounded_on_both_kinds() {
     churn_is_bounded(HierarchicalWheel::new(Time::ZERO));
     churn_is_bounded(HashedWheel::with_slots(Time::ZERO, 1, 1024).unwrap());
 }
+
+/// Slot after slot is filled and all but one timer in 16 are cancelled, spread over what was filed: what stays is
+/// moved together, so that the cancelled ones hold no more than the ones that stay.
+fn a_few_that_stay_hold_little<K: Kind>(mut wheel: Wheel<u32, K>) {
+    const TIMERS: u32 = 3_200;
+    for slot in 1..=200 {
+        let keys: Vec<_> =
+            (0..TIMERS).map(|n| wheel.insert(Time::from(slot), n).unwrap()).collect();
+        for (n, &key) in keys.iter().enumerate() {
+            assert!(n % 16 == 0 || wheel.cancel(key).is_some());
+        }
+        wheel.check().unwrap();
+    }
+    let a_timer = wheel.memory() / wheel.len();
+    println!("{a_timer} bytes a timer, {} timers", wheel.len());
+    assert!(a_timer < 48, "{a_timer} bytes a timer");
+}
+
+#[test]
+fn a_few_that_stay_hold_little_on_both_kinds() {
+    a_few_that_stay_hold_little(HierarchicalWheel::new(Time::ZERO));
+    a_few_that_stay_hold_little(HashedWheel::new(Time::ZERO));
+}
