@@ -45,10 +45,14 @@ struct Model {
 
 impl Model {
     fn new() -> Arc<Self> {
+        Model::with_shards(1)
+    }
+
+    fn with_shards(shards: usize) -> Arc<Self> {
         let clock = ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)) };
         let delivered = Arc::new((Mutex::new(0), Condvar::new()));
         let (seen, count) = (clock.clone(), delivered.clone());
-        let builder = Timer::builder().clock(clock.clone()).shards(1);
+        let builder = Timer::builder().clock(clock.clone()).shards(shards);
         let builder = builder.spawn(|_, body| {
             thread::spawn(body);
             Ok(())
@@ -65,6 +69,13 @@ impl Model {
 
     fn arm(&self, ticks: u64) -> Result<Key, ScheduleError<u64>> {
         self.engine.schedule(TICK * ticks as u32, ticks)
+    }
+
+    /// Arms a timer on a shard, instead of the thread's own.
+    fn arm_on(&self, shard: usize, ticks: u64) {
+        let core = self.engine.core();
+        let deadline = core.hub.clock.now() + ticks * TICK.as_nanos() as u64;
+        assert!(core.arm_on(&core.shards[shard], deadline, ticks).is_ok());
     }
 
     /// Time passes: the clock is set, and whoever sleeps looks at it.
@@ -122,6 +133,19 @@ fn two_threads_arm_the_first_timers() {
         other.join().unwrap();
         model.expect(2);
         assert!(model.engine.stop().is_empty());
+    });
+}
+
+/// The driver goes to sleep for one shard while the other gets an earlier timer.
+#[test]
+fn an_earlier_timer_on_another_shard_wakes_the_driver() {
+    check(|| {
+        let model = Model::with_shards(2);
+        model.arm_on(0, 9);
+        model.arm_on(1, 0);
+        model.expect(1);
+        assert_eq!(model.engine.stop().len(), 1);
+        assert_eq!(model.delivered(), 1);
     });
 }
 

@@ -112,6 +112,12 @@ impl Ready {
         self.queue.capacity() * size_of::<Entry>()
     }
 
+    /// The timers that are ready. One that was moved away and has come back to the same tick is there twice.
+    pub(crate) fn iter<T>(&self, nodes: &Nodes<T>) -> impl Iterator<Item = u32> {
+        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_true(nodes));
+        entries.map(|entry| entry.index)
+    }
+
     /// How many timers are ready, counted. For `check` alone.
     pub(crate) fn count<T>(&self, nodes: &Nodes<T>) -> usize {
         let entries = self.queue[self.next..].iter().filter(|entry| entry.is_true(nodes));

@@ -255,8 +255,8 @@ impl<T, K: Kind> Wheel<T, K> {
     /// Moves the hand to the tick that `now` is in and makes what is due on the way ready to be popped, in the
     /// order of its ticks. A `now` before the hand leaves the hand where it is.
     ///
-    /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once so many timers are ready, or
-    /// once so many others were handed down, and the next call goes on from there. At any one tick everything
+    /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once it has made so many timers ready,
+    /// or once so many others were handed down, and the next call goes on from there. At any one tick everything
     /// is handed down before the first timer is made ready.
     ///
     /// ```
@@ -312,7 +312,9 @@ impl<T, K: Kind> Wheel<T, K> {
 
     fn turn(&mut self, target: Tick, budget: usize, watch: Watch<'_, '_>) -> Progress {
         let Wheel { core, rules } = self;
-        let mut budget = Budget { work: budget, ready: budget };
+        // Those that wait to be popped since an earlier call do not count: the budget is for the work of this one.
+        let ready = core.ready.len().saturating_add(budget);
+        let mut budget = Budget { work: budget, ready };
         while core.stop <= target {
             core.hand = core.hand.max(core.stop);
             match rules.settle(core, &mut budget, watch) {
@@ -337,6 +339,23 @@ impl<T, K: Kind> Wheel<T, K> {
         let core = &mut self.core;
         let (key, due, value) = core.ready.pop(&mut core.nodes)?;
         Some(Expired { key, due: core.scale.time_or_max(due), value })
+    }
+
+    /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved away
+    /// and has come back may be there twice.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let keys: Vec<_> = (1..5).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
+    /// assert_eq!(wheel.advance(Time::from(3), usize::MAX), Progress::Done);
+    /// wheel.cancel(keys[1]);
+    /// assert!(wheel.iter_ready().eq([&1, &3]));
+    /// ```
+    pub fn iter_ready(&self) -> impl Iterator<Item = &T> {
+        let Core { ready, nodes, .. } = &self.core;
+        ready.iter(nodes).filter_map(|index| nodes.value(index))
     }
 
     /// How many timers are ready to be popped.

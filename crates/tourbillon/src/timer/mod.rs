@@ -29,7 +29,7 @@ pub use executor::{Executor, Job};
 use pool::Pool;
 use run::discard;
 pub use task::State;
-use task::{Again, Once, Shared, Task, WithState};
+use task::{Again, Alone, Once, Shared, Task, WithState};
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
 
@@ -259,10 +259,11 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.core().arm(at, Task::Owned(Box::new(callback))).map_err(|unarmed| {
+        self.core().arm(at, Task::Owned(Box::new(Alone::new(callback)))).map_err(|unarmed| {
             ScheduleError::from_unarmed(unarmed, |task| match task {
                 Task::Owned(callback) => {
-                    *callback.into_any().downcast().expect("it is what was to be armed")
+                    let alone = callback.into_any().downcast::<Alone<F>>();
+                    alone.expect("it is what was to be armed").callback
                 }
                 Task::Shared(_) => unreachable!("it was armed without a handle"),
             })

@@ -27,7 +27,7 @@ pub(super) fn run_one(
         task.mark(State::Running);
         task.can_repeat()
     };
-    let Some(taken) = shard.claim(now, started) else { return false };
+    let Some(taken) = shard.claim(now, Task::touch, started) else { return false };
     if let Some(pool) = call {
         // This one may take long: somebody else should see to the rest.
         if shard.has_ready() {

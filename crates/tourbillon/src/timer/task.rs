@@ -54,6 +54,15 @@ impl Task {
         }
     }
 
+    /// Reads a byte of the callback's memory, so that it is near when the callback runs.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        std::hint::black_box(match self {
+            Task::Owned(callback) => callback.touch(),
+            Task::Shared(shared) => shared.cell().get() as u8,
+        });
+    }
+
     /// Whether it can arm itself again.
     pub(crate) fn can_repeat(&self) -> bool {
         matches!(self, Task::Shared(shared) if shared.can_repeat())
@@ -71,13 +80,31 @@ impl Task {
 /// A callback without a handle.
 pub(crate) trait Owned: Send {
     fn run(self: Box<Self>, context: &Context<'_>);
-    /// The callback itself, for an error to give back.
+    /// Reads a byte of it.
+    fn touch(&self) -> u8;
+    /// The [`Alone`] itself, for an error to give back.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-impl<F: FnOnce(&Context<'_>) + Send + 'static> Owned for F {
+/// A callback, with a byte that can be read whatever the callback is.
+pub(crate) struct Alone<F> {
+    byte: u8,
+    pub(crate) callback: F,
+}
+
+impl<F> Alone<F> {
+    pub(crate) fn new(callback: F) -> Self {
+        Alone { byte: 0, callback }
+    }
+}
+
+impl<F: FnOnce(&Context<'_>) + Send + 'static> Owned for Alone<F> {
     fn run(self: Box<Self>, context: &Context<'_>) {
-        self(context);
+        (self.callback)(context);
+    }
+
+    fn touch(&self) -> u8 {
+        self.byte
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

@@ -31,18 +31,26 @@ fn a_neighbour_that_is_cancelled_in_time_never_starts() {
             handles.lock().unwrap().push(handle);
         }
         clock.advance(SECOND).unwrap();
-        // One thread runs them in order, so every second one runs and cancels the next.
+        // Timers of one tick run in no particular order; whatever it was, who was cancelled in time has not run.
         let ran = log.take();
-        assert_eq!(ran.len(), 50, "{place}");
-        for (at, (n, before, after)) in ran.into_iter().enumerate() {
-            assert_eq!(n, at * 2, "{place}");
-            assert_eq!(after, Some(true), "{place}: it was ready, and had not started");
-            assert_eq!(before, (n > 0).then_some(false), "{place}: it was cancelled before");
+        let has_run = |n: usize| ran.iter().any(|&(run, ..)| run == n);
+        let mut cancelled = 0;
+        for &(n, before, after) in &ran {
+            let neighbours = [(n.checked_sub(1), before), (Some(n + 1), after)];
+            for (neighbour, answer) in neighbours {
+                if let (Some(neighbour), Some(true)) = (neighbour, answer) {
+                    assert!(!has_run(neighbour), "{place}: {neighbour} ran after a true cancel");
+                    cancelled += 1;
+                }
+            }
         }
-        let counts = timer.counts();
-        assert_eq!((counts.fired, counts.cancelled, counts.pending), (50, 50, 0), "{place}");
+        assert!(
+            cancelled >= 33,
+            "{place}: nobody runs beside another, and {cancelled} were cancelled"
+        );
+        assert_eq!(ran.len() + cancelled, 100, "{place}");
         for (n, handle) in handles.lock().unwrap().iter().enumerate() {
-            assert_eq!(handle.state(), if n % 2 == 0 { State::Fired } else { State::Cancelled });
+            assert_eq!(handle.state(), if has_run(n) { State::Fired } else { State::Cancelled });
         }
         accounted(&timer);
     }

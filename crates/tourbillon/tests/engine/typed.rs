@@ -253,5 +253,7 @@ fn handlers_own_their_state_and_executors_are_not_for_them() {
     clock.advance(HOUR).unwrap();
     assert_eq!(*total.lock().unwrap(), 55);
     let wrong = Timer::builder().pool(2).deliver::<u32, _>(|_| ()).unwrap_err();
-    assert_eq!(wrong.setting(), "executor");
+    assert_eq!((wrong.setting(), wrong.value()), ("pool", "2"));
+    // A preset's pool was not asked for.
+    assert!(tourbillon::Builder::kafka().deliver::<u32, _>(|_| ()).is_ok());
 }
