@@ -38,9 +38,9 @@ pub(super) fn state(live: &mut Live, first: bool) -> String {
     state.to_string()
 }
 
-/// A refusal.
-pub(super) fn wrong(what: &str) -> String {
-    json!({ "error": what }).to_string()
+/// A refusal, of a message or of the whole run.
+pub(super) fn wrong(what: &str, over: bool) -> String {
+    json!({ "error": what, "over": over }).to_string()
 }
 
 fn timer(seen: &Seen<'_>) -> Value {

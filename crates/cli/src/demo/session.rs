@@ -115,8 +115,8 @@ fn answer_to(live: Option<Live>, text: String) -> (Option<Live>, String) {
             let answer = answer::state(&mut live, first);
             (Some(live), answer)
         }
-        Ok((live, Some(wrong))) => (Some(live), answer::wrong(&wrong)),
-        Err(wrong) => (None, answer::wrong(&wrong)),
+        Ok((live, Some(wrong))) => (Some(live), answer::wrong(&wrong, false)),
+        Err(wrong) => (None, answer::wrong(&wrong, true)),
     }
 }
 

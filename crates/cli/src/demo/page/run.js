@@ -1,0 +1,114 @@
+// The run: the story, the model and the wire, kept in step.
+//
+// Everything that changes the run goes through one queue, so that a click, the play button and a reconnection never
+// meet in the middle. Whoever draws listens to `onChange(what, answer)`.
+
+import { Model } from "./model.js";
+import { toJson } from "./story.js";
+import { Lost, Wire } from "./wire.js";
+
+const LONGEST = 900_000;
+const WAITS = [300, 600, 1200, 2500, 5000];
+
+export class Run {
+  constructor({ onChange, onState, onWrong }) {
+    Object.assign(this, { onChange, onState, onWrong });
+    this.wire = new Wire(() => this.lost());
+    this.queue = Promise.resolve();
+    this.story = null;
+    this.model = null;
+    this.state = "new";
+    this.tries = 0;
+    addEventListener("online", () => this.retry());
+  }
+
+  // Shows another story; the one before stays if the server refuses it.
+  open(story) {
+    return this.enqueue(async () => {
+      const before = this.story;
+      this.story = story;
+      if (await this.reopen()) return true;
+      if (this.state === "on" && before) {
+        this.story = before;
+        await this.reopen();
+      }
+      return false;
+    });
+  }
+
+  // Has steps done, after an advance to `clock` if that is ahead.
+  tell(make) {
+    return this.enqueue(async () => {
+      if (this.state !== "on") return null;
+      const steps = make();
+      if (!steps.length) return null;
+      const text = toJson(steps);
+      if (text.length + this.size > LONGEST) return this.wrong("the run has grown too long: save it, and begin anew");
+      const answer = await this.wire.ask(text);
+      if (answer.error) {
+        this.wrong(answer.error);
+        if (answer.over) await this.reopen();
+        return null;
+      }
+      this.size += text.length > 100 ? text.length : 0;
+      this.story.add(steps, answer.lines);
+      const before = new Map();
+      for (const name of answer.gone) before.set(name, this.model.timers.get(name));
+      this.model.apply(answer);
+      this.onChange("told", answer, before);
+      return answer;
+    });
+  }
+
+  // True if the story runs now. False if the server refuses it, or is not there.
+  async reopen() {
+    const text = this.story.scenario();
+    const answer = await this.wire.open(text);
+    this.tries = 0;
+    this.setState("on");
+    if (answer.error) {
+      this.wrong(answer.error);
+      return false;
+    }
+    this.size = text.length;
+    this.model = new Model(this.story.wheel, answer);
+    this.onChange("opened", answer);
+    return true;
+  }
+
+  enqueue(work) {
+    const done = this.queue.then(work).catch((error) => {
+      if (!(error instanceof Lost)) throw error;
+      this.lost();
+      return null;
+    });
+    this.queue = done.catch(() => null);
+    return done;
+  }
+
+  wrong(text) {
+    this.onWrong(text);
+    return null;
+  }
+
+  lost() {
+    if (this.timer) return;
+    this.wire.close();
+    this.setState("off");
+    const wait = WAITS[Math.min(this.tries++, WAITS.length - 1)];
+    this.timer = setTimeout(() => this.retry(), wait);
+  }
+
+  retry() {
+    if (this.state !== "off") return;
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.enqueue(() => this.reopen());
+  }
+
+  setState(state) {
+    if (state === this.state) return;
+    this.state = state;
+    this.onState(state);
+  }
+}
