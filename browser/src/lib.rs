@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `chromium` | the process: found, started on a profile of its own, ended with all that it started |
 //! | `page` | one tab: opened with a size, colours and a language; clicked, typed into, asked, photographed |
+//! | `visit` | a visitor: server, browser and page together, and what `replay` says to the same |
 //! | `demo` | a server of the page in this process, which can be stopped and started again on its port |
 //!
 //! It speaks the DevTools protocol over its WebSocket. A crate for all of that protocol was the tempting
@@ -14,7 +15,9 @@
 mod chromium;
 mod demo;
 mod page;
+mod visit;
 
 pub use chromium::Chromium;
 pub use demo::Demo;
 pub use page::{Look, Page};
+pub use visit::{Visit, replay, same_lines, scenarios};

@@ -22,7 +22,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "text/css; charset=utf-8": "page.css";
     "image/svg+xml": "icon.svg";
     "text/javascript; charset=utf-8": "dial.js" "dots.js" "lessons.js" "log.js" "main.js" "model.js" "panel.js" "player.js" "run.js" "scenarios.js"
-        "story.js" "wire.js" "words.js";
+        "shapes.js" "sparks.js" "story.js" "wire.js" "words.js";
 };
 
 pub(super) fn router() -> Router {

@@ -9,8 +9,10 @@ const MOST_RINGS = 5;
 const MOST_MARKS = 180;
 
 export class Dial {
-  constructor(svg) {
+  // What moves is drawn apart from what does not, so that a turning hand costs no drawing of numbers.
+  constructor(svg, moving) {
     this.svg = svg;
+    this.moving = moving;
     this.rings = [];
     this.turns = new Map();
     this.size = 0;
@@ -24,54 +26,51 @@ export class Dial {
     const rim = size / 2 - 4;
     const hole = Math.max(size * 0.115, 38);
     const thick = Math.min((rim - hole) / count, size * 0.19);
-    const marks = this.size >= 520;
-    this.rings = model.levels.slice(0, count).map((level, i) => (
-      { ...level, outer: rim - i * thick, inner: rim - (i + 1) * thick + Math.min(7, thick * 0.12) }));
-    this.svg.setAttribute("viewBox", `${-size / 2} ${-size / 2} ${size} ${size}`);
-    this.svg.replaceChildren();
-    for (const ring of this.rings) this.drawRing(ring, marks);
-    this.look = make("path", { class: "look" }, this.svg);
+    this.rings = model.levels.slice(0, count).map((level, i) => {
+      const [outer, inner] = [rim - i * thick, rim - (i + 1) * thick + Math.min(7, thick * 0.12)];
+      return { ...level, outer, inner, ...lettering(level.slots, outer, outer - inner) };
+    });
+    for (const svg of [this.svg, this.moving]) {
+      svg.setAttribute("viewBox", `${-size / 2} ${-size / 2} ${size} ${size}`);
+      svg.replaceChildren();
+    }
+    for (const ring of this.rings) this.drawRing(ring);
+    this.look = make("path", { class: "look" }, this.moving);
     for (const ring of this.rings) this.drawHand(ring);
-    make("circle", { class: "hub", r: hole - 5 }, this.svg);
+    make("circle", { class: "hub", r: hole - 5 }, this.moving);
     this.follow(model.clock, true);
+    this.tellRanges();
   }
 
-  drawRing(ring, marks) {
+  drawRing(ring) {
     const group = make("g", { class: `ring level${ring.level}` }, this.svg);
-    make("path", { class: "band", d: wedge(0, 1, ring.inner, ring.outer) }, group);
-    ring.here = make("path", { class: "here" }, group);
+    make("path", { class: "band", d: wedge(0, 1, ring.inner, ring.outer), "fill-rule": "evenodd" }, group);
+    ring.here = make("path", { class: `here level${ring.level}` }, this.moving);
     if (ring.slots <= MOST_MARKS) {
       const line = (turn) => `M${point(turn, ring.inner)}L${point(turn, ring.outer)}`;
       const lines = Array.from({ length: ring.slots }, (_, slot) => line(slot / ring.slots));
       make("path", { class: "marks", d: lines.join("") }, group);
     }
-    const arc = (2 * Math.PI * (ring.inner + 9)) / ring.slots;
-    const nth = [1, 2, 4, 5, 10, 15, 20, 30, 60].find((n) => n * arc >= 19) ?? Math.ceil(ring.slots / 12);
-    const radius = ring.inner + 10;
     ring.labels = [];
-    for (let slot = 0; slot < ring.slots; slot += nth) {
-      const [x, y] = polar((slot + 0.5) / ring.slots, radius);
-      const text = make("text", { class: "label", x, y }, group);
+    for (let slot = 0; slot < ring.slots; slot += ring.nth) {
+      const [x, y] = polar((slot + 0.5) / ring.slots, ring.outer - ring.letters / 2);
+      const text = make("text", { class: "label", x, y: ring.ranges ? y - 11 : y }, group);
       text.textContent = slot;
-    }
-    // The moments of each slot, where there is room for them; two lines where it is used again.
-    const wide = (2 * Math.PI * (ring.inner + 24)) / ring.slots;
-    if (!marks || nth > 1 || wide < 30 || ring.outer - ring.inner < 60) return;
-    for (let slot = 0; slot < ring.slots; slot++) {
-      const [x, y] = polar((slot + 0.5) / ring.slots, ring.inner + 25);
-      ring.labels.push({ wide, text: make("text", { class: "range", x, y }, group), shown: "" });
+      if (!ring.ranges) continue;
+      const range = make("text", { class: "range", x, y }, group);
+      ring.labels.push({ text: range, shown: "" });
     }
   }
 
   drawHand(ring) {
-    const group = make("g", { class: `hand level${ring.level}` }, this.svg);
+    const group = make("g", { class: `hand level${ring.level}` }, this.moving);
     ring.hand = group;
     make("line", { y1: 0, y2: -ring.inner }, group);
     make("path", { d: `M-5 ${-ring.inner}L0 ${-ring.outer + 2}L5 ${-ring.inner}Z` }, group);
   }
 
-  // Turns the hands to the clock. A hand that has come round goes on forward and not back.
-  follow(clock, atOnce = false) {
+  // Turns the hands to the clock, at once or gently. A hand that has come round goes on forward and not back.
+  follow(clock, atOnce) {
     const tick = this.model.tickOf(clock);
     for (const ring of this.rings) {
       const slot = this.model.hand(ring.level, tick);
@@ -79,45 +78,49 @@ export class Dial {
       const part = (slot + within + 0.5 / Number(ring.unit)) / ring.slots;
       let turn = part;
       const before = this.turns.get(ring.level) ?? 0;
-      if (!atOnce) turn += Math.floor(before) + (part + Math.floor(before) < before - 1e-9 ? 1 : 0);
+      turn += Math.floor(before) + (part + Math.floor(before) < before - 1e-9 ? 1 : 0);
       this.turns.set(ring.level, turn);
       ring.hand.style.transform = `rotate(${turn * 360}deg)`;
       ring.hand.classList.toggle("still", atOnce);
       if (ring.at !== slot) {
         ring.at = slot;
-        ring.here.setAttribute("d", wedge(slot / ring.slots, (slot + 1) / ring.slots, ring.inner, ring.outer));
+        ring.here.setAttribute("d", this.wedge(ring, slot));
       }
-      this.tellRanges(ring);
     }
   }
 
-  tellRanges(ring) {
-    ring.labels.forEach((label, slot) => {
-      const lines = this.model.ranges(ring.level, slot).map((range) => this.range(range));
-      if (this.model.hashed) lines.length = 1;
-      const told = lines.filter((line) => line.length * 5.4 < label.wide).join("\n");
+  wedge(ring, slot) {
+    return wedge(slot / ring.slots, (slot + 1) / ring.slots, ring.inner, ring.outer);
+  }
+
+  // Writes the moments of each slot into it: two lines where it is used again behind the hand.
+  tellRanges() {
+    for (const ring of this.rings) ring.labels.forEach((label, slot) => {
+      const ranges = this.model.ranges(ring.level, slot).slice(0, this.model.hashed ? 1 : 2);
+      const told = ranges.map((range) => this.fitted(range, ring.wide)).join("\n");
       if (told === label.shown) return;
       label.shown = told;
-      const { text } = label;
-      text.replaceChildren();
+      const x = label.text.getAttribute("x");
+      label.text.replaceChildren();
       told.split("\n").forEach((line, i) => {
-        const span = make("tspan", { x: text.getAttribute("x"), dy: i ? 11 : 0 }, text);
+        const span = make("tspan", { x, dy: i ? 10 : 0 }, label.text);
         span.textContent = line;
       });
     });
   }
 
-  range([first, last]) {
-    const [from, to] = [this.model.timeOf(first), this.model.timeOf(last)];
-    return from === to ? `${from}` : `${from}–${to}`;
+  // A range as long as there is room: "[200,219]", "200–219", or nothing.
+  fitted(range, wide) {
+    const full = this.model.tellRange(range);
+    const forms = [full, full.slice(1, -1).replace(",", "–"), ""];
+    return forms.find((form) => form.length * 5.5 < wide);
   }
 
   // Marks the slot that is looked at, or none.
   lookAt(place) {
     const ring = place && this.rings[place.level - 1];
     if (!ring) return this.look.removeAttribute("d");
-    const { slot } = place;
-    this.look.setAttribute("d", wedge(slot / ring.slots, (slot + 1) / ring.slots, ring.inner, ring.outer));
+    this.look.setAttribute("d", this.wedge(ring, place.slot));
   }
 
   // The slot at a point, counted from the centre.
@@ -143,10 +146,21 @@ export function polar(turn, radius) {
 
 const point = (turn, radius) => polar(turn, radius).map((x) => x.toFixed(2)).join(" ");
 
-// A piece of a ring. A whole ring is two halves: an arc cannot end where it began.
+// A piece of a ring, or all of it: two circles, of which the inner one is cut out.
 function wedge(from, to, inner, outer) {
-  if (to - from > 0.999) return wedge(0, 0.5, inner, outer) + wedge(0.5, 0.9985, inner, outer).replace("M", "M");
+  if (to - from > 0.999) return circle(outer) + circle(inner);
   const large = to - from > 0.5 ? 1 : 0;
   return `M${point(from, outer)}A${outer} ${outer} 0 ${large} 1 ${point(to, outer)}`
     + `L${point(to, inner)}A${inner} ${inner} 0 ${large} 0 ${point(from, inner)}Z`;
+}
+
+const circle = (r) => `M0 ${-r}A${r} ${r} 0 1 1 0 ${r}A${r} ${r} 0 1 1 0 ${-r}Z`;
+
+// What can be written into the slots of a ring: every `nth` number, and the ranges where they fit; `letters` is the
+// part of the ring, from its outer edge, that the writing takes.
+function lettering(slots, outer, room) {
+  const wide = (2 * Math.PI * (outer - 20)) / slots;
+  const nth = [1, 2, 4, 5, 10, 15, 20, 30, 60].find((n) => n * wide >= 19) ?? Math.ceil(slots / 12);
+  const ranges = nth === 1 && wide >= 32 && room >= 58;
+  return { wide, nth, ranges, letters: ranges ? 42 : room > 30 ? 18 : 2 };
 }

@@ -68,8 +68,8 @@ export const LESSONS = [
     ["Limits, and the end", "At most 3 may be pending here: d is rejected. When the engine stops, what did not fire is handed back by name. Nothing is lost silently."],
     ["上限与停止", "这里最多 3 个待触发：d 被拒绝。引擎停止时，没触发的按名字交还，不会悄悄丢掉。"]],
   [burst,
-    ["A burst", "200 timers of one slot are due at the same tick, and a pass may fire 50: four passes at one stop. A crowd cannot hold up the rest for longer than a pass."],
-    ["扎堆到期", "同一槽里 200 个定时器同时到期，而一趟最多触发 50 个：一次停留分四趟。扎堆的最多让别人等一趟。"]],
+    ["A burst", "80 timers of one slot are due at the same tick, and a pass may fire 20: four passes at one stop. A crowd cannot hold up the rest for longer than a pass."],
+    ["扎堆到期", "同一槽里 80 个定时器同时到期，而一趟最多触发 20 个：一次停留分四趟。扎堆的最多让别人等一趟。"]],
   ["differs/due-401-at-clock-2",
     ["Others say: 401 goes to the third ring", "Kafka aligns the clock of each ring to its slots, and puts 401 on ring three. Counted from the hand, 399 is less than 400: there is room on ring two."],
     ["别处说：401 放第三层", "Kafka 把每层的时钟对齐到槽，于是 401 放到第三层。从指针算起只差 399，小于 400：第二层放得下。"]],
@@ -102,9 +102,9 @@ export function lessonStory(number) {
 }
 
 function burst() {
-  const start = Array.from({ length: 200 }, (_, i) => ({ schedule: `t${i}`, delay: 45 }));
+  const start = Array.from({ length: 80 }, (_, i) => ({ schedule: `t${i}`, delay: 45 }));
   const wheel = { kind: "hierarchical", slots: [20, 20] };
-  return { name: "200 timers due at once, 50 a pass", wheel, drive: "bucket", budget: 50,
+  return { name: "80 timers due at once, 20 a pass", wheel, drive: "bucket", budget: 20,
     steps: [{ advance: 3 }, ...start, { schedule: "A", delay: 44 }, { schedule: "Z", delay: 46 }, { advance: 60 }] };
 }
 

@@ -5,9 +5,10 @@ import { Dots } from "./dots.js";
 import { LESSONS, lessonStory } from "./lessons.js";
 import { Log } from "./log.js";
 import { placeName } from "./model.js";
-import { listRanges, listTimers, tellSlot } from "./panel.js";
+import { listLevels, listRanges, listTimers, tellSlot } from "./panel.js";
 import { Player, SPEEDS } from "./player.js";
 import { Run } from "./run.js";
+import { Sparks } from "./sparks.js";
 import { Story } from "./story.js";
 import { language, speak, word } from "./words.js";
 
@@ -16,12 +17,14 @@ const PRESETS = ["20,20,20", "60,60,24", "64", "hashed 8", "hashed 60"];
 
 const run = new Run({ onChange, onState, onWrong: (text) => notice(`${word("wrong")}: ${text}`) });
 const player = new Player(run, onPlay);
-const dial = new Dial($("rings"));
+const dial = new Dial($("rings"), $("hands"));
 const dots = new Dots($("dots"), dial);
+const sparks = new Sparks($("sparks"), dots);
 const log = new Log($("lines"), $("done"));
 let looked = null;
 let chosen = null;
 let listed = 0;
+let tabled = 0;
 let stale = true;
 
 // ---- what the run tells
@@ -36,13 +39,18 @@ function onChange(what, answer) {
     layout();
   }
   const read = log.add(answer.lines, answer.done);
-  if (what === "told") dots.show(read, performance.now());
-  dots.place(run.model);
+  if (what === "told") sparks.show(read, performance.now());
+  dots.seat(run.model.touched);
+  run.model.touched.clear();
   if (chosen && !run.model.timers.has(chosen)) chosen = null;
-  for (const key of ["empty", "wakes", "cascades", "fired", "pending"]) $(key).textContent = answer[key];
   for (const input of document.getElementsByName("drive")) input.checked = input.value === run.story.drive;
+  $("tour").dataset.left = run.story.script.length;
   stale = true;
-  if (what === "opened") tellLesson();
+  if (what === "opened") {
+    $("addName").value = freeName();
+    tellLesson();
+    tellWheel();
+  }
   keepLink();
 }
 
@@ -77,8 +85,8 @@ function notice(text) {
 function layout() {
   const size = Math.max(280, Math.floor($("dial").clientWidth));
   dial.layout(run.model, size);
-  dots.resize(size);
-  dots.place(run.model);
+  dots.layout(run.model, size);
+  sparks.layout(size);
   const levels = dial.rings.map(({ level }) => new Option(`L${level}`, level));
   $("rangesLevel").replaceChildren(...levels);
   stale = true;
@@ -93,19 +101,32 @@ function frame(now) {
     $("clock").textContent = clock;
     const sleeping = player.playing && clock > run.model.clock && run.model.stop !== null;
     $("asleep").textContent = sleeping ? `${word("asleep")} ${run.model.stop}` : "";
-    dial.follow(run.model.clock);
-    if (run.model.hashed) dots.dirty = true;
+    dial.follow(run.model.clock, player.playing && player.speed > 5);
+    if (run.model.hashed) dots.count();
   }
-  dots.draw(now, chosen, null);
-  if (stale && (!player.playing || now - listed > 400)) {
-    listed = now;
-    stale = false;
+  dots.draw();
+  sparks.draw(now, chosen);
+  // While time runs, what is only to be read is written less often.
+  if (!stale || (player.playing && now - listed < 120)) return;
+  listed = now;
+  stale = false;
+  counts();
+  if (!player.playing || now - tabled > (run.model.timers.size > 1000 ? 1000 : 120)) {
+    tabled = now;
     tables(clock);
   }
 }
 
+function counts() {
+  const { counts } = run.model;
+  for (const key of ["empty", "wakes", "cascades", "fired", "pending"]) $(key).textContent = counts[key];
+}
+
 function tables(clock) {
   const { model } = run;
+  log.write(player.playing);
+  dial.tellRanges();
+  listLevels(model, dial.rings.length);
   if ($("timersBox").open) listTimers(model, clock, chosen, choose);
   if ($("rangesBox").open) listRanges(model, Number($("rangesLevel").value || 1));
   $("look").textContent = looked ? tellSlot(model, looked) : word("look");
@@ -127,6 +148,7 @@ function tellLesson() {
   $("lessonTitle").textContent = title;
   $("lessonText").textContent = text;
   $("progress").textContent = inside ? `${lesson + 1} / ${LESSONS.length}` : "";
+  $("tour").dataset.file = inside && typeof inside[0] === "string" ? inside[0] : "";
   $("previous").disabled = !inside || lesson === 0;
   $("following").disabled = inside && lesson === LESSONS.length - 1;
   const titles = LESSONS.map((one, i) => new Option(`${i + 1}. ${one[1 + language][0]}`, i));
@@ -182,7 +204,8 @@ function choose(name) {
   chosen = chosen === name ? null : name;
   const timer = run.model.timers.get(chosen);
   if (timer?.due) $("moveDelay").value = timer.due - player.clock();
-  dots.dirty = stale = true;
+  sparks.clean = false;
+  stale = true;
 }
 
 $("moveForm").onsubmit = (event) => {
@@ -259,6 +282,17 @@ function showPreset() {
   $("slots").value = slots;
 }
 
+function tellWheel() {
+  const { kind, slots, tick = 1, start = 0 } = run.story.wheel;
+  $("wheelIs").textContent = `${word(kind)} ${slots.join(" / ")}`;
+  Object.assign($("kind"), { value: kind });
+  $("slots").value = slots.join(",");
+  $("tick").value = tick;
+  $("start").value = start;
+  const preset = `${kind === "hashed" ? "hashed " : ""}${slots.join(",")}`;
+  $("preset").value = PRESETS.includes(preset) && BigInt(tick) === 1n ? preset : "";
+}
+
 function makeWheel() {
   const slots = $("slots").value.split(/[,/ ]+/).filter(Boolean).map(BigInt);
   const wheel = { kind: $("kind").value, slots, tick: BigInt($("tick").value), start: BigInt($("start").value) };
@@ -267,6 +301,8 @@ function makeWheel() {
 
 $("preset").onchange = () => {
   showPreset();
+  $("tick").value = 1;
+  $("start").value = 0;
   if ($("preset").value) makeWheel();
 };
 $("wheel").onsubmit = (event) => {
@@ -278,7 +314,6 @@ $("rangesLevel").onchange = $("rangesBox").ontoggle = $("timersBox").ontoggle = 
 // ---- keeping
 
 $("save").onclick = () => {
-  const next = run.model.stop;
   const expect = { pending: run.model.timers.size };
   const url = URL.createObjectURL(new Blob([run.story.scenario([{ expect }])], { type: "application/json" }));
   const anchor = document.createElement("a");
@@ -324,7 +359,9 @@ function setLanguage(number) {
   $("preset").replaceChildren(...PRESETS.map((preset) => new Option(preset.replaceAll(",", " / "), preset)),
     new Option(word("other"), ""));
   onPlay(player.playing);
-  if (run.model) tellLesson();
+  if (!run.model) return;
+  tellLesson();
+  tellWheel();
 }
 
 $("language").onclick = () => {
@@ -341,6 +378,7 @@ $("theme").onclick = () => {
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   if (dots.context) dots.readColours();
+  sparks.clean = false;
 }
 
 // A browser that keeps nothing for us is fine.
@@ -363,7 +401,6 @@ new ResizeObserver(() => run.model && layout()).observe($("dial"));
 if (kept("theme")) setTheme(kept("theme"));
 setLanguage(kept("language") === null ? language : Number(kept("language")));
 showPreset();
-$("addName").value = "A";
 $("speed").oninput();
 fromAddress();
 requestAnimationFrame(frame);

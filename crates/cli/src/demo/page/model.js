@@ -1,6 +1,7 @@
 // The wheel as the server last told it, and where things are on it.
 //
-// Owns the table of the pending timers and the members of each slot. Times are BigInt: they go to the end of u64.
+// Owns the table of the pending timers, the members of each slot, and which slots were `touched` since whoever draws
+// them last looked. Times are BigInt: they go to the end of u64.
 // The page never decides where a timer is filed; it only knows which moments a slot stands for.
 
 const max = (a, b) => (a > b ? a : b);
@@ -17,6 +18,7 @@ export class Model {
       { level: i + 1, slots, unit: BigInt(unit), span: BigInt(unit) * BigInt(slots) }));
     this.timers = new Map();
     this.members = new Map();
+    this.touched = new Set();
     this.apply(answer);
   }
 
@@ -37,6 +39,7 @@ export class Model {
       const key = slotKey(level, slot);
       if (!this.members.has(key)) this.members.set(key, new Set());
       this.members.get(key).add(timer);
+      this.touched.add(key);
     }
   }
 
@@ -47,6 +50,7 @@ export class Model {
     const key = slotKey(timer.level, timer.slot);
     const members = this.members.get(key);
     members.delete(timer);
+    this.touched.add(key);
     if (!members.size) this.members.delete(key);
   }
 
@@ -89,6 +93,11 @@ export class Model {
     const again = (number + BigInt(slots)) * unit;
     if (again <= now + span - 1n) ranges.push([again, now + span - 1n, "next"]);
     return ranges;
+  }
+
+  // A range as moments of the clock: "[400,401]".
+  tellRange([first, last]) {
+    return `[${this.timeOf(first)}${first === last ? "" : `,${this.timeOf(last)}`}]`;
   }
 
   // A due time for which a timer is filed in this slot now, or null: a full turn does not fit its ring.

@@ -45,7 +45,7 @@ export function listRanges(model, level) {
 
 // What a slot stands for, in words.
 export function tellRanges(model, level, slot) {
-  const show = ([first, last]) => `[${model.timeOf(first)}${first === last ? "" : `,${model.timeOf(last)}`}]`;
+  const show = (range) => model.tellRange(range);
   const [now, next] = model.ranges(level, slot);
   if (model.hashed) return `${show(now)} ${word("andEvery")} ${BigInt(model.levels[0].slots) * model.tick}`;
   if (now[2] === "next") return show(now);
@@ -59,6 +59,25 @@ export function tellSlot(model, place) {
   const more = timers.length > 8 ? ` + ${timers.length - 8}` : "";
   const held = timers.length ? `${word("timers")}: ${names}${more}` : word("click");
   return `${placeName(model, place)} · ${tellRanges(model, level, slot)} · ${held}`;
+}
+
+const SHAPES = ["●", "■", "▲", "◆", "⬟"];
+
+// The colour, the shape and the reach of each level that is drawn, and what is above.
+export function listLevels(model, drawn) {
+  const items = model.levels.slice(0, drawn).map(({ level, unit }) => {
+    const item = document.createElement("li");
+    item.className = `level${level}`;
+    item.textContent = `${SHAPES[level - 1]} ${model.hashed ? "" : `L${level}: `}${unit * model.tick} ${word("aSlot")}`;
+    return item;
+  });
+  const higher = [...model.timers.values()].filter((timer) => timer.level > drawn).length;
+  if (higher) {
+    const item = document.createElement("li");
+    item.textContent = `${higher} ${word("above")}`;
+    items.push(item);
+  }
+  document.getElementById("legend").replaceChildren(...items);
 }
 
 function row(kind, cells) {
