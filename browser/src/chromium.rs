@@ -76,6 +76,20 @@ impl Chromium {
         panic!("chromium did not say where it listens within 30 s");
     }
 
+    /// The processor time that it has taken so far, all of its processes together.
+    pub fn time(&self) -> Duration {
+        // Fields of `/proc/PID/stat` after the name: 3rd the group, 12th and 13th the time, in hundredths.
+        let hundredths = |path: PathBuf| -> Option<u64> {
+            let text = fs::read_to_string(path.join("stat")).ok()?;
+            let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+            let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
+            (number(2)? == u64::from(self.child.id())).then_some(number(11)? + number(12)?)
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let sum = processes.filter_map(|process| hundredths(process.path())).sum::<u64>();
+        Duration::from_millis(10 * sum)
+    }
+
     /// Opens a tab.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 //! Nothing here is needed to build or to use the crates. A chore prints what it does, and ends with a non-zero
 //! exit code as soon as something is wrong.
 
+mod browser;
 mod planted;
 mod shell;
 mod suite;
@@ -16,6 +17,7 @@ cargo xtask CHORE
   test      everything that must hold: style, lints, docs, packages, all tests
   tidy      the style of the source, as a test
   planted   plants one fault at a time in a scratch copy; the suite must catch each
+  pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
 ";
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         "test" => suite::everything(),
         "tidy" => tidy::run(),
         "planted" => planted::run(),
+        "pictures" => browser::pictures(),
         "deny" => suite::deny(),
         "" | "help" | "-h" | "--help" => {
             print!("{HELP}");

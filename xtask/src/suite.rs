@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::shell::{Outcome, capture, cargo, run, run_seen};
-use crate::tidy;
+use crate::{browser, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon-cli"];
@@ -11,6 +11,7 @@ const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon-cli"];
 pub(crate) fn everything() -> Outcome {
     let began = Instant::now();
     tidy::run()?;
+    browser::install(&[])?;
     run_with(cargo(&["fmt", "--all", "--check"]), "rustfmt")?;
     run_with(
         cargo(&[

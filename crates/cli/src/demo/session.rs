@@ -28,7 +28,7 @@ use crate::replay::{Live, LiveError};
 use crate::scenario::Scenario;
 
 /// The most runs at once.
-pub const MOST_SESSIONS: usize = 32;
+pub const MOST_SESSIONS: usize = 16;
 /// The longest message, in bytes.
 pub const MOST_MESSAGE: usize = 1 << 20;
 /// The most slots of a level: a day of seconds.
