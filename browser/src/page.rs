@@ -152,10 +152,9 @@ impl Page {
         }
     }
 
-    /// A photograph of the window, or of all of the page, as PNG.
-    pub fn picture(&mut self, whole: bool) -> Vec<u8> {
-        let asked = json!({"format": "png", "captureBeyondViewport": whole});
-        let answer = self.call("Page.captureScreenshot", asked);
+    /// A photograph of the window, as PNG.
+    pub fn picture(&mut self) -> Vec<u8> {
+        let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let text = answer["data"].as_str().expect("a picture");
         base64::engine::general_purpose::STANDARD.decode(text).expect("a picture in base64")
     }
@@ -195,7 +194,7 @@ impl Page {
         let params = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" => {
-                self.complaints.push(params["exceptionDetails"].to_string())
+                self.complaints.push(params["exceptionDetails"].to_string());
             }
             "Runtime.consoleAPICalled"
                 if params["type"] == "error" || params["type"] == "warning" =>

@@ -67,6 +67,28 @@ impl Visit {
         self.settle();
     }
 
+    /// Opens a lesson of the tour, counted from 1.
+    pub fn lesson(&mut self, number: u64) {
+        self.set("#lesson", "onchange", number - 1);
+        self.page.wait(&format!(
+            "document.querySelector('#progress').textContent.startsWith('{number} ')"
+        ));
+        self.settle();
+    }
+
+    /// Sets the speed, by its place on the slider.
+    pub fn speed(&mut self, place: u64) {
+        self.set("#speed", "oninput", place);
+    }
+
+    /// Sets the value of a field without the hand of a visitor, and tells the page.
+    pub fn set(&mut self, selector: &str, event: &str, value: impl std::fmt::Display) {
+        let value = json!(value.to_string());
+        self.page.eval(&format!(
+            "(() => {{ const e = document.querySelector('{selector}'); e.value = {value}; e.{event}(); }})()"
+        ));
+    }
+
     /// Clicks, and waits until it is done.
     pub fn click(&mut self, selector: &str) {
         self.page.click(selector);

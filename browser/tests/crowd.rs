@@ -5,11 +5,9 @@ use browser::{Look, Visit};
 #[test]
 fn ten_thousand_timers_move_smoothly() {
     let mut visit = Visit::new(Look::LAPTOP);
-    visit.page.eval("(() => { const l = document.querySelector('#lesson'); l.value = l.options.length - 2; l.onchange(); })()");
-    visit.page.wait("document.querySelector('#pending').textContent === '10000'");
-    visit.page.eval(
-        "(() => { const s = document.querySelector('#speed'); s.value = 8; s.oninput(); })()",
-    );
+    visit.lesson(27);
+    assert_eq!(visit.page.text("#pending"), "10000");
+    visit.speed(8);
     visit.page.click("#play");
     let mut best = (f64::MAX, f64::MAX);
     for _ in 0..6 {

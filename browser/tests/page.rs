@@ -112,9 +112,7 @@ fn time_runs_and_can_be_interfered_with() {
         let mut visit = Visit::new(Look::LAPTOP);
         visit.wheel("20,20,20", drive);
         visit.add("A", "450");
-        visit.page.eval(
-            "(() => { const s = document.querySelector('#speed'); s.value = 8; s.oninput(); })()",
-        );
+        visit.speed(8);
         visit.page.click("#play");
         visit.page.wait("Number(document.querySelector('#clock').textContent) > 130");
         visit.page.fill("#addName", "B");
@@ -127,9 +125,7 @@ fn time_runs_and_can_be_interfered_with() {
         visit.page.eval("new Promise((done) => setTimeout(done, 150))");
         assert_eq!(visit.page.text("#clock"), clock, "paused");
         visit.agrees_with_replay();
-        visit.page.eval(
-            "(() => { const s = document.querySelector('#speed'); s.value = 10; s.oninput(); })()",
-        );
+        visit.speed(10);
         visit.page.click("#play");
         visit.page.wait("document.querySelector('#fired').textContent === '2'");
         // With nothing left to do, it stops by itself.
@@ -142,7 +138,7 @@ fn time_runs_and_can_be_interfered_with() {
 #[test]
 fn a_hashed_ring_counts_its_rounds_down() {
     let mut visit = Visit::new(Look::LAPTOP);
-    visit.page.eval("(() => { const p = document.querySelector('#preset'); p.value = 'hashed 8'; p.onchange(); })()");
+    visit.set("#preset", "onchange", "hashed 8");
     visit.page.wait("document.querySelector('#wheelIs').textContent === 'hashed 8'");
     visit.drive("tick");
     visit.add("A", "20");
@@ -166,7 +162,7 @@ fn a_reused_slot_shows_both_of_its_ranges() {
         visit.page.eval("[...document.querySelectorAll('.ring.level2 .range')][0].textContent");
     assert_eq!(drawn, "[2,19][400,401]");
     visit.page.click("#rangesBox summary");
-    visit.page.eval("(() => { const l = document.querySelector('#rangesLevel'); l.value = 2; l.onchange(); })()");
+    visit.set("#rangesLevel", "onchange", 2);
     visit.settle();
     assert_eq!(
         visit.page.text("#ranges tr:nth-child(2)"),

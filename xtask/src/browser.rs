@@ -12,7 +12,7 @@ pub(crate) fn install(more: &[&str]) -> Outcome {
         |name: &&&str| capture(Command::new(name).arg("--version")).is_ok_and(|(_, fine)| fine);
     let mut missing: Vec<&str> = more.iter().copied().filter(|name| !has_package(name)).collect();
     if NAMES.iter().find(there).is_none() {
-        missing.push("chromium");
+        missing.extend(["chromium", "fonts-dejavu-core"]);
     }
     if missing.is_empty() {
         return Ok(());

@@ -21,8 +21,9 @@ const FILES: &[(&str, &str, &str)] = files! {
     "text/html; charset=utf-8": "index.html";
     "text/css; charset=utf-8": "page.css";
     "image/svg+xml": "icon.svg";
-    "text/javascript; charset=utf-8": "dial.js" "dots.js" "lessons.js" "log.js" "main.js" "model.js" "panel.js" "player.js" "run.js" "scenarios.js"
-        "shapes.js" "sparks.js" "story.js" "wire.js" "words.js";
+    "text/javascript; charset=utf-8": "dial.js" "dots.js" "forms.js" "keeping.js"
+        "lessons.js" "log.js" "main.js" "model.js" "panel.js" "player.js" "run.js" "scenarios.js"
+        "shapes.js" "sparks.js" "story.js" "touch.js" "wire.js" "words.js";
 };
 
 pub(super) fn router() -> Router {

@@ -14,6 +14,7 @@ export class Dial {
     this.svg = svg;
     this.moving = moving;
     this.rings = [];
+    this.most = MOST_RINGS;
     this.turns = new Map();
     this.size = 0;
   }
@@ -25,7 +26,7 @@ export class Dial {
     const count = Math.min(model.shown(), MOST_RINGS);
     const rim = size / 2 - 4;
     const hole = Math.max(size * 0.115, 38);
-    const thick = Math.min((rim - hole) / count, size * 0.19);
+    const thick = Math.min((rim - hole) / count, size * 0.155);
     this.rings = model.levels.slice(0, count).map((level, i) => {
       const [outer, inner] = [rim - i * thick, rim - (i + 1) * thick + Math.min(7, thick * 0.12)];
       return { ...level, outer, inner, ...lettering(level.slots, outer, outer - inner) };
@@ -53,12 +54,13 @@ export class Dial {
     }
     ring.labels = [];
     for (let slot = 0; slot < ring.slots; slot += ring.nth) {
-      const [x, y] = polar((slot + 0.5) / ring.slots, ring.outer - ring.letters / 2);
+      const inset = ring.letters / 2 + Math.max(0, `${slot}`.length - 2) * 3;
+      const [x, y] = polar((slot + 0.5) / ring.slots, ring.outer - inset);
       const text = make("text", { class: "label", x, y: ring.ranges ? y - 11 : y }, group);
       text.textContent = slot;
       if (!ring.ranges) continue;
       const range = make("text", { class: "range", x, y }, group);
-      ring.labels.push({ text: range, shown: "" });
+      ring.labels.push({ text: range, told: "" });
     }
   }
 
@@ -93,27 +95,17 @@ export class Dial {
     return wedge(slot / ring.slots, (slot + 1) / ring.slots, ring.inner, ring.outer);
   }
 
-  // Writes the moments of each slot into it: two lines where it is used again behind the hand.
+  // Writes the moments of each slot into it: two lines where it is used again behind the hand. All slots of a ring
+  // are written alike: as "[200,219]", as "200–219" or, where there is no room for either, not at all.
   tellRanges() {
-    for (const ring of this.rings) ring.labels.forEach((label, slot) => {
-      const ranges = this.model.ranges(ring.level, slot).slice(0, this.model.hashed ? 1 : 2);
-      const told = ranges.map((range) => this.fitted(range, ring.wide)).join("\n");
-      if (told === label.shown) return;
-      label.shown = told;
-      const x = label.text.getAttribute("x");
-      label.text.replaceChildren();
-      told.split("\n").forEach((line, i) => {
-        const span = make("tspan", { x, dy: i ? 10 : 0 }, label.text);
-        span.textContent = line;
-      });
-    });
-  }
-
-  // A range as long as there is room: "[200,219]", "200–219", or nothing.
-  fitted(range, wide) {
-    const full = this.model.tellRange(range);
-    const forms = [full, full.slice(1, -1).replace(",", "–"), ""];
-    return forms.find((form) => form.length * 5.5 < wide);
+    for (const ring of this.rings) {
+      const ranges = ring.labels.map((_, slot) => this.model.ranges(ring.level, slot)
+        .slice(0, this.model.hashed ? 1 : 2).map((range) => this.model.tellRange(range)));
+      const most = Math.max(0, ...ranges.flat().map((range) => range.length)) * 5.3;
+      const short = (range) => (most - 11 < ring.wide ? range.slice(1, -1).replace(",", "–") : "");
+      const write = (range) => (most < ring.wide ? range : short(range));
+      ring.labels.forEach((label, slot) => writeLines(label, ranges[slot].map(write)));
+    }
   }
 
   // Marks the slot that is looked at, or none.
@@ -137,6 +129,16 @@ function make(name, attributes, parent) {
   const element = document.createElementNS(NS, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   return parent.appendChild(element);
+}
+
+// A text of one or two lines. It is not touched if it says so already: most do, most of the time.
+function writeLines(label, lines) {
+  const told = lines.join("\n");
+  if (told === label.told) return;
+  label.told = told;
+  const x = label.text.getAttribute("x");
+  label.text.replaceChildren();
+  lines.forEach((line, i) => (make("tspan", { x, dy: i ? 10 : 0 }, label.text).textContent = line));
 }
 
 export function polar(turn, radius) {

@@ -35,15 +35,16 @@ export class Dots {
     for (const key of this.model.members.keys()) this.dirty.add(key);
   }
 
-  // Gives the timers of these slots their seats.
-  seat(keys) {
+  // Gives the timers of these slots their seats; those who are gone leave theirs.
+  seat(keys, gone = []) {
+    for (const name of gone) this.spots.delete(name);
     for (const key of keys) {
       this.dirty.add(key);
       const [level, slot] = key.split("/").map(Number);
       const ring = this.dial.rings[level - 1];
       const members = this.model.members.get(key);
       if (!ring || !members) continue;
-      const seat = seating(ring, members.size);
+      const seat = seating(ring, members.size, this.model.hashed);
       let i = 0;
       for (const timer of members) this.spots.set(timer.name, { ...seat(slot, i++), level, slot, timer });
     }
@@ -52,7 +53,7 @@ export class Dots {
   // The seat of a timer that is alone in a slot.
   middle({ level, slot }) {
     const ring = this.dial.rings[level - 1];
-    return ring && { ...seating(ring, 1)(slot, 0), level, slot };
+    return ring && { ...seating(ring, 1, false)(slot, 0), level, slot };
   }
 
   // A timer that is shown on its way is not shown at its seat.
@@ -122,23 +123,26 @@ export class Dots {
   }
 }
 
-// Seats for the timers of one slot of a ring: in rows, from its numbers inward, smaller if there are many.
-function seating(ring, count) {
+// Seats for the timers of one slot of a ring: in rows, from its numbers inward, smaller if there are many. Beside each
+// there is room for its rounds, if it has any.
+function seating(ring, count, rounds) {
   const [inner, outer] = [ring.inner + 2, ring.outer - ring.letters];
   const width = (2 * Math.PI * ((inner + outer) / 2)) / ring.slots;
-  let radius = Math.min(9.5, (outer - inner) / 2, Math.max(width / 2 - 1, 2));
-  let rows, columns;
+  let radius = Math.min(9.5, (outer - inner) / 2, Math.max(width / 2 - 1, ring.slots > 180 ? 6 : 2));
+  let rows, columns, step;
   for (;;) {
+    step = 2 * radius + (rounds && radius >= 6.5 ? 15 : 1);
     rows = Math.max(1, Math.floor((outer - inner) / (2 * radius + 1)));
-    columns = Math.max(1, Math.floor(width / (2 * radius + 1)));
+    columns = Math.max(1, Math.floor(width / step));
     if (rows * columns >= count || radius <= 0.8) break;
     radius *= 0.9;
   }
   const used = Math.min(columns, Math.ceil(count / rows));
+  const height = Math.min(2 * radius + 8, (outer - inner) / Math.ceil(count / used));
   return (slot, i) => {
     const [row, column] = [Math.floor(i / used) % rows, i % used];
-    const r = outer - radius - row * (2 * radius + 1);
-    const sideways = ((column - (used - 1) / 2) * (2 * radius + 1)) / (2 * Math.PI * r);
+    const r = outer - radius - row * height;
+    const sideways = ((column - (used - 1) / 2) * step) / (2 * Math.PI * r);
     const [x, y] = polar((slot + 0.5) / ring.slots + sideways, r);
     return { x, y, radius };
   };

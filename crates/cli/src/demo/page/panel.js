@@ -1,4 +1,4 @@
-// The tables beside the rings: the pending timers, the chosen one, and the range of each slot.
+// What is to be read beside the rings: the counts, the pending timers, the chosen one, the range of each slot.
 
 import { placeName } from "./model.js";
 import { word } from "./words.js";
@@ -28,6 +28,20 @@ export function listTimers(model, clock, chosen, onChoose) {
   });
   if (timers.length > LISTED) rows.push(row("td", [`+ ${timers.length - LISTED} ${word("more")}`]));
   $("timers").replaceChildren(...(timers.length ? [row("th", heads.map(word))] : []), ...rows);
+}
+
+// The chosen timer.
+export function tellChosen(model, chosen) {
+  const timer = chosen && model.timers.get(chosen);
+  $("chosen").hidden = !timer;
+  if (!timer) return;
+  $("chosenName").textContent = chosen;
+  const rounds = model.hashed ? ` · ${word("rounds")} ${model.rounds(timer)}` : "";
+  $("chosenText").textContent = `${placeName(model, timer)} · ${word("due")} ${timer.due ?? "∞"}${rounds}`;
+}
+
+export function tellCounts({ counts }) {
+  for (const key of ["empty", "wakes", "cascades", "fired", "pending"]) $(key).textContent = counts[key];
 }
 
 // The range of each slot of a level.
@@ -77,7 +91,7 @@ export function listLevels(model, drawn) {
     item.textContent = `${higher} ${word("above")}`;
     items.push(item);
   }
-  document.getElementById("legend").replaceChildren(...items);
+  $("legend").replaceChildren(...items);
 }
 
 function row(kind, cells) {

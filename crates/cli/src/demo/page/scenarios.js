@@ -1,5 +1,5 @@
-// The scenarios of the tour, as they are in the folder `scenarios` of the repository, without what they expect; a test
-// compares them. What follows the equals sign is JSON.
+// The scenarios of the tour, as they are in the folder `scenarios` of the repository, without what they expect. A test
+// compares what they do.
 
 export const SCENARIOS = {
   "examples/01-one-wheel": {"name": "one wheel of 20: two timers land in their slots and fire",
@@ -10,7 +10,8 @@ export const SCENARIOS = {
     "wheel": {"kind": "hierarchical", "tick": 1, "slots": [20], "start": 0}, "drive": "bucket",
     "steps": [
       {"advance": 2}, {"schedule": "A", "delay": 19}, {"advance": 20}, {"advance": 21} ]},
-  "examples/08-first-wheel-edge": {"name": "at clock 0 a timer at 20 needs the second wheel, at clock 1 it fits slot 0 of the first",
+  "examples/08-first-wheel-edge": {"name":
+    "at clock 0 a timer at 20 needs the second wheel, at clock 1 it fits slot 0 of the first",
     "wheel": {"kind": "hierarchical", "tick": 1, "slots": [20], "start": 0}, "drive": "bucket",
     "steps": [
       {"schedule": "A", "at": 20}, {"schedule": "X", "at": 200}, {"advance": 1}, {"schedule": "B", "at": 20},
@@ -77,8 +78,8 @@ export const SCENARIOS = {
   "examples/15-backoff": {"name": "a retry that backs off 2, 4, 8, 16",
     "wheel": {"kind": "hierarchical", "tick": 1, "slots": [20], "start": 0}, "drive": "due",
     "steps": [
-     
-      {"schedule": "try1", "delay": 2, "then": [{"schedule": "try2", "delay": 4, "then": [{"schedule": "try3", "delay": 8, "then": [{"schedule": "try4", "delay": 16}]}]}]},
+      {"schedule": "try1", "delay": 2, "then": [{"schedule": "try2", "delay": 4,
+        "then": [{"schedule": "try3", "delay": 8, "then": [{"schedule": "try4", "delay": 16}]}]}]},
       {"advance": 100} ]},
   "examples/19-every": {"name": "a fixed rate keeps its phase",
     "wheel": {"kind": "hierarchical", "tick": 1, "slots": [20], "start": 0}, "drive": "due",
@@ -100,7 +101,8 @@ export const SCENARIOS = {
     "wheel": {"kind": "hierarchical", "slots": [20]}, "drive": "bucket",
     "steps": [
       {"advance": 2}, {"schedule": "A", "at": 401}, {"advance": 400}, {"advance": 401} ]},
-  "differs/delay-21-at-clock-1": {"name": "a delay of 21 at clock 1 on wheels of 20 goes to L2[1], not to the first wheel",
+  "differs/delay-21-at-clock-1": {"name":
+    "a delay of 21 at clock 1 on wheels of 20 goes to L2[1], not to the first wheel",
     "wheel": {"kind": "hierarchical", "slots": [20]}, "drive": "bucket",
     "steps": [
       {"advance": 1}, {"schedule": "A", "delay": 21}, {"advance": 20}, {"advance": 21}, {"advance": 22} ]},
@@ -109,12 +111,14 @@ export const SCENARIOS = {
     "steps": [
       {"advance": 3}, {"schedule": "turn", "delay": 20}, {"schedule": "less", "delay": 19}, {"advance": 3},
       {"advance": 22}, {"advance": 23} ]},
-  "differs/exactly-one-turn-hashed": {"name": "a delay of exactly one turn of a hashed wheel: the slot under the hand, one round",
+  "differs/exactly-one-turn-hashed": {"name":
+    "a delay of exactly one turn of a hashed wheel: the slot under the hand, one round",
     "wheel": {"kind": "hashed", "slots": [20]}, "drive": "bucket",
     "steps": [
       {"advance": 3}, {"schedule": "turn", "delay": 20}, {"advance": 3}, {"advance": 23} ]},
   "differs/rounding-up": {"name": "a deadline between two ticks waits for the later one",
     "wheel": {"kind": "hierarchical", "tick": 10, "slots": [5]}, "drive": "due",
     "steps": [
-      {"advance": 7}, {"schedule": "A", "delay": 5}, {"schedule": "B", "delay": 3}, {"advance": 19}, {"advance": 20} ]}
+      {"advance": 7}, {"schedule": "A", "delay": 5}, {"schedule": "B", "delay": 3}, {"advance": 19}, {"advance": 20} ]
+        }
 };

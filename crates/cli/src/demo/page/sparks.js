@@ -30,8 +30,7 @@ export class Sparks {
   show(lines, now) {
     const ways = new Map();
     for (const { event, id, from, to, ok } of lines) {
-      const was = this.dots.model.timers.has(id) ? this.dots.spots.get(id) : null;
-      const way = ways.get(id) ?? [was];
+      const way = ways.get(id) ?? [this.dots.spots.get(id)];
       ways.set(id, way);
       if (event === "cascaded") {
         way[0] ??= this.dots.middle(parsePlace(from));
