@@ -5,36 +5,51 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use browser::{Chromium, Demo, Look, Page, scenarios};
+use browser::{Chromium, Demo, Look, Page, Visit, scenarios};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let demo = Demo::start();
-    let chromium = Chromium::start();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["pictures"] => pictures(&chromium, &demo),
-        ["looks", folder] => looks(&chromium, &demo, folder),
+        ["pictures"] => pictures(),
+        ["looks", folder] => looks(folder),
         _ => println!("browser pictures | browser looks FOLDER"),
     }
 }
 
-fn pictures(chromium: &Chromium, demo: &Demo) {
+fn pictures() {
     let folder = scenarios().join("../pictures");
-    // A slot with two ranges, a moment before a timer is handed down; and the same page in a pocket.
-    let mut page = chromium.page(Look { height: 860, ..Look::LAPTOP });
-    page.goto(&demo.url());
-    lesson(&mut page, 5);
-    save(&mut page, &format!("{}/page.png", folder.display()));
-    let mut page = chromium.page(Look { dark: true, scale: 1.5, ..Look::PHONE });
-    page.goto(&demo.url());
-    lesson(&mut page, 13);
-    page.click("#step");
-    page.eval("scrollTo(0, 0)");
+    // Timers on three rings, at the moment when one has fired and another is handed down.
+    let mut visit = Visit::new(Look { height: 860, ..Look::LAPTOP });
+    visit.wheel("20,20,20", "bucket");
+    visit.page.click("#wheelBox summary");
+    for (i, delay) in
+        [26, 33, 45, 46, 47, 90, 150, 151, 230, 330, 390, 900, 1300, 2000, 2001, 3500, 5000, 7000]
+            .into_iter()
+            .enumerate()
+    {
+        visit.add(&char::from(b'A' + u8::try_from(i).unwrap_or(0)).to_string(), &delay.to_string());
+    }
+    while visit.page.text("#clock") != "33" {
+        visit.click("#next");
+    }
+    sleep(Duration::from_secs(2));
+    visit.page.click("#next");
+    visit.page.eval("scrollTo(0, 0)");
+    sleep(Duration::from_millis(250));
+    save(&mut visit.page, &format!("{}/page.png", folder.display()));
+    // Rounds, in a pocket.
+    visit.page.look(Look { dark: true, scale: 1.5, ..Look::PHONE });
+    visit.page.goto(&visit.demo.url());
+    lesson(&mut visit.page, 13);
+    visit.page.click("#step");
+    visit.page.eval("scrollTo(0, 0)");
     sleep(Duration::from_millis(900));
-    save(&mut page, &format!("{}/phone.png", folder.display()));
+    save(&mut visit.page, &format!("{}/phone.png", folder.display()));
 }
 
-fn looks(chromium: &Chromium, demo: &Demo, folder: &str) {
+fn looks(folder: &str) {
+    let demo = Demo::start();
+    let chromium = Chromium::start();
     for (name, size) in [("laptop", Look::LAPTOP), ("phone", Look::PHONE)] {
         for (dark, language) in
             [(false, "en-GB"), (true, "en-GB"), (false, "zh-CN"), (true, "zh-CN")]

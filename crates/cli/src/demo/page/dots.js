@@ -96,12 +96,15 @@ export class Dots {
   }
 
   // The name of a timer, and on a hashed ring the rounds that are still to go.
-  write({ x, y, radius }, timer) {
+  write({ x, y, radius, level }, timer) {
     const { context, colours } = this;
     if (timer.name.length <= 2) {
       context.fillStyle = colours.paper;
-      context.font = `600 ${Math.round(radius * (timer.name.length > 1 ? 1.05 : 1.3))}px system-ui, sans-serif`;
-      context.fillText(timer.name, x, y + 0.5);
+      // A triangle has its room below its middle.
+      const [size, down] = level === 3 ? [0.95, 0.3] : [1.3, 0.05];
+      const short = timer.name.length > 1 ? 0.8 : 1;
+      context.font = `600 ${Math.round(radius * size * short)}px system-ui, sans-serif`;
+      context.fillText(timer.name, x, y + radius * down);
     }
     if (!this.model.hashed) return;
     context.fillStyle = colours.ink;

@@ -74,7 +74,7 @@ function onState(state) {
 }
 
 function onPlay(playing) {
-  $("play").textContent = `${playing ? "⏸" : "▶"} ${word(playing ? "pause" : "play")}`;
+  $("play").textContent = `${playing ? "❚❚" : "▶"} ${word(playing ? "pause" : "play")}`;
   $("log").setAttribute("aria-live", playing ? "off" : "polite");
   page.stale = true;
 }

@@ -6,7 +6,9 @@
 import { Model } from "./model.js";
 import { toJson } from "./story.js";
 import { Lost, Wire } from "./wire.js";
+import { word } from "./words.js";
 
+// What the server reads in one message, with some room: a story must be tellable at once.
 const LONGEST = 900_000;
 const WAITS = [300, 600, 1200, 2500, 5000];
 
@@ -36,41 +38,36 @@ export class Run {
     });
   }
 
-  // Has steps done, after an advance to `clock` if that is ahead.
+  // Has steps done: those that `make` gives when it is their turn.
   tell(make) {
     return this.enqueue(async () => {
       if (this.state !== "on") return null;
       const steps = make();
       if (!steps.length) return null;
       const text = toJson(steps);
-      if (text.length + this.size > LONGEST) return this.wrong("the run has grown too long: save it, and begin anew");
+      if (text.length + this.story.size > LONGEST) return this.wrong(word("tooLong"));
       const answer = await this.wire.ask(text);
       if (answer.error) {
         this.wrong(answer.error);
         if (answer.over) await this.reopen();
         return null;
       }
-      this.size += text.length > 100 ? text.length : 0;
       this.story.add(steps, answer.lines);
-      const before = new Map();
-      for (const name of answer.gone) before.set(name, this.model.timers.get(name));
       this.model.apply(answer);
-      this.onChange("told", answer, before);
+      this.onChange("told", answer);
       return answer;
     });
   }
 
   // True if the story runs now. False if the server refuses it, or is not there.
   async reopen() {
-    const text = this.story.scenario();
-    const answer = await this.wire.open(text);
+    const answer = await this.wire.open(this.story.scenario());
     this.tries = 0;
     this.setState("on");
     if (answer.error) {
       this.wrong(answer.error);
       return false;
     }
-    this.size = text.length;
     this.model = new Model(this.story.wheel, answer);
     this.onChange("opened", answer);
     return true;

@@ -3,6 +3,7 @@
 //
 // Nothing waits for these. There are at most MOST at once, and none that move if the visitor asked for little motion.
 
+import { polar } from "./dial.js";
 import { parsePlace } from "./model.js";
 import { cross, dot, square, star } from "./shapes.js";
 
@@ -108,12 +109,15 @@ export class Sparks {
     const [from, to] = [way[Math.floor(at)], way[Math.floor(at) + 1]];
     const t = at % 1;
     const eased = t * t * (3 - 2 * t);
-    const [x, y] = [from.x + (to.x - from.x) * eased, from.y + (to.y - from.y) * eased];
     context.strokeStyle = context.fillStyle = levels[to.level - 1];
     context.lineWidth = 2.5;
     context.beginPath();
     context.moveTo(from.x, from.y);
-    context.lineTo(x, y);
+    let [x, y] = [from.x, from.y];
+    for (let i = 1; i <= 24; i++) {
+      [x, y] = between(from, to, (eased * i) / 24);
+      context.lineTo(x, y);
+    }
     context.stroke();
     dot(context, { x, y, radius: Math.max(from.radius, 5), level: to.level });
   }
@@ -126,4 +130,12 @@ export class Sparks {
     context.arc(x, y, radius, 0, 7);
     context.stroke();
   }
+}
+
+// A point on the way round the centre, the shorter way, from one seat to another.
+function between(from, to, part) {
+  const [turn, radius] = [Math.atan2(from.x, -from.y) / (2 * Math.PI), Math.hypot(from.x, from.y)];
+  const around = Math.atan2(to.x, -to.y) / (2 * Math.PI) - turn;
+  const out = Math.hypot(to.x, to.y) - radius;
+  return polar(turn + (around - Math.round(around)) * part, radius + out * part);
 }

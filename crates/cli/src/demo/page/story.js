@@ -6,6 +6,9 @@
 export class Story {
   constructor({ name, about, wheel, drive, limit, budget, steps = [], script = [], lesson = null }) {
     Object.assign(this, { name, about, wheel, drive, limit, budget, steps, script, lesson });
+    this.size = this.scenario().length;
+    // Whether the last step must stay as it is. Of steps that came from elsewhere nobody knows.
+    this.keep = true;
   }
 
   // Adds steps that were done. Advances in a row become one where that changes no line: driven by due times, an
@@ -14,8 +17,9 @@ export class Story {
     const saysMore = this.drive === "due" && lines.includes('"event":"cascaded"');
     for (const step of steps) {
       const last = this.steps.at(-1);
-      if (last && "advance" in last && "advance" in step && !this.keep) this.steps.pop();
+      if (last && "advance" in last && "advance" in step && !this.keep) this.size -= sizeOf(this.steps.pop());
       this.steps.push(step);
+      this.size += sizeOf(step);
       if (step === this.script[0]) this.script.shift();
       this.keep = saysMore;
     }
@@ -44,14 +48,20 @@ export class Story {
   }
 
   async link() {
-    const text = toJson({ ...this, keep: undefined });
+    const text = toJson({ ...this, keep: undefined, size: undefined });
     return `#${await squeeze(text)}`;
   }
 
   static async fromLink(hash) {
-    return new Story(fromJson(await unsqueeze(hash.slice(1))));
+    const found = fromJson(await unsqueeze(hash.slice(1)));
+    const isList = (list) => Array.isArray(list) && list.every((step) => step && typeof step === "object");
+    if (!isList(found.steps) || !isList(found.script)) throw new Error("no story");
+    return new Story(found);
   }
 }
+
+// What a step adds to the length of the scenario.
+const sizeOf = (step) => toJson(step).length + 1;
 
 // JSON whose integers may be BigInt: they are written with all their digits. A BigInt becomes a string with a mark
 // that no text on this page contains, and the mark and its quotes are taken off again.

@@ -88,16 +88,12 @@ const WORDS = {
   dial: ["The rings. Arrow keys go from slot to slot and from ring to ring; Enter adds a timer or chooses the " +
     "one that is there; Delete cancels the chosen one.",
     "时间轮的各环。方向键在槽与环之间移动；回车添加定时器或选中那里的定时器；删除键取消选中的定时器。"],
+  tooLong: ["the run has grown too long: save it, and begin anew", "过程太长了：请先保存，再重新开始"],
   wrong: ["Not done", "未执行"],
 };
 
-export let language = navigator.languages?.some((tag) => tag.startsWith("zh")) && !prefersEnglish() ? 1 : 0;
-
 // The first of the visitor's languages that we speak.
-function prefersEnglish() {
-  const first = navigator.languages.find((tag) => /^(zh|en)/.test(tag));
-  return first?.startsWith("en");
-}
+export let language = navigator.languages.find((tag) => /^(zh|en)/.test(tag))?.startsWith("zh") ? 1 : 0;
 
 export const word = (key) => WORDS[key][language];
 
