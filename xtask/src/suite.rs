@@ -70,8 +70,16 @@ fn tests() -> Outcome<Tests> {
 
 /// The published crates can be packaged, and the wheel depends on nothing.
 fn package() -> Outcome {
-    let (tree, _) =
-        capture(&mut cargo(&["tree", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"]))?;
+    let (tree, _) = capture(&mut cargo(&[
+        "tree",
+        "-q",
+        "-p",
+        "tourbillon-wheel",
+        "-e",
+        "all",
+        "--prefix",
+        "none",
+    ]))?;
     let dependencies: Vec<&str> =
         tree.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
     if !dependencies.is_empty() {
