@@ -107,6 +107,20 @@ fn the_drive_decides_how_often_it_wakes_for_nothing() {
 }
 
 #[test]
+fn a_step_that_said_something_is_kept() {
+    // Driven by due times, the step to 20 hands down at its end, and says so; a single advance to 22 would not.
+    let mut visit = Visit::new(Look::LAPTOP);
+    visit.wheel("20,20,20", "due");
+    visit.add("A", "22");
+    for _ in 0..22 {
+        visit.click("#step");
+    }
+    assert!(visit.log()[1].contains(r#""at":20,"event":"cascaded""#), "{:?}", visit.log());
+    visit.agrees_with_replay();
+    visit.is_fine();
+}
+
+#[test]
 fn time_runs_and_can_be_interfered_with() {
     for drive in ["tick", "bucket", "due"] {
         let mut visit = Visit::new(Look::LAPTOP);

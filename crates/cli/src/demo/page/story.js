@@ -54,7 +54,9 @@ export class Story {
 
   static async fromLink(hash) {
     const found = fromJson(await unsqueeze(hash.slice(1)));
-    const isList = (list) => Array.isArray(list) && list.every((step) => step && typeof step === "object");
+    // The server judges the steps. The script comes to it later, and its moments are read here.
+    const isStep = (step) => typeof step === "object" && /^\d+$/.test(step.advance ?? 0);
+    const isList = (list) => Array.isArray(list) && list.every(isStep);
     if (!isList(found.steps) || !isList(found.script)) throw new Error("no story");
     return new Story(found);
   }

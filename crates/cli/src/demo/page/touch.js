@@ -66,7 +66,8 @@ export function startTouch(page) {
     return [(clientX - box.left - box.width / 2) * scale, (clientY - box.top - box.height / 2) * scale];
   };
   $("rings").onpointermove = (event) => look(dial.at(...fromCentre(event)));
-  $("rings").onpointerleave = () => look(null);
+  // A finger leaves when it is lifted; what it touched stays to be read.
+  $("rings").onpointerleave = ({ pointerType }) => pointerType === "touch" || look(null);
   $("rings").onclick = (event) => {
     const [x, y] = fromCentre(event);
     const timer = dots.at(x, y);
