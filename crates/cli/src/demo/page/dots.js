@@ -141,9 +141,9 @@ function seating(ring, count, rounds) {
     radius *= 0.9;
   }
   const used = Math.min(columns, Math.ceil(count / rows));
-  const height = Math.min(2 * radius + 8, (outer - inner) / Math.ceil(count / used));
+  const height = Math.min(2 * radius + 8, (outer - inner - 2 * radius) / Math.max(1, Math.ceil(count / used) - 1));
   return (slot, i) => {
-    const [row, column] = [Math.floor(i / used) % rows, i % used];
+    const [row, column] = [Math.floor(i / used), i % used];
     const r = outer - radius - row * height;
     const sideways = ((column - (used - 1) / 2) * step) / (2 * Math.PI * r);
     const [x, y] = polar((slot + 0.5) / ring.slots + sideways, r);

@@ -35,16 +35,29 @@ export function tellWheel({ run }) {
   $("slots").value = slots.join(",");
   $("tick").value = tick;
   $("start").value = start;
-  const names = PRESETS.map((preset) => new Option(preset.replaceAll(",", " / "), preset));
+  const tell = (preset) => preset.replaceAll(",", " / ").replace("hashed", word("hashed"));
+  const names = PRESETS.map((preset) => new Option(tell(preset), preset));
   $("preset").replaceChildren(...names, new Option(word("other"), ""));
   const preset = `${kind === "hashed" ? "hashed " : ""}${slots.join(",")}`;
   $("preset").value = PRESETS.includes(preset) && `${tick}` === "1" ? preset : "";
 }
 
+// The slowest speed at which a lesson is over in a quarter of a minute.
+function suitSpeed({ model, story }) {
+  let end = model.clock;
+  for (const { fires } of model.timers.values()) if (fires > end) end = fires;
+  for (const { advance } of story.script) if (advance && BigInt(advance) > end) end = BigInt(advance);
+  const speed = SPEEDS.findIndex((speed) => speed >= 1 && speed * 15 >= Number(end - model.clock));
+  $("speed").value = speed < 0 ? SPEEDS.length - 1 : speed;
+  $("speed").oninput();
+}
+
 export function startForms(page) {
   const { run, player } = page;
 
-  page.openLesson = (number) => run.open(lessonStory(number));
+  page.openLesson = async (number) => {
+    if (await run.open(lessonStory(number))) suitSpeed(run);
+  };
   $("previous").onclick = () => page.openLesson(run.story.lesson - 1);
   $("following").onclick = () => page.openLesson((lessonOf(run.story) ?? -1) + 1);
   $("lesson").onchange = () => ($("lesson").value === "" ? makeWheel() : page.openLesson(Number($("lesson").value)));
