@@ -130,7 +130,8 @@ export class Dots {
 // there is room for its rounds, if it has any.
 function seating(ring, count, rounds) {
   const [inner, outer] = [ring.inner + 2, ring.outer - ring.letters];
-  const width = (2 * Math.PI * ((inner + outer) / 2)) / ring.slots;
+  // No wider than the slot is at its inner end: what reached into the next one would be left there when it goes.
+  const width = (2 * Math.PI * inner) / ring.slots - 1;
   let radius = Math.min(9.5, (outer - inner) / 2, Math.max(width / 2 - 1, ring.slots > 180 ? 6 : 2));
   let rows, columns, step;
   for (;;) {

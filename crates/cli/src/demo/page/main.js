@@ -45,7 +45,7 @@ function onChange(what, answer) {
     layout();
   }
   const read = log.add(answer.lines, answer.done);
-  if (what === "told") sparks.show(read, performance.now());
+  if (what === "told") sparks.show(read, performance.now(), player.playing ? player.speed : 1);
   dots.seat(run.model.touched, answer.gone);
   run.model.touched.clear();
   if (page.chosen && !run.model.timers.has(page.chosen)) page.chosen = null;

@@ -27,8 +27,10 @@ export class Sparks {
     this.clean = false;
   }
 
-  // Shows what lines tell. Comes before the dots have their new seats: it begins where they were.
-  show(lines, now) {
+  // Shows what lines tell, shorter if time runs fast. Comes before the dots have their new seats: it begins where they
+  // were.
+  show(lines, now, speed) {
+    this.pace = Math.min(1, Math.max(0.25, 30 / speed));
     const ways = new Map();
     for (const { event, id, from, to, ok } of lines) {
       const way = ways.get(id) ?? [this.dots.spots.get(id)];
@@ -40,10 +42,10 @@ export class Sparks {
         way.splice(0);
         this.add({ kind: "came", id, way, begin: now, lasts: 400 });
       } else if (event === "cancelled" && ok) {
-        this.add({ kind: "cancelled", way, begin: now, lasts: FLASH });
+        this.add({ kind: "cancelled", way, begin: now, lasts: FLASH * this.pace });
       } else if (event === "fired") {
         const falls = this.fall(null, way, now);
-        this.add({ kind: "fired", way, begin: now + falls, lasts: FLASH });
+        this.add({ kind: "fired", way, begin: now + falls, lasts: FLASH * this.pace });
         ways.delete(id);
       }
     }
@@ -54,7 +56,7 @@ export class Sparks {
   fall(id, way, now) {
     const known = way.filter(Boolean);
     if (known.length < 2 || this.still.matches) return 0;
-    const lasts = (known.length - 1) * FALL;
+    const lasts = (known.length - 1) * FALL * this.pace;
     if (this.add({ kind: "fall", id, way: known, begin: now, lasts }) && id) this.dots.hide(id);
     return lasts;
   }
