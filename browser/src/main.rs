@@ -81,6 +81,6 @@ fn save(page: &mut Page, file: &str) {
         fs::create_dir_all(folder).expect("a folder for the pictures");
     }
     let picture = page.picture();
-    println!("{file}: {} kB", picture.len() / 1024);
+    println!("{}: {} kB", file.rsplit('/').next().unwrap_or(file), picture.len() / 1024);
     fs::write(file, picture).expect("the picture is written");
 }
