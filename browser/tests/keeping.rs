@@ -60,6 +60,18 @@ fn a_lost_connection_is_regained_with_everything() {
     visit.settle();
     assert_eq!(visit.log(), before, "the same run, on a server that knew nothing of it");
     visit.click("#next");
+    // Lost while time runs and the driver sleeps: the clock goes on from what was shown.
+    visit.speed(0);
+    visit.page.click("#play");
+    visit.speed(4);
+    visit.page.wait("document.querySelector('#clock').textContent === '442'");
+    visit.demo.stop();
+    visit.page.wait("!document.querySelector('#lost').hidden");
+    visit.demo.resume();
+    visit.page.wait("document.querySelector('#lost').hidden");
+    visit.settle();
+    let clock: u64 = visit.page.text("#clock").parse().unwrap();
+    assert!((442..450).contains(&clock), "{clock}");
     visit.click("#next");
     assert_eq!(visit.page.text("#fired"), "1");
     visit.agrees_with_replay();

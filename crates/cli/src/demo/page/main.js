@@ -68,9 +68,10 @@ function onState(state) {
   for (const element of document.querySelectorAll("main button, main input, main select")) {
     if (!["save", "link"].includes(element.id)) element.disabled = off;
   }
-  if (off) player.reset();
-  else if (run.model) tellLesson(page);
-  if (returned) notice(word("back"));
+  if (off) player.suspend();
+  if (!returned) return;
+  player.resume();
+  notice(word("back"));
 }
 
 function onPlay(playing) {

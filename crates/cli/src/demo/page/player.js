@@ -92,8 +92,18 @@ export class Player {
   // Steps of somebody who interferes: they happen at the clock that is shown.
   interfere(steps) {
     const shown = this.clock();
-    const { model } = this.run;
-    return this.run.tell(() => (shown > model.clock ? [{ advance: shown }, ...steps] : steps));
+    return this.run.tell(() => (shown > this.run.model.clock ? [{ advance: shown }, ...steps] : steps));
+  }
+
+  // Stops because nobody answers. What was shown and not told yet is told when somebody does.
+  suspend() {
+    this.owed = this.run.model ? this.clock() : 0n;
+    this.reset();
+  }
+
+  resume() {
+    const { owed } = this;
+    return this.run.tell(() => (owed > this.run.model.clock ? this.moves(owed) : []));
   }
 
   // Called for each picture.
