@@ -3,6 +3,7 @@
 //! Nothing here is needed to build or to use the crates. A chore prints what it does, and ends with a non-zero
 //! exit code as soon as something is wrong.
 
+mod browser;
 mod models;
 mod planted;
 mod shell;
@@ -19,6 +20,7 @@ cargo xtask CHORE
   loom      the models of the engine in every order of their steps, and their twins with a fault
   shuttle   the whole engine in many random orders, and its twins with a fault
   planted   plants one fault at a time in a scratch copy; the suite must catch each
+  pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
 ";
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         "loom" => models::LOOM.run().map(|_| ()),
         "shuttle" => models::SHUTTLE.run().map(|_| ()),
         "planted" => planted::run(),
+        "pictures" => browser::pictures(),
         "deny" => suite::deny(),
         "" | "help" | "-h" | "--help" => {
             print!("{HELP}");

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::models::{LOOM, SHUTTLE};
 use crate::shell::{Outcome, capture, cargo, run, run_seen};
-use crate::tidy;
+use crate::{browser, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon", "tourbillon-cli"];
@@ -12,6 +12,7 @@ const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon", "tourbillon-cli"]
 pub(crate) fn everything() -> Outcome {
     let began = Instant::now();
     tidy::run()?;
+    browser::install(&[])?;
     run_with(cargo(&["fmt", "--all", "--check"]), "rustfmt")?;
     run_with(
         cargo(&[
@@ -73,8 +74,16 @@ fn tests() -> Outcome<Tests> {
 
 /// The published crates can be packaged, and the wheel depends on nothing.
 fn package() -> Outcome {
-    let (tree, _) =
-        capture(&mut cargo(&["tree", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"]))?;
+    let (tree, _) = capture(&mut cargo(&[
+        "tree",
+        "-q",
+        "-p",
+        "tourbillon-wheel",
+        "-e",
+        "all",
+        "--prefix",
+        "none",
+    ]))?;
     let dependencies: Vec<&str> =
         tree.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
     if !dependencies.is_empty() {

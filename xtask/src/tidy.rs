@@ -22,6 +22,7 @@ pub(crate) fn run() -> Outcome {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("rs") => source(&name, &text, &mut found),
             Some("md") => links(&name, &text, &mut found),
+            Some("js" | "css") => page(&name, &text, &mut found),
             _ => {}
         }
     }
@@ -72,6 +73,23 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
         let code = line.split("//").next().unwrap_or_default();
         if code.contains("unsafe ") && !code.contains('"') && !UNSAFE.contains(&name) {
             complain("unsafe code outside the files that may have it");
+        }
+    }
+}
+
+/// The files of the live page.
+fn page(name: &str, text: &str, found: &mut Vec<String>) {
+    if !text.starts_with("//") && !text.starts_with("/*") {
+        found.push(format!("{name}:1: a file opens with what it owns and promises"));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let mut complain = |wrong: &str| found.push(format!("{name}:{}: {wrong}", number + 1));
+        if line.chars().count() > LONGEST_LINE || line.contains('\t') || line.ends_with(' ') {
+            complain("too long, a tab, or a space at the end");
+        }
+        let ours = ["ws://${location.host}", "http://www.w3.org/2000/svg"];
+        if line.contains("://") && !ours.iter().any(|ours| line.contains(ours)) {
+            complain("an address: the page asks no other host for anything");
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The command line.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tourbillon_cli::scenario::Drive;
 use tourbillon_cli::trace::{Amount, Settings, parse_slots};
 
-/// Timer wheels, exact and replayable: watch a timer's way through the wheels, replay scenarios.
+/// Timer wheels, exact and replayable: watch them turn, follow a timer's way, replay scenarios.
 #[derive(Parser)]
 #[command(name = "tourbillon", version, arg_required_else_help = true)]
 #[command(
-    after_help = "Start here:\n  tourbillon trace\n  tourbillon trace --slots 60,60,24 5420\n  \
+    after_help = "Start here:\n  tourbillon demo\n  tourbillon trace\n  tourbillon trace --slots 60,60,24 5420\n  \
                         tourbillon replay scenarios/examples/*.json"
 )]
 pub(crate) struct Cli {
@@ -20,6 +21,9 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Serve a page on which the wheels turn, and print its address
+    #[command(after_help = DEMO_HELP)]
+    Demo(Demo),
     /// Run scenario files on the real wheels and print what happened, one JSON object a line
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
@@ -27,6 +31,14 @@ pub(crate) enum Command {
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
 }
+
+const DEMO_HELP: &str = "\
+Open the address in a browser. Ctrl-C stops the server; what is on the page stays there.
+
+Examples:
+  tourbillon demo                                    on this machine only
+  tourbillon demo --port 8080                        on this port, or not at all
+  tourbillon demo --listen 0.0.0.0                   for everyone who can reach this machine";
 
 const REPLAY_HELP: &str = "\
 Exit code: 0 if every expectation held, 1 if one did not, 2 if a file is no scenario or its run ended with an
@@ -45,6 +57,16 @@ Examples:
   tourbillon trace --tick 10 --slots 5 249           a tick of 10: rounded up, never early
   tourbillon trace --hashed --slots 8 20             a hashed wheel: slot and rounds
   tourbillon trace --drive due 5420                  one way of driving only";
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// The port to listen on; 0 for any [default: 7420, or any other if that is taken]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// The address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: IpAddr,
+}
 
 #[derive(Args)]
 pub(crate) struct Replay {

@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`demo`] | the live page, and the server behind it |
 //! | [`scenario`] | the format of scenario files: what is valid, and what is wrong where |
 //! | [`replay`] | running scenarios on the real wheels under virtual time |
 //! | [`trace`] | one timer's way through the wheels, drawn for people |
@@ -9,6 +10,7 @@
 //! Nothing here prints: everything is given a writer, and the thin `main.rs` owns the terminal.
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod replay;
 pub mod scenario;
 pub mod trace;

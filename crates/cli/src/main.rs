@@ -9,11 +9,13 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tourbillon_cli::demo;
 use tourbillon_cli::replay::{self, Verdict};
 use tourbillon_cli::trace;
 
 fn main() -> ExitCode {
     let done = match args::Cli::parse().command {
+        args::Command::Demo(args) => demo_page(&args),
         args::Command::Replay(args) => replay_files(&args),
         args::Command::Trace(args) => trace_timer(args),
     };
@@ -26,6 +28,58 @@ fn main() -> ExitCode {
             ExitCode::from(Verdict::Error.code())
         }
     }
+}
+
+/// Serves the page until somebody has seen enough.
+fn demo_page(args: &args::Demo) -> io::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let listener = match demo::listen(args.listen, args.port).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                let port = args.port.unwrap_or(demo::PORT);
+                complain(&format!("cannot listen on {}, port {port}: {error}", args.listen));
+                return Ok(Verdict::Error.code());
+            }
+        };
+        // Watched before the address is known to anybody, so that none of them is missed.
+        let stop = stop_signal()?;
+        let mut out = io::stdout().lock();
+        writeln!(out, "http://{}/", listener.local_addr()?)?;
+        out.flush()?;
+        tokio::select! {
+            () = demo::serve(listener) => {}
+            () = stop => {}
+        }
+        Ok(Verdict::Passed.code())
+    });
+    // Whatever a session is in the middle of, nobody waits for it any more.
+    runtime.shutdown_background();
+    served
+}
+
+/// Ends when somebody asks the program to.
+#[cfg(unix)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ends when somebody asks the program to.
+#[cfg(not(unix))]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    })
 }
 
 fn replay_files(args: &args::Replay) -> io::Result<u8> {

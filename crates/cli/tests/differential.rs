@@ -127,7 +127,7 @@ impl Generator {
                 Step::Reschedule(self.someone(), when)
             }
             3 if !tame && depth > 0 && self.rng.u8(..6) == 0 => Step::Stop,
-            _ => Step::Schedule(self.schedule(depth)),
+            _ => Step::Schedule(self.schedule(depth).into()),
         }
     }
 

@@ -341,8 +341,8 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(Expired { key, due: core.scale.time_or_max(due), value })
     }
 
-    /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved away
-    /// and has come back may be there twice.
+    /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved
+    /// away and has come back may be there twice.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -361,76 +361,6 @@ impl<T, K: Kind> Wheel<T, K> {
     /// How many timers are ready to be popped.
     pub fn ready(&self) -> usize {
         self.core.ready.len()
-    }
-}
-
-/// When there is something to do: the three ways to drive a wheel.
-///
-/// *Tick by tick*: advance at every tick. *Slot by slot*: advance at [`next_slot`](Wheel::next_slot). *By due
-/// time*: advance at [`next_due`](Wheel::next_due). All three fire the same timers at the same ticks; the last
-/// wakes up only to fire.
-impl<T, K: Kind> Wheel<T, K> {
-    /// The moment of the tick at which the next timer fires, exactly; the current tick's if one is due already,
-    /// `None` if there is none that any clock will reach.
-    ///
-    /// It takes a look at one slot a level (on a hashed wheel, at the occupied slots until one in which something
-    /// is due in this turn), as long as the earliest timer of each was not cancelled or moved. If it was, its slot
-    /// is looked through: as many steps as the slot holds timers. One large slot is looked through once for
-    /// thousands of such cancels; two that take turns are looked through each time.
-    ///
-    /// ```
-    /// use tourbillon_wheel::{HierarchicalWheel, Time};
-    ///
-    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
-    /// let first = wheel.insert(Time::from(70_000), ()).unwrap();
-    /// wheel.insert(Time::from(70_001), ()).unwrap();
-    /// assert_eq!(wheel.next_due(), Some(Time::from(70_000)));
-    /// wheel.cancel(first);
-    /// assert_eq!(wheel.next_due(), Some(Time::from(70_001)));
-    /// assert!(wheel.next_due_bound() <= wheel.next_due());
-    /// assert!(wheel.next_slot() <= wheel.next_due());
-    /// ```
-    pub fn next_due(&mut self) -> Option<Time> {
-        let tick = self.core.next_due(&self.rules)?;
-        self.core.scale.time(tick)
-    }
-
-    /// [`next_due`](Wheel::next_due) of the timers that no [`advance`](Wheel::advance) has made ready yet: for a
-    /// driver that leaves the ready ones to others.
-    ///
-    /// ```
-    /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
-    ///
-    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
-    /// wheel.insert(Time::from(10), ()).unwrap();
-    /// wheel.insert(Time::from(90), ()).unwrap();
-    /// assert_eq!(wheel.advance(Time::from(20), usize::MAX), Progress::Done);
-    /// assert_eq!(wheel.next_due(), Some(Time::from(20)), "one is due already");
-    /// assert_eq!(wheel.upcoming(), Some(Time::from(90)));
-    /// ```
-    pub fn upcoming(&mut self) -> Option<Time> {
-        let tick = self.core.upcoming(&self.rules)?;
-        self.core.scale.time(tick)
-    }
-
-    /// A moment that is not after [`next_due`](Wheel::next_due), in O(1). `None` if nothing is pending.
-    #[inline]
-    pub fn next_due_bound(&self) -> Option<Time> {
-        if self.is_empty() {
-            return None;
-        }
-        let bound = if self.ready() > 0 { 0 } else { self.core.stop.max(self.core.earliest) };
-        Some(self.core.scale.time_or_max(bound.max(self.core.hand)))
-    }
-
-    /// The moment at which the hand next meets an occupied slot, on any level, or the current tick's if
-    /// something is due already. On a hashed wheel that may be a turn in which nothing there is due.
-    pub fn next_slot(&self) -> Option<Time> {
-        if self.is_empty() {
-            return None;
-        }
-        let tick = if self.ready() > 0 { self.core.hand } else { self.rules.next_slot(&self.core) };
-        self.core.scale.time(tick)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::scenario::{Check, Expect, Id};
 /// What was expected and what was found, each an object with the key that did not hold.
 type Broken = (Value, Value);
 
-impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
+impl<K: wheel::Kind, S: Sink> Run<K, S> {
     /// The first check that does not hold.
     pub(super) fn broken(&mut self, expect: &Expect) -> Option<Broken> {
         expect.checks.iter().find_map(|check| self.broken_check(check))
@@ -53,7 +53,7 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
     }
 
     /// The slot that a timer is in now. One that is already due is in none.
-    fn place(&self, id: Id) -> Option<Place> {
+    pub(super) fn place(&self, id: Id) -> Option<Place> {
         let pending = self.pending(id)?;
         // The wheel moves a timer lazily: until the clock moves, a timer that was moved is said to be where it
         // was filed, as its line said.
@@ -70,14 +70,13 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
             return None;
         }
         let show = |list: &[(Id, u64)]| -> Value {
-            list.iter().map(|&(id, clock)| json!([self.scenario.name_of(id), clock])).collect()
+            list.iter().map(|&(id, clock)| json!([self.name_of(id), clock])).collect()
         };
         differ("fired", show(expected), show(&self.fired))
     }
 
     fn differ_for(&self, key: &str, id: Id, expected: Value, got: Value) -> Option<Broken> {
-        let of =
-            |value| Value::Object(Map::from_iter([(self.scenario.name_of(id).to_owned(), value)]));
+        let of = |value| Value::Object(Map::from_iter([(self.name_of(id).to_owned(), value)]));
         differ(key, of(expected), of(got))
     }
 }

@@ -15,7 +15,7 @@ use super::event::Sink;
 use super::run::{Result, Run};
 use crate::scenario::{Drive, Kind};
 
-impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
+impl<K: wheel::Kind, S: Sink> Run<K, S> {
     pub(super) fn advance(&mut self, to: u64) -> Result<()> {
         // What is already due fires first; without any, that is no stop.
         let passes = self.passes()?;
@@ -50,15 +50,16 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
         let mut passes = 0;
         while !self.stopped && self.begin_pass()? {
             passes += 1;
+            self.passes += 1;
             self.fire_pass()?;
         }
         Ok(passes)
     }
 
     /// The next moment at which the drive stops and something can happen.
-    fn next_stop(&mut self) -> Option<u64> {
-        let hierarchical = self.scenario.wheel.kind == Kind::Hierarchical;
-        let next = match self.scenario.drive {
+    pub(super) fn next_stop(&mut self) -> Option<u64> {
+        let hierarchical = self.rules.kind == Kind::Hierarchical;
+        let next = match self.rules.drive {
             Drive::Tick | Drive::Bucket if hierarchical => self.wheel.next_slot(),
             Drive::Tick | Drive::Bucket | Drive::Due => self.wheel.next_due(),
         };
@@ -69,7 +70,7 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
     fn count_idle(&mut self, to: u64, but: u64) {
         let tick_of = |time: u64| (time - self.wheel.start().units()) / self.wheel.tick();
         let (from, to) = (tick_of(self.clock), tick_of(to) - but);
-        let idle = match (self.scenario.drive, &self.turns) {
+        let idle = match (self.rules.drive, &self.turns) {
             (Drive::Tick, _) => to - from,
             (Drive::Bucket, Some(turns)) => turns.between(from, to),
             (Drive::Bucket, None) | (Drive::Due, _) => 0,

@@ -108,6 +108,12 @@ pub trait Sink {
     fn event(&mut self, at: u64, event: &Event<'_>) -> io::Result<()>;
 }
 
+impl<S: Sink> Sink for &mut S {
+    fn event(&mut self, at: u64, event: &Event<'_>) -> io::Result<()> {
+        (**self).event(at, event)
+    }
+}
+
 /// Writes each event as a line of JSON.
 #[derive(Debug)]
 pub struct JsonLines<W>(pub W);

@@ -28,18 +28,21 @@ mod check;
 mod drive;
 mod event;
 mod files;
+mod live;
 mod pass;
 mod run;
 mod turns;
 
 use std::{fmt, io};
 
-use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Time};
+use tourbillon_wheel::{GeometryError, HashedWheel, HierarchicalWheel};
 
 pub use event::{Event, JsonLines, Reason, Sink, Totals};
 pub use files::{Verdict, files};
+pub use live::{Live, LiveError, MOST_LINES, Seen};
 
-use crate::scenario::{Kind, Scenario};
+use crate::scenario::{Id, Kind, Scenario};
+use run::Run;
 
 /// The most timers that one run may fire: a repeating timer could go on for ever.
 pub const MOST_FIRED: u64 = 10_000_000;
@@ -59,21 +62,27 @@ pub enum Outcome {
 /// The scenario did something that it may not, or the sink did not take an event. What happened before it has been
 /// told to the sink.
 pub fn run(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, RunError> {
-    let spec = &scenario.wheel;
-    let (start, tick) = (Time::new(spec.start), spec.tick.get());
-    let refused =
-        |error: tourbillon_wheel::GeometryError| RunError::at("wheel".into(), error.to_string());
-    match spec.kind {
-        Kind::Hierarchical => {
-            let wheel =
-                HierarchicalWheel::with_levels(start, tick, &spec.slots).map_err(refused)?;
-            run::Run::new(scenario, wheel, sink).run()
-        }
-        Kind::Hashed => {
-            let wheel = HashedWheel::with_slots(start, tick, spec.slots[0]).map_err(refused)?;
-            run::Run::new(scenario, wheel, sink).run()
-        }
+    let steps = &scenario.steps;
+    match scenario.wheel.kind {
+        Kind::Hierarchical => Run::new(scenario, hierarchical(scenario)?, sink).run(steps),
+        Kind::Hashed => Run::new(scenario, hashed(scenario)?, sink).run(steps),
     }
+}
+
+fn hierarchical(scenario: &Scenario) -> Result<HierarchicalWheel<Id>, RunError> {
+    let spec = &scenario.wheel;
+    let wheel = HierarchicalWheel::with_levels(spec.start.into(), spec.tick.get(), &spec.slots);
+    wheel.map_err(refused)
+}
+
+fn hashed(scenario: &Scenario) -> Result<HashedWheel<Id>, RunError> {
+    let spec = &scenario.wheel;
+    let wheel = HashedWheel::with_slots(spec.start.into(), spec.tick.get(), spec.slots[0]);
+    wheel.map_err(refused)
+}
+
+fn refused(error: GeometryError) -> RunError {
+    RunError::at("wheel".into(), error.to_string())
 }
 
 /// What ended a run before its end.

@@ -35,10 +35,10 @@ struct Ready {
     arming: u64,
 }
 
-impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
+impl<K: wheel::Kind, S: Sink> Run<K, S> {
     /// Hands down what begins on the way to the clock, and chooses what fires in a pass. False if nothing does.
     pub(super) fn begin_pass(&mut self) -> Result<bool> {
-        let budget = self.scenario.budget.and_then(|budget| usize::try_from(budget.get()).ok());
+        let budget = self.rules.budget.and_then(|budget| usize::try_from(budget.get()).ok());
         let budget = budget.unwrap_or(usize::MAX);
         self.turn(budget)?;
         while self.queue.pass.len() < budget {
@@ -73,10 +73,10 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
             let progress = self.wheel.advance_watched(now, budget, |moved| handed_down.push(moved));
             for moved in handed_down.drain(..) {
                 let id =
-                    self.wheel.get(moved.key).expect("a timer that was handed down is pending");
-                let id = self.scenario.name_of(*id);
+                    *self.wheel.get(moved.key).expect("a timer that was handed down is pending");
                 self.totals.cascades += 1;
-                self.emit(&Event::Cascaded { id, from: moved.from, to: moved.to })?;
+                self.touch(id);
+                self.emit_of(id, |id| Event::Cascaded { id, from: moved.from, to: moved.to })?;
             }
             while let Some(expired) = self.wheel.pop() {
                 self.enqueue(expired.value, expired.due);
@@ -112,11 +112,11 @@ impl<K: wheel::Kind, S: Sink> Run<'_, K, S> {
         if self.record_fired {
             self.fired.push((id, self.clock));
         }
-        self.emit(&Event::Fired { id: self.scenario.name_of(id), due })?;
+        self.emit_of(id, |id| Event::Fired { id, due })?;
 
         let schedule = pending.schedule;
         if let Some(period) = schedule.every {
-            self.arm(schedule, pending.due + u128::from(period.get()), pending.order)?;
+            self.arm(&schedule, pending.due + u128::from(period.get()), pending.order)?;
         }
         let Some(callback) = &schedule.then else { return Ok(()) };
         for (i, step) in callback.steps.iter().enumerate() {

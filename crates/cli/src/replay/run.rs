@@ -1,11 +1,15 @@
-//! One run of one scenario on one wheel: the timers and the verbs.
+//! One run on one wheel: the timers and the verbs.
 //!
-//! A run owns the clock and a table of the timers by name. The wheel has the deadlines and says what is due; the
-//! table has what a wheel does not know: the exact deadline, the period, the callback. A timer is in the table
-//! exactly as long as it is pending.
+//! A run is told its steps, all at once or one at a time. It owns the clock and a table of the timers by name. The
+//! wheel has the deadlines and says what is due; the table has what a wheel does not know: the exact deadline, the
+//! period, the callback. A timer is in the table exactly as long as it is pending.
 //!
 //! The hand of the wheel is always in the tick of the clock, except between the beginning of a stop and its first
 //! pass: so `place_of` answers for the current clock, as the format wants.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use tourbillon_wheel::{self as wheel, Key, Place, Time, Wheel};
 
@@ -15,14 +19,16 @@ use super::turns::Turns;
 use super::{Outcome, RunError};
 use crate::scenario::{Drive, Id, Kind, Scenario, Schedule, Step, When};
 
-pub(super) struct Run<'s, K, S> {
-    pub(super) scenario: &'s Scenario,
+pub(super) struct Run<K, S> {
+    pub(super) rules: Rules,
+    /// The names of the timers, by [`Id`].
+    names: Vec<String>,
     pub(super) wheel: Wheel<Id, K>,
-    sink: &'s mut S,
+    pub(super) sink: S,
     pub(super) clock: u64,
     pub(super) stopped: bool,
     /// By [`Id`].
-    timers: Vec<Option<Pending<'s>>>,
+    timers: Vec<Option<Pending>>,
     /// How many timers have been scheduled: the last one's place in that order.
     scheduled: u64,
     /// How many times any timer was armed or moved: the number of the last arming.
@@ -31,6 +37,10 @@ pub(super) struct Run<'s, K, S> {
     /// Only for a hashed wheel driven bucket by bucket.
     pub(super) turns: Option<Turns>,
     pub(super) totals: Totals,
+    /// Passes so far. Each fires something, so that the other wakes were for nothing.
+    pub(super) passes: u64,
+    /// The timers that came, moved or went, for whoever draws them.
+    pub(super) touched: Option<BTreeSet<Id>>,
     /// The totals at the previous expectation.
     pub(super) before: Totals,
     /// What has fired since the previous expectation, if the next one will ask.
@@ -38,8 +48,17 @@ pub(super) struct Run<'s, K, S> {
     pub(super) record_fired: bool,
 }
 
+/// What holds for a whole run.
 #[derive(Clone, Copy)]
-pub(super) struct Pending<'s> {
+pub(super) struct Rules {
+    pub(super) kind: Kind,
+    pub(super) drive: Drive,
+    limit: Option<NonZeroU64>,
+    pub(super) budget: Option<NonZeroU64>,
+}
+
+#[derive(Clone)]
+pub(super) struct Pending {
     pub(super) whereabouts: Whereabouts,
     /// Wider than the clock: the next run of a repeating timer may lie past the end of time.
     pub(super) due: u128,
@@ -47,7 +66,7 @@ pub(super) struct Pending<'s> {
     pub(super) order: u64,
     /// The number of its arming: tells it from its earlier selves.
     pub(super) arming: u64,
-    pub(super) schedule: &'s Schedule,
+    pub(super) schedule: Arc<Schedule>,
     /// Where it was when it was filed.
     pub(super) filed: Place,
     /// The clock when it was moved, if it was.
@@ -68,11 +87,13 @@ pub(super) enum Whereabouts {
 
 pub(super) type Result<T> = std::result::Result<T, RunError>;
 
-impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
-    pub(super) fn new(scenario: &'s Scenario, wheel: Wheel<Id, K>, sink: &'s mut S) -> Self {
+impl<K: wheel::Kind, S: Sink> Run<K, S> {
+    pub(super) fn new(scenario: &Scenario, wheel: Wheel<Id, K>, sink: S) -> Self {
         let ring = scenario.wheel.kind == Kind::Hashed && scenario.drive == Drive::Bucket;
+        let Scenario { drive, limit, budget, .. } = *scenario;
         Run {
-            scenario,
+            rules: Rules { kind: scenario.wheel.kind, drive, limit, budget },
+            names: scenario.ids.clone(),
             wheel,
             sink,
             clock: scenario.wheel.start,
@@ -83,14 +104,15 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
             queue: Queue::default(),
             turns: ring.then(|| Turns::new(scenario.wheel.slots[0])),
             totals: Totals::default(),
+            passes: 0,
+            touched: None,
             before: Totals::default(),
             fired: Vec::new(),
             record_fired: next_expectation_wants_fired(&scenario.steps),
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Outcome> {
-        let steps = &self.scenario.steps;
+    pub(super) fn run(mut self, steps: &[Step]) -> Result<Outcome> {
         for (i, step) in steps.iter().enumerate() {
             match step {
                 Step::Expect(expect) => {
@@ -102,30 +124,62 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
                     self.fired.clear();
                     self.record_fired = next_expectation_wants_fired(&steps[i + 1..]);
                 }
-                Step::Advance(to) => {
-                    self.advance(*to).map_err(|error| error.or_at(|| format!("steps[{i}]")))?;
-                }
-                step => self.act(step).map_err(|error| error.or_at(|| format!("steps[{i}]")))?,
+                step => self.step(step).map_err(|error| error.or_at(|| format!("steps[{i}]")))?,
             }
         }
         self.emit(&Event::Done(self.totals))?;
         Ok(Outcome::Passed)
     }
 
+    /// Does a step that is no expectation.
+    pub(super) fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Advance(to) => self.advance(*to),
+            step => self.act(step),
+        }
+    }
+
     pub(super) fn emit(&mut self, event: &Event<'_>) -> Result<()> {
         self.sink.event(self.clock, event).map_err(RunError::Sink)
     }
 
-    pub(super) fn pending_mut(&mut self, id: Id) -> Option<&mut Pending<'s>> {
+    /// Emits an event of a timer, which needs its name.
+    pub(super) fn emit_of(
+        &mut self,
+        id: Id,
+        event: impl for<'n> FnOnce(&'n str) -> Event<'n>,
+    ) -> Result<()> {
+        let event = event(&self.names[id.0 as usize]);
+        self.sink.event(self.clock, &event).map_err(RunError::Sink)
+    }
+
+    pub(super) fn name_of(&self, id: Id) -> &str {
+        &self.names[id.0 as usize]
+    }
+
+    /// Makes room for timers whose names were not known before, at the end of all names.
+    pub(super) fn learn(&mut self, names: &[String]) {
+        self.names.extend_from_slice(&names[self.names.len()..]);
+        self.timers.resize(self.names.len(), None);
+    }
+
+    pub(super) fn pending_mut(&mut self, id: Id) -> Option<&mut Pending> {
         self.timers[id.0 as usize].as_mut()
     }
 
-    pub(super) fn pending(&self, id: Id) -> Option<&Pending<'s>> {
+    pub(super) fn pending(&self, id: Id) -> Option<&Pending> {
         self.timers[id.0 as usize].as_ref()
     }
 
+    /// Takes note that what is known of a timer has changed, if anybody asked.
+    pub(super) fn touch(&mut self, id: Id) {
+        if let Some(touched) = &mut self.touched {
+            touched.insert(id);
+        }
+    }
+
     /// What a step of the scenario or of a callback does.
-    pub(super) fn act(&mut self, step: &'s Step) -> Result<()> {
+    pub(super) fn act(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Schedule(schedule) => self.schedule(schedule),
             Step::Cancel(id) => self.cancel(*id),
@@ -137,27 +191,27 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
         }
     }
 
-    fn schedule(&mut self, schedule: &'s Schedule) -> Result<()> {
+    fn schedule(&mut self, schedule: &Arc<Schedule>) -> Result<()> {
         let id = schedule.id;
-        let name = self.scenario.name_of(id);
         if self.pending(id).is_some() {
+            let name = self.name_of(id);
             return Err(RunError::at_once(format!(
                 "{name:?} is scheduled while it is pending: cancel it first, reschedule it, or use another name"
             )));
         }
-        let full = self.scenario.limit.is_some_and(|limit| self.totals.pending >= limit.get());
+        let full = self.rules.limit.is_some_and(|limit| self.totals.pending >= limit.get());
         if self.stopped || full {
             let reason = if self.stopped { Reason::Stopped } else { Reason::Limit };
-            return self.emit(&Event::Rejected { id: name, reason });
+            return self.emit_of(id, |id| Event::Rejected { id, reason });
         }
         self.scheduled += 1;
         let due = schedule.when.from(self.clock);
         let place = self.arm(schedule, due.into(), self.scheduled)?;
-        self.emit(&Event::Scheduled { id: name, due, place })
+        self.emit_of(id, |id| Event::Scheduled { id, due, place })
     }
 
     /// Files a timer that is not pending.
-    pub(super) fn arm(&mut self, schedule: &'s Schedule, due: u128, order: u64) -> Result<Place> {
+    pub(super) fn arm(&mut self, schedule: &Arc<Schedule>, due: u128, order: u64) -> Result<Place> {
         let Ok(deadline) = u64::try_from(due).map(Time::new) else {
             self.enter(schedule, order, due, Whereabouts::Never, Place::Due);
             return Ok(Place::Due);
@@ -172,23 +226,32 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
     /// Enters a timer into the table.
     fn enter(
         &mut self,
-        schedule: &'s Schedule,
+        schedule: &Arc<Schedule>,
         order: u64,
         due: u128,
         whereabouts: Whereabouts,
         filed: Place,
     ) {
         self.armed += 1;
-        let pending =
-            Pending { whereabouts, due, order, arming: self.armed, schedule, filed, moved: None };
+        let pending = Pending {
+            whereabouts,
+            due,
+            order,
+            arming: self.armed,
+            schedule: Arc::clone(schedule),
+            filed,
+            moved: None,
+        };
         self.timers[schedule.id.0 as usize] = Some(pending);
+        self.touch(schedule.id);
         self.totals.pending += 1;
         self.met(filed, Turns::add);
     }
 
     /// Takes a timer out of the table.
-    pub(super) fn disarm(&mut self, id: Id) -> Option<Pending<'s>> {
+    pub(super) fn disarm(&mut self, id: Id) -> Option<Pending> {
         let pending = self.timers[id.0 as usize].take()?;
+        self.touch(id);
         self.totals.pending -= 1;
         self.met(pending.filed, Turns::remove);
         Some(pending)
@@ -203,19 +266,19 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
 
     fn cancel(&mut self, id: Id) -> Result<()> {
         let pending = self.disarm(id);
+        let ok = pending.is_some();
         if let Some(pending) = pending {
             if let Whereabouts::Wheel(key) = pending.whereabouts {
                 self.wheel.cancel(key).expect("the table and the wheel agree on what is pending");
             }
             self.totals.cancelled += 1;
         }
-        self.emit(&Event::Cancelled { id: self.scenario.name_of(id), ok: pending.is_some() })
+        self.emit_of(id, |id| Event::Cancelled { id, ok })
     }
 
     fn reschedule(&mut self, id: Id, when: When) -> Result<()> {
-        let name = self.scenario.name_of(id);
         let Some(pending) = self.disarm(id) else {
-            return self.emit(&Event::Rescheduled { id: name, moved: None });
+            return self.emit_of(id, |id| Event::Rescheduled { id, moved: None });
         };
         let due = when.from(self.clock);
         let place = match pending.whereabouts {
@@ -223,18 +286,19 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
                 let moved = self.wheel.reschedule(key, Time::new(due));
                 moved.map_err(|error| RunError::at_once(error.to_string()))?;
                 let place = self.wheel.place_of(Time::new(due));
-                self.enter(pending.schedule, pending.order, due.into(), pending.whereabouts, place);
+                let Pending { schedule, order, whereabouts, .. } = &pending;
+                self.enter(schedule, *order, due.into(), *whereabouts, place);
                 place
             }
             Whereabouts::Ready | Whereabouts::Never => {
-                self.arm(pending.schedule, due.into(), pending.order)?
+                self.arm(&pending.schedule, due.into(), pending.order)?
             }
         };
         let clock = self.clock;
         if let Some(pending) = self.pending_mut(id) {
             pending.moved = Some(clock);
         }
-        self.emit(&Event::Rescheduled { id: name, moved: Some((due, place)) })
+        self.emit_of(id, |id| Event::Rescheduled { id, moved: Some((due, place)) })
     }
 
     fn stop(&mut self) -> Result<()> {
@@ -244,8 +308,10 @@ impl<'s, K: wheel::Kind, S: Sink> Run<'s, K, S> {
         let mut survivors: Vec<_> =
             ids.filter_map(|id| self.disarm(id).map(|pending| (id, pending))).collect();
         survivors.sort_by_key(|(_, pending)| (pending.due, pending.order));
-        let unfired: Vec<_> = survivors.iter().map(|&(id, _)| self.scenario.name_of(id)).collect();
-        self.emit(&Event::Stopped { unfired: &unfired })
+        let unfired: Vec<_> =
+            survivors.iter().map(|&(id, _)| &*self.names[id.0 as usize]).collect();
+        let event = Event::Stopped { unfired: &unfired };
+        self.sink.event(self.clock, &event).map_err(RunError::Sink)
     }
 }
 

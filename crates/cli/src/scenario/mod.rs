@@ -24,9 +24,11 @@ mod read;
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 pub use expect::{Check, Expect};
 pub use file::{MOST_BYTES, read};
+pub use parse::Further;
 
 /// The deepest that `then` may be nested.
 pub const MOST_NESTED: usize = 50;
@@ -107,7 +109,7 @@ pub struct Id(pub u32);
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Start a timer.
-    Schedule(Schedule),
+    Schedule(Arc<Schedule>),
     /// Cancel it.
     Cancel(Id),
     /// Move a pending timer.

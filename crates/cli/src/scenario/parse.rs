@@ -136,13 +136,10 @@ fn step(json: &Json<'_>, place: &Place<'_>, depth: usize, names: &mut Names) -> 
     let value = fields.require(verb, place)?;
     let at = &place.key(verb);
     Ok(match verb {
-        "schedule" => Step::Schedule(schedule(
-            &fields,
-            names.id(string(value, at)?, at)?,
-            place,
-            depth,
-            names,
-        )?),
+        "schedule" => {
+            let id = names.id(string(value, at)?, at)?;
+            Step::Schedule(schedule(&fields, id, place, depth, names)?.into())
+        }
         "cancel" => Step::Cancel(names.id(string(value, at)?, at)?),
         "reschedule" => Step::Reschedule(names.id(string(value, at)?, at)?, when(&fields, place)?),
         "advance" => Step::Advance(unsigned(value, at)?),
@@ -187,8 +184,37 @@ fn when(fields: &Fields<'_, '_>, place: &Place<'_>) -> Result<When> {
     }
 }
 
+/// Reads further steps of a scenario that is already running.
+#[derive(Debug)]
+pub struct Further {
+    names: Names,
+}
+
+impl Further {
+    /// Of this scenario, whose timers keep their numbers.
+    pub fn new(scenario: &Scenario) -> Self {
+        let list = scenario.ids.clone();
+        let ids = (0..).map(Id).zip(&list).map(|(id, name)| (name.clone(), id)).collect();
+        Further { names: Names { list, ids } }
+    }
+
+    /// The steps in a JSON array.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, at a place such as `steps[0].delay`.
+    pub fn read(&mut self, text: &str) -> Result<Vec<Step>> {
+        let json = json::parse(text)?;
+        steps(&json, &Place::TOP.key("steps"), 0, &mut self.names)
+    }
+
+    /// The names of all timers met so far, by [`Id`].
+    pub fn names(&self) -> &[String] {
+        &self.names.list
+    }
+}
+
 /// The names of the timers met so far, each with its number.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Names {
     list: Vec<String>,
     ids: HashMap<String, Id>,

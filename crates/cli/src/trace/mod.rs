@@ -153,7 +153,7 @@ fn wakes(plan: &Plan, drive: Drive) -> Result<u64, String> {
         drive,
         limit: None,
         budget: None,
-        steps: vec![Step::Schedule(schedule), Step::Advance(until)],
+        steps: vec![Step::Schedule(schedule.into()), Step::Advance(until)],
         ids: vec!["A".into()],
     };
     let mut last = LastTotals(Totals::default());

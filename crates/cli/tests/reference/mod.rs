@@ -37,7 +37,9 @@ pub(crate) fn follow(scenario: &Scenario, lines: &[String]) -> Scenario {
 fn uses(steps: &[Step], what: fn(&Step) -> bool) -> bool {
     steps.iter().any(|step| {
         let inside = match step {
-            Step::Schedule(Schedule { then: Some(then), .. }) => uses(&then.steps, what),
+            Step::Schedule(schedule) => {
+                schedule.then.as_ref().is_some_and(|then| uses(&then.steps, what))
+            }
             _ => false,
         };
         what(step) || inside

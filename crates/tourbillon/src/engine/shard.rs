@@ -239,8 +239,9 @@ impl<T> Shard<T> {
         self.lower(&mut lock(&self.state), at.units());
     }
 
-    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand. `mark` sees it under the lock, and says whether
-    /// it keeps its place among the pending. Whoever claims is [at work](super::hub::Hub::work).
+    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand;
+    /// `mark` sees it under the lock, and says whether it keeps its place among the pending. Whoever claims is
+    /// [at work](super::hub::Hub::work).
     #[inline]
     pub(crate) fn claim(
         &self,

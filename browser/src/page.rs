@@ -1,0 +1,248 @@
+//! One tab of the browser.
+//!
+//! Everything here waits for its answer and panics when none comes: this is for tests. Whatever the page complains
+//! of, and whatever it asks of other hosts, is noted on the way.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a tab looks at the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its width in pixels.
+    pub width: u32,
+    /// Its height.
+    pub height: u32,
+    /// Whether the visitor likes it dark.
+    pub dark: bool,
+    /// The visitor's language.
+    pub language: &'static str,
+    /// How many dots a pixel has.
+    pub scale: f64,
+}
+
+impl Look {
+    /// On a laptop, in the light, in English.
+    pub const LAPTOP: Look =
+        Look { width: 1280, height: 800, dark: false, language: "en-GB", scale: 1.0 };
+    /// On a phone.
+    pub const PHONE: Look = Look { width: 390, height: 844, scale: 2.0, ..Look::LAPTOP };
+}
+
+/// A tab.
+pub struct Page {
+    socket: WebSocket<TcpStream>,
+    last: u64,
+    complaints: Vec<String>,
+    requests: Vec<String>,
+}
+
+impl Page {
+    pub(crate) fn open(connect: &dyn Fn() -> TcpStream, address: &str, look: Look) -> Page {
+        let version =
+            http(connect(), &format!("PUT /json/new?about:blank HTTP/1.1\r\nHost: {address}"));
+        let target =
+            version["webSocketDebuggerUrl"].as_str().expect("a tab has an address").to_owned();
+        let stream = connect();
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        let (socket, _) = tungstenite::client(target, stream).expect("a tab can be spoken to");
+        let mut page = Page { socket, last: 0, complaints: Vec::new(), requests: Vec::new() };
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            page.call(&format!("{domain}.enable"), json!({}));
+        }
+        page.look(look);
+        page
+    }
+
+    /// Changes the size, the colours and the language of the tab.
+    pub fn look(&mut self, look: Look) {
+        let Look { width, height, dark, language, scale } = look;
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600});
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        let agent = self.eval("navigator.userAgent");
+        let agent = json!({"userAgent": agent, "acceptLanguage": language});
+        self.call("Emulation.setUserAgentOverride", agent);
+    }
+
+    /// Opens an address and waits until the page has its wheel.
+    pub fn goto(&mut self, url: &str) {
+        // The same address with another fragment is no new page to a browser.
+        self.call("Page.navigate", json!({"url": "about:blank"}));
+        self.call("Page.navigate", json!({"url": url}));
+        self.wait("document.querySelector('#done')?.textContent");
+    }
+
+    /// The value of an expression in the page; promises are waited for.
+    pub fn eval(&mut self, expression: &str) -> Value {
+        let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        let answer = self.call("Runtime.evaluate", asked);
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
+        answer["result"]["value"].clone()
+    }
+
+    /// The text of an element.
+    pub fn text(&mut self, selector: &str) -> String {
+        let value =
+            self.eval(&format!("document.querySelector({}).textContent.trim()", json!(selector)));
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an expression is true.
+    pub fn wait(&mut self, expression: &str) {
+        let began = Instant::now();
+        while !truthy(&self.eval(expression)) {
+            if began.elapsed() > PATIENCE {
+                let page = self.eval("document.body.innerText");
+                panic!(
+                    "never came true: {expression}\ncomplaints: {:?}\npage: {page}",
+                    self.complaints
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Clicks the middle of an element, as a person would: if something lies over it, that gets the click.
+    pub fn click(&mut self, selector: &str) {
+        let find = format!(
+            "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{block: 'center'}});
+              const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, e.disabled]; }})()",
+            json!(selector)
+        );
+        let found = self.eval(&find);
+        assert!(!truthy(&found[2]), "{selector} is disabled");
+        self.click_at(found[0].as_f64().unwrap_or(0.0), found[1].as_f64().unwrap_or(0.0));
+    }
+
+    /// Clicks a point of the window.
+    pub fn click_at(&mut self, x: f64, y: f64) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let button = if kind == "mouseMoved" { "none" } else { "left" };
+            let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Replaces the text of a field by typing.
+    pub fn fill(&mut self, selector: &str, text: &str) {
+        self.eval(&format!(
+            "(() => {{ const e = document.querySelector({}); e.focus(); e.select(); }})()",
+            json!(selector)
+        ));
+        self.call("Input.insertText", json!({"text": text}));
+    }
+
+    /// Presses a key, by its name: `Enter`, `ArrowRight`.
+    pub fn key(&mut self, key: &str) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", json!({"type": kind, "key": key, "code": key}));
+        }
+    }
+
+    /// A photograph of the window, as PNG.
+    pub fn picture(&mut self) -> Vec<u8> {
+        let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
+        let text = answer["data"].as_str().expect("a picture");
+        base64::engine::general_purpose::STANDARD.decode(text).expect("a picture in base64")
+    }
+
+    /// What went wrong on the page since the last time: exceptions, and errors in its console.
+    pub fn complaints(&mut self) -> Vec<String> {
+        self.eval("0");
+        std::mem::take(&mut self.complaints)
+    }
+
+    /// The addresses that the page asked for since the last time.
+    pub fn requests(&mut self) -> Vec<String> {
+        self.eval("0");
+        std::mem::take(&mut self.requests)
+    }
+
+    /// A command of the DevTools protocol and its answer.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let id = self.last;
+        let message = json!({"id": id, "method": method, "params": params}).to_string();
+        self.socket.send(Message::text(message)).expect("the browser listens");
+        loop {
+            let message = self.socket.read().unwrap_or_else(|error| panic!("{method}: {error}"));
+            let Ok(text) = message.to_text() else { continue };
+            let Ok(mut answer) = serde_json::from_str::<Value>(text) else { continue };
+            if answer["id"] != id {
+                self.note(&answer);
+                continue;
+            }
+            assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+            return answer["result"].take();
+        }
+    }
+
+    fn note(&mut self, event: &Value) {
+        let params = &event["params"];
+        match event["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" => {
+                self.complaints.push(params["exceptionDetails"].to_string());
+            }
+            "Runtime.consoleAPICalled"
+                if params["type"] == "error" || params["type"] == "warning" =>
+            {
+                self.complaints.push(params["args"].to_string());
+            }
+            "Log.entryAdded" if params["entry"]["level"] == "error" => {
+                self.complaints.push(params["entry"].to_string());
+            }
+            "Network.requestWillBeSent" => {
+                self.requests
+                    .push(params["request"]["url"].as_str().unwrap_or_default().to_owned());
+            }
+            "Network.webSocketCreated" => {
+                self.requests.push(params["url"].as_str().unwrap_or_default().to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let close = json!({"id": 0, "method": "Page.close"}).to_string();
+        let _ = self.socket.send(Message::text(close));
+    }
+}
+
+fn truthy(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false)) && value != "" && value != 0
+}
+
+/// One request of HTTP, and the JSON that answers it.
+fn http(mut stream: TcpStream, head: &str) -> Value {
+    use std::io::{Read, Write};
+    stream
+        .write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes())
+        .expect("it is written");
+    let mut bytes = [0; 8192];
+    let mut text = String::new();
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    loop {
+        let count = stream.read(&mut bytes).expect("the browser answers");
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        if let Ok(value) = serde_json::from_str(body) {
+            return value;
+        }
+        assert!(count > 0, "the browser answered {text}");
+    }
+}

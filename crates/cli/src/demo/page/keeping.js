@@ -1,0 +1,90 @@
+// What lasts: the link of a story, its file, and what the browser remembers of the visitor's taste.
+
+import { Story } from "./story.js";
+import { language, speak, word } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+
+// A story with more steps than this has a link only when somebody asks for it.
+const OFTEN = 3000;
+
+// The address follows the run, a little behind it, so that a reload changes nothing.
+let keeping;
+export function keepLink({ run }) {
+  clearTimeout(keeping);
+  keeping = setTimeout(() => run.story.steps.length <= OFTEN && address(run), 400);
+}
+
+async function address({ story }) {
+  history.replaceState(null, "", await story.link());
+}
+
+export function startKeeping(page) {
+  const { run } = page;
+
+  $("save").onclick = () => {
+    const expect = { pending: run.model.timers.size };
+    const file = new Blob([run.story.scenario([{ expect }])], { type: "application/json" });
+    const anchor = document.createElement("a");
+    anchor.href = URL.createObjectURL(file);
+    anchor.download = "scenario.json";
+    anchor.click();
+    URL.revokeObjectURL(anchor.href);
+  };
+  $("link").onclick = async () => {
+    await address(run);
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    page.notice(word(copied ? "copied" : "linkIs"));
+  };
+
+  async function open() {
+    if (location.hash.length > 1) {
+      const story = await Story.fromLink(location.hash).catch(() => null);
+      if (story && (await run.open(story))) return;
+      if (!story) page.notice(word("badLink"));
+      // Without a server there is nothing to refuse the story: it waits for one.
+      if (run.state === "off") return;
+    }
+    page.openLesson(0);
+  }
+  addEventListener("hashchange", open);
+
+  function say(number) {
+    speak(number);
+    $("language").textContent = number ? "EN" : "中文";
+    page.redraw();
+  }
+  function paint(theme) {
+    document.documentElement.dataset.theme = theme;
+    page.redraw();
+  }
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", page.redraw);
+  $("language").onclick = () => {
+    say(1 - language);
+    keep("language", language);
+  };
+  $("theme").onclick = () => {
+    const now = document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+    paint(now === "dark" ? "light" : "dark");
+    keep("theme", document.documentElement.dataset.theme);
+  };
+  say(kept("language") === null ? language : Number(kept("language")));
+  if (kept("theme")) paint(kept("theme"));
+  open();
+}
+
+// A browser that remembers nothing for us is fine.
+function keep(key, value) {
+  try {
+    localStorage.setItem(key, value);
+  } catch { /* not kept */ }
+}
+
+function kept(key) {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,130 @@
+// Moves the clock: play, pause, step, next event.
+//
+// Driven tick by tick, the run is told of every tick that passes. Otherwise the driver sleeps: the clock that is
+// shown runs ahead, and the run is told only when its next stop has come, or when somebody interferes. A lesson
+// goes on when the clock reaches the moment that it waits for.
+
+const END = 2n ** 64n - 1n;
+// So far may the run fall behind before it is told of several stops at once.
+const LATE = 0.25;
+
+export const SPEEDS = [1 / 100, 1 / 30, 1 / 10, 1 / 3, 1, 3, 10, 30, 100, 300, 1000];
+
+export class Player {
+  constructor(run, onPlay) {
+    this.run = run;
+    this.onPlay = onPlay;
+    this.playing = false;
+    this.busy = false;
+    this.speed = 10;
+  }
+
+  // The clock to show: never behind the run's.
+  clock() {
+    const told = this.run.model.clock;
+    return this.playing && this.shown > told ? this.shown : told;
+  }
+
+  reset() {
+    if (this.playing) this.onPlay((this.playing = false));
+  }
+
+  setSpeed(speed) {
+    if (this.playing) this.begin();
+    this.speed = speed;
+  }
+
+  begin() {
+    this.shown = this.from = this.clock();
+    this.since = performance.now();
+  }
+
+  play() {
+    this.begin();
+    this.playing = true;
+    this.onPlay(true);
+  }
+
+  // Stops the clock where it is shown. The run catches up.
+  pause() {
+    const shown = this.clock();
+    if (!this.playing) return;
+    this.reset();
+    if (shown > this.run.model.clock) this.advance(shown);
+  }
+
+  // One tick further.
+  step() {
+    this.pause();
+    return this.run.tell(() => {
+      const { model } = this.run;
+      return this.moves(model.timeOf(model.tickOf(model.clock) + 1n));
+    });
+  }
+
+  // To where something happens next.
+  next() {
+    this.pause();
+    return this.run.tell(() => {
+      const to = this.nearest();
+      return to === null ? [] : this.moves(to);
+    });
+  }
+
+  nearest() {
+    const { model, story } = this.run;
+    const target = story.target();
+    return target === null || (model.stop !== null && model.stop < target) ? model.stop : target;
+  }
+
+  advance(to) {
+    return this.run.tell(() => this.moves(to));
+  }
+
+  // The steps that bring the clock to `to`, or to where the lesson has something to do before.
+  moves(to) {
+    const { story } = this.run;
+    const target = story.target();
+    if (target !== null && to >= target) return story.nextOfScript();
+    return [{ advance: to > END ? END : to }];
+  }
+
+  // Steps of somebody who interferes: they happen at the clock that is shown.
+  interfere(steps) {
+    const shown = this.clock();
+    return this.run.tell(() => (shown > this.run.model.clock ? [{ advance: shown }, ...steps] : steps));
+  }
+
+  // Stops because nobody answers. What was shown and not told yet is told when somebody does.
+  suspend() {
+    this.owed = this.run.model ? this.clock() : 0n;
+    this.reset();
+  }
+
+  resume() {
+    const { owed } = this;
+    return this.run.tell(() => (owed > this.run.model.clock ? this.moves(owed) : []));
+  }
+
+  // Called for each picture.
+  async frame(now) {
+    if (!this.playing || this.busy) return;
+    const { model, story } = this.run;
+    const want = this.from + BigInt(Math.floor(Math.max(0, (now - this.since) / 1000) * this.speed));
+    if (want <= this.clock()) return;
+    let to = want;
+    if (story.drive !== "tick") {
+      const nearest = this.nearest();
+      if (nearest === null || want < nearest) {
+        this.shown = want;
+        return;
+      }
+      if (Number(want - nearest) / this.speed < LATE) to = nearest;
+    }
+    this.busy = true;
+    const answer = await this.advance(to).finally(() => (this.busy = false));
+    const over = answer && !story.script.length && !model.timers.size && answer.lines.includes('"fired"');
+    if (!answer || over) this.reset();
+    else if (this.shown < model.clock) this.shown = model.clock;
+  }
+}

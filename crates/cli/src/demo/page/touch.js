@@ -1,0 +1,105 @@
+// Timers are added, chosen, moved and cancelled: by typing, by clicking the rings, by the keyboard.
+//
+// A click on a timer chooses it. A click on a slot adds a timer there or, if one is chosen, moves it there.
+
+import { word } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+
+// A name that no pending timer has: A to Z, then A1 and so on.
+export function freeName(model) {
+  for (let i = 0; ; i++) {
+    const name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
+    if (!model.timers.has(name)) return name;
+  }
+}
+
+export function startTouch(page) {
+  const { run, player, dial, dots, sparks } = page;
+
+  const cancel = () => player.interfere([{ cancel: page.chosen }]);
+
+  async function add(step) {
+    if (await player.interfere([step])) $("addName").value = freeName(run.model);
+  }
+
+  function choose(name) {
+    page.chosen = page.chosen === name ? null : name;
+    const timer = run.model.timers.get(page.chosen);
+    if (timer?.due) $("moveDelay").value = timer.due - player.clock();
+    sparks.clean = false;
+    page.stale = true;
+  }
+  page.choose = choose;
+
+  function look(place) {
+    page.looked = place;
+    dial.lookAt(place);
+    page.stale = true;
+  }
+
+  // Adds a timer to a slot, or moves the chosen one there.
+  function act({ level, slot }) {
+    if (run.state === "off") return;
+    const at = run.model.dueFor(level, slot);
+    if (at === null) return page.notice(word("fullTurn"));
+    if (page.chosen) return player.interfere([{ reschedule: page.chosen, at }]);
+    const typed = $("addName").value;
+    return add({ schedule: typed && !run.model.timers.has(typed) ? typed : freeName(run.model), at });
+  }
+
+  $("add").onsubmit = (event) => {
+    event.preventDefault();
+    const every = $("addEvery").value ? { every: BigInt($("addEvery").value) } : {};
+    add({ schedule: $("addName").value, delay: BigInt($("addDelay").value), ...every });
+  };
+  $("moveForm").onsubmit = (event) => {
+    event.preventDefault();
+    player.interfere([{ reschedule: page.chosen, delay: BigInt($("moveDelay").value) }]);
+  };
+  $("cancel").onclick = cancel;
+  $("release").onclick = () => choose(page.chosen);
+
+  const fromCentre = ({ clientX, clientY }) => {
+    const box = $("rings").getBoundingClientRect();
+    const scale = dial.size / box.width;
+    return [(clientX - box.left - box.width / 2) * scale, (clientY - box.top - box.height / 2) * scale];
+  };
+  $("rings").onpointermove = (event) => look(dial.at(...fromCentre(event)));
+  // A finger leaves when it is lifted; what it touched stays to be read.
+  $("rings").onpointerleave = ({ pointerType }) => pointerType === "touch" || look(null);
+  $("rings").onclick = (event) => {
+    const [x, y] = fromCentre(event);
+    const timer = dots.at(x, y);
+    const place = dial.at(x, y);
+    if (timer) choose(timer.name);
+    else if (place) act(place);
+  };
+
+  // From slot to slot, and from ring to ring in the same direction.
+  function walk(place, along, across) {
+    const { slots } = dial.rings[place.level - 1];
+    if (along) return look({ level: place.level, slot: (place.slot + along + slots) % slots });
+    const level = Math.min(Math.max(place.level + across, 1), dial.rings.length);
+    return look({ level, slot: Math.floor((place.slot * dial.rings[level - 1].slots) / slots) });
+  }
+
+  const keys = {
+    ArrowLeft: (place) => walk(place, -1, 0),
+    ArrowRight: (place) => walk(place, 1, 0),
+    ArrowUp: (place) => walk(place, 0, 1),
+    ArrowDown: (place) => walk(place, 0, -1),
+    Enter: (place) => {
+      const [timer] = page.chosen ? [] : run.model.in(place.level, place.slot);
+      return timer ? choose(timer.name) : act(place);
+    },
+    Delete: () => page.chosen && cancel(),
+    Escape: () => page.chosen && choose(page.chosen),
+  };
+  keys[" "] = keys.Enter;
+  $("rings").onkeydown = (event) => {
+    if (!keys[event.key] || !run.model) return;
+    event.preventDefault();
+    keys[event.key](page.looked ?? { level: 1, slot: run.model.hand(1) });
+  };
+}

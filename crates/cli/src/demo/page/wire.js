@@ -1,0 +1,59 @@
+// The connection to the server. One connection is one run: its first message is a scenario, the next are steps.
+//
+// Promises: a question is answered or fails, never both and never neither; when the connection is lost by itself
+// somebody is told, once.
+
+const PATIENCE = 15_000;
+
+export class Wire {
+  constructor(onLost) {
+    this.onLost = onLost;
+    this.socket = null;
+    this.waiting = null;
+  }
+
+  // Opens a new run in place of the old one.
+  async open(scenario) {
+    this.close();
+    const socket = new WebSocket(`ws://${location.host}/live`);
+    this.socket = socket;
+    await new Promise((resolve, reject) => {
+      socket.onopen = resolve;
+      socket.onclose = () => reject(new Lost());
+    });
+    socket.onmessage = ({ data }) => this.settle((waiting) => waiting.resolve(JSON.parse(data)));
+    socket.onclose = () => {
+      if (socket !== this.socket) return;
+      this.close();
+      this.onLost();
+    };
+    return this.ask(scenario);
+  }
+
+  // Sends a message; the answer to it is the next message that comes.
+  ask(text) {
+    if (!this.socket || this.waiting) return Promise.reject(new Lost());
+    this.socket.send(text);
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => this.socket?.close(), PATIENCE);
+      this.waiting = { resolve, reject, late };
+    });
+  }
+
+  settle(how) {
+    const waiting = this.waiting;
+    this.waiting = null;
+    if (!waiting) return;
+    clearTimeout(waiting.late);
+    how(waiting);
+  }
+
+  close() {
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+    this.settle((waiting) => waiting.reject(new Lost()));
+  }
+}
+
+export class Lost extends Error {}

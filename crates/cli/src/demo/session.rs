@@ -1,0 +1,161 @@
+//! One connection of the page: a run that is told its steps.
+//!
+//! A message is answered before the next one is read, so that nothing piles up for whoever reads slowly; who does
+//! not take an answer within [`PATIENCE`] is let go. The work itself is done beside the sockets, by a few threads
+//! at a time.
+//!
+//! | limit | bounds |
+//! |---|---|
+//! | [`MOST_SESSIONS`] | runs at once |
+//! | [`MOST_MESSAGE`] | a scenario or a list of steps, and what reading it takes |
+//! | [`MOST_SLOTS`], [`MOST_LEVELS`] | the memory of an empty wheel |
+//! | [`MOST_TIMERS`], [`MOST_NAMES`] | what a run remembers |
+//! | [`MOST_LINES`](crate::replay::MOST_LINES) | the time that a message takes, and the size of its answer |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::answer;
+use crate::replay::{Live, LiveError};
+use crate::scenario::Scenario;
+
+/// The most runs at once.
+pub const MOST_SESSIONS: usize = 16;
+/// The longest message, in bytes.
+pub const MOST_MESSAGE: usize = 1 << 20;
+/// The most slots of a level: a day of seconds.
+pub const MOST_SLOTS: u32 = 86_400;
+/// The most levels that are listed.
+const MOST_LEVELS: usize = 64;
+/// The most timers that are pending after a message.
+pub const MOST_TIMERS: u64 = 20_000;
+/// The most names of timers in the life of a run.
+const MOST_NAMES: usize = 100_000;
+/// How many messages are worked on at once.
+const WORKERS: usize = 4;
+/// How long a browser may take to begin, or to take an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The places for runs and for the work on them.
+#[derive(Clone)]
+pub(super) struct Sessions {
+    runs: Arc<Semaphore>,
+    work: Arc<Semaphore>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Sessions { runs: places(MOST_SESSIONS), work: places(WORKERS) }
+    }
+}
+
+pub(super) async fn upgrade(
+    State(sessions): State<Sessions>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let Ok(place) = sessions.runs.try_acquire_owned() else {
+        let full = "too many pages are open: close one, or start another demo\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
+    };
+    upgrade
+        .max_message_size(MOST_MESSAGE)
+        .max_frame_size(MOST_MESSAGE)
+        .on_upgrade(|socket| session(socket, sessions.work, place))
+}
+
+async fn session(mut socket: WebSocket, work: Arc<Semaphore>, place: OwnedSemaphorePermit) {
+    let mut live = None;
+    let first = timeout(PATIENCE, receive(&mut socket)).await;
+    let mut next = first.unwrap_or_default();
+    while let Some(text) = next {
+        let Ok(worker) = work.acquire().await else { break };
+        let Ok((after, answer)) = spawn_blocking(|| answer_to(live, text)).await else { break };
+        drop(worker);
+        live = after;
+        let sent = timeout(PATIENCE, socket.send(Message::text(answer))).await;
+        if live.is_none() || !matches!(sent, Ok(Ok(()))) {
+            break;
+        }
+        next = receive(&mut socket).await;
+    }
+    // A last word of ours that is not taken does not matter.
+    let _ = timeout(PATIENCE, socket.send(Message::Close(None))).await;
+    drop(place);
+}
+
+/// The next text, if one comes.
+async fn receive(socket: &mut WebSocket) -> Option<String> {
+    loop {
+        match socket.recv().await?.ok()? {
+            Message::Text(text) => return Some(text.to_string()),
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Binary(_) | Message::Close(_) => return None,
+        }
+    }
+}
+
+/// The run after a message, if it goes on, and the answer.
+fn answer_to(live: Option<Live>, text: String) -> (Option<Live>, String) {
+    let first = live.is_none();
+    let told = match live {
+        None => open(&text),
+        Some(live) => tell(live, &text),
+    };
+    match told {
+        Ok((mut live, None)) => {
+            let answer = answer::state(&mut live, first);
+            (Some(live), answer)
+        }
+        Ok((live, Some(wrong))) => (Some(live), answer::wrong(&wrong, false)),
+        Err(wrong) => (None, answer::wrong(&wrong, true)),
+    }
+}
+
+/// A run, with what is wrong if nothing happened; or what is wrong with a run that is over.
+type Told = Result<(Live, Option<String>), String>;
+
+fn open(text: &str) -> Told {
+    let scenario = Scenario::parse(text).map_err(|error| error.to_string())?;
+    let slots = &scenario.wheel.slots;
+    if slots.len() > MOST_LEVELS {
+        return Err(format!(
+            "wheel.slots: {} levels are too many for a page: {MOST_LEVELS} are enough",
+            slots.len()
+        ));
+    }
+    if let Some(level) = slots.iter().position(|slots| *slots > MOST_SLOTS) {
+        let slots = slots[level];
+        return Err(format!(
+            "wheel.slots[{level}]: {slots} slots are too many for a page: give {MOST_SLOTS} or fewer"
+        ));
+    }
+    let live = Live::new(&scenario).map_err(|error| error.to_string())?;
+    bounded(live)
+}
+
+fn tell(mut live: Live, text: &str) -> Told {
+    match live.tell(text) {
+        Ok(()) => bounded(live),
+        Err(LiveError::Unread(error)) => Ok((live, Some(error.to_string()))),
+        Err(LiveError::Over(error)) => Err(error.to_string()),
+    }
+}
+
+fn bounded(live: Live) -> Told {
+    if live.totals().pending > MOST_TIMERS {
+        return Err(format!("more than {MOST_TIMERS} timers are too many for a page"));
+    }
+    if live.names() > MOST_NAMES {
+        return Err(format!("more than {MOST_NAMES} timers in one run: save it, and begin anew"));
+    }
+    Ok((live, None))
+}
