@@ -9,6 +9,7 @@ mod executors;
 mod handles;
 mod panics;
 mod reentry;
+mod reviewed;
 mod settings;
 mod shipped;
 mod stopping;
