@@ -1,5 +1,6 @@
 //! Everything that must hold, in the order in which it is quickest to find out that it does not.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::models::{LOOM, SHUTTLE};
@@ -91,11 +92,35 @@ fn package() -> Outcome {
             "tourbillon-wheel must depend on nothing, and depends on {dependencies:?}"
         ));
     }
+    forget_packages();
     let mut package = cargo(&["package", "--allow-dirty", "--quiet"]);
     for name in PUBLISHED {
         package.args(["-p", name]);
     }
     run(&mut package)
+}
+
+/// Cargo keeps what it has once unpacked of a version, and would build the next package with the crates of the last.
+fn forget_packages() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return };
+    let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
+    for registry in
+        ["src", "cache"].into_iter().flat_map(|part| folders(home.join("registry").join(part)))
+    {
+        for package in folders(registry.path()) {
+            let name = package.file_name().to_string_lossy().into_owned();
+            let ours = |published: &str| {
+                let rest = name.strip_prefix(published).and_then(|rest| rest.strip_prefix('-'));
+                rest.is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+            };
+            if PUBLISHED.iter().any(|published| ours(published)) {
+                // What cannot be removed is as it was; the worst is the failure that this is to prevent.
+                let _ = std::fs::remove_dir_all(package.path());
+                let _ = std::fs::remove_file(package.path());
+            }
+        }
+    }
 }
 
 /// Licences, sources and duplicates of the dependencies.

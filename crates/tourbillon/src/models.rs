@@ -100,7 +100,7 @@ impl Model {
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     if builder.preemption_bound.is_none() {
-        builder.preemption_bound = Some(2);
+        builder.preemption_bound = Some(3);
     }
     builder.check(move || model());
 }

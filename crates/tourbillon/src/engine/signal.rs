@@ -92,22 +92,22 @@ impl Signal {
     pub(crate) fn rest(&self, sleep: impl FnOnce(u64, &Sleeper)) -> Rest {
         let least = self.least();
         self.until.store(least, Ordering::Release);
-        // Pairs with the fences in `lower` and `stop`.
+        // Pairs with the fence in `lower`.
         fence(Ordering::SeqCst);
         // The second look, after publishing: who lowered before could not know that the driver goes to sleep.
-        if self.least() >= least && !self.stopping.load(Ordering::Acquire) {
+        if self.least() >= least {
             sleep(least, &self.sleeper);
         }
         self.until.store(AWAKE, Ordering::Release);
         if self.stopping.load(Ordering::Acquire) { Rest::Stopping } else { Rest::Woken }
     }
 
-    /// Wakes the driver, once for each of its sleeps.
-    pub(crate) fn wake(&self) {
-        // AcqRel: of those who find the driver asleep, one wakes it.
-        if self.until.swap(AWAKE, Ordering::AcqRel) != AWAKE {
-            self.sleeper.wake();
-        }
+    /// Wakes the driver, or has it look once more before it sleeps.
+    fn wake(&self) {
+        // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses a
+        // wake when the driver wakes by itself at this moment: loom shows the order.
+        self.until.store(AWAKE, Ordering::Release);
+        self.sleeper.wake();
     }
 
     /// Where the driver sleeps, for a model in which time is a thread.
@@ -118,9 +118,8 @@ impl Signal {
 
     /// Tells the driver to end.
     pub(crate) fn stop(&self) {
+        // Pairs with the look in `rest`, after a sleep that the permit ends.
         self.stopping.store(true, Ordering::Release);
-        // Pairs with the fence in `rest`.
-        fence(Ordering::SeqCst);
         self.wake();
     }
 }

@@ -190,8 +190,11 @@ impl Deliver<Task> for Callbacks {
     }
 
     fn offer_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
-        if let Run::Own(executor, tickets) = &core.delivery.run {
-            tickets.offer(&**executor, core, shard);
+        match &core.delivery.run {
+            Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
+            // A worker that was started and never came is not coming.
+            Run::Pool(pool) if shard.has_ready() && pool.is_empty() => pool.call(core),
+            Run::Driver | Run::Pool(_) => {}
         }
     }
 

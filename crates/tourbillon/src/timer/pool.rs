@@ -91,6 +91,11 @@ impl Pool {
         }
     }
 
+    /// Whether it has no threads, not even one that is about to start.
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.state).threads == 0
+    }
+
     fn count_free(&self, workers: &Workers) {
         // In this order nothing overflows: those that sleep are among the threads.
         let free = self.most - workers.threads + (workers.sleeping - workers.calls);

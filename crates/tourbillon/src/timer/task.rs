@@ -206,9 +206,7 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
         let called = catch_unwind(AssertUnwindSafe(|| (self.0)(context)));
         let Err(payload) = called else { return context.wants_again().then_some(self) };
         // What it captured is dropped after the panic and not during it: a second one would abort.
-        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(self))) {
-            std::mem::forget(second);
-        }
+        context.contain(|| drop(self));
         resume_unwind(payload)
     }
 }
