@@ -104,8 +104,8 @@ impl Signal {
 
     /// Wakes the driver, or has it look once more before it sleeps.
     fn wake(&self) {
-        // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses a
-        // wake when the driver wakes by itself at this moment: loom shows the order.
+        // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses
+        // a wake when the driver wakes by itself at this moment: loom shows the order.
         self.until.store(AWAKE, Ordering::Release);
         self.sleeper.wake();
     }
