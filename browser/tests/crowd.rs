@@ -29,10 +29,6 @@ fn ten_thousand_timers_move_smoothly() {
          {work:.1} ms of processor time each"
     );
     assert!(fired.parse::<u64>().unwrap() > 100, "{fired} fired");
-    // Where other work keeps the processors busy, pictures are late for no fault of the page: then its own work counts.
-    assert!(
-        median < 33.0 || work < 33.0,
-        "a picture every {median:.1} ms, of which {work:.1} ms are work"
-    );
+    assert!(median < 33.0, "a picture every {median:.1} ms, of which {work:.1} ms are work");
     visit.is_fine();
 }

@@ -73,6 +73,7 @@ mod error;
 mod inside;
 mod key;
 mod settings;
+mod spawn;
 mod stopped;
 mod sync;
 mod timer;

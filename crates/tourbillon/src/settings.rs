@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::engine::hub::{HubSettings, OnPanic};
 use crate::engine::typed::{Batch, Engine};
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
-use crate::sync::thread;
+use crate::spawn::Spawn;
 use crate::timer::{Executor, Timer, Where};
 
 /// The settings of an engine, checked.
@@ -27,29 +26,6 @@ pub(crate) struct Settings {
     pub(crate) spawn: Spawn,
     pub(crate) name: String,
     pub(crate) hub: HubSettings,
-}
-
-/// How a thread of the engine is started.
-#[derive(Clone)]
-pub(crate) enum Spawn {
-    Std,
-    Own(Arc<SpawnHook>),
-}
-
-type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync;
-
-impl Spawn {
-    pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        let start = || match self {
-            Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
-            Spawn::Own(hook) => hook(name, body),
-        };
-        catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|payload| {
-            // Its drop might panic as well.
-            std::mem::forget(payload);
-            Err(io::Error::other("the spawn hook panicked"))
-        })
-    }
 }
 
 /// Settings of a [`Timer`] or an [`Engine`], each with a default.
@@ -101,6 +77,14 @@ impl Default for Builder {
 impl Builder {
     /// What Netty's `HashedWheelTimer` does by default: one ring of 512 slots, a tick of 100 ms, callbacks on the
     /// driver's thread.
+    ///
+    /// ```
+    /// use tourbillon::Builder;
+    ///
+    /// let like_netty = Builder::netty().build()?;
+    /// let like_kafka = Builder::kafka().build()?;
+    /// # Ok::<(), tourbillon::BuildError>(())
+    /// ```
     pub fn netty() -> Self {
         let tick = Duration::from_millis(100);
         let builder = Builder::default().tick(tick).hashed(512).shards(1);
@@ -122,6 +106,15 @@ impl Builder {
 
     /// Rings of growing span, with so many slots a level, lowest first; the last number repeats. The default, with
     /// 256.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// // Seconds, minutes and hours.
+    /// let timer = Timer::builder().tick(Duration::from_secs(1)).hierarchical(&[60, 60, 24]).build()?;
+    /// # Ok::<(), tourbillon::BuildError>(())
+    /// ```
     pub fn hierarchical(mut self, slots: &[u32]) -> Self {
         self.geometry = Geometry::Hierarchical(slots.to_vec());
         self
@@ -129,6 +122,15 @@ impl Builder {
 
     /// One ring with so many slots, rounded up to a power of two. At its best when a turn is as long as most delays:
     /// when something is due in a slot, every timer of the slot is looked at, those of later turns too.
+    ///
+    /// ```
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::builder().hashed(60_000).build()?;
+    /// let wrong = Timer::builder().hashed(0).build().unwrap_err();
+    /// assert_eq!((wrong.setting(), wrong.value()), ("hashed", "0"));
+    /// # Ok::<(), tourbillon::BuildError>(())
+    /// ```
     pub fn hashed(mut self, slots: u32) -> Self {
         self.geometry = Geometry::Hashed(slots);
         self
@@ -136,6 +138,14 @@ impl Builder {
 
     /// Among how many wheels, each with its own lock, timers are spread: a power of two, or it is rounded up to one.
     /// As many as there are processors if not set.
+    ///
+    /// ```
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::builder().shards(8).budget(256).build()?;
+    /// assert_eq!(timer.snapshot().shards.len(), 8);
+    /// # Ok::<(), tourbillon::BuildError>(())
+    /// ```
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -177,6 +187,23 @@ impl Builder {
 
     /// Runs callbacks on threads of their own, at most so many, which start when they are first needed. The default,
     /// with four or as many as there are processors.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).pool(2).build()?;
+    /// // Two that wait for each other need two threads.
+    /// let meet = std::sync::Arc::new(std::sync::Barrier::new(2));
+    /// for _ in 0..2 {
+    ///     let meet = meet.clone();
+    ///     timer.schedule(Duration::from_secs(1), move |_| drop(meet.wait()))?;
+    /// }
+    /// clock.advance(Duration::from_secs(1))?;
+    /// assert_eq!(timer.counts().fired, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pool(mut self, threads: usize) -> Self {
         self.run = Some(Where::Pool(threads));
         self
@@ -184,6 +211,20 @@ impl Builder {
 
     /// Runs callbacks on the driver's thread: the least cost, for callbacks that are short and never block. A slow
     /// one delays all others.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::builder().on_driver().name("mine").build()?;
+    /// let (sender, receiver) = mpsc::channel();
+    /// timer.schedule(Duration::ZERO, move |_| {
+    ///     sender.send(std::thread::current().name().map(str::to_string)).unwrap();
+    /// })?;
+    /// assert_eq!(receiver.recv()?.as_deref(), Some("mine-driver"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on_driver(mut self) -> Self {
         self.run = Some(Where::Driver);
         self

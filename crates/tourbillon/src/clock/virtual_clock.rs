@@ -112,6 +112,22 @@ impl VirtualClock {
     ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{AdvanceError, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let own = clock.clone();
+    /// timer.schedule(Duration::from_secs(90), move |_| {
+    ///     assert_eq!(own.advance(Duration::from_secs(1)), Err(AdvanceError::InsideCallback));
+    /// })?;
+    /// assert!(clock.advance_to_next()?);
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(90));
+    /// assert!(!clock.advance_to_next()?, "nothing is pending");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn advance_to_next(&self) -> Result<bool, AdvanceError> {
         self.go(|| self.next_due())
     }

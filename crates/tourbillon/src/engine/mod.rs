@@ -27,7 +27,8 @@ use tourbillon_wheel::{self as wheel, RescheduleError, Time};
 
 use crate::inside;
 use crate::key::Key;
-use crate::settings::{Settings, Spawn};
+use crate::settings::Settings;
+use crate::spawn::Spawn;
 use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};

@@ -54,6 +54,20 @@ impl Context<'_> {
     }
 
     /// Its handle, unless it was [armed by key](Timer::arm).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{State, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let timeout = timer.schedule(Duration::from_secs(1), |context| {
+    ///     assert_eq!(context.timeout().unwrap().state(), State::Running);
+    /// })?;
+    /// clock.advance(Duration::from_secs(1))?;
+    /// assert_eq!((timeout.state(), timer.counts().panicked), (State::Fired, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn timeout(&self) -> Option<Timeout> {
         self.shared.map(|shared| Timeout::new(shared.clone(), self.shard.clone(), self.key))
     }

@@ -2,6 +2,7 @@
 
 mod context;
 mod executor;
+mod look;
 mod pool;
 mod run;
 mod task;
@@ -14,13 +15,11 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
-use crate::engine::counts::{Counts, Lateness};
 use crate::engine::{Core, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
 use crate::stopped::Stopped;
-use crate::view::{Pending, Snapshot};
 pub use context::Context;
 use executor::Run;
 use executor::Tickets;
@@ -330,6 +329,17 @@ impl Timer {
     ///
     /// # Errors
     /// The timer was stopped, or the thread could not be started.
+    ///
+    /// ```
+    /// use tourbillon::{StartError, Timer};
+    ///
+    /// let timer = Timer::new();
+    /// timer.start()?;
+    /// timer.start()?;
+    /// timer.stop();
+    /// assert!(matches!(timer.start(), Err(StartError::Stopped)));
+    /// # Ok::<(), StartError>(())
+    /// ```
     pub fn start(&self) -> Result<(), StartError> {
         self.core().start()
     }
@@ -377,93 +387,7 @@ impl Timer {
     }
 }
 
-/// Looking.
 impl Timer {
-    /// The current time of its clock.
-    pub fn now(&self) -> Instant {
-        self.core().hub.clock.instant(self.time())
-    }
-
-    /// How many timers are pending.
-    pub fn len(&self) -> usize {
-        self.counts().pending as usize
-    }
-
-    /// Whether none is pending.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The pending timers, in no particular order.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tourbillon::Timer;
-    ///
-    /// let timer = Timer::new();
-    /// let key = timer.arm(Duration::from_secs(9), |_| ())?;
-    /// let pending = timer.pending();
-    /// assert_eq!((pending.len(), pending[0].key), (1, key));
-    /// assert_eq!(Some(pending[0].deadline), timer.deadline(key));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn pending(&self) -> Vec<Pending> {
-        crate::view::pending(self.core())
-    }
-
-    /// Everything it has done, counted.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tourbillon::Timer;
-    ///
-    /// let timer = Timer::new();
-    /// for _ in 0..10 {
-    ///     timer.schedule(Duration::from_secs(60), |_| ())?.cancel();
-    /// }
-    /// timer.schedule(Duration::from_secs(60), |_| ())?;
-    /// let counts = timer.counts();
-    /// assert_eq!((counts.armed, counts.cancelled, counts.pending), (11, 10, 1));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn counts(&self) -> Counts {
-        self.core().counts()
-    }
-
-    /// How late its timers were.
-    pub fn lateness(&self) -> Lateness {
-        self.core().lateness()
-    }
-
-    /// What its wheels hold, slot by slot. It costs nothing when nobody asks.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tourbillon::Timer;
-    ///
-    /// let timer = Timer::new();
-    /// timer.schedule(Duration::from_secs(9), |_| ())?;
-    /// let timers: usize = timer.snapshot().slots().map(|slot| slot.timers).sum();
-    /// assert_eq!(timers, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn snapshot(&self) -> Snapshot {
-        crate::view::snapshot(self.core())
-    }
-
-    /// Gives back the memory of a peak that has passed.
-    pub fn shrink(&self) {
-        self.core().shards.iter().for_each(|shard| shard.shrink());
-    }
-
-    /// Walks its wheels and names the first invariant that does not hold. For tests.
-    ///
-    /// # Errors
-    /// The invariant that is broken. That would be a defect of this crate.
-    pub fn check(&self) -> Result<(), String> {
-        self.core().shards.iter().try_for_each(|shard| shard.check())
-    }
-
     #[inline]
     fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core

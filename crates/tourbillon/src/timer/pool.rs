@@ -1,8 +1,10 @@
 //! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
 //!
 //! A worker runs what is ready until nothing is, then sleeps. Whoever knows of work calls a worker that is free: the
-//! driver when it has made timers ready, and a worker when it has claimed one and more are left. So a worker that
-//! blocks has called the next before.
+//! driver when it has made timers ready, and a worker when it has claimed its first and more are left. So whenever
+//! something is ready and somebody is free, somebody is on the way: the one who was called last has not claimed yet,
+//! or has called the next, or has found nothing, and then the driver has called since. Callbacks that are many and
+//! short wake few, and one that blocks delays nobody.
 //!
 //! Nobody is called if nobody is free: every worker that is awake looks once more before it sleeps. That look cannot
 //! miss what a caller knew of, because both go through the shard's lock:
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use super::TimerCore;
 use super::executor::Run;
 use super::run::run_one;
-use crate::settings::Spawn;
+use crate::spawn::Spawn;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -136,7 +138,10 @@ impl Worker {
         let mut from = 0;
         loop {
             let at_work = self.0.hub.work();
-            while run_any(&self.0, &mut from, Some(pool)) {}
+            let mut call = Some(pool);
+            while run_any(&self.0, &mut from, call) {
+                call = None;
+            }
             drop(at_work);
             if !pool.sleep(&self.0) {
                 break;

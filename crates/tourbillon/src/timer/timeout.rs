@@ -163,6 +163,17 @@ pub struct CancelOnDrop(Option<Timeout>);
 
 impl CancelOnDrop {
     /// The handle, which no longer cancels when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let guard = timer.schedule(Duration::from_secs(5), |_| ())?.cancel_on_drop();
+    /// drop(guard.keep());
+    /// assert_eq!(timer.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn keep(mut self) -> Timeout {
         self.0.take().expect("it is there until it is dropped")
     }

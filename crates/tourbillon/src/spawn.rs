@@ -1,0 +1,30 @@
+//! Starting a thread: by the standard library, or by a hook of the user, whose panics end here.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::sync::thread;
+
+/// How a thread of the engine is started.
+#[derive(Clone)]
+pub(crate) enum Spawn {
+    Std,
+    Own(Arc<SpawnHook>),
+}
+
+type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync;
+
+impl Spawn {
+    pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let start = || match self {
+            Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
+            Spawn::Own(hook) => hook(name, body),
+        };
+        catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|payload| {
+            // Its drop might panic as well.
+            std::mem::forget(payload);
+            Err(io::Error::other("the spawn hook panicked"))
+        })
+    }
+}
