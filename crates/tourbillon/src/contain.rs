@@ -4,20 +4,21 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::engine::hub::Hub;
+use crate::engine::shard::Shard;
 
-/// Runs foreign code. `Err` if it panicked; the panic was reported.
+/// Runs foreign code for a timer of the shard. `None` if it panicked; the panic was counted and reported. No lock is
+/// held.
 #[inline]
-pub(crate) fn contain<R>(hub: &Hub, foreign: impl FnOnce() -> R) -> Result<R, Panicked> {
+pub(crate) fn contain<T, R>(shard: &Shard<T>, foreign: impl FnOnce() -> R) -> Option<R> {
     // Unwind safety: what the code was in the middle of belongs to the user, and it is either consumed here or theirs
     // to look after. None of it is ours.
-    catch_unwind(AssertUnwindSafe(foreign)).map_err(|payload| {
-        report(hub, payload);
-        Panicked
+    let ran = catch_unwind(AssertUnwindSafe(foreign));
+    ran.map_err(|payload| {
+        shard.count_panic();
+        report(&shard.hub, payload);
     })
+    .ok()
 }
-
-#[derive(Debug)]
-pub(crate) struct Panicked;
 
 #[cold]
 fn report(hub: &Hub, payload: Box<dyn Any + Send>) {

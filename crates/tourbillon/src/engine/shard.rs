@@ -1,8 +1,8 @@
 //! A shard: one wheel under one lock.
 //!
 //! Threads keep to their own shard when they arm, so the lock is nearly always free; whoever cancels goes to the
-//! shard that the timer is in. The lock is held for nanoseconds: no user code, no waker and no drop of a user's value
-//! runs under it. What leaves the wheel is returned to the caller, who drops it or runs it.
+//! shard that the timer is in. The lock is held for nanoseconds: no user code and no drop of a user's value runs under
+//! it. What leaves the wheel is returned to the caller, who drops it or runs it.
 //!
 //! Taking a timer out of the wheel is the claim: the one atomic step that decides between fire, cancel and hand back
 //! is the shard's lock. An `advance` only makes timers *ready*; they stay in the wheel, and can be cancelled and

@@ -129,14 +129,12 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         shard.claim_batch(core.hub.clock.now(), core.budget, batch);
         let begin = core.hub.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
-        if timers.len() > 0 && contain(&core.hub, || call(timers)).is_err() {
-            shard.count_panic();
+        if timers.len() > 0 {
+            contain(shard, || call(timers));
         }
         // What it left, one by one: a second panic while the first unwinds would abort.
         while let Some(taken) = batch.pop_front() {
-            if contain(&core.hub, || drop(taken.value)).is_err() {
-                shard.count_panic();
-            }
+            contain(shard, || drop(taken.value));
         }
         *lock(&core.delivery.state) = Some(state);
     }
@@ -310,9 +308,7 @@ impl<T: Send + 'static> Clone for Engine<T> {
 impl<T: Send + 'static> Drop for Owner<T> {
     fn drop(&mut self) {
         for (shard, taken) in self.core.stop(|_| ()).unwrap_or_default() {
-            if contain(&self.core.hub, || drop(taken.value)).is_err() {
-                self.core.shards[shard].count_panic();
-            }
+            contain(&self.core.shards[shard], || drop(taken.value));
         }
     }
 }

@@ -9,7 +9,6 @@ use tourbillon_wheel::{self as wheel, Time};
 use super::task::{Shared, Task};
 use super::{Timeout, Timer, TimerCore};
 use crate::clock::nanoseconds;
-use crate::contain::contain;
 use crate::engine::shard::Shard;
 use crate::key::Key;
 
@@ -100,13 +99,6 @@ impl Context<'_> {
             self.again.set(Some(at));
         }
         self.may_repeat
-    }
-
-    /// Runs foreign code; a panic is reported and counted.
-    pub(super) fn contain(&self, foreign: impl FnOnce()) {
-        if contain(&self.core.hub, foreign).is_err() {
-            self.shard.count_panic();
-        }
     }
 
     pub(super) fn wants_again(&self) -> bool {

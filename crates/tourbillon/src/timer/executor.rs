@@ -6,13 +6,11 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use super::pool::Pool;
 use super::run::run_one;
 use super::task::Task;
 use super::{Callbacks, TimerCore};
-use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::engine::Deliver;
 use crate::engine::shard::Shard;
@@ -128,11 +126,7 @@ pub(super) struct Tickets {
 }
 
 const LEAST_WAIT: u64 = 1_000_000;
-const MOST_WAIT: u64 = nanoseconds_of(Duration::from_millis(100));
-
-const fn nanoseconds_of(duration: Duration) -> u64 {
-    duration.as_nanos() as u64
-}
+const MOST_WAIT: u64 = 100_000_000;
 
 impl Tickets {
     pub(super) fn new(shards: usize) -> Self {
@@ -147,17 +141,11 @@ impl Tickets {
             missing -= 1;
             out.fetch_add(1, SeqCst);
             let job = Job { core: Arc::downgrade(core), shard: shard.index, counted: true };
-            match contain(&core.hub, || executor.execute(job)) {
-                Ok(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
-                // It may be another than the one it was given, which has come back then.
-                Ok(Err(job)) => {
-                    drop(job);
-                    return self.remind(core, shard);
-                }
-                Err(_) => {
-                    shard.count_panic();
-                    return self.remind(core, shard);
-                }
+            match contain(shard, || executor.execute(job)) {
+                Some(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
+                // Dropped, it has the driver come back to its shard; which may be another, if it is another job.
+                Some(Err(job)) if job.shard == shard.index => return drop(job),
+                Some(Err(_)) | None => return self.remind(core, shard),
             }
         }
     }
@@ -166,7 +154,7 @@ impl Tickets {
     fn remind(&self, core: &TimerCore, shard: &Shard<Task>) {
         let wait = self.wait.load(SeqCst);
         self.wait.store((wait * 2).min(MOST_WAIT), SeqCst);
-        shard.remind(core.hub.clock.now() + nanoseconds(Duration::from_nanos(wait)));
+        shard.remind(core.hub.clock.now() + wait);
     }
 }
 

@@ -53,19 +53,13 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
     };
     match value {
         Task::Owned(callback) => {
-            let called = contain(&core.hub, || callback.run(&context(None)));
-            if called.is_err() {
-                shard.count_panic();
-            }
+            contain(shard, || callback.run(&context(None)));
         }
         Task::Shared(shared) => {
             let context = context(Some(&shared));
-            let called = contain(&core.hub, || shared.run(&context));
-            if called.is_err() {
-                shard.count_panic();
-            }
+            let again = contain(shard, || shared.run(&context)).unwrap_or(false);
             match context.again.get() {
-                Some(at) if called.unwrap_or(false) => arm_again(shard, shared, at),
+                Some(at) if again => arm_again(shard, shared, at),
                 _ => end(shard, &*shared),
             }
         }
@@ -96,7 +90,5 @@ fn arm_again(shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
 
 /// Drops a callback that will not run, with no lock held.
 pub(super) fn discard(shard: &Shard<Task>, task: Task) {
-    if contain(&shard.hub, || task.discard()).is_err() {
-        shard.count_panic();
-    }
+    contain(shard, || task.discard());
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use tourbillon_wheel as wheel;
 
 use super::context::Context;
+use crate::contain::contain;
 use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
 
@@ -206,7 +207,7 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
         let called = catch_unwind(AssertUnwindSafe(|| (self.0)(context)));
         let Err(payload) = called else { return context.wants_again().then_some(self) };
         // What it captured is dropped after the panic and not during it: a second one would abort.
-        context.contain(|| drop(self));
+        contain(context.shard, || drop(self));
         resume_unwind(payload)
     }
 }
