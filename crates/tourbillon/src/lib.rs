@@ -76,6 +76,8 @@ mod settings;
 mod spawn;
 mod stopped;
 mod sync;
+#[cfg(feature = "tasks")]
+pub mod tasks;
 mod timer;
 mod view;
 

@@ -13,7 +13,7 @@ pub(crate) struct Hub {
     pub(crate) clock: EngineClock,
     pub(crate) signal: Signal,
     pub(crate) quiet: Quiet,
-    pub(crate) limit: Option<Limit>,
+    pub(crate) limit: Option<Arc<Limit>>,
     /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done. On a line of its own:
     /// everything else here is read by every operation and written by none.
     busy: Padded<AtomicUsize>,
@@ -40,9 +40,10 @@ impl Drop for AtWork<'_> {
 }
 
 /// The settings that all shards share.
+#[derive(Clone)]
 pub(crate) struct HubSettings {
     pub(crate) clock: EngineClock,
-    pub(crate) limit: Option<usize>,
+    pub(crate) limit: Option<Arc<Limit>>,
     pub(crate) on_panic: Option<OnPanic>,
 }
 
@@ -56,7 +57,7 @@ impl Hub {
             clock,
             signal: Signal::new(shards),
             quiet: Quiet::new(),
-            limit: limit.map(Limit::new),
+            limit,
             busy: Padded(AtomicUsize::new(0)),
             on_panic,
         }

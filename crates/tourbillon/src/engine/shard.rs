@@ -83,6 +83,15 @@ pub(crate) enum Refused<T> {
     Full(T),
 }
 
+/// Why a timer that nobody has cancelled is not pending.
+#[cfg(feature = "tasks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Fired,
+    /// It was handed back, or it had fired before the engine was stopped.
+    Stopped,
+}
+
 impl<T> Shard<T> {
     pub(crate) fn new(
         index: usize,
@@ -102,10 +111,17 @@ impl<T> Shard<T> {
         Ok(Shard { index, hub, state: Mutex::new(state), ready: AtomicUsize::new(0) })
     }
 
-    /// Arms a timer.
+    /// Arms a timer, if the limit leaves a place for it.
     #[inline]
     pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
-        self.insert(&mut lock(&self.state), deadline, value)
+        if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
+            return Err(Refused::Full(value));
+        }
+        let armed = self.insert(&mut lock(&self.state), deadline, value);
+        if armed.is_err() {
+            self.hub.give_back(1);
+        }
+        armed
     }
 
     /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.
@@ -210,6 +226,15 @@ impl<T> Shard<T> {
     /// The deadline of a pending timer, as it was given.
     pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
         lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
+    }
+
+    /// Shows the value of a pending timer under the lock. If it is not pending, says whether the engine was stopped.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn visit<R>(&self, key: Key, visit: impl FnOnce(&mut T) -> R) -> Result<R, Gone> {
+        let mut state = lock(&self.state);
+        let gone = if state.phase == Phase::Stopped { Gone::Stopped } else { Gone::Fired };
+        state.wheel.get_mut(key).map(|entry| visit(&mut entry.value)).ok_or(gone)
     }
 
     /// Something that must be decided together with the wheel.

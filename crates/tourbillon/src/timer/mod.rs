@@ -6,6 +6,7 @@ mod look;
 mod pool;
 mod run;
 mod task;
+mod tasks;
 mod timeout;
 mod unfired;
 
@@ -28,6 +29,7 @@ use pool::Pool;
 use run::discard;
 pub use task::State;
 use task::{Again, Alone, Once, Shared, Task, WithState};
+use tasks::Tasks;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
 
@@ -80,6 +82,7 @@ type TimerCore = Core<Task, Callbacks>;
 struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<Owner>>,
+    tasks: Tasks,
 }
 
 impl Timer {
@@ -99,7 +102,8 @@ impl Timer {
             Where::Pool(most) => Run::Pool(Pool::new(most, &settings.name, settings.spawn.clone())),
             Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
         };
-        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new() });
+        let callbacks = Callbacks { run, owner: OnceLock::new(), tasks: Tasks::new(&settings) };
+        let core = Core::new(settings, callbacks);
         let owner = Arc::new(Owner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
@@ -370,7 +374,10 @@ impl Timer {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (all, finished) = core.stop_and_wait(|task| task.mark(State::HandedBack), limit);
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let finished = core.delivery.tasks.stop_and_wait(left) && finished;
         let unfired = all.into_iter().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,
@@ -390,6 +397,13 @@ impl Timer {
     #[inline]
     fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core
+    }
+
+    /// A home for the future of a task.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn given(&self) -> crate::tasks::Given {
+        crate::tasks::Given::new(self.core().delivery.tasks.engine().own_shard())
     }
 
     #[inline]
