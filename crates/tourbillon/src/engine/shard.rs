@@ -21,7 +21,11 @@ use tourbillon_wheel::{
 use super::counts::{Counts, Lateness};
 use super::hub::Hub;
 use super::signal::NEVER;
+#[cfg(feature = "tasks")]
+use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
+#[cfg(feature = "tasks")]
+use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -41,6 +45,9 @@ pub(crate) struct Shard<T> {
     state: Mutex<State<T>>,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
+    /// Everything that was filed due by then has been claimed, for those who ask without the lock.
+    #[cfg(feature = "tasks")]
+    claimed: Padded<AtomicU64>,
 }
 
 struct State<T> {
@@ -108,7 +115,14 @@ impl<T> Shard<T> {
             lateness: Lateness::new(),
             shown: 0,
         };
-        Ok(Shard { index, hub, state: Mutex::new(state), ready: AtomicUsize::new(0) })
+        Ok(Shard {
+            index,
+            hub,
+            state: Mutex::new(state),
+            ready: AtomicUsize::new(0),
+            #[cfg(feature = "tasks")]
+            claimed: Padded(AtomicU64::new(0)),
+        })
     }
 
     /// Arms a timer, if the limit leaves a place for it.
@@ -305,10 +319,23 @@ impl<T> Shard<T> {
             state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
             batch.push_back(taken);
         }
+        #[cfg(feature = "tasks")]
+        if state.wheel.ready() == 0 {
+            // Release pairs with the look in `has_claimed`: who sees it may take what the driver did for done.
+            self.claimed.0.store(state.wheel.now().units(), Ordering::Release);
+        }
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(batch.len());
+    }
+
+    /// Whether a timer with this deadline was claimed, if its engine claims in batches and it was filed when the answer
+    /// was no. `false` says nothing. It takes no lock, and reads what the driver alone writes, once a pass.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn has_claimed(&self, deadline: Time) -> bool {
+        deadline.units() <= self.claimed.0.load(Ordering::Acquire)
     }
 
     #[inline]

@@ -9,6 +9,9 @@
 //!
 //! A waker that is gone was claimed, and then its time has come, or handed back by a stop. Which of the two, the shard
 //! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never early.
+//!
+//! Nearly all polls that find it gone need no lock: the shard tells up to which moment everything was claimed. That
+//! holds for what was filed before that moment; what was filed *late*, behind the hand, asks under the lock.
 
 use std::fmt;
 use std::future::Future;
@@ -120,7 +123,10 @@ pub struct Sleep<H: Home = Global> {
 enum State {
     Fresh,
     Idle,
-    Armed(Key),
+    Armed {
+        key: Key,
+        late: bool,
+    },
     Over(Result<(), SleepError>),
 }
 
@@ -186,13 +192,21 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn move_to(&mut self, deadline: Time) {
         self.deadline = deadline;
-        let State::Armed(key) = self.state else {
+        let State::Armed { key, .. } = self.state else {
             self.state = State::Idle;
             return;
         };
-        if let Err(wrong) = self.home.shard(key).reschedule(key.inner(), deadline) {
-            self.not_moved(key, wrong);
+        match self.home.shard(key).reschedule(key.inner(), deadline) {
+            Ok(()) => self.armed(key),
+            Err(wrong) => self.not_moved(key, wrong),
         }
+    }
+
+    #[inline]
+    fn armed(&mut self, key: Key) {
+        // In this order: what is not claimed after it was filed will be seen to be.
+        let late = self.home.shard(key).has_claimed(self.deadline);
+        self.state = State::Armed { key, late };
     }
 
     /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
@@ -213,7 +227,10 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
-            State::Armed(key) => self.look(key, waker),
+            State::Armed { key, late: false } if self.home.shard(key).has_claimed(self.deadline) => {
+                Some(Ok(()))
+            }
+            State::Armed { key, .. } => self.look(key, waker),
             State::Over(outcome) => return Some(outcome),
             State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             State::Idle | State::Fresh => self.arm(waker),
@@ -226,7 +243,7 @@ impl<H: Home> Sleep<H> {
     fn arm(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         match self.home.arm(self.deadline, waker.clone()) {
             Ok(key) => {
-                self.state = State::Armed(key);
+                self.armed(key);
                 None
             }
             Err((_waker, wrong)) => Some(Err(wrong)),
@@ -282,7 +299,7 @@ impl<H: Home> Future for Sleep<H> {
 impl<H: Home> Drop for Sleep<H> {
     #[inline]
     fn drop(&mut self) {
-        if let State::Armed(key) = self.state {
+        if let State::Armed { key, .. } = self.state {
             let shard = self.home.shard(key);
             if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
                 contain(shard, || drop(waker));
