@@ -48,6 +48,9 @@ pub(crate) struct Shard<T> {
     /// Everything that was filed due by then has been claimed, for those who ask without the lock.
     #[cfg(feature = "tasks")]
     claimed: Padded<AtomicU64>,
+    /// Nanoseconds.
+    #[cfg(feature = "tasks")]
+    pub(crate) tick: u64,
 }
 
 struct State<T> {
@@ -122,6 +125,8 @@ impl<T> Shard<T> {
             ready: AtomicUsize::new(0),
             #[cfg(feature = "tasks")]
             claimed: Padded(AtomicU64::new(0)),
+            #[cfg(feature = "tasks")]
+            tick,
         })
     }
 

@@ -59,8 +59,10 @@ impl fmt::Display for SleepError {
 impl std::error::Error for SleepError {}
 
 /// What a future asks of its home.
-pub(crate) trait Place: Unpin {
+pub(crate) trait Place: fmt::Debug + Send + Sync + Unpin + 'static {
     fn clock(&self) -> &EngineClock;
+    /// Nanoseconds.
+    fn tick(&self) -> u64;
     fn shard(&self, key: Key) -> &Shard<Waker>;
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)>;
     fn output<T>(outcome: Result<T, SleepError>) -> Self::Output<T>
@@ -92,6 +94,10 @@ impl Place for Global {
     #[inline]
     fn clock(&self) -> &EngineClock {
         &Global::core().hub.clock
+    }
+
+    fn tick(&self) -> u64 {
+        Global::core().shards[0].tick
     }
 
     #[inline]
@@ -128,6 +134,10 @@ impl Place for Given {
     #[inline]
     fn clock(&self) -> &EngineClock {
         &self.shard.hub.clock
+    }
+
+    fn tick(&self) -> u64 {
+        self.shard.tick
     }
 
     #[inline]

@@ -123,10 +123,7 @@ pub struct Sleep<H: Home = Global> {
 enum State {
     Fresh,
     Idle,
-    Armed {
-        key: Key,
-        late: bool,
-    },
+    Armed { key: Key, late: bool },
     Over(Result<(), SleepError>),
 }
 
@@ -189,6 +186,28 @@ impl<H: Home> Sleep<H> {
         self.move_to(self.home.clock().time(at));
     }
 
+    /// When it is to be ready, as the engine counts.
+    pub(super) fn due(&self) -> Time {
+        self.deadline
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.home.clock().now()
+    }
+
+    pub(super) fn time(&self, at: Instant) -> Time {
+        self.home.clock().time(at)
+    }
+
+    pub(super) fn instant(&self, time: Time) -> Instant {
+        self.home.clock().instant(time)
+    }
+
+    /// The tick of its engine, in nanoseconds.
+    pub(super) fn tick(&self) -> u64 {
+        self.home.tick()
+    }
+
     #[inline]
     pub(super) fn move_to(&mut self, deadline: Time) {
         self.deadline = deadline;
@@ -227,7 +246,9 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
-            State::Armed { key, late: false } if self.home.shard(key).has_claimed(self.deadline) => {
+            State::Armed { key, late: false }
+                if self.home.shard(key).has_claimed(self.deadline) =>
+            {
                 Some(Ok(()))
             }
             State::Armed { key, .. } => self.look(key, waker),
@@ -237,6 +258,19 @@ impl<H: Home> Sleep<H> {
         }?;
         self.state = State::Over(outcome);
         Some(outcome)
+    }
+
+    /// For those who cannot be told of an error: it never ends then, which is not early.
+    #[cfg(any(feature = "hyper", feature = "quinn"))]
+    pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
+        match self.poll_outcome(waker) {
+            Some(Ok(())) => Poll::Ready(()),
+            Some(Err(wrong)) => {
+                let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        }
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! The part of a timer that wakes tasks: an engine of its own, made for the first of them.
 //!
-//! Wakers have wheels and a driver apart from callbacks. In one wheel, tasks would wait for callbacks: whatever is ready
-//! takes part of the budget until it is claimed, so a pool full of callbacks that block would keep the driver from
-//! making anything else ready. And a key that names a task's waker would be within reach of who cancels by key.
+//! Wakers have wheels and a driver apart from callbacks. In one wheel they would stand behind callbacks among what is
+//! ready, and would have to be looked for there, or wait for a thread of the pool: a pool full of callbacks that block
+//! must not delay tasks. And a key that names a task's waker would be within reach of who cancels by key.
 //!
 //! Without the feature nothing of it is there, and every verb does nothing.
 
