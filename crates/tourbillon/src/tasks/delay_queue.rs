@@ -282,10 +282,14 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             if progress == Progress::More || self.wheel.ready() > 0 {
                 continue;
             }
-            let Some(due) = self.wheel.next_due().filter(|_| !self.failed) else {
+            if self.wheel.is_empty() || self.failed {
                 return Poll::Ready(None);
+            }
+            let due = match progress {
+                Progress::OutOfMemory => now + AGAIN,
+                // What no clock will reach is at the end of time.
+                _ => self.wheel.next_due().unwrap_or(Time::MAX),
             };
-            let due = if progress == Progress::OutOfMemory { now + AGAIN } else { due };
             if self.sleep.due() != due {
                 self.sleep.move_to(due);
             }

@@ -61,7 +61,7 @@
 //! let timer = Timer::builder().clock(&clock).build()?;
 //! let jump = clock.clone();
 //! let runtime = tokio::runtime::Builder::new_current_thread()
-//!     .on_thread_park(move || drop(jump.advance_to_next()))
+//!     .on_thread_park(move || _ = jump.advance_to_next())
 //!     .build()?;
 //! runtime.block_on(async {
 //!     let other = tokio::spawn(timer.sleep(Duration::from_secs(7200)));

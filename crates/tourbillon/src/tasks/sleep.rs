@@ -11,7 +11,8 @@
 //! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never early.
 //!
 //! Nearly all polls that find it gone need no lock: the shard tells up to which moment everything was claimed. That
-//! holds for what was filed before that moment; what was filed *late*, behind the hand, asks under the lock.
+//! holds for what was filed ahead of that moment. What was filed behind it, or moved since, is in *doubt*: the poll looks
+//! at the clock, and takes the waker out itself if the time has come.
 
 use std::fmt;
 use std::future::Future;
@@ -123,7 +124,7 @@ pub struct Sleep<H: Home = Global> {
 enum State {
     Fresh,
     Idle,
-    Armed { key: Key, late: bool },
+    Armed { key: Key, doubt: bool },
     Over(Result<(), SleepError>),
 }
 
@@ -216,16 +217,17 @@ impl<H: Home> Sleep<H> {
             return;
         };
         match self.home.shard(key).reschedule(key.inner(), deadline) {
-            Ok(()) => self.armed(key),
+            Ok(()) => self.state = State::Armed { key, doubt: true },
             Err(wrong) => self.not_moved(key, wrong),
         }
     }
 
+    /// It is in the wheel, ahead of now as far as this thread knows.
     #[inline]
     fn armed(&mut self, key: Key) {
-        // In this order: what is not claimed after it was filed will be seen to be.
-        let late = self.home.shard(key).has_claimed(self.deadline);
-        self.state = State::Armed { key, late };
+        // After it was filed: if it is not told to be claimed then, it will be told when it is.
+        let doubt = self.home.shard(key).has_claimed(self.deadline);
+        self.state = State::Armed { key, doubt };
     }
 
     /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
@@ -246,12 +248,8 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
-            State::Armed { key, late: false }
-                if self.home.shard(key).has_claimed(self.deadline) =>
-            {
-                Some(Ok(()))
-            }
-            State::Armed { key, .. } => self.look(key, waker),
+            State::Armed { key, doubt: false } => self.look(key, waker),
+            State::Armed { key, doubt: true } => self.settle(key, waker),
             State::Over(outcome) => return Some(outcome),
             State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             State::Idle | State::Fresh => self.arm(waker),
@@ -287,10 +285,43 @@ impl<H: Home> Sleep<H> {
     #[inline]
     fn look(&self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
         let shard = self.home.shard(key);
+        if shard.has_claimed(self.deadline) {
+            return Some(Ok(()));
+        }
+        self.look_closely(shard, key, waker)
+    }
+
+    #[inline]
+    fn look_closely(
+        &self,
+        shard: &Shard<Waker>,
+        key: Key,
+        waker: &Waker,
+    ) -> Option<Result<(), SleepError>> {
         match shard.visit(key.inner(), |armed| armed.will_wake(waker)) {
             Ok(true) => None,
             Ok(false) => self.replace(shard, key, waker),
             Err(gone) => Some(self.end(gone)),
+        }
+    }
+
+    /// Whether it is behind the hand or ahead of it, the clock says.
+    fn settle(&mut self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
+        if self.home.clock().now() >= self.deadline {
+            self.take_out();
+            return Some(Ok(()));
+        }
+        self.armed(key);
+        self.look_closely(self.home.shard(key), key, waker)
+    }
+
+    /// Takes its waker out of the wheel, if it is there.
+    #[inline]
+    fn take_out(&mut self) {
+        let State::Armed { key, .. } = self.state else { return };
+        let shard = self.home.shard(key);
+        if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
+            contain(shard, || drop(waker));
         }
     }
 
@@ -333,12 +364,7 @@ impl<H: Home> Future for Sleep<H> {
 impl<H: Home> Drop for Sleep<H> {
     #[inline]
     fn drop(&mut self) {
-        if let State::Armed { key, .. } = self.state {
-            let shard = self.home.shard(key);
-            if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
-                contain(shard, || drop(waker));
-            }
-        }
+        self.take_out();
     }
 }
 
