@@ -24,8 +24,12 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
+        Model::with_budget(1024)
+    }
+
+    fn with_budget(timers: usize) -> Self {
         let clock = ModelClock::new();
-        let builder = Timer::builder().clock(clock.clone()).shards(1).on_driver();
+        let builder = Timer::builder().clock(clock.clone()).shards(1).budget(timers).on_driver();
         let builder = builder.spawn(|_, body| {
             thread::spawn(body);
             Ok(())
@@ -191,6 +195,22 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
         drop(sleep);
         model.timer.stop();
         assert_eq!(model.timer.counts().handed_back, 0);
+        model.accounted();
+    });
+}
+
+/// More is due than a pass may claim, and a task that was woken polls between two passes.
+#[test]
+fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
+    check_to(2, || {
+        let model = Model::with_budget(1);
+        let (mut one, mut two) = (model.sleep(1), model.sleep(1));
+        let (first, second) = (Task::new(), Task::new());
+        assert!(first.poll(&mut one).is_pending() && second.poll(&mut two).is_pending());
+        model.pass(1);
+        assert_eq!(first.run(&mut one), Ok(()));
+        assert_eq!(second.run(&mut two), Ok(()));
+        model.timer.stop();
         model.accounted();
     });
 }
