@@ -400,8 +400,6 @@ impl<T> Shard<T> {
     pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Vec<Taken<T>> {
         let mut state = lock(&self.state);
         state.phase = Phase::Stopped;
-        #[cfg(feature = "tasks")]
-        self.claimed.0.store(NEVER, Ordering::Release);
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
             let Some(Entry { deadline, value }) = state.wheel.cancel(key) else { continue };
@@ -411,6 +409,8 @@ impl<T> Shard<T> {
         }
         state.wheel.shrink();
         self.publish_ready(&state);
+        #[cfg(feature = "tasks")]
+        self.claimed.0.store(NEVER, Ordering::Release);
         drop(state);
         self.hub.give_back(taken.len());
         taken
