@@ -248,8 +248,8 @@ impl<H: Home> Sleep<H> {
     /// It is in the wheel, ahead of the clock as far as is known.
     #[inline]
     fn armed(&mut self, key: Key, waker: Identity) {
-        // After it was filed: if it is not told to be claimed then, it will be told when it is.
-        let doubt = self.home.shard(key).tell(self.deadline) == Told::Claimed;
+        // After it was filed: if it is told to be pending then, it is ahead of the hand, and will be told when it is claimed.
+        let doubt = self.home.shard(key).tell(self.deadline) != Told::Pending;
         self.state = State::Armed { key, waker, doubt };
     }
 
