@@ -5,8 +5,8 @@
 //! and commit it with the change.
 //!
 //! The listing is read from the source, which rustfmt keeps in one shape: what stands at the left margin is an item,
-//! what is indented by four is a part of it. Public is what `lib.rs` exports, and what its public modules do, with their
-//! public methods, fields, variants, derives and implemented traits.
+//! what is indented by four is a part of it. Public is what `lib.rs` exports, and what its public modules do, with
+//! their public methods, fields, variants, derives and implemented traits.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -45,8 +45,8 @@ pub(crate) struct Shard<T> {
     state: Mutex<State<T>>,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
-    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` while that is not
-    /// so, and after a stop.
+    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` while that
+    /// is not so, and after a stop.
     #[cfg(feature = "tasks")]
     claimed: Padded<AtomicU64>,
     /// Nanoseconds.
@@ -355,8 +355,8 @@ impl<T> Shard<T> {
         self.hub.give_back(batch.len());
     }
 
-    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an engine
-    /// that claims in batches. It reads what the driver alone writes, twice a pass in which something is due:
+    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an
+    /// engine that claims in batches. It reads what the driver alone writes, twice a pass in which something is due:
     ///
     /// | the driver, under the lock | `claimed` says |
     /// |---|---|
@@ -364,7 +364,8 @@ impl<T> Shard<T> {
     /// | claims, and something due is left | nothing |
     /// | claims the last that is due | all that is due by now was claimed |
     ///
-    /// Who was woken by a claim sees what was written before: nothing, or that it was claimed; never that it is pending.
+    /// Who was woken by a claim sees what was written before: nothing, or that it was claimed; never that it is
+    /// pending.
     #[inline]
     #[cfg(feature = "tasks")]
     pub(crate) fn tell(&self, deadline: Time) -> Told {

@@ -53,8 +53,8 @@ impl Model {
         thread::spawn(move || model.pass(ticks))
     }
 
-    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this one
-    /// read the clock as it was before.
+    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this
+    /// one read the clock as it was before.
     fn has_passed(&self, ticks: u32) -> bool {
         self.timer.now() >= self.clock.begin + TICK * ticks
     }

@@ -24,8 +24,8 @@ pub trait Home: Place {
 #[derive(Clone, Copy, Debug)]
 pub struct Global;
 
-/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped, and
-/// its futures give an error.
+/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped,
+/// and its futures give an error.
 #[derive(Clone)]
 pub struct Given {
     /// The shard of the thread that made it, whose count that thread writes: nothing that all threads write.
