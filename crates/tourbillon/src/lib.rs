@@ -89,7 +89,9 @@ pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unfired};
+pub use timer::{
+    CancelOnDrop, Context, Executor, Job, Missed, Repeat, State, Timeout, Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};
