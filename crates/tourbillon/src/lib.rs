@@ -90,7 +90,8 @@ pub use key::Key;
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
 pub use timer::{
-    CancelOnDrop, Context, Executor, Job, Missed, Repeat, State, Timeout, Timer, Unfired,
+    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
+    Timer, Unfired,
 };
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
