@@ -73,6 +73,7 @@ mod engine;
 mod error;
 mod inside;
 mod key;
+mod queue;
 mod settings;
 mod spawn;
 mod stopped;
@@ -87,6 +88,7 @@ pub use engine::typed::{Batch, Engine, Fired};
 pub use engine::{Sleeper, StartError};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
+pub use queue::{DelayQueue, PutError, TakeError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
 pub use timer::{

@@ -12,6 +12,7 @@ use crate::engine::hub::{HubSettings, OnPanic};
 use crate::engine::typed::{Batch, Engine};
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
+use crate::queue::DelayQueue;
 use crate::spawn::Spawn;
 use crate::timer::{Executor, Timer, Where};
 
@@ -319,6 +320,25 @@ impl Builder {
             Some(Where::Pool(most)) => Err(wrong("pool", most, HANDLERS)),
             Some(Where::Own(_)) => Err(wrong("executor", "one of your own", HANDLERS)),
         }
+    }
+
+    /// Makes a [`DelayQueue`], with the tick, the wheel, the clock and the limit that were set. It has no threads, and runs
+    /// no callbacks: what was said of those means nothing to it.
+    ///
+    /// # Errors
+    /// A setting that cannot be, with its name and value.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{DelayQueue, Timer};
+    ///
+    /// let queue: DelayQueue<u32> = Timer::builder().tick(Duration::from_micros(100)).limit(1).queue()?;
+    /// queue.put(Duration::ZERO, 7)?;
+    /// assert_eq!(queue.put(Duration::ZERO, 8).unwrap_err().into_inner(), 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn queue<T: Send + 'static>(self) -> Result<DelayQueue<T>, BuildError> {
+        Ok(DelayQueue::with(self.settings()?))
     }
 
     fn settings(self) -> Result<Settings, BuildError> {

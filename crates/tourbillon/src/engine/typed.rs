@@ -70,7 +70,7 @@ pub struct Fired<T> {
 
 impl<T> Fired<T> {
     #[inline]
-    fn new(shard: usize, taken: Taken<T>, begin: Instant) -> Self {
+    pub(crate) fn new(shard: usize, taken: Taken<T>, begin: Instant) -> Self {
         let Taken { key, deadline, value } = taken;
         Fired { key: Key::new(shard, key), value, deadline, begin }
     }
