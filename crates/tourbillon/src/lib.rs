@@ -67,6 +67,8 @@
 struct Readme;
 
 mod backoff;
+#[cfg(target_os = "linux")]
+mod bell;
 mod clock;
 mod contain;
 mod engine;
@@ -85,7 +87,7 @@ pub use backoff::{Backoff, Jitter};
 pub use clock::{AdvanceError, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
-pub use engine::{Sleeper, StartError};
+pub use engine::{Driver, Sleeper, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use queue::{DelayQueue, PutError, TakeError};

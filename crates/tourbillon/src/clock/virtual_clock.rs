@@ -157,7 +157,7 @@ impl VirtualClock {
         self.shared.now.fetch_max(now.units(), Ordering::Release);
     }
 
-    fn next_due(&self) -> Option<Time> {
+    pub(crate) fn next_due(&self) -> Option<Time> {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
     }
 

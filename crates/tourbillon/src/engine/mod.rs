@@ -10,6 +10,7 @@
 //! shards.
 
 pub(crate) mod counts;
+mod driven;
 mod driver;
 pub(crate) mod hub;
 pub(crate) mod shard;
@@ -32,6 +33,7 @@ use crate::spawn::Spawn;
 use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
+pub use driven::{Driver, Turn};
 pub(crate) use driver::Deliver;
 use hub::Hub;
 use shard::{Refused, Shard, Taken};
@@ -82,7 +84,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             name: settings.name,
             hub,
         });
-        if let Some(clock) = core.hub.clock.as_virtual() {
+        if let Some(clock) = core.hub.clock.as_virtual().filter(|_| !core.hub.signal.has_hook()) {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
             clock.attach(driven);
         }
@@ -164,8 +166,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// Foreign code may start the thread: no lock is held.
     fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
         let mut started = Ok(());
-        // An engine on a virtual clock is driven by the clock.
-        if self.hub.clock.as_virtual().is_none() {
+        // An engine on a virtual clock is driven by the clock, and one with a hook by the caller.
+        if self.hub.clock.as_virtual().is_none() && !self.hub.signal.has_hook() {
             let core = self.clone();
             let body = Box::new(move || core.drive());
             started = self.spawn.run(format!("{}-driver", self.name), body);
@@ -211,6 +213,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             all.extend(shard.stop(&mut mark).into_iter().map(|taken| (shard.index, taken)));
         }
         self.hub.signal.stop();
+        self.shards.first().into_iter().for_each(|shard| shard.tell());
         self.delivery.close();
         self.hub.quiet.changed();
         Some(all)

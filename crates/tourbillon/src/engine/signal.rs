@@ -38,7 +38,19 @@ pub(crate) struct Signal {
     until: AtomicU64,
     stopping: AtomicBool,
     sleeper: Sleeper,
+    /// There if the caller drives the engine.
+    hook: Option<Hook>,
 }
+
+/// How an event loop is woken that turns the engine. Foreign code, which must not run under the shard's lock: the wake
+/// is owed there, and told by the same thread when it has given up the lock.
+#[derive(Default)]
+struct Hook {
+    owed: AtomicBool,
+    wake: Mutex<Option<Arc<Wake>>>,
+}
+
+type Wake = dyn Fn() + Send + Sync;
 
 /// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
@@ -54,12 +66,13 @@ pub(crate) enum Rest {
 }
 
 impl Signal {
-    pub(crate) fn new(shards: usize) -> Self {
+    pub(crate) fn new(shards: usize, driven: bool) -> Self {
         Signal {
             next: (0..shards).map(|_| Padded(AtomicU64::new(NEVER))).collect(),
             until: AtomicU64::new(AWAKE),
             stopping: AtomicBool::new(false),
             sleeper: Sleeper::new(),
+            hook: driven.then(Hook::default),
         }
     }
 
@@ -102,12 +115,61 @@ impl Signal {
         if self.stopping.load(Ordering::Acquire) { Rest::Stopping } else { Rest::Woken }
     }
 
+    /// Publishes until when nothing has to be done, and returns it: for a driver that sleeps elsewhere. From now on
+    /// whoever lowers below it wakes.
+    pub(crate) fn settle(&self) -> u64 {
+        loop {
+            let least = self.least();
+            self.until.store(least, Ordering::Release);
+            // As in `rest`.
+            fence(Ordering::SeqCst);
+            if self.least() >= least {
+                return least;
+            }
+        }
+    }
+
+    /// The driver is awake, wherever it has slept.
+    pub(crate) fn awake(&self) {
+        self.until.store(AWAKE, Ordering::Release);
+    }
+
     /// Wakes the driver, or has it look once more before it sleeps.
     fn wake(&self) {
         // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses
         // a wake when the driver wakes by itself at this moment: loom shows the order.
         self.until.store(AWAKE, Ordering::Release);
+        if let Some(hook) = &self.hook {
+            // Pairs with `owed`, which this thread calls too: it is told at the latest then.
+            hook.owed.store(true, Ordering::Release);
+        }
         self.sleeper.wake();
+    }
+
+    /// Whether the caller drives the engine.
+    #[inline]
+    pub(crate) fn has_hook(&self) -> bool {
+        self.hook.is_some()
+    }
+
+    pub(crate) fn set_hook(&self, wake: Arc<Wake>) {
+        if let Some(hook) = &self.hook {
+            // The old one is dropped after the lock is given up: it is foreign code.
+            let _old = lock(&hook.wake).replace(wake);
+        }
+    }
+
+    /// What is to be called now, with no lock held, because a wake is owed.
+    pub(crate) fn owed(&self) -> Option<Arc<Wake>> {
+        let hook = self.hook.as_ref()?;
+        if !hook.owed.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        lock(&hook.wake).clone()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 
     /// Where the driver sleeps, for a model in which time is a thread.

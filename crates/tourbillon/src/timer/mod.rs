@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
-use crate::engine::{Core, StartError};
+use crate::engine::{Core, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
@@ -108,6 +108,13 @@ impl Timer {
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
         Timer { owner }
+    }
+
+    pub(crate) fn with_driver(settings: Settings, run: Where) -> (Self, Driver) {
+        let timer = Timer::with(settings, run);
+        let core = timer.core().clone();
+        let driver = Driver::new(core.clone(), move || unfired::abandon(&core));
+        (timer, driver)
     }
 
     /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.

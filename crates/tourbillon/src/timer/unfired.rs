@@ -73,7 +73,7 @@ impl fmt::Debug for Unfired {
     }
 }
 
-/// The last clone of a timer is gone: stops the engine, and drops what is pending with no lock held.
+/// The last clone of a timer, or its driver, is gone: stops the engine, and drops what is pending with no lock held.
 pub(super) fn abandon(core: &TimerCore) {
     for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
         discard(&core.shards[shard], taken.value);
