@@ -84,7 +84,7 @@ mod timer;
 mod view;
 
 pub use backoff::{Backoff, Jitter};
-pub use clock::{AdvanceError, Clock, VirtualClock};
+pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
 pub use engine::{Driver, Sleeper, StartError, Turn};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tourbillon_wheel::MAX_SLOTS;
 
-use crate::clock::{Clock, EngineClock, Source, VirtualClock, nanoseconds};
+use crate::clock::{BootClock, Clock, EngineClock, Source, VirtualClock, nanoseconds};
 use crate::engine::Driver;
 use crate::engine::hub::{HubSettings, OnPanic};
 use crate::engine::typed::{Batch, Engine};
@@ -181,7 +181,8 @@ impl Builder {
         self
     }
 
-    /// The clock: a `&`[`VirtualClock`], or [one of your own](Clock). The system's monotonic clock if not set.
+    /// The clock: a `&`[`VirtualClock`], the [`BootClock`], or [one of your own](Clock). The system's monotonic clock if
+    /// not set.
     pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
         self.source = clock.into().0;
         self
@@ -448,12 +449,18 @@ impl Builder {
 const MOST_SHARDS: usize = 1024;
 const HANDLERS: &str = "left out: a handler runs on the driver";
 
-/// What [`Builder::clock`] takes: a [`VirtualClock`], or a [`Clock`] of your own.
+/// What [`Builder::clock`] takes: a [`VirtualClock`], the [`BootClock`], or a [`Clock`] of your own.
 pub struct AnyClock(Source);
 
 impl<C: Clock> From<C> for AnyClock {
     fn from(clock: C) -> Self {
         AnyClock(Source::Own(Arc::new(clock)))
+    }
+}
+
+impl From<BootClock> for AnyClock {
+    fn from(_: BootClock) -> Self {
+        AnyClock(Source::boot())
     }
 }
 

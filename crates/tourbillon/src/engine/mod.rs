@@ -9,6 +9,8 @@
 //! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell. Nobody holds two
 //! shards.
 
+#[cfg(feature = "tracing")]
+mod alive;
 pub(crate) mod counts;
 mod driven;
 mod driver;
@@ -49,6 +51,8 @@ pub(crate) struct Core<T, D> {
     life: Mutex<Life>,
     spawn: Spawn,
     name: String,
+    #[cfg(feature = "tracing")]
+    _alive: alive::Alive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +87,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             spawn: settings.spawn,
             name: settings.name,
             hub,
+            #[cfg(feature = "tracing")]
+            _alive: alive::Alive::new(),
         });
         if let Some(clock) = core.hub.clock.as_virtual().filter(|_| !core.hub.signal.has_hook()) {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);

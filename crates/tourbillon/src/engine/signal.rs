@@ -23,8 +23,12 @@
 //! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use crate::bell::Bell;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -195,11 +199,19 @@ pub struct Sleeper {
 struct Bed {
     permit: Mutex<bool>,
     woken: Condvar,
+    /// Made when somebody sleeps on file descriptors.
+    #[cfg(target_os = "linux")]
+    bell: OnceLock<Bell>,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Self {
-        let bed = Bed { permit: Mutex::new(false), woken: Condvar::new() };
+        let bed = Bed {
+            permit: Mutex::new(false),
+            woken: Condvar::new(),
+            #[cfg(target_os = "linux")]
+            bell: OnceLock::new(),
+        };
         Sleeper { shared: Arc::new(bed) }
     }
 
@@ -213,10 +225,41 @@ impl Sleeper {
         *permit = false;
     }
 
+    /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
+    /// last sleep. It may end early.
+    ///
+    /// The bell is there before the look at the permit: who wakes after that look finds it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let bell = match self.shared.bell.get() {
+            Some(bell) => bell,
+            None => {
+                let made = Bell::new()?;
+                self.shared.bell.get_or_init(|| made)
+            }
+        };
+        let woken = *lock(&self.shared.permit);
+        if !woken {
+            // Interrupted by a signal, it ends early.
+            let _ = poll(
+                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(bell, PollFlags::IN)],
+                None,
+            );
+        }
+        bell.silence();
+        *lock(&self.shared.permit) = false;
+        Ok(())
+    }
+
     /// Ends the sleep, or the next one.
     pub fn wake(&self) {
         *lock(&self.shared.permit) = true;
         self.shared.woken.notify_one();
+        #[cfg(target_os = "linux")]
+        if let Some(bell) = self.shared.bell.get() {
+            bell.ring();
+        }
     }
 }
 
