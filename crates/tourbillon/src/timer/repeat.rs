@@ -135,23 +135,23 @@ impl Repeat {
         if step == 0 { tick } else { step }
     }
 
-    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time.
+    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time, where
+    /// everything would be due at once for ever.
     fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
-        let (deadline, now) = (deadline.units(), now.units());
-        let following = deadline.checked_add(step)?;
+        let following = deadline + step;
         let next = match (self.pace, self.missed) {
-            (Pace::Pause(_), _) => now.checked_add(step)?,
+            (Pace::Pause(_), _) => now + step,
             (Pace::Rate(_), Missed::Burst) => following,
             // What is due at this very moment is not missed.
             (Pace::Rate(_), _) if following >= now => following,
             (Pace::Rate(_), Missed::Skip) => {
-                let behind = (now - deadline).div_ceil(step);
-                deadline.checked_add(behind.checked_mul(step)?)?
+                let behind = (now.units() - deadline.units()).div_ceil(step);
+                deadline + behind.saturating_mul(step)
             }
-            (Pace::Rate(_), Missed::Delay) => now.checked_add(step)?,
+            (Pace::Rate(_), Missed::Delay) => now + step,
         };
-        Some(Time::new(next))
+        (next > deadline).then_some(next)
     }
 }
 
@@ -284,11 +284,14 @@ mod tests {
         for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
             let longest = Repeat::every(Duration::MAX).missed(missed);
             assert_eq!(next(longest, 0, 0), Some(u64::MAX), "{missed:?}");
-            assert_eq!(next(longest, 1, 1), None, "{missed:?}");
+            assert_eq!(next(longest, 1, 1), Some(u64::MAX), "{missed:?}");
+            assert_eq!(next(every(7, missed), u64::MAX - 1, u64::MAX - 1), Some(u64::MAX));
             assert_eq!(next(every(7, missed), u64::MAX, u64::MAX), None, "{missed:?}");
         }
         // The next of the rhythm would lie past the end.
-        assert_eq!(next(every(u64::MAX - 10, Missed::Skip), 2, u64::MAX), None);
-        assert_eq!(next(Repeat::after_each(Duration::from_nanos(1)), 0, u64::MAX), None);
+        assert_eq!(next(every(u64::MAX - 10, Missed::Skip), 2, u64::MAX), Some(u64::MAX));
+        let pause = Repeat::after_each(Duration::from_nanos(1));
+        assert_eq!(next(pause, 0, u64::MAX), Some(u64::MAX));
+        assert_eq!(next(pause, u64::MAX, u64::MAX), None);
     }
 }

@@ -138,9 +138,9 @@ fn a_rate_does_not_drift_by_a_nanosecond() {
             assert!(run.lateness() < MS);
         })
         .unwrap();
-    clock.advance(Duration::from_secs(100)).unwrap();
-    let expected = (100_000_000_000_u64) / 1_234_567;
-    assert_eq!((runs.load(SeqCst), timer.counts().panicked), (expected, 0));
+    let span = Duration::from_nanos(1_234_567 * 80_000) + MS;
+    clock.advance(span).unwrap();
+    assert_eq!((runs.load(SeqCst), timer.counts().panicked), (80_000, 0));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_period_shorter_than_a_tick_still_runs_every_time() {
     let runs = Arc::new(AtomicUsize::new(0));
     let count = runs.clone();
     let repeat = Repeat::every(Duration::from_micros(10));
-    timer.repeat(repeat, move |_| drop(count.fetch_add(1, SeqCst))).unwrap();
+    timer.repeat(repeat, move |_| _ = count.fetch_add(1, SeqCst)).unwrap();
     clock.advance(MS * 10).unwrap();
     assert_eq!(runs.load(SeqCst), 1000);
 }
@@ -249,7 +249,7 @@ fn runs_of_one_timer_never_overlap() {
     assert_eq!((timer.counts().fired, timer.counts().panicked), (20, 0));
 }
 
-/// The issue's own: a thousand periodic timers of prime periods over a virtual day, every run accounted for.
+/// Repeating under load: every run is accounted for, and none is off by a nanosecond.
 #[test]
 fn a_thousand_rhythms_of_prime_periods_over_a_day() {
     const DAY: u64 = 86_400_000_000_000;
@@ -257,7 +257,8 @@ fn a_thousand_rhythms_of_prime_periods_over_a_day() {
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
     let begin = timer.now();
     // Primes of nanoseconds, from ten seconds on: no two of them ever meet twice in a day, and none meets the tick.
-    let periods: Vec<u64> = (0..1000).map(|n| next_prime(10_000_000_000 + n * 20_000_000)).collect();
+    let periods: Vec<u64> =
+        (0..1000).map(|n| next_prime(10_000_000_000 + n * 20_000_000)).collect();
     let timers: Vec<_> = periods
         .iter()
         .map(|&period| {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tourbillon::{Job, Repeat, ScheduleError, State, Timer, VirtualClock};
 
-use crate::common::{Drops, HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on, within};
+use crate::common::{
+    Drops, HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on, within,
+};
 
 #[test]
 fn cancel_from_inside_lets_no_further_run_start() {
@@ -177,8 +179,7 @@ fn a_rhythm_keeps_its_place_under_a_limit_while_it_runs() {
 fn what_is_refused_comes_back() {
     let timer = Timer::new();
     timer.stop();
-    let mut ran = 0;
-    let refused = timer.repeat(Repeat::every(SECOND), move |_| ran += 1).unwrap_err();
+    let refused = timer.repeat(Repeat::every(SECOND), |_| ()).unwrap_err();
     assert!(matches!(refused, ScheduleError::Stopped(_)));
     let callback = refused.into_inner();
     assert!(Timer::new().repeat(Repeat::every(SECOND), callback).is_ok());
