@@ -66,12 +66,16 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod backoff;
+#[cfg(target_os = "linux")]
+mod bell;
 mod clock;
 mod contain;
 mod engine;
 mod error;
 mod inside;
 mod key;
+mod queue;
 mod settings;
 mod spawn;
 mod stopped;
@@ -79,15 +83,20 @@ mod sync;
 mod timer;
 mod view;
 
-pub use clock::{AdvanceError, Clock, VirtualClock};
+pub use backoff::{Backoff, Jitter};
+pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
-pub use engine::{Sleeper, StartError};
+pub use engine::{Driver, Sleeper, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
+pub use queue::{DelayQueue, PutError, TakeError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unfired};
+pub use timer::{
+    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
+    Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};

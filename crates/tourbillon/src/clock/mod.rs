@@ -5,6 +5,7 @@
 //! saturates where they do not meet: what lies before the beginning is the beginning, what lies past the end is the
 //! end.
 
+mod boot;
 mod monotonic;
 mod virtual_clock;
 
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::Time;
 
 use crate::engine::Sleeper;
+pub use boot::BootClock;
 use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;
 pub use virtual_clock::{AdvanceError, VirtualClock};
@@ -69,8 +71,20 @@ pub(crate) struct EngineClock {
 pub(crate) enum Source {
     #[default]
     Monotonic,
+    #[cfg(target_os = "linux")]
+    Boot(Arc<boot::Boot>),
     Virtual(VirtualClock),
     Own(Arc<dyn Clock>),
+}
+
+impl Source {
+    /// The clock that counts the time asleep, where there is one.
+    pub(crate) fn boot() -> Self {
+        #[cfg(target_os = "linux")]
+        return Source::Boot(Arc::new(boot::Boot::new()));
+        #[cfg(not(target_os = "linux"))]
+        Source::Monotonic
+    }
 }
 
 impl EngineClock {
@@ -78,6 +92,8 @@ impl EngineClock {
         let mut begin = Begin::new();
         match &source {
             Source::Monotonic => {}
+            #[cfg(target_os = "linux")]
+            Source::Boot(_) => {}
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {
                 begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);
@@ -90,6 +106,8 @@ impl EngineClock {
     pub(crate) fn now(&self) -> Time {
         match &self.source {
             Source::Monotonic => Time::new(self.begin.elapsed()),
+            #[cfg(target_os = "linux")]
+            Source::Boot(clock) => Time::new(clock.elapsed()),
             Source::Virtual(clock) => clock.time(),
             Source::Own(clock) => self.own_now(&**clock),
         }
@@ -110,6 +128,8 @@ impl EngineClock {
                 let left = until.units().saturating_sub(self.now().units());
                 sleeper.sleep(Some(Duration::from_nanos(left)));
             }
+            #[cfg(target_os = "linux")]
+            Source::Boot(clock) => clock.wait(until.units(), sleeper),
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {

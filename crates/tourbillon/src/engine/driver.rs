@@ -44,11 +44,22 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// One round over the shards that have something due.
     fn pass(self: &Arc<Self>, now: Time) {
         for shard in &self.shards {
-            if self.hub.signal.next(shard.index) <= now.units() {
-                shard.advance(now, self.budget);
-                D::deliver(self, shard);
+            if self.is_due(shard, now) {
+                self.attend(shard, now);
             }
         }
+    }
+
+    /// Whether the shard has something to do.
+    #[inline]
+    pub(super) fn is_due(&self, shard: &Shard<T>, now: Time) -> bool {
+        self.hub.signal.next(shard.index) <= now.units()
+    }
+
+    /// Makes ready what is due in the shard, as much as the budget allows, and has it delivered.
+    pub(super) fn attend(self: &Arc<Self>, shard: &Arc<Shard<T>>, now: Time) {
+        shard.advance(now, self.budget);
+        D::deliver(self, shard);
     }
 }
 

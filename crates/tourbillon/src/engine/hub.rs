@@ -44,6 +44,8 @@ pub(crate) struct HubSettings {
     pub(crate) clock: EngineClock,
     pub(crate) limit: Option<usize>,
     pub(crate) on_panic: Option<OnPanic>,
+    /// Whether the caller drives the engine.
+    pub(crate) driven: bool,
 }
 
 /// What to do with the payload of a panic.
@@ -51,10 +53,10 @@ pub(crate) type OnPanic = Arc<dyn Fn(&(dyn std::any::Any + Send)) + Send + Sync>
 
 impl Hub {
     pub(crate) fn new(settings: HubSettings, shards: usize) -> Self {
-        let HubSettings { clock, limit, on_panic } = settings;
+        let HubSettings { clock, limit, on_panic, driven } = settings;
         Hub {
             clock,
-            signal: Signal::new(shards),
+            signal: Signal::new(shards, driven),
             quiet: Quiet::new(),
             limit: limit.map(Limit::new),
             busy: Padded(AtomicUsize::new(0)),

@@ -22,6 +22,7 @@ use super::counts::{Counts, Lateness};
 use super::hub::Hub;
 use super::signal::NEVER;
 use super::wheels::{AnyWheel, Geometry};
+use crate::contain::contain;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -105,7 +106,9 @@ impl<T> Shard<T> {
     /// Arms a timer.
     #[inline]
     pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
-        self.insert(&mut lock(&self.state), deadline, value)
+        let armed = self.insert(&mut lock(&self.state), deadline, value);
+        self.tell();
+        armed
     }
 
     /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.
@@ -121,6 +124,8 @@ impl<T> Shard<T> {
             return Err(Refused::Stopped(value));
         }
         mark(self.insert(&mut state, deadline, value)?);
+        drop(state);
+        self.tell();
         Ok(())
     }
 
@@ -204,6 +209,7 @@ impl<T> Shard<T> {
         }
         self.settle_next(&mut state, key, deadline);
         self.leave(state, ready);
+        self.tell();
         Ok(())
     }
 
@@ -237,6 +243,22 @@ impl<T> Shard<T> {
     /// Has the driver come back at that moment, whether or not something is due.
     pub(crate) fn remind(&self, at: Time) {
         self.lower(&mut lock(&self.state), at.units());
+        self.tell();
+    }
+
+    /// If the caller drives the engine and must be woken, wakes it. No lock is held.
+    #[inline]
+    pub(crate) fn tell(&self) {
+        if self.hub.signal.has_hook() {
+            self.tell_now();
+        }
+    }
+
+    #[cold]
+    fn tell_now(&self) {
+        if let Some(wake) = self.hub.signal.owed() {
+            contain(self, || wake());
+        }
     }
 
     /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand;

@@ -4,6 +4,8 @@ mod context;
 mod executor;
 mod look;
 mod pool;
+mod repeat;
+mod retry;
 mod run;
 mod task;
 mod timeout;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
-use crate::engine::{Core, StartError};
+use crate::engine::{Core, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
@@ -25,6 +27,8 @@ pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
 use pool::Pool;
+pub use repeat::{Missed, Repeat};
+pub use retry::{Attempt, Retried, Retry};
 use run::discard;
 pub use task::State;
 use task::{Again, Alone, Once, Shared, Task, WithState};
@@ -104,6 +108,13 @@ impl Timer {
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
         Timer { owner }
+    }
+
+    pub(crate) fn with_driver(settings: Settings, run: Where) -> (Self, Driver) {
+        let timer = Timer::with(settings, run);
+        let core = timer.core().clone();
+        let driver = Driver::new(core.clone(), move || unfired::abandon(&core));
+        (timer, driver)
     }
 
     /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.
@@ -370,7 +381,8 @@ impl Timer {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
-        let (all, finished) = core.stop_and_wait(|task| task.mark(State::HandedBack), limit);
+        let (mark, tell) = (|task: &Task| task.mark(State::HandedBack), Task::handed_back);
+        let (all, finished) = core.stop_and_wait(mark, tell, limit);
         let unfired = all.into_iter().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,
