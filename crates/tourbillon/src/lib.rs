@@ -78,6 +78,7 @@ mod stopped;
 mod sync;
 mod timer;
 mod view;
+mod wall;
 
 pub use clock::{AdvanceError, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
@@ -91,6 +92,8 @@ pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unf
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};
+#[cfg(feature = "calendar")]
+pub use wall::cron::{Cron, CronError};
 
 #[cfg(all(loom, test))]
 mod models;

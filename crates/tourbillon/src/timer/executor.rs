@@ -186,6 +186,10 @@ impl Deliver<Task> for Callbacks {
         }
     }
 
+    fn wall_was_set(core: &Arc<TimerCore>) {
+        core.delivery.wall.look_again(core);
+    }
+
     fn close(&self) {
         if let Run::Pool(pool) = &self.run {
             pool.close();
