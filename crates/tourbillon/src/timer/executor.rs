@@ -191,6 +191,7 @@ impl Deliver<Task> for Callbacks {
     }
 
     fn close(&self) {
+        self.wall.detach();
         if let Run::Pool(pool) = &self.run {
             pool.close();
         }

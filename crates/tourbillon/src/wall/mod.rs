@@ -25,6 +25,8 @@ pub(crate) mod cron;
 mod fired;
 mod plan;
 mod registry;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 mod watch;
 
 use std::sync::Arc;

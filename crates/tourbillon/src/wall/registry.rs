@@ -56,17 +56,27 @@ impl Registry {
         Arc::new(Registry { state: Mutex::new(state), attached: Mutex::new(None) })
     }
 
-    /// From now on the engine is told when the clock is set.
+    /// From now on the engine is told when the clock is set, until it stops.
     pub(super) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
         let mut attached = lock(&self.attached);
         if attached.is_none() {
             core.shards.iter().for_each(|shard| shard.ask());
             // A virtual clock says so by itself.
             let is_virtual = core.hub.clock.as_virtual().is_some();
-            let follower: Weak<TimerCore> = Arc::downgrade(core);
-            *attached = Some(if is_virtual { None } else { Some(watch::attach(follower)?) });
+            let engine = Arc::downgrade(core);
+            *attached = Some(if is_virtual { None } else { Some(watch::attach(engine)?) });
+            // It may have been stopped before: nobody would detach it.
+            if core.is_stopped() {
+                *attached = None;
+            }
         }
         Ok(())
+    }
+
+    /// The engine has stopped. Handles that are kept keep the registry, and must not keep the watch.
+    pub(crate) fn detach(&self) {
+        let attached = lock(&self.attached).take();
+        drop(attached);
     }
 
     /// How often the clock was set.
@@ -107,6 +117,13 @@ impl Registry {
         drop(state);
         // With no lock held: the last trace of a timer is freed with it.
         drop(left);
+    }
+
+    /// How many timers there are, and room for how many.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn size(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.timers.len(), state.timers.capacity())
     }
 
     /// Whether a timer waits, or runs and will wait again.
