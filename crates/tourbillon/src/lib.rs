@@ -82,6 +82,7 @@ mod stopped;
 mod sync;
 mod timer;
 mod view;
+mod wall;
 
 pub use backoff::{Backoff, Jitter};
 pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
@@ -100,6 +101,8 @@ pub use timer::{
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};
+#[cfg(feature = "calendar")]
+pub use wall::cron::{Cron, CronError};
 
 #[cfg(all(loom, test))]
 mod models;

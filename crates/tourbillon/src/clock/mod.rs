@@ -8,11 +8,12 @@
 mod boot;
 mod monotonic;
 mod virtual_clock;
+mod wall;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
@@ -139,6 +140,21 @@ impl EngineClock {
                 }
             }
         }
+    }
+
+    /// The time of the wall clock: the virtual one's, or the system's. Not foreign code.
+    pub(crate) fn wall_now(&self) -> SystemTime {
+        match &self.source {
+            Source::Virtual(clock) => clock.wall_now(),
+            _ => SystemTime::now(),
+        }
+    }
+
+    /// When the wall clock will show `at`, if nobody sets it: now, if that has passed.
+    pub(crate) fn when(&self, at: SystemTime) -> Time {
+        // In this order: what passes between the two readings makes it later, never early.
+        let left = at.duration_since(self.wall_now()).unwrap_or_default();
+        self.now() + nanoseconds(left)
     }
 
     pub(crate) fn as_virtual(&self) -> Option<&VirtualClock> {

@@ -20,6 +20,8 @@ pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
     fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
     /// Time stands still until what is ready has run: offers again what was refused.
     fn offer_again(_core: &Arc<Core<T, Self>>, _shard: &Arc<Shard<T>>) {}
+    /// The wall clock was set: looks again at what waits for it.
+    fn wall_was_set(_core: &Arc<Core<T, Self>>) {}
     /// The engine has stopped.
     fn close(&self) {}
 }
@@ -66,6 +68,10 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
 impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     fn next_due(&self) -> Option<Time> {
         self.shards.iter().filter_map(|shard| shard.next_due()).min()
+    }
+
+    fn wall_was_set(self: Arc<Self>) {
+        D::wall_was_set(&self);
     }
 
     fn turn(self: Arc<Self>) {

@@ -197,9 +197,14 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     }
 
     #[inline]
-    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule(
+        &self,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         let shard = self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
-        shard.reschedule(key.inner(), deadline)
+        shard.reschedule(key.inner(), deadline, mark)
     }
 
     /// The deadline of a pending timer.

@@ -53,6 +53,8 @@ struct State<T> {
     lateness: Lateness,
     /// How many of the ready ones were shown to who claims them.
     shown: usize,
+    /// Whether a timer that is ready may have to wait still, by another clock: who claims is asked.
+    asks: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ impl<T> Shard<T> {
             counts: Counts::default(),
             lateness: Lateness::new(),
             shown: 0,
+            asks: false,
         };
         Ok(Shard { index, hub, state: Mutex::new(state), ready: AtomicUsize::new(0) })
     }
@@ -199,17 +202,46 @@ impl<T> Shard<T> {
         }
     }
 
+    /// Moves a pending timer. `mark` sees its value under the lock.
     #[inline]
-    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule(
+        &self,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
+        self.move_to(&mut state, key, deadline, mark)?;
+        self.leave(state, ready);
+        self.tell();
+        Ok(())
+    }
+
+    /// Moves a pending timer, if `allowed`, which is called under the lock. If there is no memory to move it, it stays.
+    pub(crate) fn reschedule_if(&self, key: Key, deadline: Time, allowed: impl FnOnce() -> bool) {
+        let mut state = lock(&self.state);
+        let ready = state.wheel.ready();
+        if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
+            self.leave(state, ready);
+            self.tell();
+        }
+    }
+
+    #[inline]
+    fn move_to(
+        &self,
+        state: &mut State<T>,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         state.wheel.reschedule(key, deadline)?;
         if let Some(entry) = state.wheel.get_mut(key) {
             entry.deadline = deadline;
+            mark(&entry.value);
         }
-        self.settle_next(&mut state, key, deadline);
-        self.leave(state, ready);
-        self.tell();
+        self.settle_next(state, key, deadline);
         Ok(())
     }
 
@@ -261,20 +293,47 @@ impl<T> Shard<T> {
         }
     }
 
-    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand;
-    /// `mark` sees it under the lock, and says whether it keeps its place among the pending. Whoever claims is
+    /// From now on, who claims a timer is asked whether it has to wait still.
+    pub(crate) fn ask(&self) {
+        lock(&self.state).asks = true;
+    }
+
+    /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
+    /// their keys stay good. What cannot be moved for want of memory stays ready, and is not claimed.
+    #[cold]
+    fn send_back(&self, state: &mut State<T>, not_yet: impl Fn(&T) -> Option<Time>) -> bool {
+        while let Some((key, entry)) = state.wheel.peek() {
+            let Some(later) = not_yet(&entry.value) else { return true };
+            if self.move_to(state, key, later, |_| ()).is_err() {
+                return false;
+            }
+            self.publish_ready(state);
+        }
+        false
+    }
+
+    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
+    /// Under the lock, `not_yet` may say that the timer has to wait until later, if it is [asked](Shard::ask); if not,
+    /// `mark` sees it, and says whether it keeps its place among the pending. Whoever claims is
     /// [at work](super::hub::Hub::work).
     #[inline]
     pub(crate) fn claim(
         &self,
         now: Time,
         touch: impl Fn(&T),
+        not_yet: impl Fn(&T) -> Option<Time>,
         mark: impl FnOnce(&T) -> bool,
     ) -> Option<Taken<T>> {
         if !self.has_ready() {
             return None;
         }
         let mut state = lock(&self.state);
+        let asks = state.asks;
+        if asks && !self.send_back(&mut state, not_yet) {
+            drop(state);
+            self.tell();
+            return None;
+        }
         if state.shown == 0 {
             // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
             state.wheel.show_ready(AHEAD, |entry| touch(&entry.value));
@@ -288,6 +347,9 @@ impl<T> Shard<T> {
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
+        if asks {
+            self.tell();
+        }
         // One that may be armed again keeps its place among the pending.
         self.hub.give_back(usize::from(!keeps));
         Some(taken)

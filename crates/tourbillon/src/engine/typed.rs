@@ -187,7 +187,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after))
+        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after), |_| ())
     }
 
     /// Moves a timer to that moment.
@@ -195,7 +195,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// As [`reschedule`](Engine::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at))
+        self.core().reschedule(key, self.core().hub.clock.time(at), |_| ())
     }
 
     /// Whether the timer is pending.

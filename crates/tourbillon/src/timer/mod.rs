@@ -22,6 +22,7 @@ use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
 use crate::stopped::Stopped;
+use crate::wall::Registry;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
@@ -31,7 +32,10 @@ pub use repeat::{Missed, Repeat};
 pub use retry::{Attempt, Retried, Retry};
 use run::discard;
 pub use task::State;
-use task::{Again, Alone, Once, Shared, Task, WithState};
+#[cfg(feature = "calendar")]
+pub(crate) use task::call_again;
+use task::{Again, Alone};
+pub(crate) use task::{Callback, Cell, Holds, Once, Shared, Task, WithState};
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
 
@@ -78,12 +82,13 @@ impl Drop for Owner {
     }
 }
 
-type TimerCore = Core<Task, Callbacks>;
+pub(crate) type TimerCore = Core<Task, Callbacks>;
 
-/// How a timer's callbacks come to run, and who owns the timer.
-struct Callbacks {
+/// How a timer's callbacks come to run, who owns the timer, and what waits for the wall clock.
+pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<Owner>>,
+    pub(crate) wall: Arc<Registry>,
 }
 
 impl Timer {
@@ -103,7 +108,8 @@ impl Timer {
             Where::Pool(most) => Run::Pool(Pool::new(most, &settings.name, settings.spawn.clone())),
             Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
         };
-        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new() });
+        let core =
+            Core::new(settings, Callbacks { run, owner: OnceLock::new(), wall: Registry::new() });
         let owner = Arc::new(Owner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
@@ -241,16 +247,12 @@ impl Timer {
     }
 
     #[inline]
-    fn schedule_cell<C, F>(
+    pub(crate) fn schedule_cell<C, F>(
         &self,
         at: Time,
-        cell: Arc<WithState<C>>,
+        cell: Arc<impl Holds<C>>,
         back: impl FnOnce(C) -> F,
-    ) -> Result<Timeout, ScheduleError<F>>
-    where
-        WithState<C>: Shared,
-        C: task::Callback + 'static,
-    {
+    ) -> Result<Timeout, ScheduleError<F>> {
         let core = self.core();
         match core.arm(at, Task::Shared(cell.clone())) {
             Ok(key) => {
@@ -311,7 +313,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.time() + nanoseconds(after))
+        self.core().reschedule(key, self.time() + nanoseconds(after), Task::moved)
     }
 
     /// Moves a timer to that moment.
@@ -319,7 +321,7 @@ impl Timer {
     /// # Errors
     /// As [`reschedule`](Timer::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at))
+        self.core().reschedule(key, self.core().hub.clock.time(at), Task::moved)
     }
 
     /// Whether the timer is pending.
@@ -400,7 +402,7 @@ impl Timer {
 
 impl Timer {
     #[inline]
-    fn core(&self) -> &Arc<TimerCore> {
+    pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core
     }
 

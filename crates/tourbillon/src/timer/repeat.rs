@@ -15,14 +15,13 @@
 //! clock: it cannot drift. A run is armed when the one before has ended, so runs of one timer never overlap, and each
 //! arming is counted as any other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
 use super::context::Context;
-use super::task::{Callback, WithState};
+use super::task::{Callback, WithState, call_again};
 use super::{Timeout, Timer};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
@@ -207,10 +206,8 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
     fn call(mut self, context: &Context<'_>) -> Option<Self> {
         if self.repeat.survives {
             contain(context.shard, || (self.callback)(context));
-        } else if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.callback)(context))) {
-            // What it captured is dropped after the panic and not during it: a second one would abort.
-            contain(context.shard, || drop(self));
-            resume_unwind(payload)
+        } else {
+            self.callback = call_again(self.callback, context);
         }
         if !context.wants_again() {
             let now = context.core.hub.clock.now();

@@ -14,14 +14,17 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tourbillon_wheel as wheel;
 
 use super::context::Context;
+use crate::clock::EngineClock;
 use crate::contain::contain;
 use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
+use crate::wall::Plan;
 
 pub(crate) enum Task {
     Owned(Box<dyn Owned>),
@@ -68,6 +71,23 @@ impl Task {
     /// Whether it can arm itself again.
     pub(crate) fn can_repeat(&self) -> bool {
         matches!(self, Task::Shared(shared) if shared.can_repeat())
+    }
+
+    /// It was moved: it no longer waits for the wall clock. The shard's lock is held.
+    #[inline]
+    pub(crate) fn moved(&self) {
+        if let Task::Shared(shared) = self {
+            if let Some(plan) = shared.wall() {
+                plan.moved();
+            }
+        }
+    }
+
+    /// If the timer waits for the wall clock, and that is not there yet: how long it has to wait still. If not, it
+    /// starts. The shard's lock is held.
+    pub(crate) fn not_yet(&self, clock: &EngineClock) -> Option<Duration> {
+        let Task::Shared(shared) = self else { return None };
+        shared.wall()?.start(clock)
     }
 
     /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
@@ -133,6 +153,16 @@ pub(crate) trait Shared: Send + Sync {
     fn can_repeat(&self) -> bool;
     /// Whether it wants to know that it will not run any more.
     fn listens(&self) -> bool;
+    /// When it runs by the wall clock, if it waits for that.
+    fn wall(&self) -> Option<&Plan> {
+        None
+    }
+}
+
+/// What can give the callback back.
+pub(crate) trait Holds<C>: Shared + 'static {
+    /// The callback, if it is not running and was not dropped.
+    fn take(&self) -> Option<C>;
 }
 
 /// The state of a timer, and its key since it was last armed.
@@ -220,27 +250,34 @@ impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
     const CAN_REPEAT: bool = true;
-    fn call(mut self, context: &Context<'_>) -> Option<Self> {
-        let called = catch_unwind(AssertUnwindSafe(|| (self.0)(context)));
-        let Err(payload) = called else { return context.wants_again().then_some(self) };
-        // What it captured is dropped after the panic and not during it: a second one would abort.
-        contain(context.shard, || drop(self));
-        resume_unwind(payload)
+    fn call(self, context: &Context<'_>) -> Option<Self> {
+        let callback = call_again(self.0, context);
+        context.wants_again().then_some(Again(callback))
     }
+}
+
+/// Calls it, and gives it back unless it panics.
+pub(crate) fn call_again<F: FnMut(&Context<'_>)>(mut callback: F, context: &Context<'_>) -> F {
+    let called = catch_unwind(AssertUnwindSafe(|| callback(context)));
+    let Err(payload) = called else { return callback };
+    // What it captured is dropped after the panic and not during it: a second one would abort.
+    contain(context.shard, || drop(callback));
+    resume_unwind(payload)
 }
 
 impl<C: Callback> WithState<C> {
     pub(crate) fn new(callback: C) -> Self {
         WithState { cell: Cell::new(), callback: Mutex::new(Some(callback)) }
     }
+}
 
-    /// The callback, if it is not running and was not dropped.
-    pub(crate) fn take(&self) -> Option<C> {
+impl<C: Callback + 'static> Holds<C> for WithState<C> {
+    fn take(&self) -> Option<C> {
         lock(&self.callback).take()
     }
 }
 
-impl<C: Callback> Shared for WithState<C> {
+impl<C: Callback + 'static> Shared for WithState<C> {
     fn cell(&self) -> &Cell {
         &self.cell
     }
