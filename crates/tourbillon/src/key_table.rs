@@ -5,8 +5,8 @@
 //! never stands for a key. What is not needed any more, keys too, is returned to be dropped elsewhere.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 /// With so many places a table is worth making smaller.
@@ -39,7 +39,9 @@ pub(crate) struct KeyTable<K, V> {
 /// The keys of one hash: nearly always one.
 struct Chain<K, V> {
     first: (K, V),
-    more: Vec<(K, V)>,
+    /// A box for what is nearly never there: chains lie side by side.
+    #[expect(clippy::box_collection, reason = "a third of the size of a vector")]
+    more: Option<Box<Vec<(K, V)>>>,
 }
 
 impl<K, V> KeyTable<K, V> {
@@ -73,7 +75,7 @@ impl<K, V> KeyTable<K, V> {
     {
         let chain = match self.chains.entry(hash) {
             Entry::Vacant(vacant) => {
-                let chain = vacant.insert(Chain { first: (key, make()), more: Vec::new() });
+                let chain = vacant.insert(Chain { first: (key, make()), more: None });
                 return (&mut chain.first.1, None);
             }
             Entry::Occupied(occupied) => occupied.into_mut(),
@@ -81,12 +83,13 @@ impl<K, V> KeyTable<K, V> {
         if chain.first.0 == key {
             return (&mut chain.first.1, Some(key));
         }
-        match chain.more.iter().position(|pair| pair.0 == key) {
-            Some(place) => (&mut chain.more[place].1, Some(key)),
+        let more = chain.more.get_or_insert_default();
+        match more.iter().position(|pair| pair.0 == key) {
+            Some(place) => (&mut more[place].1, Some(key)),
             None => {
-                chain.more.push((key, make()));
-                let place = chain.more.len() - 1;
-                (&mut chain.more[place].1, None)
+                more.push((key, make()));
+                let place = more.len() - 1;
+                (&mut more[place].1, None)
             }
         }
     }
@@ -108,10 +111,11 @@ impl<K, V> KeyTable<K, V> {
         let Entry::Occupied(mut occupied) = self.chains.entry(hash) else { return None };
         let chain = occupied.get_mut();
         if !is(&chain.first.1) {
-            let place = chain.more.iter().position(|pair| is(&pair.1))?;
-            return Some(chain.more.swap_remove(place));
+            let more = chain.more.as_mut()?;
+            let place = more.iter().position(|pair| is(&pair.1))?;
+            return Some(more.swap_remove(place));
         }
-        if let Some(next) = chain.more.pop() {
+        if let Some(next) = chain.more.as_mut().and_then(|more| more.pop()) {
             return Some(std::mem::replace(&mut chain.first, next));
         }
         let chain = occupied.remove();
@@ -133,16 +137,22 @@ impl<K, V> KeyTable<K, V> {
     /// Empties the table.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let chains = std::mem::take(&mut self.chains);
-        chains.into_values().flat_map(|chain| std::iter::once(chain.first).chain(chain.more))
+        chains.into_values().flat_map(|chain| {
+            std::iter::once(chain.first).chain(chain.more.into_iter().flat_map(|more| *more))
+        })
     }
 }
 
 impl<K, V> Chain<K, V> {
     #[inline]
     fn pairs(&mut self) -> impl Iterator<Item = &mut (K, V)> {
-        std::iter::once(&mut self.first).chain(&mut self.more)
+        std::iter::once(&mut self.first)
+            .chain(self.more.iter_mut().flat_map(|more| more.iter_mut()))
     }
 }
+
+/// A set of hashes.
+pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<AsIs>>;
 
 /// Takes a hash for its own.
 #[derive(Default)]

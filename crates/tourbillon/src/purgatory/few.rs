@@ -13,12 +13,21 @@ impl<T> Few<T> {
         Few { first: [const { None }; IN_PLACE], more: Vec::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.first[0].is_none()
+    }
+
     #[inline]
     pub(super) fn push(&mut self, value: T) {
         match self.first.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(value),
             None => self.more.push(value),
         }
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().flatten().chain(&self.more)
     }
 
     /// In the order in which they were pushed.

@@ -14,6 +14,7 @@
 
 mod basket;
 mod error;
+mod events;
 mod few;
 mod list;
 mod node;
@@ -21,26 +22,23 @@ mod operation;
 mod shelf;
 mod turn;
 mod wait;
+mod watching;
 mod work;
 
-use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::RandomState;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::Timer;
-use crate::key_table::{choose, hash, tables};
-use crate::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use crate::key_table::{choose, tables};
+use crate::sync::atomic::{AtomicBool, Ordering::Release};
 use basket::Basket;
 pub use error::{WaitError, WatchError};
-use node::{Entry, Node, Why};
+use node::Why;
 pub use operation::{Operation, Outcome};
-use shelf::{Shelf, Walk};
-use wait::Letter;
+use shelf::Shelf;
 pub use wait::Wait;
-use work::{Own, When, Work};
 
 /// Holds operations that wait for something, each watched under keys, until an event on one of the keys completes them
 /// or their time is up. Clones are the same purgatory, and any thread may use it.
@@ -163,267 +161,6 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
 
     fn core(&self) -> &Arc<Core<K, O>> {
         &self.owner.core
-    }
-}
-
-/// Waiting.
-impl<K, O, S> Purgatory<K, O, S>
-where
-    K: Eq + Hash + Send + 'static,
-    O: Operation,
-    S: BuildHasher,
-{
-    /// Completes the operation if its condition holds; otherwise watches it under the keys until a
-    /// [`check`](Purgatory::check) of one of them completes it or the time is up. A key that is given twice counts once.
-    ///
-    /// The condition is tried first, when there is neither a timer nor anything watched, and once more when there is,
-    /// so that an event in between is not missed. Inside another action, what is completed here is *decided* here, and
-    /// its own action runs when the other has returned.
-    ///
-    /// # Errors
-    /// There are no keys, the purgatory or its timer was stopped, or the timer is full or could not be started. The
-    /// operation comes back, and is watched nowhere.
-    pub fn try_complete_else_watch(
-        &self,
-        operation: O,
-        keys: impl IntoIterator<Item = K>,
-        timeout: Duration,
-    ) -> Result<Outcome, WatchError<O>> {
-        let added = self.add(Own(operation), keys, timeout);
-        added.map(|(_, outcome)| outcome).map_err(|error| error.map(|own| own.0))
-    }
-
-    /// [`try_complete_else_watch`](Purgatory::try_complete_else_watch) with closures: `condition` gives a value when it
-    /// holds, and `then` is called once, with the value or with why there is none. A stop or a cancelled key tells it,
-    /// and hands nothing back.
-    ///
-    /// # Errors
-    /// As there; the closures come back.
-    ///
-    /// ```
-    /// use std::sync::{Arc, Mutex, mpsc};
-    /// use std::time::Duration;
-    /// use tourbillon::{Purgatory, Timer, VirtualClock, WaitError};
-    ///
-    /// let clock = VirtualClock::new();
-    /// let purgatory: Purgatory<u32> = Purgatory::new(&Timer::builder().clock(&clock).build()?);
-    /// let queue = Arc::new(Mutex::new(Vec::new()));
-    /// let (told, outcomes) = mpsc::channel();
-    /// for _ in 0..2 {
-    ///     // A condition may take what it waited for: it is then delivered, for certain.
-    ///     let (take, told) = (queue.clone(), told.clone());
-    ///     let condition = move || take.lock().unwrap().pop();
-    ///     purgatory.when([1], Duration::from_secs(1), condition, move |outcome| told.send(outcome).unwrap())?;
-    /// }
-    /// queue.lock().unwrap().push("job");
-    /// assert_eq!(purgatory.check(&1), 1);
-    /// assert_eq!(outcomes.recv()?, Ok("job"));
-    /// clock.advance(Duration::from_secs(1))?;
-    /// assert_eq!(outcomes.recv()?, Err(WaitError::Expired));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn when<T, C, F>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        timeout: Duration,
-        condition: C,
-        then: F,
-    ) -> Result<Outcome, WatchError<(C, F)>>
-    where
-        T: Send + 'static,
-        C: FnMut() -> Option<T> + Send + 'static,
-        F: FnOnce(Result<T, WaitError>) + Send + 'static,
-    {
-        let added = self.add(When::new(condition, then), keys, timeout);
-        added
-            .map(|(_, outcome)| outcome)
-            .map_err(|error| error.map(|when| (when.condition, when.then)))
-    }
-
-    /// Waits until `condition` gives a value, or until the time is up. It is tried now, and from now on it is watched,
-    /// polled or not.
-    ///
-    /// # Cancel safety
-    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was given already, or
-    /// that another thread's trial gives at that moment, is dropped with it.
-    ///
-    /// ```
-    /// # use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    /// # use std::sync::Arc;
-    /// # use std::time::Duration;
-    /// # use tourbillon::{Purgatory, Timer, WaitError};
-    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
-    /// #     struct Thread(std::thread::Thread);
-    /// #     impl std::task::Wake for Thread {
-    /// #         fn wake(self: Arc<Self>) { self.0.unpark() }
-    /// #     }
-    /// #     let waker = Arc::new(Thread(std::thread::current())).into();
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
-    /// let purgatory: Purgatory<&str> = Purgatory::new(&Timer::new());
-    /// let stock = Arc::new(AtomicUsize::new(0));
-    /// let seen = stock.clone();
-    /// let enough = move || Some(seen.load(SeqCst)).filter(|&stock| stock >= 3);
-    /// let wait = purgatory.wait(["stock"], Duration::from_secs(60), enough);
-    ///
-    /// let other = purgatory.clone();
-    /// std::thread::spawn(move || {
-    ///     stock.store(5, SeqCst);
-    ///     other.check("stock");
-    /// });
-    /// assert_eq!(block_on(wait), Ok(5));
-    ///
-    /// let never = purgatory.wait(["stock"], Duration::from_millis(5), || None::<u32>);
-    /// assert_eq!(block_on(never), Err(WaitError::Expired));
-    /// ```
-    pub fn wait<T, C>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        timeout: Duration,
-        condition: C,
-    ) -> Wait<T>
-    where
-        T: Send + 'static,
-        C: FnMut() -> Option<T> + Send + 'static,
-    {
-        let letter = Letter::new();
-        let sender = letter.clone();
-        let then = move |outcome| sender.put(outcome);
-        match self.add(When::new(condition, then), keys, timeout) {
-            Ok((node, _)) => Wait::new(letter, node.map(|node| node as _)),
-            Err(error) => {
-                letter.put(Err(WaitError::from(&error)));
-                Wait::new(letter, None)
-            }
-        }
-    }
-
-    /// Tries, and watches if need be. The node, if there is one.
-    #[expect(clippy::type_complexity, reason = "a node and what became of it")]
-    fn add<W: Work<O>>(
-        &self,
-        mut work: W,
-        keys: impl IntoIterator<Item = K>,
-        timeout: Duration,
-    ) -> Result<(Option<Arc<Node<K, O, W>>>, Outcome), WatchError<W>> {
-        let core = self.core();
-        let keys = self.hashed(keys);
-        if keys.is_empty() {
-            return Err(WatchError::NoKeys(work));
-        }
-        // Pairs with the store of a stop: who comes after it is refused.
-        if core.stopped.load(Acquire) {
-            return Err(WatchError::Stopped(work));
-        }
-        if turn::attempt(&core.timer, 0, || work.attempt()) {
-            turn::act(&core.timer, move || work.complete());
-            return Ok((None, Outcome::Completed));
-        }
-        Node::watch(core, work, keys, timeout).map(|(node, outcome)| (Some(node), outcome))
-    }
-
-    /// Each key once, with its hash.
-    fn hashed(&self, keys: impl IntoIterator<Item = K>) -> Vec<(u64, K)> {
-        let with_hash = |key| (hash(&self.owner.hasher, &key), key);
-        let mut all: Vec<(u64, K)> = keys.into_iter().map(with_hash).collect();
-        if all.len() > 16 {
-            // So that equal ones are near each other.
-            all.sort_by_key(|&(hash, _)| hash);
-        }
-        let mut n = 1;
-        while n < all.len() {
-            let (before, this) = (&all[..n], &all[n]);
-            let near = before.iter().rev().take_while(|other| n < 16 || other.0 == this.0);
-            let mut near = near;
-            if near.any(|other| other == this) {
-                all.remove(n);
-            } else {
-                n += 1;
-            }
-        }
-        all
-    }
-}
-
-/// Events.
-impl<K, O, S> Purgatory<K, O, S>
-where
-    K: Eq + Hash + Send + 'static,
-    O: Operation,
-    S: BuildHasher,
-{
-    /// Something has happened under the key: tries whoever waits there, in the order in which they came, and completes
-    /// those whose condition holds. Returns how many this call has completed.
-    ///
-    /// One whose condition another thread is trying at this moment is not waited for: that thread tries it once more,
-    /// and if it completes it, it is counted there. Inside another action the count is exact too; the actions run when
-    /// the other has returned.
-    pub fn check<Q>(&self, key: &Q) -> usize
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let mut completed = 0;
-        self.for_each(key, |entry| completed += usize::from(entry.check()));
-        completed
-    }
-
-    /// Ends whoever waits under the key, and hands the operations back, in the order in which they came. They leave all
-    /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
-    /// [`Cancelled`](WaitError::Cancelled).
-    ///
-    /// For an operation whose condition another thread is trying at this moment it waits until that has returned: it
-    /// has then been completed, or it is handed back, after the others. So do not hold a lock that a condition takes.
-    /// Called inside a condition it waits for nobody, and leaves those alone that are being tried.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tourbillon::{Operation, Purgatory, Timer};
-    /// struct Never;
-    /// impl Operation for Never {
-    ///     fn try_complete(&mut self) -> bool { false }
-    ///     fn on_complete(self) { unreachable!() }
-    ///     fn on_expire(self) { unreachable!() }
-    /// }
-    /// let purgatory = Purgatory::new(&Timer::new());
-    /// purgatory.try_complete_else_watch(Never, ["a", "b"], Duration::from_secs(60))?;
-    /// assert_eq!(purgatory.watched(), 2);
-    /// assert_eq!(purgatory.cancel_key("a").len(), 1);
-    /// assert_eq!(purgatory.watched(), 0);
-    /// # Ok::<(), tourbillon::WatchError<Never>>(())
-    /// ```
-    pub fn cancel_key<Q>(&self, key: &Q) -> Vec<O>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let basket = (!turn::is_trying_any()).then(Basket::new);
-        let mut operations = Vec::new();
-        self.for_each(key, |entry| {
-            operations.extend(entry.take(Why::Cancelled, basket.as_ref()));
-        });
-        operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
-        operations
-    }
-
-    /// Shows everybody who waits under the key, in batches, with no lock held.
-    fn for_each<Q>(&self, key: &Q, mut show: impl FnMut(&dyn Entry<O>))
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let hash = hash(&self.owner.hasher, key);
-        let shelf = self.core().shelf(hash);
-        let (mut walk, mut batch) = (Walk::default(), Vec::new());
-        while shelf.walk(hash, key, &mut walk, &mut batch) {
-            batch.drain(..).for_each(|entry| show(&*entry));
-        }
     }
 }
 

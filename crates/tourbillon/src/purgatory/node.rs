@@ -27,6 +27,7 @@
 //!
 //! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ use super::error::{WaitError, WatchError};
 use super::few::Few;
 use super::operation::Outcome;
 use super::shelf::Place;
-use super::turn::{act, attempt, is_trying};
+use super::turn::{act, attempt, catch_up, is_trying};
 use super::work::Work;
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
@@ -127,7 +128,7 @@ where
     pub(super) fn watch(
         core: &Arc<Core<K, O>>,
         work: W,
-        keys: Vec<(u64, K)>,
+        keys: Few<(u64, K)>,
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let state = Mutex::new(State::Trying(Wish::Nothing));
@@ -139,21 +140,45 @@ where
             Err(refused) => return Err(WatchError::from_schedule(refused, work)),
         };
         let mut held = Held { work, places: Few::new(), timer: Some(timer) };
-        for (n, (hash, key)) in keys.into_iter().enumerate() {
-            match core.shelf(hash).watch(hash, key, n == 0, node.clone()) {
-                Some(place) => held.places.push(place),
-                None => {
-                    *lock(&node.state) = State::Over;
-                    return Err(WatchError::Stopped(node.leave(held)));
-                }
+        // A comparison of keys may panic: the operation is held here, and would be held for ever.
+        let watched = catch_unwind(AssertUnwindSafe(|| node.watch_under(keys, &mut held.places)));
+        if let Ok(true) = watched {
+            let completed = node.hold(held, false);
+            return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
+        }
+        *lock(&node.state) = State::Over;
+        let work = node.leave(held);
+        match watched {
+            Ok(_) => Err(WatchError::Stopped(work)),
+            Err(panic) => {
+                core.timer.contain(|| drop(work));
+                resume_unwind(panic)
             }
         }
-        let completed = node.hold(held, false);
-        Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }))
+    }
+
+    /// `false` if the purgatory was stopped.
+    fn watch_under(self: &Arc<Self>, keys: Few<(u64, K)>, places: &mut Few<Place>) -> bool {
+        for (n, (hash, key)) in keys.into_iter().enumerate() {
+            let shelf = self.core.shelf(hash);
+            let (place, unused) = shelf.watch(hash, key, n == 0, self.clone());
+            self.drop_key(unused);
+            match place {
+                Some(place) => places.push(place),
+                None => return false,
+            }
+        }
+        true
     }
 
     /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
-    fn hold(&self, mut held: Held<W>, mut last: bool) -> bool {
+    fn hold(&self, held: Held<W>, last: bool) -> bool {
+        let completed = self.hold_on(held, last);
+        catch_up();
+        completed
+    }
+
+    fn hold_on(&self, mut held: Held<W>, mut last: bool) -> bool {
         loop {
             let met = attempt(&self.core.timer, self.id(), || held.work.attempt());
             let mut state = lock(&self.state);
@@ -189,12 +214,21 @@ where
     /// It is over: it leaves all its keys, and the wheel.
     fn leave(&self, held: Held<W>) -> W {
         for (n, place) in held.places.into_iter().enumerate() {
-            self.core.shelf(place.hash).unwatch(place, n == 0);
+            let key = self.core.shelf(place.hash).unwatch(place, n == 0);
+            self.drop_key(key);
         }
         if let Some(timer) = held.timer {
             self.core.timer.cancel(timer);
         }
         held.work
+    }
+
+    /// Foreign code: no lock is held.
+    #[inline]
+    fn drop_key(&self, key: Option<K>) {
+        if let Some(key) = key {
+            self.core.timer.contain(|| drop(key));
+        }
     }
 
     fn hand_over(&self, work: W, why: Why, ticket: Option<Ticket<O>>) {

@@ -7,13 +7,10 @@ use std::borrow::Borrow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use super::list::List;
+use super::list::{BATCH, Batch, List};
 use super::node::Entry;
 use crate::key_table::KeyTable;
 use crate::sync::{Mutex, lock};
-
-/// So many are copied under the lock at a time.
-const BATCH: usize = 64;
 
 #[repr(align(128))]
 pub(super) struct Shelf<K, O> {
@@ -36,6 +33,8 @@ struct State<K, O> {
 pub(super) struct Place {
     pub(super) hash: u64,
     serial: NonZeroU64,
+    /// Where it was in its list at first.
+    position: u32,
 }
 
 /// How far a walk over those under a key has come. It meets everybody who was there when it began.
@@ -53,7 +52,8 @@ impl<K: Eq, O> Shelf<K, O> {
         Shelf { state: Mutex::new(state) }
     }
 
-    /// Watches an entry under a key; `first` of its keys or another. `None` if the shelf is closed.
+    /// Watches an entry under a key; `first` of its keys or another. `None` if the shelf is closed. A key that is not
+    /// needed comes back, to be dropped.
     #[inline]
     pub(super) fn watch(
         &self,
@@ -61,62 +61,55 @@ impl<K: Eq, O> Shelf<K, O> {
         key: K,
         first: bool,
         entry: Arc<dyn Entry<O>>,
-    ) -> Option<Place> {
+    ) -> (Option<Place>, Option<K>) {
         let mut state = lock(&self.state);
         if state.closed {
-            // Who was refused is dropped after the lock, and so is the key.
-            drop(state);
-            return None;
+            return (None, Some(key));
         }
         state.serial += 1;
         let serial = state.serial;
         let (list, unused) = state.keys.get_or_make(hash, key, List::new);
-        list.push(serial, entry);
+        let position = list.push(serial, entry);
         state.watched += 1;
         state.delayed += usize::from(first);
-        drop(state);
-        drop(unused);
-        Some(Place { hash, serial: NonZeroU64::new(serial)? })
+        (NonZeroU64::new(serial).map(|serial| Place { hash, serial, position }), unused)
     }
 
-    /// Takes an entry away from its place, and the key with the last of them.
+    /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
     #[inline]
-    pub(super) fn unwatch(&self, place: Place, first: bool) {
-        let Place { hash, serial } = place;
+    pub(super) fn unwatch(&self, place: Place, first: bool) -> Option<K> {
+        let Place { hash, serial, position } = place;
         let mut state = lock(&self.state);
-        let take = |list: &mut List<O>| Some((list.remove(serial.get())?, list.is_empty()));
-        let Some((entry, empty)) = state.keys.find(hash, take) else { return };
+        let take = |list: &mut List<O>| {
+            let entry = list.remove(serial.get(), position)?;
+            Some((entry, list.is_empty()))
+        };
+        let (entry, empty) = state.keys.find(hash, take)?;
         state.watched -= 1;
         state.delayed -= usize::from(first);
-        let key = if empty { state.keys.remove(hash, List::is_empty) } else { None };
+        let gone = if empty { state.keys.remove(hash, List::is_empty) } else { None };
         drop(state);
-        drop((entry, key));
+        drop(entry);
+        gone.map(|(key, _)| key)
     }
 
     /// Copies the next few who wait under a key. `false` if there are none any more.
     #[inline]
-    pub(super) fn walk<Q>(
-        &self,
-        hash: u64,
-        key: &Q,
-        walk: &mut Walk,
-        batch: &mut Vec<Arc<dyn Entry<O>>>,
-    ) -> bool
+    pub(super) fn walk<Q>(&self, hash: u64, key: &Q, walk: &mut Walk, to: &mut Batch<O>) -> bool
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        debug_assert!(batch.is_empty());
         if walk.done {
             return false;
         }
         let mut state = lock(&self.state);
         let until = *walk.until.get_or_insert(state.serial);
-        if let Some(list) = state.keys.get_mut(hash, key) {
-            walk.after = list.copy(walk.after, until, BATCH, batch);
-        }
-        walk.done = batch.len() < BATCH;
-        !batch.is_empty()
+        let Some(list) = state.keys.get_mut(hash, key) else { return false };
+        let (last, count) = list.copy(walk.after, until, to);
+        walk.after = last;
+        walk.done = count < BATCH;
+        count > 0
     }
 
     /// Takes nobody in from now on, and gives out all who are here.

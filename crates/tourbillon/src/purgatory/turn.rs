@@ -29,6 +29,7 @@ impl Turn {
     }
 
     /// The next action, if the thread is inside of nothing.
+    #[inline]
     fn next(&mut self) -> Option<Box<dyn FnOnce()>> {
         if self.depth > 0 {
             return None;
@@ -51,18 +52,24 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
         change(|turn| turn.later.push_back(later));
     } else {
         within(|| timer.contain(action));
+        catch_up();
     }
 }
 
-/// Tries a condition. One that panics is not met.
+/// Tries a condition. One that panics is not met. Actions that came up in it wait on: the thread holds the operation
+/// still.
 pub(super) fn attempt(timer: &Timer, operation: usize, condition: impl FnOnce() -> bool) -> bool {
     change(|turn| turn.trying.push(operation));
-    let met = within(|| {
-        let met = timer.contain(condition);
-        change(|turn| turn.trying.pop());
-        met
-    });
+    let met = within(|| timer.contain(condition));
+    change(|turn| turn.trying.pop());
     met.unwrap_or(false)
+}
+
+/// Runs the actions that wait, if the thread is inside of no foreign code. It holds no operation.
+pub(super) fn catch_up() {
+    while let Some(later) = change(Turn::next).flatten() {
+        within(later);
+    }
 }
 
 /// Whether the thread is inside the condition of this operation.
@@ -75,16 +82,11 @@ pub(super) fn is_trying_any() -> bool {
     look(|turn| !turn.trying.is_empty())
 }
 
-/// Runs foreign code, which does not unwind, and then the actions that came up in it, if nothing else is under way.
+/// Runs foreign code, which does not unwind.
 fn within<R>(foreign: impl FnOnce() -> R) -> R {
     change(|turn| turn.depth += 1);
     let result = foreign();
     change(|turn| turn.depth -= 1);
-    while let Some(later) = change(Turn::next).flatten() {
-        change(|turn| turn.depth += 1);
-        later();
-        change(|turn| turn.depth -= 1);
-    }
     result
 }
 
