@@ -66,6 +66,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod backoff;
 mod clock;
 mod contain;
 mod engine;
@@ -81,6 +82,7 @@ mod sync;
 mod timer;
 mod view;
 
+pub use backoff::{Backoff, Jitter};
 pub use clock::{AdvanceError, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
