@@ -92,7 +92,9 @@ pub use key::Key;
 pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unfired};
+pub use timer::{
+    CancelOnDrop, Context, Executor, Job, Missed, Repeat, State, Timeout, Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};

@@ -42,6 +42,8 @@ pub(crate) struct Core<T, D> {
     pub(crate) shards: Box<[Arc<Shard<T>>]>,
     pub(crate) delivery: D,
     pub(crate) budget: usize,
+    /// Nanoseconds.
+    pub(crate) tick: u64,
     life: Mutex<Life>,
     spawn: Spawn,
     name: String,
@@ -74,6 +76,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             shards: (0..settings.shards).map(shard).collect(),
             delivery,
             budget: settings.budget,
+            tick: settings.tick,
             life: Mutex::new(Life::New),
             spawn: settings.spawn,
             name: settings.name,
