@@ -25,6 +25,14 @@ impl<T> ScheduleError<T> {
         }
     }
 
+    pub(crate) fn map<U>(self, back: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        match self {
+            ScheduleError::Stopped(value) => ScheduleError::Stopped(back(value)),
+            ScheduleError::Full(value) => ScheduleError::Full(back(value)),
+            ScheduleError::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
+        }
+    }
+
     pub(crate) fn from_unarmed<U>(unarmed: Unarmed<U>, back: impl FnOnce(U) -> T) -> Self {
         match unarmed {
             Unarmed::Stopped(value) => ScheduleError::Stopped(back(value)),

@@ -93,7 +93,8 @@ pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
 pub use timer::{
-    CancelOnDrop, Context, Executor, Job, Missed, Repeat, State, Timeout, Timer, Unfired,
+    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
+    Timer, Unfired,
 };
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;

@@ -216,13 +216,17 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         Some(all)
     }
 
-    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended.
+    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended. `tell` sees what was
+    /// pending before that wait, with no lock held: who runs may wait to hear of it.
     pub(crate) fn stop_and_wait(
         &self,
         mark: impl FnMut(&T),
+        tell: impl Fn(&T, &Shard<T>),
         limit: Option<Duration>,
     ) -> (Vec<(usize, Taken<T>)>, bool) {
         let first = self.stop(mark);
+        let pending = first.iter().flatten();
+        pending.for_each(|(shard, taken)| tell(&taken.value, &self.shards[*shard]));
         // Two callbacks that stop the same engine must not wait for each other.
         let wait = first.is_some() || inside::depth(self.hub.id()) == 0;
         let finished = wait && self.wait_for_silence(limit);

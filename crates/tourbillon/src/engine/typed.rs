@@ -234,7 +234,7 @@ impl<T: Send + 'static> Engine<T> {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let (all, finished) = core.stop_and_wait(|_| (), limit);
+        let (all, finished) = core.stop_and_wait(|_| (), |_, _| (), limit);
         let begin = core.hub.clock.begin();
         let unfired = all.into_iter().map(|(shard, taken)| Fired::new(shard, taken, begin));
         Stopped { unfired: unfired.collect(), finished }

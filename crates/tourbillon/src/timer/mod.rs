@@ -5,6 +5,7 @@ mod executor;
 mod look;
 mod pool;
 mod repeat;
+mod retry;
 mod run;
 mod task;
 mod timeout;
@@ -28,6 +29,7 @@ pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
 use pool::Pool;
 pub use repeat::{Missed, Repeat};
+pub use retry::{Attempt, Retried, Retry};
 use run::discard;
 pub use task::State;
 use task::{Again, Alone, Once, Shared, Task, WithState};
@@ -373,7 +375,8 @@ impl Timer {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
-        let (all, finished) = core.stop_and_wait(|task| task.mark(State::HandedBack), limit);
+        let (mark, tell) = (|task: &Task| task.mark(State::HandedBack), Task::handed_back);
+        let (all, finished) = core.stop_and_wait(mark, tell, limit);
         let unfired = all.into_iter().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,

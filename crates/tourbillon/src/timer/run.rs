@@ -90,5 +90,5 @@ fn arm_again(shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
 
 /// Drops a callback that will not run, with no lock held.
 pub(super) fn discard(shard: &Shard<Task>, task: Task) {
-    contain(shard, || task.discard());
+    contain(shard, || task.discard(shard));
 }

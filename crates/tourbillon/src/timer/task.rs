@@ -19,6 +19,7 @@ use tourbillon_wheel as wheel;
 
 use super::context::Context;
 use crate::contain::contain;
+use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
 
@@ -70,10 +71,18 @@ impl Task {
     }
 
     /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
-    pub(crate) fn discard(self) {
+    pub(crate) fn discard(self, shard: &Shard<Task>) {
         match self {
             Task::Owned(callback) => drop(callback),
-            Task::Shared(shared) => shared.discard(),
+            Task::Shared(shared) => shared.discard(shard),
+        }
+    }
+
+    /// The engine was stopped: tells a callback that listens. No lock is held.
+    pub(crate) fn handed_back(&self, shard: &Shard<Task>) {
+        match self {
+            Task::Shared(shared) if shared.listens() => shared.discard(shard),
+            _ => {}
         }
     }
 }
@@ -119,9 +128,11 @@ pub(crate) trait Shared: Send + Sync {
     /// Runs the callback, and answers whether it is to be armed again.
     fn run(&self, context: &Context<'_>) -> bool;
     /// Drops the callback.
-    fn discard(&self);
+    fn discard(&self, shard: &Shard<Task>);
     /// Whether it can arm itself again.
     fn can_repeat(&self) -> bool;
+    /// Whether it wants to know that it will not run any more.
+    fn listens(&self) -> bool;
 }
 
 /// The state of a timer, and its key since it was last armed.
@@ -189,8 +200,14 @@ pub(crate) struct Again<F>(pub(crate) F);
 
 pub(crate) trait Callback: Send + Sized {
     const CAN_REPEAT: bool;
+    /// Whether it wants to know, at once, that it will not run any more.
+    const LISTENS: bool = false;
     /// Runs, and comes back if it is to be armed again.
     fn call(self, context: &Context<'_>) -> Option<Self>;
+    /// It will not run any more; its state says why. No lock is held.
+    fn dropped(self, _state: State, _shard: &Shard<Task>) {
+        drop(self);
+    }
 }
 
 impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
@@ -237,14 +254,20 @@ impl<C: Callback> Shared for WithState<C> {
         wanted
     }
 
-    fn discard(&self) {
+    fn discard(&self, shard: &Shard<Task>) {
         // Most callbacks own nothing: then there is nothing to do, and the lock would be most of the cost.
-        if std::mem::needs_drop::<C>() {
-            drop(self.take());
+        if C::LISTENS || std::mem::needs_drop::<C>() {
+            if let Some(callback) = self.take() {
+                callback.dropped(self.cell.get(), shard);
+            }
         }
     }
 
     fn can_repeat(&self) -> bool {
         C::CAN_REPEAT
+    }
+
+    fn listens(&self) -> bool {
+        C::LISTENS
     }
 }

@@ -14,6 +14,8 @@ use super::task::{State, Task};
 use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
+///
+/// The next try of a [retry](crate::Timer::retry) is among them, and has nothing left to run: its outcome was told.
 pub struct Unfired {
     pub(super) core: Arc<TimerCore>,
     pub(super) key: Key,
@@ -51,7 +53,7 @@ impl Unfired {
             Task::Owned(callback) => callback.run(&context(None)),
             Task::Shared(shared) => {
                 shared.run(&context(Some(&shared)));
-                shared.discard();
+                shared.discard(shard);
             }
         }
     }
