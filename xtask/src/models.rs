@@ -14,6 +14,11 @@ use crate::shell::{Outcome, capture_within, cargo, run_seen};
 /// A fault may make a model turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The name of a model without the modules that it is in.
+fn own_name(model: &str) -> &str {
+    model.rsplit("::").next().unwrap_or(model)
+}
+
 /// A model checker, and the module of the engine that its models are in.
 pub(crate) struct Checker {
     flag: &'static str,
@@ -33,7 +38,7 @@ impl Checker {
         let scratch = scratch();
         for twin in &twins {
             let name = twin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(model) = models.iter().find(|model| name.starts_with(model.as_str())) else {
+            let Some(model) = models.iter().find(|model| name.starts_with(own_name(model))) else {
                 return Err(format!("{folder}/{name}.patch begins with the name of no model"));
             };
             let fault = plant(&scratch, twin)?;
@@ -66,7 +71,7 @@ impl Checker {
         Ok(models.len())
     }
 
-    /// Runs the models, and returns their names.
+    /// Runs the models, and returns their names, with the modules that they are in.
     fn models(&self) -> Outcome<Vec<String>> {
         lay_out(&scratch())?;
         let mut models = Vec::new();

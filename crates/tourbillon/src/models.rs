@@ -6,6 +6,8 @@
 //!
 //! `cargo xtask loom` runs them, and their twins: the same models on a copy with one fault planted, which must fail.
 
+mod purgatory;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

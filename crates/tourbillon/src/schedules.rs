@@ -6,6 +6,8 @@
 //!
 //! `cargo xtask shuttle` runs them; `TOURBILLON_SCHEDULES` says how many schedules each test tries.
 
+mod purgatory;
+
 use std::sync::Arc;
 use std::time::Duration;
 

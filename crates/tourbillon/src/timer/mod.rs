@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
+use crate::contain::contain;
 use crate::engine::{Core, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
@@ -401,6 +402,12 @@ impl Timer {
 }
 
 impl Timer {
+    /// Runs foreign code of another face with no lock held. `None` if it panicked, which is counted and reported here.
+    #[inline]
+    pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {
+        contain(&*self.core().shards[0], foreign)
+    }
+
     #[inline]
     pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core

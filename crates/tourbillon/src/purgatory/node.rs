@@ -1,0 +1,364 @@
+//! One that waits, and the protocol that ends it exactly once.
+//!
+//! Whoever tries the condition *holds* the operation: has taken it out of its node, together with the places where it is
+//! watched and the key of its timer. Nobody waits for a holder: who comes meanwhile leaves a wish, and the holder
+//! grants it after the condition has returned. So a condition is never tried by two threads at once, and no event is
+//! lost: an event that comes during a trial has it tried once more.
+//!
+//! | state | what comes | and then |
+//! |---|---|---|
+//! | resting | a check | trying, by that thread |
+//! | | the timeout | trying for the last time, by that thread |
+//! | | a cancel, a stop, a withdrawal | over: it is theirs |
+//! | trying, with a wish | a check | the wish is *again*, if it was *nothing* |
+//! | | the timeout | the wish is *expire*, unless it is *back* |
+//! | | a cancel, a stop, a withdrawal | the wish is *back*, unless it is already |
+//! | | condition met | over: completed, whatever the wish |
+//! | | not met, *back* | over: it is theirs who wished |
+//! | | not met, for the last time | over: expired |
+//! | | not met, *expire* | trying for the last time |
+//! | | not met, *again* | trying |
+//! | | not met, *nothing* | resting |
+//! | over | anything | nothing |
+//!
+//! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
+//! tries it after that. So it is ended only when all its places are known, and whoever ends it holds them: it leaves
+//! every key and the wheel before its action runs.
+//!
+//! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Core;
+use super::basket::{Basket, Ticket};
+use super::error::{WaitError, WatchError};
+use super::few::Few;
+use super::operation::Outcome;
+use super::shelf::Place;
+use super::turn::{act, attempt, catch_up, is_trying};
+use super::work::Work;
+use crate::key::Key;
+use crate::sync::{Mutex, lock};
+
+pub(super) struct Node<K, O, W> {
+    core: Arc<Core<K, O>>,
+    state: Mutex<State<O, W>>,
+}
+
+enum State<O, W> {
+    Resting(Held<W>),
+    Trying(Wish<O>),
+    Over,
+}
+
+/// All there is of it: who has this ends it.
+struct Held<W> {
+    work: W,
+    places: Few<Place>,
+    timer: Option<Key>,
+}
+
+/// What a holder is to do when the condition was not met.
+enum Wish<O> {
+    Nothing,
+    Again,
+    Expire,
+    Back(Why, Option<Ticket<O>>),
+}
+
+/// Why one ends that is neither completed nor expired.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Cancelled,
+    Stopped,
+    /// Nobody waits for it any more.
+    Withdrawn,
+}
+
+/// One that waits, whatever it is.
+pub(super) trait Entry<O>: Send + Sync {
+    /// Tries it after an event. Whether it was completed here.
+    fn check(&self) -> bool;
+    /// Ends it for a cancel or a stop: the operation, if it can be had at once. If another thread tries it, that one
+    /// puts it into the basket; without a basket a cancel lets it be, and after a stop it is dropped.
+    fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O>;
+}
+
+/// One that can be given up.
+pub(super) trait Withdraw: Send + Sync {
+    fn withdraw(&self);
+}
+
+/// The node as its timer knows it.
+trait Rings: Send + Sync {
+    /// The timeout.
+    fn ring(&self);
+    /// The timer will not ring: it was stopped, or it was cancelled because this is over.
+    fn forget(&self);
+}
+
+/// What the timer keeps: it rings, or is dropped.
+struct Alarm<N: Rings>(Option<Arc<N>>);
+
+impl<N: Rings> Alarm<N> {
+    fn ring(mut self) {
+        if let Some(node) = self.0.take() {
+            node.ring();
+        }
+    }
+}
+
+impl<N: Rings> Drop for Alarm<N> {
+    fn drop(&mut self) {
+        if let Some(node) = self.0.take() {
+            node.forget();
+        }
+    }
+}
+
+impl<K, O, W> Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    /// Watches one whose condition was not met, and tries it again.
+    pub(super) fn watch(
+        core: &Arc<Core<K, O>>,
+        work: W,
+        keys: Few<(u64, K)>,
+        timeout: Duration,
+    ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
+        let state = Mutex::new(State::Trying(Wish::Nothing));
+        let node = Arc::new(Node { core: core.clone(), state });
+        // The timer first: if it refuses, nobody has seen the node.
+        let alarm = Alarm(Some(node.clone()));
+        let timer = match core.timer.arm(timeout, move |_| alarm.ring()) {
+            Ok(timer) => timer,
+            Err(refused) => return Err(WatchError::from_schedule(refused, work)),
+        };
+        let mut held = Held { work, places: Few::new(), timer: Some(timer) };
+        // A comparison of keys may panic: the operation is held here, and would be held for ever.
+        let watched = catch_unwind(AssertUnwindSafe(|| node.watch_under(keys, &mut held.places)));
+        if let Ok(true) = watched {
+            let completed = node.hold(held, false);
+            return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
+        }
+        *lock(&node.state) = State::Over;
+        let work = node.leave(held);
+        match watched {
+            Ok(_) => Err(WatchError::Stopped(work)),
+            Err(panic) => {
+                core.timer.contain(|| drop(work));
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    /// `false` if the purgatory was stopped.
+    fn watch_under(self: &Arc<Self>, keys: Few<(u64, K)>, places: &mut Few<Place>) -> bool {
+        for (n, (hash, key)) in keys.into_iter().enumerate() {
+            let shelf = self.core.shelf(hash);
+            let (place, unused) = shelf.watch(hash, key, n == 0, self.clone());
+            self.drop_key(unused);
+            match place {
+                Some(place) => places.push(place),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
+    fn hold(&self, held: Held<W>, last: bool) -> bool {
+        let completed = self.hold_on(held, last);
+        catch_up();
+        completed
+    }
+
+    fn hold_on(&self, mut held: Held<W>, mut last: bool) -> bool {
+        loop {
+            let met = attempt(&self.core.timer, self.id(), || held.work.attempt());
+            let mut state = lock(&self.state);
+            let State::Trying(wish) = &mut *state else { unreachable!("the holder ends it") };
+            let wish = std::mem::replace(wish, Wish::Nothing);
+            match wish {
+                Wish::Nothing if !met && !last => {
+                    *state = State::Resting(held);
+                    return false;
+                }
+                Wish::Again if !met && !last => continue,
+                Wish::Expire if !met && !last => {
+                    last = true;
+                    continue;
+                }
+                _ => *state = State::Over,
+            }
+            drop(state);
+            let work = self.leave(held);
+            match wish {
+                _ if met => {
+                    // Who waits for it need not wait for the action.
+                    drop(wish);
+                    act(&self.core.timer, move || work.complete());
+                }
+                Wish::Back(why, ticket) => self.hand_over(work, why, ticket),
+                _ => act(&self.core.timer, move || work.expire()),
+            }
+            return met;
+        }
+    }
+
+    /// It is over: it leaves all its keys, and the wheel.
+    fn leave(&self, held: Held<W>) -> W {
+        for (n, place) in held.places.into_iter().enumerate() {
+            let key = self.core.shelf(place.hash).unwatch(place, n == 0);
+            self.drop_key(key);
+        }
+        if let Some(timer) = held.timer {
+            self.core.timer.cancel(timer);
+        }
+        held.work
+    }
+
+    /// Foreign code: no lock is held.
+    #[inline]
+    fn drop_key(&self, key: Option<K>) {
+        if let Some(key) = key {
+            self.core.timer.contain(|| drop(key));
+        }
+    }
+
+    fn hand_over(&self, work: W, why: Why, ticket: Option<Ticket<O>>) {
+        match (self.give_back(work, why), ticket) {
+            (Some(operation), Some(ticket)) => ticket.put(operation),
+            (operation, _) => drop(self.core.timer.contain(|| drop(operation))),
+        }
+    }
+
+    /// The operation, if there is one; otherwise whoever waits is told.
+    fn give_back(&self, work: W, why: Why) -> Option<O> {
+        let why = match why {
+            Why::Cancelled => WaitError::Cancelled,
+            Why::Stopped => WaitError::Stopped,
+            Why::Withdrawn => {
+                self.core.timer.contain(|| drop(work));
+                return None;
+            }
+        };
+        work.back(why, &self.core.timer)
+    }
+
+    /// Ends one that rests. If it is being tried, `wish` may say what to do then.
+    fn end(&self, wish: impl FnOnce() -> Option<Wish<O>>) -> Option<W> {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Resting(_) => {}
+            State::Trying(Wish::Back(..)) | State::Over => return None,
+            State::Trying(now) => {
+                if let Some(wish) = wish() {
+                    *now = wish;
+                }
+                return None;
+            }
+        }
+        let State::Resting(held) = std::mem::replace(&mut *state, State::Over) else {
+            unreachable!("it was looked at")
+        };
+        drop(state);
+        Some(self.leave(held))
+    }
+
+    /// Takes hold of one that rests. One that is being tried is told the wish.
+    fn take_hold(&self, wish: impl FnOnce(&mut Wish<O>)) -> Option<Held<W>> {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Resting(_) => {}
+            State::Trying(now) => {
+                wish(now);
+                return None;
+            }
+            State::Over => return None,
+        }
+        match std::mem::replace(&mut *state, State::Trying(Wish::Nothing)) {
+            State::Resting(held) => Some(held),
+            State::Trying(_) | State::Over => unreachable!("it was looked at"),
+        }
+    }
+
+    /// What tells it from others while it is there.
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>() as usize
+    }
+}
+
+impl<K, O, W> Rings for Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    fn ring(&self) {
+        let held = self.take_hold(|wish| {
+            if !matches!(wish, Wish::Back(..)) {
+                *wish = Wish::Expire;
+            }
+        });
+        if let Some(mut held) = held {
+            held.timer = None;
+            self.hold(held, true);
+        }
+    }
+
+    fn forget(&self) {
+        // An operation goes on waiting for its condition, or for the stop of the purgatory. Who cannot be handed back
+        // would wait for ever.
+        if W::RETURNS {
+            return;
+        }
+        if let Some(work) = self.end(|| Some(Wish::Back(Why::Stopped, None))) {
+            self.give_back(work, Why::Stopped);
+        }
+    }
+}
+
+impl<K, O, W> Entry<O> for Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    fn check(&self) -> bool {
+        let held = self.take_hold(|wish| {
+            // A condition that checks its own key would have itself tried for ever.
+            if matches!(wish, Wish::Nothing) && !is_trying(self.id()) {
+                *wish = Wish::Again;
+            }
+        });
+        held.is_some_and(|held| self.hold(held, false))
+    }
+
+    fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {
+        let work = self.end(|| match basket {
+            Some(basket) if W::RETURNS => Some(Wish::Back(why, Some(basket.ticket()))),
+            None if W::RETURNS && why == Why::Cancelled => None,
+            _ => Some(Wish::Back(why, None)),
+        })?;
+        self.give_back(work, why)
+    }
+}
+
+impl<K, O, W> Withdraw for Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    fn withdraw(&self) {
+        if let Some(work) = self.end(|| Some(Wish::Back(Why::Withdrawn, None))) {
+            self.give_back(work, Why::Withdrawn);
+        }
+    }
+}
