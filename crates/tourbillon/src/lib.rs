@@ -82,6 +82,8 @@ mod settings;
 mod spawn;
 mod stopped;
 mod sync;
+#[cfg(feature = "tasks")]
+pub mod tasks;
 mod timer;
 mod view;
 mod wall;

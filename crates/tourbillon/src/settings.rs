@@ -9,7 +9,7 @@ use tourbillon_wheel::MAX_SLOTS;
 
 use crate::clock::{BootClock, Clock, EngineClock, Source, VirtualClock, nanoseconds};
 use crate::engine::Driver;
-use crate::engine::hub::{HubSettings, OnPanic};
+use crate::engine::hub::{HubSettings, Limit, OnPanic};
 use crate::engine::typed::{Batch, Engine};
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
@@ -18,6 +18,7 @@ use crate::spawn::Spawn;
 use crate::timer::{Executor, Timer, Where};
 
 /// The settings of an engine, checked.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) geometry: Geometry,
     /// Nanoseconds.
@@ -398,7 +399,7 @@ impl Builder {
         Ok(settings)
     }
 
-    fn settings(self) -> Result<Settings, BuildError> {
+    pub(crate) fn settings(self) -> Result<Settings, BuildError> {
         let tick = nanoseconds(self.tick);
         if tick == 0 {
             return Err(wrong("tick", format!("{:?}", self.tick), "at least 1ns"));
@@ -438,7 +439,7 @@ impl Builder {
             name: self.name,
             hub: HubSettings {
                 clock: EngineClock::new(self.source),
-                limit: self.limit,
+                limit: self.limit.map(|most| Arc::new(Limit::new(most))),
                 on_panic: self.on_panic,
                 driven: false,
             },

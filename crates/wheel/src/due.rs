@@ -14,7 +14,7 @@ use crate::nodes::NONE;
 use crate::rules::Rules;
 use crate::shared::Core;
 use crate::tick::Tick;
-use crate::{Kind, Time, Wheel};
+use crate::{Key, Kind, Time, Wheel};
 
 /// When there is something to do: the three ways to drive a wheel.
 ///
@@ -45,6 +45,25 @@ impl<T, K: Kind> Wheel<T, K> {
     pub fn next_due(&mut self) -> Option<Time> {
         let tick = self.core.next_due(&self.rules)?;
         self.core.scale.time(tick)
+    }
+
+    /// The timer that fires next, or one of those that fire next together. As many steps as
+    /// [`next_due`](Wheel::next_due).
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let later = wheel.insert(Time::from(70_001), "later").unwrap();
+    /// let sooner = wheel.insert(Time::from(70_000), "sooner").unwrap();
+    /// assert_eq!(wheel.first(), Some(sooner));
+    /// wheel.cancel(sooner);
+    /// assert_eq!(wheel.first(), Some(later));
+    /// ```
+    pub fn first(&mut self) -> Option<Key> {
+        let Wheel { core, rules } = self;
+        let node = core.first_ready().or_else(|| core.first_upcoming(rules))?;
+        Some(core.nodes.key(node))
     }
 
     /// [`next_due`](Wheel::next_due) of the timers that no [`advance`](Wheel::advance) has made ready yet: for a
@@ -175,6 +194,36 @@ impl<T> Core<T> {
             self.earliest = best;
         }
         Some(best)
+    }
+
+    pub(crate) fn first_ready(&self) -> Option<u32> {
+        self.ready.iter(&self.nodes).next()
+    }
+
+    /// The timer that is ready next, or one of several.
+    pub(crate) fn first_upcoming(&mut self, rules: &impl Rules) -> Option<u32> {
+        let next = self.upcoming(rules)?;
+        let is_next = |core: &Self, node: u32| core.nodes.node(node).due() <= next;
+        for level in 0..rules.levels() {
+            for (number, begin) in rules.met(level, self.hand) {
+                if begin > next {
+                    break;
+                }
+                let slot = &self.slots[number as usize];
+                let found = match self.witnessed(number) {
+                    Some(min) => (min <= next).then_some(slot.witness),
+                    None if slot.min > next && number != self.scan.slot => None,
+                    // The look for the next leaves no witness in a slot that is being scanned.
+                    None => {
+                        self.filed(number).map(|filed| filed.1).find(|&node| is_next(self, node))
+                    }
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
     }
 
     /// The bound of a slot, if it is exact.

@@ -121,6 +121,13 @@ impl EngineClock {
         Time::new(self.latest.fetch_max(now, Relaxed).max(now))
     }
 
+    /// Whether it is the system's: it runs by itself, and to read it is the dearest part of arming a timer.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn is_system(&self) -> bool {
+        matches!(self.source, Source::Monotonic)
+    }
+
     /// Waits until that moment, or until the sleeper is woken. It may end early.
     pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
         match &self.source {

@@ -13,7 +13,7 @@ pub(crate) struct Hub {
     pub(crate) clock: EngineClock,
     pub(crate) signal: Signal,
     pub(crate) quiet: Quiet,
-    pub(crate) limit: Option<Limit>,
+    pub(crate) limit: Option<Arc<Limit>>,
     /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done. On a line of its own:
     /// everything else here is read by every operation and written by none.
     busy: Padded<AtomicUsize>,
@@ -40,9 +40,10 @@ impl Drop for AtWork<'_> {
 }
 
 /// The settings that all shards share.
+#[derive(Clone)]
 pub(crate) struct HubSettings {
     pub(crate) clock: EngineClock,
-    pub(crate) limit: Option<usize>,
+    pub(crate) limit: Option<Arc<Limit>>,
     pub(crate) on_panic: Option<OnPanic>,
     /// Whether the caller drives the engine.
     pub(crate) driven: bool,
@@ -58,7 +59,7 @@ impl Hub {
             clock,
             signal: Signal::new(shards, driven),
             quiet: Quiet::new(),
-            limit: limit.map(Limit::new),
+            limit,
             busy: Padded(AtomicUsize::new(0)),
             on_panic,
         }
@@ -149,6 +150,10 @@ pub(crate) struct Limit {
 impl Limit {
     pub(crate) fn new(most: usize) -> Self {
         Limit { most, used: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Takes a place, if there is one. Relaxed: it is a count, and orders nothing else.

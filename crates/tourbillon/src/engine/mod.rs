@@ -100,8 +100,15 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// Arms a timer on the thread's own shard, and starts the driver if this is the first.
     #[inline]
     pub(crate) fn arm(self: &Arc<Self>, deadline: Time, value: T) -> Result<Key, Unarmed<T>> {
-        let shard = &self.shards[own_shard(self.shards.len())];
+        let shard = self.own_shard();
         self.arm_on(shard, deadline, value).map(|key| Key::new(shard.index, key))
+    }
+
+    /// The shard that this thread keeps to.
+    #[inline]
+    pub(crate) fn own_shard(&self) -> &Arc<Shard<T>> {
+        // The number of shards is a power of two.
+        &self.shards[own_number() & (self.shards.len() - 1)]
     }
 
     /// Arms a timer on a shard.
@@ -112,9 +119,6 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         deadline: Time,
         value: T,
     ) -> Result<wheel::Key, Unarmed<T>> {
-        if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
-            return Err(Unarmed::Full(value));
-        }
         match shard.arm(deadline, value) {
             Ok(key) => Ok(key),
             Err(refused) => self.refused(shard, deadline, refused),
@@ -128,7 +132,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         deadline: Time,
         refused: Refused<T>,
     ) -> Result<wheel::Key, Unarmed<T>> {
-        let unarmed = match refused {
+        Err(match refused {
             Refused::New(value) => match self.start() {
                 Ok(()) => match shard.arm(deadline, value) {
                     Ok(key) => return Ok(key),
@@ -140,9 +144,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             },
             Refused::Stopped(value) => Unarmed::Stopped(value),
             Refused::Full(value) => Unarmed::Full(value),
-        };
-        self.hub.give_back(1);
-        Err(unarmed)
+        })
     }
 
     /// Starts the driver, unless it was. Who comes while another starts it waits for the outcome.
@@ -302,15 +304,14 @@ impl std::error::Error for StartError {
     }
 }
 
-/// The shard that this thread keeps to.
+/// The number of this thread, which spreads threads over shards.
 #[inline]
-fn own_shard(shards: usize) -> usize {
+fn own_number() -> usize {
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    // The number of shards is a power of two.
     let number = NUMBER.get();
-    if number != usize::MAX { number & (shards - 1) } else { first_number(&NUMBER) & (shards - 1) }
+    if number != usize::MAX { number } else { first_number(&NUMBER) }
 }
 
 #[cold]

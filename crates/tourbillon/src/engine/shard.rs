@@ -21,8 +21,12 @@ use tourbillon_wheel::{
 use super::counts::{Counts, Lateness};
 use super::hub::Hub;
 use super::signal::NEVER;
+#[cfg(feature = "tasks")]
+use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
 use crate::contain::contain;
+#[cfg(feature = "tasks")]
+use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -42,6 +46,12 @@ pub(crate) struct Shard<T> {
     state: Mutex<State<T>>,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
+    /// Everything that was filed due by then has been claimed, for those who ask without the lock.
+    #[cfg(feature = "tasks")]
+    claimed: Padded<AtomicU64>,
+    /// Nanoseconds.
+    #[cfg(feature = "tasks")]
+    pub(crate) tick: u64,
 }
 
 struct State<T> {
@@ -86,6 +96,15 @@ pub(crate) enum Refused<T> {
     Full(T),
 }
 
+/// Why a timer that nobody has cancelled is not pending.
+#[cfg(feature = "tasks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Fired,
+    /// It was handed back, or it had fired before the engine was stopped.
+    Stopped,
+}
+
 impl<T> Shard<T> {
     pub(crate) fn new(
         index: usize,
@@ -103,14 +122,29 @@ impl<T> Shard<T> {
             shown: 0,
             asks: false,
         };
-        Ok(Shard { index, hub, state: Mutex::new(state), ready: AtomicUsize::new(0) })
+        Ok(Shard {
+            index,
+            hub,
+            state: Mutex::new(state),
+            ready: AtomicUsize::new(0),
+            #[cfg(feature = "tasks")]
+            claimed: Padded(AtomicU64::new(0)),
+            #[cfg(feature = "tasks")]
+            tick,
+        })
     }
 
-    /// Arms a timer.
+    /// Arms a timer, if the limit leaves a place for it.
     #[inline]
     pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
+        if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
+            return Err(Refused::Full(value));
+        }
         let armed = self.insert(&mut lock(&self.state), deadline, value);
         self.tell();
+        if armed.is_err() {
+            self.hub.give_back(1);
+        }
         armed
     }
 
@@ -250,6 +284,15 @@ impl<T> Shard<T> {
         lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
     }
 
+    /// Shows the value of a pending timer under the lock. If it is not pending, says whether the engine was stopped.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn visit<R>(&self, key: Key, visit: impl FnOnce(&mut T) -> R) -> Result<R, Gone> {
+        let mut state = lock(&self.state);
+        let gone = if state.phase == Phase::Stopped { Gone::Stopped } else { Gone::Fired };
+        state.wheel.get_mut(key).map(|entry| visit(&mut entry.value)).ok_or(gone)
+    }
+
     /// Something that must be decided together with the wheel.
     pub(crate) fn under_lock<R>(&self, decide: impl FnOnce() -> R) -> R {
         let _state = lock(&self.state);
@@ -364,10 +407,23 @@ impl<T> Shard<T> {
             state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
             batch.push_back(taken);
         }
+        #[cfg(feature = "tasks")]
+        if state.wheel.ready() == 0 {
+            // Release pairs with the look in `has_claimed`: who sees it may take what the driver did for done.
+            self.claimed.0.store(state.wheel.now().units(), Ordering::Release);
+        }
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(batch.len());
+    }
+
+    /// Whether a timer with this deadline was claimed, if its engine claims in batches and it was filed when the answer
+    /// was no. `false` says nothing. It takes no lock, and reads what the driver alone writes, once a pass.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn has_claimed(&self, deadline: Time) -> bool {
+        deadline.units() <= self.claimed.0.load(Ordering::Acquire)
     }
 
     #[inline]

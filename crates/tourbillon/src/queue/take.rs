@@ -46,7 +46,7 @@ impl<T: Send + 'static> Shared<T> {
         let Settings { geometry, tick, hub, .. } = settings;
         let shared = Arc::new(Shared {
             clock: hub.clock,
-            state: Mutex::new(State::new(&geometry, tick, hub.limit)),
+            state: Mutex::new(State::new(&geometry, tick, hub.limit.map(|limit| limit.most()))),
             sleeper: Sleeper::new(),
             called: Condvar::new(),
             left: Condvar::new(),

@@ -57,12 +57,16 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn counts(&self) -> Counts {
-        self.core().counts()
+        let mut counts = self.core().counts();
+        counts.add(self.core().delivery.tasks.counts());
+        counts
     }
 
     /// How late its timers were.
     pub fn lateness(&self) -> Lateness {
-        self.core().lateness()
+        let mut lateness = self.core().lateness();
+        self.core().delivery.tasks.add_lateness(&mut lateness);
+        lateness
     }
 
     /// What its wheels hold, slot by slot. It costs nothing when nobody asks.
@@ -78,12 +82,15 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn snapshot(&self) -> Snapshot {
-        crate::view::snapshot(self.core())
+        let mut snapshot = crate::view::snapshot(self.core());
+        self.core().delivery.tasks.add_view(&mut snapshot);
+        snapshot
     }
 
     /// Gives back the memory of a peak that has passed.
     pub fn shrink(&self) {
         self.core().shards.iter().for_each(|shard| shard.shrink());
+        self.core().delivery.tasks.shrink();
     }
 
     /// Walks its wheels and names the first invariant that does not hold. For tests.
@@ -91,6 +98,7 @@ impl Timer {
     /// # Errors
     /// The invariant that is broken. That would be a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
-        self.core().shards.iter().try_for_each(|shard| shard.check())
+        self.core().shards.iter().try_for_each(|shard| shard.check())?;
+        self.core().delivery.tasks.check()
     }
 }

@@ -8,6 +8,7 @@ mod repeat;
 mod retry;
 mod run;
 mod task;
+mod tasks;
 mod timeout;
 mod unfired;
 
@@ -37,6 +38,7 @@ pub use task::State;
 pub(crate) use task::call_again;
 use task::{Again, Alone};
 pub(crate) use task::{Callback, Cell, Holds, Once, Shared, Task, WithState};
+use tasks::Tasks;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
 
@@ -90,6 +92,7 @@ pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<Owner>>,
     pub(crate) wall: Arc<Registry>,
+    tasks: Tasks,
 }
 
 impl Timer {
@@ -109,8 +112,8 @@ impl Timer {
             Where::Pool(most) => Run::Pool(Pool::new(most, &settings.name, settings.spawn.clone())),
             Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
         };
-        let core =
-            Core::new(settings, Callbacks { run, owner: OnceLock::new(), wall: Registry::new() });
+        let (wall, tasks) = (Registry::new(), Tasks::new(&settings));
+        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new(), wall, tasks });
         let owner = Arc::new(Owner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
@@ -384,8 +387,13 @@ impl Timer {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        // Before the wait: a callback that runs may wait for a task.
+        core.delivery.tasks.stop();
         let (mark, tell) = (|task: &Task| task.mark(State::HandedBack), Task::handed_back);
         let (all, finished) = core.stop_and_wait(mark, tell, limit);
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let finished = core.delivery.tasks.stop_and_wait(left) && finished;
         let unfired = all.into_iter().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,
@@ -411,6 +419,13 @@ impl Timer {
     #[inline]
     pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core
+    }
+
+    /// A home for the future of a task.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn given(&self) -> crate::tasks::Given {
+        crate::tasks::Given::new(self.core().delivery.tasks.engine().own_shard())
     }
 
     #[inline]

@@ -78,4 +78,5 @@ pub(super) fn abandon(core: &TimerCore) {
     for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
         discard(&core.shards[shard], taken.value);
     }
+    core.delivery.tasks.stop();
 }

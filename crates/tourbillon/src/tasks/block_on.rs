@@ -1,0 +1,83 @@
+//! Running one future on the current thread, under a virtual clock that jumps whenever the future waits.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::clock::{AdvanceError, VirtualClock};
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// Runs a future here, and whenever it waits has the clock [jump](VirtualClock::advance_to_next) to the next deadline:
+/// a test of hours takes microseconds, and takes the same way every time.
+///
+/// The future is all there is, so when it waits and was not woken, everything is idle. Several tasks are one future: a
+/// join of them, or a single-threaded executor's `run`, as of
+/// [`async_executor`](https://docs.rs/async-executor). Work on other threads cannot be seen from here: the clock does
+/// not wait for it. When nothing is pending on the clock, the thread sleeps until another one wakes the future.
+///
+/// # Errors
+/// Inside a callback of an engine on this clock; the future is dropped then.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock, tasks};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let slow = async {
+///     timer.sleep(Duration::from_secs(90)).await
+/// };
+/// let limited = timer.timeout(Duration::from_secs(60), slow);
+/// assert!(tasks::block_on(&clock, limited)??.is_err(), "too slow");
+/// assert_eq!(clock.elapsed(), Duration::from_secs(60));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output, AdvanceError> {
+    let bell = Arc::new(Bell { rung: Mutex::new(false), ringing: Condvar::new() });
+    let waker = Waker::from(bell.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Ok(output);
+        }
+        while !bell.was_rung() {
+            if !clock.advance_to_next()? {
+                bell.listen();
+                break;
+            }
+        }
+    }
+}
+
+/// Whether the future was woken since it was last polled.
+struct Bell {
+    rung: Mutex<bool>,
+    ringing: Condvar,
+}
+
+impl Bell {
+    fn was_rung(&self) -> bool {
+        std::mem::take(&mut *lock(&self.rung))
+    }
+
+    fn listen(&self) {
+        let mut rung = lock(&self.rung);
+        while !*rung {
+            rung = wait(&self.ringing, rung, None);
+        }
+        *rung = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        *lock(&self.rung) = true;
+        self.ringing.notify_one();
+    }
+}

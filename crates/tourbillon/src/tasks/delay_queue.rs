@@ -1,0 +1,368 @@
+//! `DelayQueue`: values that come out when their time has come, as a stream.
+//!
+//! It owns a wheel, which needs no lock, and one [`Sleep`] for the moment of the next: a million items are one timer of
+//! the engine. The sleep is never later than the next item, once the queue was polled:
+//!
+//! | what happens | the sleep | the task that waits |
+//! |---|---|---|
+//! | an earlier item comes, or one is moved to earlier | moved to it | is woken when that is due |
+//! | the earliest is removed, or moved to later | stays | may be woken once for nothing |
+//! | the last is removed | stays | is woken now: the stream ends |
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use tourbillon_wheel::{self as wheel, Full, HierarchicalWheel, Progress, Time};
+
+use super::home::{Given, Global, Home, SleepError};
+use super::sleep::Sleep;
+use super::wakers::quietly;
+use crate::clock::nanoseconds;
+use crate::timer::Timer;
+
+/// So many items are made ready at once.
+const BUDGET: usize = 1024;
+/// The levels of the wheel, as the engine has them.
+const SLOTS: &[u32] = &[256];
+/// When to try again what failed for want of memory, in nanoseconds.
+const AGAIN: u64 = 10_000_000;
+
+/// Items that come out when their time has come, the earliest first: the expiry side of a cache, for example.
+///
+/// Each has a key of yours. A key that has come out or was removed is unknown, and whatever is asked about it answers
+/// "no"; inserted again, it is a new item.
+///
+/// As a stream it gives items as they expire, never early, and ends when it is empty. It can go on after that: insert,
+/// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
+/// due earlier, and when the last one is removed.
+///
+/// Any delay will do, for centuries. Every operation is O(1); a million items are one timer of the engine.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock, tasks};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let mut sessions = timer.delay_queue();
+/// sessions.insert("ada", 1, Duration::from_secs(30))?;
+/// sessions.insert("bob", 2, Duration::from_secs(30))?;
+/// sessions.insert("cyd", 3, Duration::from_secs(90))?;
+/// sessions.reset("bob", Duration::from_secs(60));
+/// assert_eq!(sessions.remove("cyd"), Some(3));
+///
+/// tasks::block_on(&clock, async {
+///     while let Some(session) = sessions.next().await {
+///         let session = session?;
+///         println!("{} was idle for too long", session.key);
+///     }
+///     Ok::<_, tasks::SleepError>(())
+/// })??;
+/// assert_eq!(clock.elapsed(), Duration::from_secs(60));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DelayQueue<K, V, H: Home = Global> {
+    wheel: HierarchicalWheel<Item<K, V>>,
+    keys: HashMap<K, wheel::Key>,
+    sleep: Sleep<H>,
+    /// Who waits for the next item.
+    waiting: Option<Waker>,
+    /// The engine has failed, and the stream has said so.
+    failed: bool,
+}
+
+struct Item<K, V> {
+    key: K,
+    value: V,
+    deadline: Time,
+}
+
+/// An item whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Expired<K, V> {
+    /// Its key. The queue does not know it any more.
+    pub key: K,
+    /// What was inserted.
+    pub value: V,
+    /// When it was due.
+    pub deadline: Instant,
+}
+
+impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
+    /// An empty queue, on the default engine.
+    pub fn new() -> Self {
+        DelayQueue::with(Global)
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Default for DelayQueue<K, V> {
+    fn default() -> Self {
+        DelayQueue::new()
+    }
+}
+
+/// Queues, on this timer.
+impl Timer {
+    /// An empty [`DelayQueue`]. If the timer is stopped, the stream gives an error once, and ends; what is in the queue
+    /// stays there, to be removed.
+    pub fn delay_queue<K: Hash + Eq + Clone, V>(&self) -> DelayQueue<K, V, Given> {
+        DelayQueue::with(self.given())
+    }
+}
+
+/// What is in it.
+impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
+    fn with(home: H) -> Self {
+        let sleep = Sleep::after(home, Duration::ZERO);
+        let wheel = empty(sleep.tick());
+        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, failed: false }
+    }
+
+    /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
+    /// expire.
+    ///
+    /// # Errors
+    /// There is no memory for another; the item comes back, and nothing has changed.
+    pub fn insert(&mut self, key: K, value: V, after: Duration) -> Result<Option<V>, Full<(K, V)>> {
+        self.insert_time(key, value, self.sleep.now() + nanoseconds(after))
+    }
+
+    /// Inserts an item that expires at that moment, as [`insert`](DelayQueue::insert) does.
+    ///
+    /// # Errors
+    /// As [`insert`](DelayQueue::insert).
+    pub fn insert_at(&mut self, key: K, value: V, at: Instant) -> Result<Option<V>, Full<(K, V)>> {
+        self.insert_time(key, value, self.sleep.time(at))
+    }
+
+    fn insert_time(&mut self, key: K, value: V, deadline: Time) -> Result<Option<V>, Full<(K, V)>> {
+        if self.keys.try_reserve(1).is_err() {
+            return Err(Full((key, value)));
+        }
+        let item = Item { key: key.clone(), value, deadline };
+        let new =
+            self.wheel.insert(deadline, item).map_err(|full| Full((key.clone(), full.0.value)))?;
+        let old = self.keys.insert(key, new).and_then(|old| self.wheel.cancel(old));
+        self.sleep_no_longer_than(new);
+        Ok(old.map(|item| item.value))
+    }
+
+    /// Takes an item out: it will not expire. `None` if the key is not there.
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let item = self.wheel.cancel(self.keys.remove(key)?)?;
+        if self.keys.is_empty() {
+            self.wake();
+        }
+        Some(item.value)
+    }
+
+    /// Has an item expire so long after now instead. `false` if the key is not there, or there is no memory to move it:
+    /// it expires when it was to.
+    pub fn reset<Q>(&mut self, key: &Q, after: Duration) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.reset_time(key, self.sleep.now() + nanoseconds(after))
+    }
+
+    /// Has an item expire at that moment instead, as [`reset`](DelayQueue::reset) does.
+    pub fn reset_at<Q>(&mut self, key: &Q, at: Instant) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.reset_time(key, self.sleep.time(at))
+    }
+
+    fn reset_time<Q>(&mut self, key: &Q, deadline: Time) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let Some(&key) = self.keys.get(key) else { return false };
+        if self.wheel.reschedule(key, deadline).is_err() {
+            return false;
+        }
+        if let Some(item) = self.wheel.get_mut(key) {
+            item.deadline = deadline;
+        }
+        self.sleep_no_longer_than(key);
+        true
+    }
+
+    /// The item that expires next, or one of those that expire next together.
+    pub fn peek(&mut self) -> Option<(&K, &V)> {
+        let first = self.wheel.first()?;
+        self.wheel.get(first).map(|item| (&item.key, &item.value))
+    }
+
+    /// The value of a key, if it is there.
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.item(key).map(|item| &item.value)
+    }
+
+    /// When a key expires, if it is there.
+    pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.item(key).map(|item| self.sleep.instant(item.deadline))
+    }
+
+    fn item<Q>(&self, key: &Q) -> Option<&Item<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.wheel.get(*self.keys.get(key)?)
+    }
+
+    /// How many items are in it, those included whose time has come and that were not given yet.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Drops all items: none of them expires.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        let items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
+        self.wake();
+        // At the end: the drop of a value may panic, and leaves a queue that is empty.
+        drop(items);
+    }
+}
+
+/// What comes out.
+impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
+    /// Waits for the next item to expire. `None` if the queue is empty, now or while it waits.
+    ///
+    /// # Cancel safety
+    /// An item is taken out when this gives it, and not before: dropped earlier, it loses none.
+    ///
+    /// # Panics
+    /// As [`sleep`](super::sleep()), on the default engine.
+    pub async fn next(&mut self) -> Option<H::Output<Expired<K, V>>> {
+        poll_fn(|context| self.poll_expired(context)).await
+    }
+
+    /// [`next`](DelayQueue::next), for a future of your own.
+    pub fn poll_expired(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<H::Output<Expired<K, V>>>> {
+        loop {
+            if let Some(item) = self.pop() {
+                return Poll::Ready(Some(H::output(Ok(item))));
+            }
+            let now = self.sleep.now();
+            let progress = self.wheel.advance(now, BUDGET);
+            if progress == Progress::More || self.wheel.ready() > 0 {
+                continue;
+            }
+            if self.wheel.is_empty() || self.failed {
+                return Poll::Ready(None);
+            }
+            let due = match progress {
+                Progress::OutOfMemory => now + AGAIN,
+                // What no clock will reach is at the end of time.
+                _ => self.wheel.next_due().unwrap_or(Time::MAX),
+            };
+            if self.sleep.due() != due {
+                self.sleep.move_to(due);
+            }
+            match self.sleep.poll_outcome(context.waker()) {
+                Some(Ok(())) => {}
+                Some(Err(wrong)) => return Poll::Ready(Some(self.fail(wrong))),
+                None => {
+                    self.wait(context.waker());
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<Expired<K, V>> {
+        let Item { key, value, deadline } = self.wheel.pop()?.value;
+        self.keys.remove(&key);
+        Some(Expired { key, value, deadline: self.sleep.instant(deadline) })
+    }
+
+    fn fail(&mut self, wrong: SleepError) -> H::Output<Expired<K, V>> {
+        self.failed = true;
+        H::output(Err(wrong))
+    }
+
+    /// The item was inserted or moved: the sleep must not be longer, if somebody waits.
+    fn sleep_no_longer_than(&mut self, key: wheel::Key) {
+        let Some(due) = self.wheel.due(key) else { return };
+        if self.waiting.is_some() && due < self.sleep.due() {
+            self.sleep.move_to(due);
+        }
+    }
+
+    fn wait(&mut self, waker: &Waker) {
+        if !self.waiting.as_ref().is_some_and(|waiting| waiting.will_wake(waker)) {
+            let old = self.waiting.replace(waker.clone());
+            quietly(|| drop(old));
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waiting.take() {
+            quietly(|| waker.wake());
+        }
+    }
+}
+
+/// From the beginning of the engine's time, so that its ticks are the engine's.
+fn empty<K, V>(tick: u64) -> HierarchicalWheel<Item<K, V>> {
+    HierarchicalWheel::with_levels(Time::ZERO, tick, SLOTS).expect("an engine has a tick")
+}
+
+/// Ends when the queue is empty, and goes on when there is something in it again.
+///
+/// # Cancel safety
+/// As [`DelayQueue::next`].
+impl<K: Hash + Eq + Clone + Unpin, V: Unpin, H: Home> Stream for DelayQueue<K, V, H> {
+    type Item = H::Output<Expired<K, V>>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<H::Output<Expired<K, V>>>> {
+        self.get_mut().poll_expired(context)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.keys.len(), None)
+    }
+}
+
+impl<K, V, H: Home> fmt::Debug for DelayQueue<K, V, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue").field("len", &self.keys.len()).finish_non_exhaustive()
+    }
+}

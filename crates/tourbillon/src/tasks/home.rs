@@ -1,0 +1,168 @@
+//! Where the timer of a future lives: on the default engine, or on a `Timer` of yours.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use tourbillon_wheel::Time;
+
+use super::wakers::{TaskCore, Wakers};
+use crate::clock::EngineClock;
+use crate::engine::shard::{Refused, Shard};
+use crate::engine::{Core, Unarmed};
+use crate::key::Key;
+use crate::settings::Builder;
+
+/// Where the timer of a future lives: [`Global`] or [`Given`]. It decides what the future gives.
+#[expect(private_bounds, reason = "nobody else can have one")]
+pub trait Home: Place {
+    /// What a future of `T` gives: on an engine that never stops `T` itself, on one that may a result.
+    type Output<T>;
+}
+
+/// The default engine: it starts with its first timer, keeps one thread, and never stops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Global;
+
+/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped, and
+/// its futures give an error.
+#[derive(Clone)]
+pub struct Given {
+    /// The shard of the thread that made it, whose count that thread writes: nothing that all threads write.
+    shard: Arc<Shard<Waker>>,
+}
+
+/// Why a future on a timer of yours could not wait for its time. The time had not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SleepError {
+    /// The timer was stopped.
+    Stopped,
+    /// The limit on pending timers is reached, or there is no memory for another.
+    Full,
+    /// The driver's thread could not be started.
+    Thread,
+}
+
+impl fmt::Display for SleepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SleepError::Stopped => "the timer was stopped: sleep on another one",
+            SleepError::Full => {
+                "no room for another timer: wait for some, raise the limit, or shed load"
+            }
+            SleepError::Thread => "the driver's thread could not be started: try again",
+        })
+    }
+}
+
+impl std::error::Error for SleepError {}
+
+/// What a future asks of its home.
+pub(crate) trait Place: fmt::Debug + Send + Sync + Unpin + 'static {
+    fn clock(&self) -> &EngineClock;
+    /// Nanoseconds.
+    fn tick(&self) -> u64;
+    fn shard(&self, key: Key) -> &Shard<Waker>;
+    fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)>;
+    fn output<T>(outcome: Result<T, SleepError>) -> Self::Output<T>
+    where
+        Self: Home;
+}
+
+impl Home for Global {
+    type Output<T> = T;
+}
+
+impl Home for Given {
+    type Output<T> = Result<T, SleepError>;
+}
+
+static DEFAULT: OnceLock<Arc<TaskCore>> = OnceLock::new();
+
+impl Global {
+    #[inline]
+    fn core() -> &'static Arc<TaskCore> {
+        DEFAULT.get_or_init(|| {
+            let settings = Builder::default().name("tourbillon-tasks").settings();
+            Core::new(settings.expect("the defaults are in range"), Wakers::new())
+        })
+    }
+}
+
+impl Place for Global {
+    #[inline]
+    fn clock(&self) -> &EngineClock {
+        &Global::core().hub.clock
+    }
+
+    fn tick(&self) -> u64 {
+        Global::core().shards[0].tick
+    }
+
+    #[inline]
+    fn shard(&self, key: Key) -> &Shard<Waker> {
+        &Global::core().shards[key.shard()]
+    }
+
+    #[inline]
+    fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
+        Global::core().arm(at, waker).map_err(|unarmed| match unarmed {
+            Unarmed::Stopped(waker) => (waker, SleepError::Stopped),
+            Unarmed::Full(waker) => (waker, SleepError::Full),
+            Unarmed::Thread(waker, _) => (waker, SleepError::Thread),
+        })
+    }
+
+    #[inline]
+    fn output<T>(outcome: Result<T, SleepError>) -> T {
+        match outcome {
+            Ok(output) => output,
+            Err(wrong) => panic!("the default engine cannot wait: {wrong}"),
+        }
+    }
+}
+
+impl Given {
+    #[inline]
+    pub(crate) fn new(shard: &Arc<Shard<Waker>>) -> Self {
+        Given { shard: shard.clone() }
+    }
+}
+
+impl Place for Given {
+    #[inline]
+    fn clock(&self) -> &EngineClock {
+        &self.shard.hub.clock
+    }
+
+    fn tick(&self) -> u64 {
+        self.shard.tick
+    }
+
+    #[inline]
+    fn shard(&self, _key: Key) -> &Shard<Waker> {
+        &self.shard
+    }
+
+    #[inline]
+    fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
+        match self.shard.arm(at, waker) {
+            Ok(key) => Ok(Key::new(self.shard.index, key)),
+            Err(Refused::New(waker)) => Err((waker, SleepError::Thread)),
+            Err(Refused::Stopped(waker)) => Err((waker, SleepError::Stopped)),
+            Err(Refused::Full(waker)) => Err((waker, SleepError::Full)),
+        }
+    }
+
+    #[inline]
+    fn output<T>(outcome: Result<T, SleepError>) -> Result<T, SleepError> {
+        outcome
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Given")
+    }
+}

@@ -1,0 +1,238 @@
+//! `Interval`: ticks at a fixed rate.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::Time;
+
+use super::home::{Given, Global, Home};
+use super::sleep::Sleep;
+use crate::clock::nanoseconds;
+use crate::timer::Timer;
+
+/// Ticks at once and then every period; on the default engine.
+///
+/// # Panics
+/// As [`sleep`](super::sleep()), when a tick is awaited.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tourbillon::tasks;
+///
+/// # futures_lite::future::block_on(async {
+/// let mut interval = tasks::interval(Duration::from_millis(5));
+/// let first = interval.tick().await;
+/// assert_eq!(interval.tick().await, first + Duration::from_millis(5), "when it was due");
+/// assert_eq!(interval.tick().await, first + Duration::from_millis(10), "it does not drift");
+/// assert!(Instant::now() >= first + Duration::from_millis(10));
+/// # });
+/// ```
+pub fn interval(period: Duration) -> Interval {
+    Interval::new(Sleep::after(Global, Duration::ZERO), period)
+}
+
+/// Ticks at that moment and then every period; on the default engine. As [`interval`] otherwise.
+pub fn interval_at(first: Instant, period: Duration) -> Interval {
+    Interval::new(Sleep::at(Global, first), period)
+}
+
+/// Intervals, on this timer: a tick is an error if the timer is stopped before it is due.
+impl Timer {
+    /// Ticks at once and then every period.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut interval = timer.interval(Duration::from_secs(60));
+    /// tasks::block_on(&clock, async {
+    ///     for _ in 0..=10 {
+    ///         interval.tick().await?;
+    ///     }
+    ///     Ok::<_, tasks::SleepError>(())
+    /// })??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(600));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn interval(&self, period: Duration) -> Interval<Given> {
+        Interval::new(Sleep::after(self.given(), Duration::ZERO), period)
+    }
+
+    /// Ticks at that moment and then every period.
+    pub fn interval_at(&self, first: Instant, period: Duration) -> Interval<Given> {
+        Interval::new(Sleep::at(self.given(), first), period)
+    }
+}
+
+/// What becomes of the ticks of an [`Interval`] that were due before the last one was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Missed {
+    /// They follow at once, one after the other, until the rhythm is caught up with: every tick takes place.
+    #[default]
+    Burst,
+    /// They are left out; the next tick is the next of the rhythm.
+    Skip,
+    /// They are left out; the next tick is a period from now, and the rhythm goes on from there.
+    Delay,
+}
+
+/// Ticks at a fixed rate. It does not drift: each tick is due one period after the one before was due.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::tasks::{self, Missed};
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let mut interval = timer.interval(Duration::from_secs(10)).missed(Missed::Skip);
+/// tasks::block_on(&clock, async {
+///     let begin = interval.tick().await?;
+///     timer.sleep(Duration::from_secs(34)).await?;
+///     // That of 10 s is late. Those of 20 and 30 s were missed.
+///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(10));
+///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(40));
+///     Ok::<_, tasks::SleepError>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "an interval does nothing until its ticks are awaited"]
+pub struct Interval<H: Home = Global> {
+    /// Until the next tick.
+    next: Sleep<H>,
+    /// Nanoseconds, at least one.
+    period: u64,
+    missed: Missed,
+}
+
+impl<H: Home> Interval<H> {
+    fn new(next: Sleep<H>, period: Duration) -> Self {
+        // Nothing at all would tick for ever at one moment.
+        let period = if period.is_zero() { next.tick() } else { nanoseconds(period) };
+        Interval { next, period, missed: Missed::default() }
+    }
+
+    /// What becomes of ticks that were missed: [`Missed::Burst`] if not set.
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// The time between two ticks. One of zero counts as one tick of the engine.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.period)
+    }
+
+    /// Waits for the next tick, and gives the moment at which it was due.
+    ///
+    /// # Cancel safety
+    /// A tick is taken when this gives it, and not before: dropped earlier, it loses none.
+    ///
+    /// # Panics
+    /// As [`sleep`](super::sleep()), on the default engine.
+    pub async fn tick(&mut self) -> H::Output<Instant> {
+        poll_fn(|context| self.poll_tick(context)).await
+    }
+
+    /// [`tick`](Interval::tick), for a future of your own.
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<H::Output<Instant>> {
+        match self.next.poll_outcome(context.waker()) {
+            None => Poll::Pending,
+            Some(Err(wrong)) => Poll::Ready(H::output(Err(wrong))),
+            Some(Ok(())) => {
+                let due = self.next.deadline();
+                let next = following(self.next.due(), self.next.now(), self.period, self.missed);
+                self.next.move_to(next);
+                Poll::Ready(H::output(Ok(due)))
+            }
+        }
+    }
+
+    /// The next tick is a period from now, and the rhythm goes on from there.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut interval = timer.interval(Duration::from_secs(10));
+    /// tasks::block_on(&clock, interval.tick())??;
+    /// clock.advance(Duration::from_secs(7))?;
+    /// interval.reset();
+    /// tasks::block_on(&clock, interval.tick())??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(17));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset(&mut self) {
+        self.next.reset(self.period());
+    }
+
+    /// The next tick is after so long, and the rhythm goes on from there.
+    pub fn reset_after(&mut self, after: Duration) {
+        self.next.reset(after);
+    }
+
+    /// The next tick is at that moment, and the rhythm goes on from there.
+    pub fn reset_at(&mut self, at: Instant) {
+        self.next.reset_at(at);
+    }
+}
+
+/// When the next tick is due, if the last was due at `due` and is taken `now`. It stays at the end of time.
+fn following(due: Time, now: Time, period: u64, missed: Missed) -> Time {
+    let next = due + period;
+    // What is due at this very moment is not missed.
+    if missed == Missed::Burst || next >= now {
+        return next;
+    }
+    match missed {
+        Missed::Skip => {
+            let behind = (now.units() - due.units()).div_ceil(period);
+            due + behind.saturating_mul(period)
+        }
+        Missed::Burst | Missed::Delay => now + period,
+    }
+}
+
+impl<H: Home> fmt::Debug for Interval<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interval")
+            .field("next", &self.next.deadline())
+            .field("period", &self.period())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_tick() {
+        use Missed::{Burst, Delay, Skip};
+        for (missed, now, next) in [
+            (Burst, 100, 110),
+            (Burst, 135, 110),
+            (Skip, 100, 110),
+            (Skip, 110, 110),
+            (Skip, 111, 120),
+            (Skip, 120, 120),
+            (Skip, 135, 140),
+            (Delay, 109, 110),
+            (Delay, 110, 110),
+            (Delay, 135, 145),
+        ] {
+            let got = following(Time::new(100), Time::new(now), 10, missed);
+            assert_eq!(got, Time::new(next), "{missed:?} at {now}");
+        }
+        for missed in [Burst, Skip, Delay] {
+            assert_eq!(following(Time::new(5), Time::MAX, u64::MAX - 1, missed), Time::MAX);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! `Sleep`: a future that is ready when its time has come.
+//!
+//! | state | its waker | left by |
+//! |---|---|---|
+//! | fresh | nowhere | the first poll, which arms it without a look at the clock: that was read just now |
+//! | idle | nowhere | a poll, which looks at the clock and arms it if its time has not come |
+//! | armed | in the wheel until the driver claims it, or a stop hands it back | the poll that finds it gone; a drop, which takes it out |
+//! | over | nowhere | a reset |
+//!
+//! A waker that is gone was claimed, and then its time has come, or handed back by a stop. Which of the two, the shard
+//! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never early.
+//!
+//! Nearly all polls that find it gone need no lock: the shard tells up to which moment everything was claimed. That
+//! holds for what was filed ahead of that moment. What was filed behind it, or moved since, is in *doubt*: the poll looks
+//! at the clock, and takes the waker out itself if the time has come.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{RescheduleError, Time};
+
+use super::home::{Given, Global, Home, SleepError};
+use crate::clock::nanoseconds;
+use crate::contain::contain;
+use crate::engine::shard::{Gone, Shard};
+use crate::key::Key;
+use crate::timer::Timer;
+
+/// Is ready after so long, never earlier; on the default engine.
+///
+/// Nothing is armed before it is first polled. Zero is ready at once.
+///
+/// # Cancel safety
+/// Dropping it cancels it, and nothing is lost.
+///
+/// # Panics
+/// When it is polled, if the default engine cannot start its thread, or there is no memory for another timer.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tourbillon::tasks;
+///
+/// # futures_lite::future::block_on(async {
+/// let began = Instant::now();
+/// tasks::sleep(Duration::from_millis(20)).await;
+/// assert!(began.elapsed() >= Duration::from_millis(20), "never early");
+/// # });
+/// ```
+#[inline]
+pub fn sleep(after: Duration) -> Sleep {
+    Sleep::after(Global, after)
+}
+
+/// Is ready at that moment, never earlier; on the default engine. A moment that has passed is ready at once.
+///
+/// # Cancel safety
+/// As [`sleep`].
+///
+/// # Panics
+/// As [`sleep`].
+#[inline]
+pub fn sleep_until(at: Instant) -> Sleep {
+    Sleep::at(Global, at)
+}
+
+/// Sleeping, on this timer: the outcome is an error if the timer is stopped before the time has come.
+impl Timer {
+    /// Is ready after so long, never earlier.
+    ///
+    /// # Cancel safety
+    /// As [`tasks::sleep`](crate::tasks::sleep).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::tasks::{self, SleepError};
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// // An hour, in no time: the clock jumps when the task waits.
+    /// tasks::block_on(&clock, timer.sleep(Duration::from_secs(3600)))??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(3600));
+    ///
+    /// let sleep = timer.sleep(Duration::from_secs(1));
+    /// timer.stop();
+    /// assert_eq!(tasks::block_on(&clock, sleep)?, Err(SleepError::Stopped));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn sleep(&self, after: Duration) -> Sleep<Given> {
+        Sleep::after(self.given(), after)
+    }
+
+    /// Is ready at that moment, never earlier.
+    ///
+    /// # Cancel safety
+    /// As [`tasks::sleep`](crate::tasks::sleep).
+    #[inline]
+    pub fn sleep_until(&self, at: Instant) -> Sleep<Given> {
+        Sleep::at(self.given(), at)
+    }
+}
+
+/// A future that is ready when its time has come, not earlier by a nanosecond of its clock. [`sleep`] and
+/// [`Timer::sleep`] make one.
+///
+/// It may be polled by one task and then by another, which alone is woken; polled again when it is over, it is ready
+/// again. It needs no pin.
+///
+/// # Cancel safety
+/// Dropping it cancels it: it is out of the wheel, and its task will not be woken for it. A wake that is under way at
+/// that moment comes for nothing.
+#[must_use = "a future does nothing until it is polled"]
+pub struct Sleep<H: Home = Global> {
+    home: H,
+    deadline: Time,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Fresh,
+    Idle,
+    Armed { key: Key, doubt: bool },
+    Over(Result<(), SleepError>),
+}
+
+impl<H: Home> Sleep<H> {
+    #[inline]
+    pub(super) fn after(home: H, after: Duration) -> Self {
+        let now = home.clock().now();
+        let deadline = now + nanoseconds(after);
+        let state = if deadline == now {
+            State::Over(Ok(()))
+        } else if home.clock().is_system() {
+            State::Fresh
+        } else {
+            State::Idle
+        };
+        Sleep { home, deadline, state }
+    }
+
+    #[inline]
+    pub(super) fn at(home: H, at: Instant) -> Self {
+        let deadline = home.clock().time(at);
+        Sleep { home, deadline, state: State::Idle }
+    }
+
+    /// When it is to be ready.
+    pub fn deadline(&self) -> Instant {
+        self.home.clock().instant(self.deadline)
+    }
+
+    /// Whether its time has come, and it was polled since.
+    pub fn is_elapsed(&self) -> bool {
+        matches!(self.state, State::Over(Ok(())))
+    }
+
+    /// Moves it to so long after now, whatever has become of it: it may be over, or not have begun.
+    ///
+    /// A task that waits for it goes on waiting, until the new time. If its time had come before, poll it again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut sleep = timer.sleep(Duration::from_secs(1));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// sleep.reset(Duration::from_secs(9));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn reset(&mut self, after: Duration) {
+        self.move_to(self.home.clock().now() + nanoseconds(after));
+    }
+
+    /// Moves it to that moment, as [`reset`](Sleep::reset) does.
+    #[inline]
+    pub fn reset_at(&mut self, at: Instant) {
+        self.move_to(self.home.clock().time(at));
+    }
+
+    /// When it is to be ready, as the engine counts.
+    pub(super) fn due(&self) -> Time {
+        self.deadline
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.home.clock().now()
+    }
+
+    pub(super) fn time(&self, at: Instant) -> Time {
+        self.home.clock().time(at)
+    }
+
+    pub(super) fn instant(&self, time: Time) -> Instant {
+        self.home.clock().instant(time)
+    }
+
+    /// The tick of its engine, in nanoseconds.
+    pub(super) fn tick(&self) -> u64 {
+        self.home.tick()
+    }
+
+    #[inline]
+    pub(super) fn move_to(&mut self, deadline: Time) {
+        self.deadline = deadline;
+        let State::Armed { key, .. } = self.state else {
+            self.state = State::Idle;
+            return;
+        };
+        match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
+            Ok(()) => self.state = State::Armed { key, doubt: true },
+            Err(wrong) => self.not_moved(key, wrong),
+        }
+    }
+
+    /// It is in the wheel, ahead of now as far as this thread knows.
+    #[inline]
+    fn armed(&mut self, key: Key) {
+        // After it was filed: if it is not told to be claimed then, it will be told when it is.
+        let doubt = self.home.shard(key).has_claimed(self.deadline);
+        self.state = State::Armed { key, doubt };
+    }
+
+    /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
+    #[cold]
+    fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
+        self.state = State::Idle;
+        if wrong == RescheduleError::NotPending {
+            return;
+        }
+        // It must not keep its old deadline: the task has to arm it anew, or to learn that it cannot.
+        let shard = self.home.shard(key);
+        if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
+            contain(shard, || waker.wake());
+        }
+    }
+
+    /// The outcome, if there is one; else the task will be woken.
+    #[inline]
+    pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
+        let outcome = match self.state {
+            State::Armed { key, doubt: false } => self.look(key, waker),
+            State::Armed { key, doubt: true } => self.settle(key, waker),
+            State::Over(outcome) => return Some(outcome),
+            State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
+            State::Idle | State::Fresh => self.arm(waker),
+        }?;
+        self.state = State::Over(outcome);
+        Some(outcome)
+    }
+
+    /// For those who cannot be told of an error: it never ends then, which is not early.
+    #[cfg(any(feature = "hyper", feature = "quinn"))]
+    pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
+        match self.poll_outcome(waker) {
+            Some(Ok(())) => Poll::Ready(()),
+            Some(Err(wrong)) => {
+                let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    #[inline]
+    fn arm(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
+        match self.home.arm(self.deadline, waker.clone()) {
+            Ok(key) => {
+                self.armed(key);
+                None
+            }
+            Err((_waker, wrong)) => Some(Err(wrong)),
+        }
+    }
+
+    #[inline]
+    fn look(&self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
+        let shard = self.home.shard(key);
+        if shard.has_claimed(self.deadline) {
+            return Some(Ok(()));
+        }
+        self.look_closely(shard, key, waker)
+    }
+
+    #[inline]
+    fn look_closely(
+        &self,
+        shard: &Shard<Waker>,
+        key: Key,
+        waker: &Waker,
+    ) -> Option<Result<(), SleepError>> {
+        match shard.visit(key.inner(), |armed| armed.will_wake(waker)) {
+            Ok(true) => None,
+            Ok(false) => self.replace(shard, key, waker),
+            Err(gone) => Some(self.end(gone)),
+        }
+    }
+
+    /// Whether it is behind the hand or ahead of it, the clock says.
+    fn settle(&mut self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
+        if self.home.clock().now() >= self.deadline {
+            self.take_out();
+            return Some(Ok(()));
+        }
+        self.armed(key);
+        self.look_closely(self.home.shard(key), key, waker)
+    }
+
+    /// Takes its waker out of the wheel, if it is there.
+    #[inline]
+    fn take_out(&mut self) {
+        let State::Armed { key, .. } = self.state else { return };
+        let shard = self.home.shard(key);
+        if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
+            contain(shard, || drop(waker));
+        }
+    }
+
+    /// Another task waits now. Its waker is cloned and the old one dropped with no lock held.
+    #[cold]
+    fn replace(
+        &self,
+        shard: &Shard<Waker>,
+        key: Key,
+        waker: &Waker,
+    ) -> Option<Result<(), SleepError>> {
+        let mut other = waker.clone();
+        let replaced = shard.visit(key.inner(), |armed| std::mem::swap(armed, &mut other));
+        contain(shard, || drop(other));
+        replaced.err().map(|gone| self.end(gone))
+    }
+
+    #[inline]
+    fn end(&self, gone: Gone) -> Result<(), SleepError> {
+        match gone {
+            Gone::Fired => Ok(()),
+            Gone::Stopped if self.home.clock().now() >= self.deadline => Ok(()),
+            Gone::Stopped => Err(SleepError::Stopped),
+        }
+    }
+}
+
+impl<H: Home> Future for Sleep<H> {
+    type Output = H::Output<()>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<H::Output<()>> {
+        match self.poll_outcome(context.waker()) {
+            Some(outcome) => Poll::Ready(H::output(outcome)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<H: Home> Drop for Sleep<H> {
+    #[inline]
+    fn drop(&mut self) {
+        self.take_out();
+    }
+}
+
+impl<H: Home> fmt::Debug for Sleep<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
+    }
+}

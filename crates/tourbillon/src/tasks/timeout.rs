@@ -1,0 +1,186 @@
+//! `Timeout`: a future and a limit on the time it may take.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use pin_project_lite::pin_project;
+
+use super::home::{Given, Global, Home};
+use super::sleep::Sleep;
+use crate::timer::Timer;
+
+/// The output of the future, or [`Elapsed`] if it is not ready after so long; on the default engine.
+///
+/// The future is polled first, and one that is ready at once never touches the wheel. A future that is ready wins, even
+/// if its time has passed.
+///
+/// # Cancel safety
+/// Dropping it drops the future and cancels the limit. So does the end of the limit: the future is dropped with the
+/// `Timeout`. Whether that loses something is the future's affair; give `&mut future` to go on with it.
+///
+/// # Panics
+/// As [`sleep`](super::sleep()), if the future is not ready at once.
+///
+/// ```
+/// use std::future::{pending, ready};
+/// use std::time::Duration;
+/// use tourbillon::tasks::{self, Elapsed};
+///
+/// # futures_lite::future::block_on(async {
+/// assert_eq!(tasks::timeout(Duration::from_secs(30), ready(7)).await, Ok(7));
+/// assert_eq!(tasks::timeout(Duration::from_millis(5), pending::<()>()).await, Err(Elapsed));
+/// # });
+/// ```
+#[inline]
+pub fn timeout<F: IntoFuture>(after: Duration, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { future: future.into_future(), limit: Sleep::after(Global, after) }
+}
+
+/// The output of the future, or [`Elapsed`] if it is not ready at that moment; on the default engine. As [`timeout`]
+/// otherwise.
+#[inline]
+pub fn timeout_at<F: IntoFuture>(at: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { future: future.into_future(), limit: Sleep::at(Global, at) }
+}
+
+/// Limits, on this timer: the outer result is an error if the timer is stopped before the limit is over.
+impl Timer {
+    /// The output of the future, or [`Elapsed`] if it is not ready after so long.
+    ///
+    /// # Cancel safety
+    /// As [`tasks::timeout`](crate::tasks::timeout()).
+    ///
+    /// ```
+    /// use std::future::{pending, ready};
+    /// use std::time::Duration;
+    /// use tourbillon::tasks::{self, Elapsed};
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// tasks::block_on(&clock, async {
+    ///     assert_eq!(timer.timeout(Duration::from_secs(1), ready(7)).await, Ok(Ok(7)));
+    ///     let never = timer.timeout(Duration::from_secs(1), pending::<()>());
+    ///     assert_eq!(never.await, Ok(Err(Elapsed)));
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn timeout<F>(&self, after: Duration, future: F) -> Timeout<F::IntoFuture, Given>
+    where
+        F: IntoFuture,
+    {
+        Timeout { future: future.into_future(), limit: Sleep::after(self.given(), after) }
+    }
+
+    /// The output of the future, or [`Elapsed`] if it is not ready at that moment.
+    ///
+    /// # Cancel safety
+    /// As [`tasks::timeout`](crate::tasks::timeout()).
+    #[inline]
+    pub fn timeout_at<F>(&self, at: Instant, future: F) -> Timeout<F::IntoFuture, Given>
+    where
+        F: IntoFuture,
+    {
+        Timeout { future: future.into_future(), limit: Sleep::at(self.given(), at) }
+    }
+}
+
+/// The time of a [`Timeout`] is over, and its future was not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it took too long: try again, or give it more time")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+pin_project! {
+    /// A future and a limit on the time it may take. [`timeout`] and [`Timer::timeout`] make one.
+    ///
+    /// # Cancel safety
+    /// As [`timeout`].
+    #[must_use = "a future does nothing until it is polled"]
+    pub struct Timeout<F, H = Global>
+    where
+        H: Home,
+    {
+        #[pin]
+        future: F,
+        limit: Sleep<H>,
+    }
+}
+
+impl<F, H: Home> Timeout<F, H> {
+    /// When the limit is over.
+    pub fn deadline(&self) -> Instant {
+        self.limit.deadline()
+    }
+
+    /// Moves the end of the limit to so long after now, as [`Sleep::reset`] does.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let work = timer.sleep(Duration::from_secs(20));
+    /// let mut limited = pin!(timer.timeout(Duration::from_secs(10), work));
+    /// limited.as_mut().reset(Duration::from_secs(30));
+    /// assert!(tasks::block_on(&clock, limited)??.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset(self: Pin<&mut Self>, after: Duration) {
+        self.project().limit.reset(after);
+    }
+
+    /// Moves the end of the limit to that moment.
+    pub fn reset_at(self: Pin<&mut Self>, at: Instant) {
+        self.project().limit.reset_at(at);
+    }
+
+    /// The future.
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The future, to be used where it is.
+    pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut F> {
+        self.project().future
+    }
+
+    /// The future, without the limit.
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future, H: Home> Future for Timeout<F, H> {
+    type Output = H::Output<Result<F::Output, Elapsed>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let parts = self.project();
+        if let Poll::Ready(output) = parts.future.poll(context) {
+            return Poll::Ready(H::output(Ok(Ok(output))));
+        }
+        match parts.limit.poll_outcome(context.waker()) {
+            Some(outcome) => Poll::Ready(H::output(outcome.map(|()| Err(Elapsed)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F, H: Home> fmt::Debug for Timeout<F, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout").field("deadline", &self.deadline()).finish_non_exhaustive()
+    }
+}

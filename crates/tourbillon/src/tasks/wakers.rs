@@ -1,0 +1,59 @@
+//! The engine of tasks: what lies in its wheels are wakers, and what it delivers is their call.
+//!
+//! No allocation a sleep, and no state beside the wheel: whether a sleep is over is whether its waker is still there.
+//! The driver claims what is ready in batches under the shard's lock, and wakes with empty hands. A waker is foreign
+//! code in each of its parts: it is cloned, woken and dropped with none of our locks held, and its panics end here.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::contain::contain;
+use crate::engine::shard::{Shard, Taken};
+use crate::engine::{Core, Deliver};
+use crate::sync::{Mutex, lock};
+
+pub(crate) type TaskCore = Core<Waker, Wakers>;
+
+/// How wakers are woken: on the driver's thread.
+pub(crate) struct Wakers {
+    /// Kept for its memory. The driver alone takes it.
+    batch: Mutex<VecDeque<Taken<Waker>>>,
+}
+
+impl Wakers {
+    pub(crate) fn new() -> Self {
+        Wakers { batch: Mutex::new(VecDeque::new()) }
+    }
+}
+
+impl Deliver<Waker> for Wakers {
+    fn deliver(core: &Arc<TaskCore>, shard: &Arc<Shard<Waker>>) {
+        if !shard.has_ready() {
+            return;
+        }
+        let _at_work = core.hub.work();
+        // Out of its mutex while they are woken: foreign code runs with empty hands.
+        let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
+        shard.claim_batch(core.hub.clock.now(), core.budget, &mut batch);
+        while let Some(taken) = batch.pop_front() {
+            contain(shard, || taken.value.wake());
+        }
+        *lock(&core.delivery.batch) = batch;
+    }
+}
+
+/// Stops the engine and wakes all tasks, which find that it was stopped.
+pub(crate) fn hand_back(core: &TaskCore) {
+    for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
+        contain(&core.shards[shard], || taken.value.wake());
+    }
+}
+
+/// Calls a waker that no engine holds. Its panics end here; the drop of the payload might be another.
+pub(super) fn quietly(foreign: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {
+        std::mem::forget(payload);
+    }
+}

@@ -1,0 +1,142 @@
+//! The part of a timer that wakes tasks: an engine of its own, made for the first of them.
+//!
+//! Wakers have wheels and a driver apart from callbacks. In one wheel they would stand behind callbacks among what is
+//! ready, and would have to be looked for there, or wait for a thread of the pool: a pool full of callbacks that block
+//! must not delay tasks. And a key that names a task's waker would be within reach of who cancels by key.
+//!
+//! Without the feature nothing of it is there, and every verb does nothing.
+
+#[cfg(feature = "tasks")]
+pub(crate) use with::Tasks;
+#[cfg(not(feature = "tasks"))]
+pub(crate) use without::Tasks;
+
+#[cfg(feature = "tasks")]
+mod with {
+    use std::sync::{Arc, OnceLock};
+    use std::time::Duration;
+
+    use crate::engine::counts::{Counts, Lateness};
+    use crate::engine::{Core, StartError};
+    use crate::settings::Settings;
+    use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use crate::tasks::wakers::{TaskCore, Wakers, hand_back};
+    use crate::view::Snapshot;
+
+    pub(crate) struct Tasks {
+        settings: Settings,
+        core: OnceLock<Arc<TaskCore>>,
+        /// Whether it was started, or stopped, so that who sleeps need not ask: that takes a lock for all threads.
+        started: AtomicBool,
+    }
+
+    impl Tasks {
+        pub(crate) fn new(settings: &Settings) -> Self {
+            let name = format!("{}-tasks", settings.name);
+            let mut settings = Settings { name, ..settings.clone() };
+            // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
+            settings.hub.driven = false;
+            Tasks { settings, core: OnceLock::new(), started: AtomicBool::new(false) }
+        }
+
+        /// The engine, started unless that is impossible: then who arms there finds out.
+        #[inline]
+        pub(crate) fn engine(&self) -> &Arc<TaskCore> {
+            let core = self.core.get_or_init(|| Core::new(self.settings.clone(), Wakers::new()));
+            // Relaxed: whether it has started, the shard knows under its lock.
+            if !self.started.load(Relaxed) {
+                self.start(core);
+            }
+            core
+        }
+
+        #[cold]
+        fn start(&self, core: &Arc<TaskCore>) {
+            if matches!(core.start(), Ok(()) | Err(StartError::Stopped)) {
+                self.started.store(true, Relaxed);
+            }
+        }
+
+        /// Hands all tasks back: they wake, and find an error.
+        pub(crate) fn stop(&self) {
+            hand_back(self.to_be_stopped());
+        }
+
+        /// The same, and waits for the wakers that are being called.
+        pub(crate) fn stop_and_wait(&self, limit: Option<Duration>) -> bool {
+            let core = self.to_be_stopped();
+            hand_back(core);
+            core.stop_and_wait(|_| (), |_, _| (), limit).1
+        }
+
+        /// If there is none yet, one that will never start: who comes after a stop must find that.
+        fn to_be_stopped(&self) -> &Arc<TaskCore> {
+            let small = || Settings { shards: 1, ..self.settings.clone() };
+            self.core.get_or_init(|| Core::new(small(), Wakers::new()))
+        }
+
+        pub(crate) fn counts(&self) -> Counts {
+            self.core.get().map(|core| core.counts()).unwrap_or_default()
+        }
+
+        pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
+            if let Some(core) = self.core.get() {
+                sum.add(&core.lateness());
+            }
+        }
+
+        pub(crate) fn add_view(&self, snapshot: &mut Snapshot) {
+            if let Some(core) = self.core.get() {
+                snapshot.shards.extend(crate::view::snapshot(core).shards);
+            }
+        }
+
+        pub(crate) fn shrink(&self) {
+            self.core.get().into_iter().for_each(|core| {
+                core.shards.iter().for_each(|shard| shard.shrink());
+            });
+        }
+
+        pub(crate) fn check(&self) -> Result<(), String> {
+            let shards = self.core.get().into_iter().flat_map(|core| &core.shards);
+            shards.into_iter().try_for_each(|shard| shard.check())
+        }
+    }
+}
+
+#[cfg(not(feature = "tasks"))]
+mod without {
+    use std::time::Duration;
+
+    use crate::engine::counts::{Counts, Lateness};
+    use crate::settings::Settings;
+    use crate::view::Snapshot;
+
+    pub(crate) struct Tasks;
+
+    impl Tasks {
+        pub(crate) fn new(_settings: &Settings) -> Self {
+            Tasks
+        }
+
+        pub(crate) fn stop(&self) {}
+
+        pub(crate) fn stop_and_wait(&self, _limit: Option<Duration>) -> bool {
+            true
+        }
+
+        pub(crate) fn counts(&self) -> Counts {
+            Counts::default()
+        }
+
+        pub(crate) fn add_lateness(&self, _sum: &mut Lateness) {}
+
+        pub(crate) fn add_view(&self, _snapshot: &mut Snapshot) {}
+
+        pub(crate) fn shrink(&self) {}
+
+        pub(crate) fn check(&self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+}

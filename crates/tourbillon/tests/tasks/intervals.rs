@@ -1,0 +1,100 @@
+//! `Interval`: ticks that do not drift, and what becomes of those that were missed.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use tourbillon::tasks::{self, Interval, Missed};
+use tourbillon::{Timer, VirtualClock};
+
+use crate::common::{HOUR, MS, SECOND};
+use crate::hand::{Task, timer};
+
+/// The seconds at which the next ticks are taken, and were due.
+fn ticks(
+    clock: &VirtualClock,
+    interval: &mut Interval<tasks::Given>,
+    count: usize,
+) -> Vec<(u64, u64)> {
+    let begin = clock.now() - clock.elapsed();
+    let tick = |_| {
+        let due = tasks::block_on(clock, interval.tick()).unwrap().unwrap();
+        (clock.elapsed().as_secs(), (due - begin).as_secs())
+    };
+    (0..count).map(tick).collect()
+}
+
+#[test]
+fn it_ticks_at_once_and_then_every_period() {
+    let (timer, clock) = timer();
+    clock.advance(SECOND).unwrap();
+    let mut interval = timer.interval(10 * SECOND);
+    assert_eq!(ticks(&clock, &mut interval, 3), [(1, 1), (11, 11), (21, 21)]);
+    let mut later = timer.interval_at(clock.now() + 4 * SECOND, 10 * SECOND);
+    assert_eq!(ticks(&clock, &mut later, 2), [(25, 25), (35, 35)]);
+}
+
+#[test]
+fn missed_ticks() {
+    for (missed, expected) in [
+        (Missed::Burst, [(35, 10), (35, 20), (35, 30), (40, 40)]),
+        (Missed::Skip, [(35, 10), (40, 40), (50, 50), (60, 60)]),
+        (Missed::Delay, [(35, 10), (45, 45), (55, 55), (65, 65)]),
+    ] {
+        let (timer, clock) = timer();
+        let mut interval = timer.interval(10 * SECOND).missed(missed);
+        assert_eq!(ticks(&clock, &mut interval, 1), [(0, 0)]);
+        clock.advance(35 * SECOND).unwrap();
+        assert_eq!(ticks(&clock, &mut interval, 4), expected, "{missed:?}");
+    }
+}
+
+#[test]
+fn resets() {
+    let (timer, clock) = timer();
+    let mut interval = timer.interval(10 * SECOND);
+    assert_eq!(ticks(&clock, &mut interval, 1), [(0, 0)]);
+    clock.advance(7 * SECOND).unwrap();
+    interval.reset();
+    assert_eq!(ticks(&clock, &mut interval, 2), [(17, 17), (27, 27)]);
+    interval.reset_after(SECOND);
+    assert_eq!(ticks(&clock, &mut interval, 2), [(28, 28), (38, 38)]);
+    interval.reset_at(clock.now());
+    assert_eq!(ticks(&clock, &mut interval, 2), [(38, 38), (48, 48)]);
+}
+
+#[test]
+fn a_tick_that_is_not_waited_for_is_not_lost() {
+    let (timer, clock) = timer();
+    let mut interval = timer.interval(10 * SECOND);
+    assert_eq!(ticks(&clock, &mut interval, 1), [(0, 0)]);
+    let task = Task::new();
+    for _ in 0..3 {
+        let mut tick = Box::pin(interval.tick());
+        assert!(task.poll(&mut tick).is_pending());
+        drop(tick);
+    }
+    clock.advance(10 * SECOND).unwrap();
+    assert_eq!(task.wakes(), 1);
+    assert_eq!(ticks(&clock, &mut interval, 1), [(10, 10)]);
+}
+
+#[test]
+fn odd_periods() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().tick(5 * MS).clock(&clock).build().unwrap();
+    let mut none = timer.interval(Duration::ZERO);
+    assert_eq!(none.period(), 5 * MS, "a tick");
+    for _ in 0..4 {
+        tasks::block_on(&clock, none.tick()).unwrap().unwrap();
+    }
+    assert_eq!(clock.elapsed(), 15 * MS);
+    // The second tick is at the end of time, and so are all others.
+    let mut longest = timer.interval(Duration::MAX).missed(Missed::Skip);
+    tasks::block_on(&clock, longest.tick()).unwrap().unwrap();
+    let task = Task::new();
+    assert!(task.poll_fn(|context| longest.poll_tick(context)).is_pending());
+    clock.advance(HOUR).unwrap();
+    assert!(task.poll_fn(|context| longest.poll_tick(context)).is_pending());
+    longest.reset_at(clock.now());
+    assert!(matches!(task.poll_fn(|context| longest.poll_tick(context)), Poll::Ready(Ok(_))));
+}

@@ -1,0 +1,16 @@
+//! Futures as their tasks meet them. Time is virtual, and most are polled by hand, so that a test decides who polls when
+//! and sees each wake.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod hand;
+mod intervals;
+mod panics;
+mod queue;
+mod runtimes;
+#[cfg(all(feature = "hyper", feature = "quinn"))]
+mod servers;
+mod sleeping;
+mod stopping;
+mod timeouts;

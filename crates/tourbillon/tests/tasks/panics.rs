@@ -1,0 +1,114 @@
+//! Wakers that panic, when they are woken, cloned and dropped: nobody else notices.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Poll, Waker};
+
+use tourbillon::{Timer, VirtualClock};
+
+use crate::common::{SECOND, accounted, panic_quietly};
+use crate::hand::{Task, acting, panics_when_cloned, panics_when_dropped, poll, timer};
+
+/// Others that are due at the same time are woken, and everything goes on.
+#[track_caller]
+fn survives(waker: Waker, panics: u64) {
+    let (timer, clock) = timer();
+    let task = Task::new();
+    let mut sleeps: Vec<_> = (0..3).map(|_| timer.sleep(SECOND)).collect();
+    assert!(task.poll(&mut sleeps[0]).is_pending());
+    assert!(poll(&mut sleeps[1], &waker).is_pending());
+    assert!(task.poll(&mut sleeps[2]).is_pending());
+    std::mem::forget(waker);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(task.wakes(), 2);
+    assert!(sleeps.iter_mut().all(|sleep| task.poll(sleep) == Poll::Ready(Ok(()))));
+    goes_on(&timer, &clock, panics);
+}
+
+#[track_caller]
+fn goes_on(timer: &Timer, clock: &VirtualClock, panics: u64) {
+    assert_eq!(timer.counts().panicked, panics);
+    let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, Poll::Ready(Ok(()))));
+    accounted(timer);
+}
+
+#[test]
+fn a_waker_that_panics_when_it_is_woken() {
+    survives(acting(|| panic_quietly()), 1);
+}
+
+#[test]
+fn a_waker_that_panics_when_it_is_dropped() {
+    // When the sleep is cancelled.
+    let (timer, clock) = timer();
+    let waker = panics_when_dropped();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(waker))).is_ok(), "not the last");
+    drop(sleep);
+    goes_on(&timer, &clock, 1);
+    // When another task replaces it.
+    let waker = panics_when_dropped();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    drop(waker);
+    let task = Task::new();
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, Poll::Ready(Ok(()))));
+    goes_on(&timer, &clock, 2);
+    // When it was woken.
+    let waker = panics_when_dropped();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    drop(waker);
+    clock.advance(SECOND).unwrap();
+    goes_on(&timer, &clock, 3);
+    // When the engine stops.
+    let waker = panics_when_dropped();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    drop(waker);
+    assert!(timer.stop().is_empty());
+    assert_eq!(timer.counts().panicked, 4);
+}
+
+#[test]
+fn a_waker_that_panics_when_it_is_cloned() {
+    let (timer, clock) = timer();
+    let waker = panics_when_cloned();
+    // The panic goes to who polls, and the sleep is as it was.
+    let mut sleep = timer.sleep(SECOND);
+    assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker))).is_err());
+    assert_eq!(timer.counts().armed, 0);
+    let task = Task::new();
+    assert!(task.poll(&mut sleep).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker))).is_err());
+    clock.advance(SECOND).unwrap();
+    assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, Poll::Ready(Ok(()))));
+    goes_on(&timer, &clock, 0);
+}
+
+#[test]
+fn a_queue_survives_them_too() {
+    let (timer, clock) = timer();
+    let mut queue = timer.delay_queue();
+    queue.insert(1, (), SECOND).unwrap();
+    let waker = acting(|| panic_quietly());
+    let mut context = std::task::Context::from_waker(&waker);
+    assert!(queue.poll_expired(&mut context).is_pending());
+    assert_eq!(queue.remove(&1), Some(()), "it wakes who waits, and that panics");
+    queue.insert(2, (), SECOND).unwrap();
+    let dropped = panics_when_dropped();
+    let mut context = std::task::Context::from_waker(&dropped);
+    assert!(queue.poll_expired(&mut context).is_pending());
+    drop(dropped);
+    let task = Task::new();
+    assert!(task.poll_fn(|context| queue.poll_expired(context)).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert_eq!(task.wakes(), 1);
+    assert!(task.poll_fn(|context| queue.poll_expired(context)).is_ready());
+    goes_on(&timer, &clock, 0);
+}

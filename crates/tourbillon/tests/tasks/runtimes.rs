@@ -1,0 +1,225 @@
+//! The same futures on several runtimes, in virtual time, and the few promises that need real time and threads.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_executor::{Executor, LocalExecutor};
+use futures_lite::future::block_on;
+use tourbillon::tasks::{self, SleepError};
+use tourbillon::{AdvanceError, Context, Timer, VirtualClock};
+
+use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
+use crate::hand::timer;
+
+/// Three tasks of different rhythms, and what they note: who, at which second.
+async fn chorus(
+    timer: Timer,
+    clock: VirtualClock,
+    spawn: impl Fn(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>),
+) -> Vec<(u64, u64)> {
+    let log = Log::new();
+    for voice in [2, 3, 5] {
+        let (timer, clock, log) = (timer.clone(), clock.clone(), log.clone());
+        spawn(Box::pin(async move {
+            for _ in 0..30 / voice {
+                timer.sleep(SECOND * voice as u32).await.unwrap();
+                log.add((clock.elapsed().as_secs(), voice));
+            }
+        }));
+    }
+    timer.sleep(HOUR).await.unwrap();
+    let mut all = log.take();
+    all.sort_unstable();
+    all
+}
+
+fn expected() -> Vec<(u64, u64)> {
+    let all = (1..=30).flat_map(|second| [2, 3, 5].map(|voice| (second, voice)));
+    all.filter(|(second, voice)| second % voice == 0).collect()
+}
+
+#[test]
+fn auto_advance_on_a_bare_block_on() {
+    let (timer, clock) = timer();
+    let executor = LocalExecutor::new();
+    let spawn = |task| executor.spawn(task).detach();
+    let song = executor.run(chorus(timer, clock.clone(), spawn));
+    assert_eq!(tasks::block_on(&clock, song).unwrap(), expected());
+    assert_eq!(clock.elapsed(), HOUR);
+}
+
+#[test]
+fn auto_advance_on_a_runtime_with_a_park_hook() {
+    let (timer, clock) = timer();
+    let jump = clock.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(move || _ = jump.advance_to_next())
+        .build()
+        .unwrap();
+    let song = chorus(timer, clock.clone(), |task| drop(tokio::spawn(task)));
+    assert_eq!(runtime.block_on(song), expected());
+    assert_eq!(clock.elapsed(), HOUR);
+}
+
+/// Tasks on several threads; the test advances, and the wakers were called when that returns.
+fn on_threads(spawn: impl Fn(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)) {
+    const TASKS: usize = 200;
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).build().unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    for n in 0..TASKS {
+        let (timer, done) = (timer.clone(), done.clone());
+        spawn(Box::pin(async move {
+            timer.sleep(SECOND + MS * (n % 10) as u32).await.unwrap();
+            done.fetch_add(1, SeqCst);
+        }));
+    }
+    eventually(|| timer.len() == TASKS);
+    clock.advance(SECOND - MS).unwrap();
+    assert_eq!((timer.counts().fired, done.load(SeqCst)), (0, 0));
+    clock.advance(10 * MS).unwrap();
+    assert_eq!(timer.counts().fired, TASKS as u64, "all wakers were called");
+    eventually(|| done.load(SeqCst) == TASKS);
+}
+
+#[test]
+fn virtual_time_on_tokio_with_several_threads() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
+    on_threads(|task| drop(runtime.spawn(task)));
+}
+
+#[test]
+fn virtual_time_on_smol_with_several_threads() {
+    let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
+    for _ in 0..4 {
+        thread::spawn(|| block_on(executor.run(pending::<()>())));
+    }
+    on_threads(|task| executor.spawn(task).detach());
+}
+
+#[test]
+fn block_on_waits_for_others_when_nothing_is_pending() {
+    let clock = VirtualClock::new();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    thread::spawn(move || {
+        thread::sleep(20 * MS);
+        sender.send(7).unwrap();
+    });
+    assert_eq!(within(move || tasks::block_on(&clock, receiver)), Ok(Ok(7)));
+}
+
+#[test]
+fn block_on_inside_a_callback_is_an_error() {
+    let (timer, clock) = timer();
+    let (sender, receiver) = mpsc::channel();
+    let inner = clock.clone();
+    timer
+        .schedule(SECOND, move |context| {
+            let sleep = context.timer().sleep(SECOND);
+            sender.send(tasks::block_on(&inner, sleep)).unwrap();
+        })
+        .unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(receiver.recv(), Ok(Err(AdvanceError::InsideCallback)));
+    assert_eq!(tasks::block_on(&clock, async { 5 }), Ok(5));
+}
+
+/// Real time: one of two workers is blocked, and the other's sleeps are on time.
+#[test]
+fn a_blocked_worker_delays_no_other() {
+    within(|| {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let release = Arc::new(AtomicBool::new(false));
+        let (blocked, late) = (release.clone(), Log::new());
+        let notes = late.clone();
+        runtime.block_on(async move {
+            // It has slept on the engine, and blocks in the poll after: nothing of the engine waits for it.
+            tokio::spawn(async move {
+                tasks::sleep(MS).await;
+                while !blocked.load(SeqCst) {
+                    thread::sleep(MS);
+                }
+            });
+            tasks::sleep(10 * MS).await;
+            for _ in 0..20 {
+                let deadline = Instant::now() + 2 * MS;
+                let task = tokio::spawn(async move {
+                    tasks::sleep_until(deadline).await;
+                    deadline.elapsed()
+                });
+                notes.add(task.await.unwrap());
+            }
+            release.store(true, SeqCst);
+        });
+        let mut late = late.take();
+        late.sort_unstable();
+        assert!(late[late.len() / 2] < Duration::from_millis(500), "{late:?}");
+    });
+}
+
+/// Real time: every thread of the pool is blocked by callbacks, and tasks on the same timer are on time.
+#[test]
+fn a_pool_full_of_callbacks_delays_no_task() {
+    within(|| {
+        let timer = Timer::builder().pool(1).budget(4).build().unwrap();
+        let (release, wait) = mpsc::channel::<()>();
+        let (entered, enter) = mpsc::channel();
+        let block = move |_: &Context<'_>| {
+            entered.send(()).unwrap();
+            _ = wait.recv();
+        };
+        timer.arm(Duration::ZERO, block).unwrap();
+        enter.recv().unwrap();
+        // More than a pass makes ready stand in line before the task.
+        (0..100).for_each(|_| _ = timer.arm(Duration::ZERO, |_| ()).unwrap());
+        thread::sleep(5 * MS);
+        assert_eq!(block_on(timer.sleep(5 * MS)), Ok(()));
+        assert_eq!(timer.counts().pending, 100, "and none of them has run");
+        drop(release);
+        eventually(|| timer.is_empty());
+    });
+}
+
+/// Real time: threads that sleep, cancel and reset while others stop the engine.
+#[test]
+fn a_stop_in_the_midst_of_it() {
+    within(|| {
+        for round in 0..20 {
+            let timer = Timer::builder().build().unwrap();
+            let threads: Vec<_> = (0..3)
+                .map(|n| {
+                    let timer = timer.clone();
+                    thread::spawn(move || {
+                        let mut random = fastrand::Rng::with_seed(n);
+                        loop {
+                            let after = Duration::from_micros(random.u64(0..3000));
+                            let mut sleep = timer.sleep(after);
+                            if random.bool() {
+                                let short = Duration::from_micros(100);
+                                _ = block_on(timer.timeout(short, &mut sleep));
+                                sleep.reset(after);
+                            }
+                            let deadline = sleep.deadline();
+                            match block_on(sleep) {
+                                Ok(()) => assert!(Instant::now() >= deadline, "never early"),
+                                Err(wrong) => return wrong,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(2 + round % 5));
+            timer.stop();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), SleepError::Stopped);
+            }
+            let counts = timer.counts();
+            assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
+        }
+    });
+}

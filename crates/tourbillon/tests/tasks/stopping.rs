@@ -1,0 +1,142 @@
+//! Engines that stop, are full, or cannot start: an error, never an early success, and never a hang.
+
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use tourbillon::tasks::{self, SleepError};
+use tourbillon::{Timer, VirtualClock};
+
+use crate::common::{HOUR, MS, SECOND, accounted, within};
+use crate::hand::{Task, timer};
+
+const STOPPED: Poll<Result<(), SleepError>> = Poll::Ready(Err(SleepError::Stopped));
+
+#[test]
+fn a_stop_wakes_tasks_to_find_an_error() {
+    let (timer, clock) = timer();
+    let task = Task::new();
+    let mut armed = timer.sleep(SECOND);
+    let mut idle = timer.sleep(SECOND);
+    assert!(task.poll(&mut armed).is_pending());
+    timer.arm(SECOND, |_| ()).unwrap();
+    assert_eq!(timer.stop().len(), 1, "tasks are not among the callbacks");
+    assert_eq!(task.wakes(), 1);
+    assert_eq!(timer.counts().handed_back, 2, "and are counted with them");
+    for _ in 0..2 {
+        assert_eq!(task.poll(&mut armed), STOPPED);
+        assert_eq!(task.poll(&mut idle), STOPPED);
+    }
+    assert_eq!(task.poll(&mut timer.sleep(SECOND)), STOPPED, "made after the stop");
+    // A reset does not revive it.
+    armed.reset(SECOND);
+    assert_eq!(task.poll(&mut armed), STOPPED);
+    // The clock goes on. What is over is over.
+    clock.advance(SECOND).unwrap();
+    assert_eq!(task.poll(&mut idle), STOPPED, "it has said so");
+    assert_eq!(task.poll(&mut timer.sleep(Duration::ZERO)), Poll::Ready(Ok(())));
+    assert!(timer.stop().is_empty());
+    accounted(&timer);
+}
+
+#[test]
+fn what_has_fired_before_the_stop_is_a_success() {
+    let (timer, clock) = timer();
+    let task = Task::new();
+    let (mut over, mut before) = (timer.sleep(SECOND), timer.sleep(2 * SECOND));
+    assert!(task.poll(&mut over).is_pending() && task.poll(&mut before).is_pending());
+    clock.advance(SECOND).unwrap();
+    timer.stop();
+    assert_eq!(task.poll(&mut over), Poll::Ready(Ok(())));
+    assert_eq!(task.poll(&mut before), STOPPED);
+    let counts = timer.counts();
+    assert_eq!((counts.fired, counts.handed_back), (1, 1));
+}
+
+#[test]
+fn a_timer_that_never_had_tasks_refuses_them_after_a_stop() {
+    let (timer, clock) = timer();
+    timer.stop();
+    let task = Task::new();
+    assert_eq!(task.poll(&mut timer.sleep(SECOND)), STOPPED);
+    let never = std::future::pending::<()>();
+    let limited = tasks::block_on(&clock, timer.timeout(SECOND, never)).unwrap();
+    assert_eq!(limited, Err(SleepError::Stopped));
+    let tick = tasks::block_on(&clock, async {
+        let mut interval = timer.interval(SECOND);
+        (interval.tick().await.is_ok(), interval.tick().await)
+    });
+    assert_eq!(tick, Ok((true, Err(SleepError::Stopped))), "the first is due at once");
+}
+
+#[test]
+fn the_last_clone_of_a_timer_stops_it() {
+    let (timer, _clock) = timer();
+    let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
+    assert!(task.poll(&mut sleep).is_pending());
+    drop(timer);
+    assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, STOPPED));
+}
+
+#[test]
+fn a_stop_from_a_waker() {
+    let (timer, clock) = timer();
+    let own = timer.clone();
+    let waker = crate::hand::acting(move || assert!(own.stop().is_empty()));
+    let (task, mut late) = (Task::new(), timer.sleep(HOUR));
+    assert!(task.poll(&mut late).is_pending());
+    let mut sleep = timer.sleep(SECOND);
+    assert!(crate::hand::poll(&mut sleep, &waker).is_pending());
+    within(move || clock.advance(SECOND).unwrap());
+    assert_eq!((task.wakes(), task.poll(&mut late)), (1, STOPPED));
+    assert_eq!(timer.counts().panicked, 0);
+}
+
+#[test]
+fn the_limit_is_for_tasks_and_callbacks_together() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().limit(2).clock(&clock).build().unwrap();
+    let key = timer.arm(HOUR, |_| ()).unwrap();
+    let task = Task::new();
+    let (mut first, mut second) = (timer.sleep(SECOND), timer.sleep(SECOND));
+    assert!(task.poll(&mut first).is_pending());
+    assert_eq!(task.poll(&mut second), Poll::Ready(Err(SleepError::Full)));
+    assert!(timer.arm(HOUR, |_| ()).is_err());
+    assert!(timer.cancel(key));
+    second.reset(SECOND);
+    assert!(task.poll(&mut second).is_pending(), "there is room again");
+    drop(second);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(task.poll(&mut first), Poll::Ready(Ok(())));
+    timer.arm(HOUR, |_| ()).unwrap();
+    timer.arm(HOUR, |_| ()).unwrap();
+    assert!(timer.arm(HOUR, |_| ()).is_err(), "all places were given back, once");
+}
+
+#[test]
+fn a_driver_that_cannot_start_is_an_error_and_another_try() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    let fails = Arc::new(AtomicBool::new(true));
+    let fail = fails.clone();
+    let builder = Timer::builder().spawn(move |name, body| {
+        if fail.load(SeqCst) {
+            return Err(std::io::Error::other("no thread today"));
+        }
+        thread::Builder::new().name(name).spawn(body).map(drop)
+    });
+    let timer = builder.build().unwrap();
+    let task = Task::new();
+    assert_eq!(task.poll(&mut timer.sleep(MS)), Poll::Ready(Err(SleepError::Thread)));
+    fails.store(false, SeqCst);
+    assert_eq!(futures_lite::future::block_on(timer.sleep(MS)), Ok(()));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let wrong = [SleepError::Stopped, SleepError::Full, SleepError::Thread];
+    for wrong in wrong {
+        assert!(wrong.to_string().contains(": "), "{wrong}");
+    }
+    assert!(tasks::Elapsed.to_string().contains(": "));
+}
