@@ -66,6 +66,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod about;
 mod backoff;
 #[cfg(target_os = "linux")]
 mod bell;
