@@ -8,6 +8,7 @@ use crate::contestant::Kind;
 use crate::count::Counted;
 use crate::entrant::Entrant;
 use crate::measure::Op;
+use crate::task;
 use crate::timer::Row;
 
 /// Tourbillon beside its peers.
@@ -24,6 +25,11 @@ pub enum Command {
     Wheel(Wheel),
     /// The engine beside other timer services, in real time
     Timer(Timer),
+    /// The engine's tasks beside other timers for async code, in real time
+    Task(Task),
+    /// One run of one contestant of `task`, told in JSON
+    #[command(hide = true)]
+    TaskTurn(TaskTurn),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn),
@@ -130,6 +136,37 @@ pub struct Turn {
     pub row: Row,
     #[arg(long)]
     pub quick: bool,
+}
+
+#[derive(Args)]
+pub struct Task {
+    #[command(flatten)]
+    pub common: Common,
+    /// About two minutes: fewer rounds, and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 3, where tasks fire 2; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Workloads
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<task::Row>,
+}
+
+#[derive(Args)]
+pub struct TaskTurn {
+    pub contestant: String,
+    pub row: task::Row,
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl Task {
+    /// Those asked for, in their order.
+    pub fn rows(&self) -> Vec<task::Row> {
+        let asked = |row: &&task::Row| self.rows.is_empty() || self.rows.contains(row);
+        task::Row::value_variants().iter().filter(asked).copied().collect()
+    }
 }
 
 impl Timer {

@@ -14,11 +14,6 @@ use crate::shell::{Outcome, capture_within, cargo, run_seen};
 /// A fault may make a model turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The name of a model without the modules that it is in.
-fn own_name(model: &str) -> &str {
-    model.rsplit("::").next().unwrap_or(model)
-}
-
 /// A model checker, and the module of the engine that its models are in.
 pub(crate) struct Checker {
     flag: &'static str,
@@ -38,7 +33,7 @@ impl Checker {
         let scratch = scratch();
         for twin in &twins {
             let name = twin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(model) = models.iter().find(|model| name.starts_with(own_name(model))) else {
+            let Some(model) = models.iter().find(|model| name.starts_with(last_part(model))) else {
                 return Err(format!("{folder}/{name}.patch begins with the name of no model"));
             };
             let fault = plant(&scratch, twin)?;
@@ -90,10 +85,16 @@ impl Checker {
     /// is built would take each other's for their own.
     fn command(&self, filter: &str) -> Command {
         let mut command = cargo(&["test", "--profile", "checked", "-p", "tourbillon", "--lib"]);
+        command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
         command.env("RUSTFLAGS", format!("--cfg {}", self.flag)).env("RUST_BACKTRACE", "0");
         command.current_dir(scratch().join("copy"));
         command.env("CARGO_TARGET_DIR", scratch().join(self.flag));
         command
     }
+}
+
+/// The name of a model, without the modules that it is in.
+fn last_part(model: &str) -> &str {
+    model.rsplit("::").next().unwrap_or(model)
 }

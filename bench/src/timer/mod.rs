@@ -8,12 +8,12 @@ mod contestants;
 mod entrant;
 mod figure;
 mod plan;
-mod rows;
+pub mod rows;
 mod scores;
 mod show;
-mod sink;
-mod system;
-mod turn;
+pub mod sink;
+pub mod system;
+pub mod turn;
 
 use std::{panic, process};
 
@@ -58,7 +58,7 @@ pub fn run(options: &Timer) -> Result<(), String> {
 }
 
 /// A thread that panics would leave those waiting that it was to meet, and a run has to end.
-fn end_at_panic() {
+pub fn end_at_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         report(panic);
@@ -87,7 +87,7 @@ fn take(
                 bar.set_message(format!("{row:?}: {}", contender.name));
                 let absent = entrants[index].absent(row).map(str::to_owned);
                 let takes_part = row.fires() || contender.kind != Kind::OursOnDriver;
-                let start = || Running::start(contender.name, row, plan);
+                let start = || Running::start("turn", contender.name, &row, plan.quick);
                 (index, takes_part.then(|| absent.map_or_else(start, Err)))
             })
             .collect();

@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::entrant::Readings;
-use super::figure::Row;
 use super::plan::Plan;
 use super::system::{self, Waits};
 use super::{contestants, end_at_panic};
@@ -55,12 +55,18 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(contestant: &str, row: Row, plan: &Plan) -> Result<Self, String> {
+    /// Starts a turn: its command, who takes it, and what it does.
+    pub fn start(
+        turn: &str,
+        contestant: &str,
+        row: &impl ValueEnum,
+        quick: bool,
+    ) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let row = row.to_possible_value().ok_or("a row has a name")?;
         let mut command = Command::new(program);
-        command.args(["turn", contestant, row.get_name()]).stdout(Stdio::piped());
-        if plan.quick {
+        command.args([turn, contestant, row.get_name()]).stdout(Stdio::piped());
+        if quick {
             command.arg("--quick");
         }
         let mut process = command.spawn().map_err(|error| error.to_string())?;
@@ -81,7 +87,7 @@ impl Running {
     /// # Errors
     ///
     /// It told nothing.
-    pub fn finish(mut self) -> Result<Outcome, String> {
+    pub fn finish<O: DeserializeOwned>(mut self) -> Result<O, String> {
         let text = self.told.recv_timeout(self.end.saturating_duration_since(Instant::now()));
         if text.is_err() {
             self.process.kill().map_err(|error| error.to_string())?;

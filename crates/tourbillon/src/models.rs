@@ -7,6 +7,8 @@
 //! `cargo xtask loom` runs them, and their twins: the same models on a copy with one fault planted, which must fail.
 
 mod purgatory;
+#[cfg(feature = "tasks")]
+mod tasks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +26,12 @@ const TICK: Duration = Duration::from_millis(1);
 struct ModelClock {
     begin: Instant,
     ticks: Arc<AtomicU64>,
+}
+
+impl ModelClock {
+    fn new() -> Self {
+        ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)) }
+    }
 }
 
 impl Clock for ModelClock {
@@ -51,7 +59,7 @@ impl Model {
     }
 
     fn with_shards(shards: usize) -> Arc<Self> {
-        let clock = ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)) };
+        let clock = ModelClock::new();
         let delivered = Arc::new((Mutex::new(0), Condvar::new()));
         let (seen, count) = (clock.clone(), delivered.clone());
         let builder = Timer::builder().clock(clock.clone()).shards(shards);
@@ -100,10 +108,13 @@ impl Model {
 }
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
+    check_to(3, model);
+}
+
+/// So many preemptions, unless the environment says how many.
+fn check_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    if builder.preemption_bound.is_none() {
-        builder.preemption_bound = Some(3);
-    }
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(move || model());
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Shard<T> {
     state: Mutex<State<T>>,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
-    /// Everything that was filed due by then has been claimed, for those who ask without the lock.
+    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` after a stop.
     #[cfg(feature = "tasks")]
     claimed: Padded<AtomicU64>,
     /// Nanoseconds.
@@ -94,6 +94,17 @@ pub(crate) enum Refused<T> {
     New(T),
     Stopped(T),
     Full(T),
+}
+
+/// What a shard tells of a timer [without its lock](Shard::tell).
+#[cfg(feature = "tasks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Claimed,
+    /// It was not claimed, or is being claimed just now.
+    Pending,
+    /// Ask under the lock.
+    Nothing,
 }
 
 /// Why a timer that nobody has cancelled is not pending.
@@ -409,7 +420,7 @@ impl<T> Shard<T> {
         }
         #[cfg(feature = "tasks")]
         if state.wheel.ready() == 0 {
-            // Release pairs with the look in `has_claimed`: who sees it may take what the driver did for done.
+            // Release pairs with the look in `tell`.
             self.claimed.0.store(state.wheel.now().units(), Ordering::Release);
         }
         self.publish_ready(&state);
@@ -418,12 +429,27 @@ impl<T> Shard<T> {
         self.hub.give_back(batch.len());
     }
 
-    /// Whether a timer with this deadline was claimed, if its engine claims in batches and it was filed when the answer
-    /// was no. `false` says nothing. It takes no lock, and reads what the driver alone writes, once a pass.
+    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an engine
+    /// that claims in batches. It reads what the driver alone writes, once a pass.
+    ///
+    /// | a claim, under the lock | who asks |
+    /// |---|---|
+    /// | takes the timer out | reads `ready` |
+    /// | writes `claimed`, if nothing is left that is ready | reads `claimed` |
+    /// | writes `ready` | |
+    ///
+    /// Who was woken by a claim sees what it wrote: something is ready still, or all of it was claimed. In the other
+    /// order a second claim, between the two looks, would hide the first.
     #[inline]
     #[cfg(feature = "tasks")]
-    pub(crate) fn has_claimed(&self, deadline: Time) -> bool {
-        deadline.units() <= self.claimed.0.load(Ordering::Acquire)
+    pub(crate) fn tell(&self, deadline: Time) -> Told {
+        let ready = self.has_ready();
+        match self.claimed.0.load(Ordering::Acquire) {
+            NEVER => Told::Nothing,
+            claimed if deadline.units() <= claimed => Told::Claimed,
+            _ if ready => Told::Nothing,
+            _ => Told::Pending,
+        }
     }
 
     #[inline]
@@ -466,6 +492,8 @@ impl<T> Shard<T> {
         }
         state.wheel.shrink();
         self.publish_ready(&state);
+        #[cfg(feature = "tasks")]
+        self.claimed.0.store(NEVER, Ordering::Release);
         drop(state);
         self.hub.give_back(taken.len());
         taken

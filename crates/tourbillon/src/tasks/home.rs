@@ -128,6 +128,12 @@ impl Given {
     pub(crate) fn new(shard: &Arc<Shard<Waker>>) -> Self {
         Given { shard: shard.clone() }
     }
+
+    /// For a model in which time is a thread.
+    #[cfg(all(loom, test))]
+    pub(crate) fn hub(&self) -> &crate::engine::hub::Hub {
+        &self.shard.hub
+    }
 }
 
 impl Place for Given {

@@ -10,9 +10,9 @@
 //! A waker that is gone was claimed, and then its time has come, or handed back by a stop. Which of the two, the shard
 //! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never early.
 //!
-//! Nearly all polls that find it gone need no lock: the shard tells up to which moment everything was claimed. That
-//! holds for what was filed ahead of that moment. What was filed behind it, or moved since, is in *doubt*: the poll looks
-//! at the clock, and takes the waker out itself if the time has come.
+//! Nearly no poll takes a lock: a shard tells without it what was claimed and what was not, as long as it has a clear
+//! conscience (`Shard::tell`), and a sleep knows which waker it has armed. What was filed behind the hand, or may have
+//! been moved there, is in *doubt*: the poll looks at the clock, and takes the waker out itself if the time has come.
 
 use std::fmt;
 use std::future::Future;
@@ -25,7 +25,7 @@ use tourbillon_wheel::{RescheduleError, Time};
 use super::home::{Given, Global, Home, SleepError};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
-use crate::engine::shard::{Gone, Shard};
+use crate::engine::shard::{Gone, Told};
 use crate::key::Key;
 use crate::timer::Timer;
 
@@ -124,8 +124,22 @@ pub struct Sleep<H: Home = Global> {
 enum State {
     Fresh,
     Idle,
-    Armed { key: Key, doubt: bool },
+    Armed { key: Key, waker: Identity, doubt: bool },
     Over(Result<(), SleepError>),
+}
+
+/// Which waker it is that lies in the wheel: as long as it does, no other has these addresses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    data: usize,
+    table: usize,
+}
+
+impl Identity {
+    #[inline]
+    fn of(waker: &Waker) -> Self {
+        Identity { data: waker.data().addr(), table: std::ptr::from_ref(waker.vtable()).addr() }
+    }
 }
 
 impl<H: Home> Sleep<H> {
@@ -178,7 +192,9 @@ impl<H: Home> Sleep<H> {
     /// ```
     #[inline]
     pub fn reset(&mut self, after: Duration) {
-        self.move_to(self.home.clock().now() + nanoseconds(after));
+        let clock = self.home.clock();
+        let ahead = clock.is_system() && !after.is_zero();
+        self.move_ahead(clock.now() + nanoseconds(after), ahead);
     }
 
     /// Moves it to that moment, as [`reset`](Sleep::reset) does.
@@ -211,23 +227,30 @@ impl<H: Home> Sleep<H> {
 
     #[inline]
     pub(super) fn move_to(&mut self, deadline: Time) {
+        self.move_ahead(deadline, false);
+    }
+
+    /// Moves it; `ahead` if the new deadline is known to lie ahead of a clock that was read just now.
+    #[inline]
+    fn move_ahead(&mut self, deadline: Time, ahead: bool) {
         self.deadline = deadline;
-        let State::Armed { key, .. } = self.state else {
-            self.state = State::Idle;
+        let State::Armed { key, waker, .. } = self.state else {
+            self.state = if ahead { State::Fresh } else { State::Idle };
             return;
         };
         match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
-            Ok(()) => self.state = State::Armed { key, doubt: true },
+            Ok(()) if ahead => self.armed(key, waker),
+            Ok(()) => self.state = State::Armed { key, waker, doubt: true },
             Err(wrong) => self.not_moved(key, wrong),
         }
     }
 
-    /// It is in the wheel, ahead of now as far as this thread knows.
+    /// It is in the wheel, ahead of the clock as far as is known.
     #[inline]
-    fn armed(&mut self, key: Key) {
+    fn armed(&mut self, key: Key, waker: Identity) {
         // After it was filed: if it is not told to be claimed then, it will be told when it is.
-        let doubt = self.home.shard(key).has_claimed(self.deadline);
-        self.state = State::Armed { key, doubt };
+        let doubt = self.home.shard(key).tell(self.deadline) == Told::Claimed;
+        self.state = State::Armed { key, waker, doubt };
     }
 
     /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
@@ -248,8 +271,8 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
-            State::Armed { key, doubt: false } => self.look(key, waker),
-            State::Armed { key, doubt: true } => self.settle(key, waker),
+            State::Armed { doubt: false, .. } => self.look(waker),
+            State::Armed { doubt: true, .. } => self.settle(waker),
             State::Over(outcome) => return Some(outcome),
             State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             State::Idle | State::Fresh => self.arm(waker),
@@ -273,9 +296,11 @@ impl<H: Home> Sleep<H> {
 
     #[inline]
     fn arm(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
-        match self.home.arm(self.deadline, waker.clone()) {
+        let waker = waker.clone();
+        let identity = Identity::of(&waker);
+        match self.home.arm(self.deadline, waker) {
             Ok(key) => {
-                self.armed(key);
+                self.armed(key, identity);
                 None
             }
             Err((_waker, wrong)) => Some(Err(wrong)),
@@ -283,36 +308,32 @@ impl<H: Home> Sleep<H> {
     }
 
     #[inline]
-    fn look(&self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
+    fn look(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
+        let State::Armed { key, waker: armed, .. } = self.state else { return None };
         let shard = self.home.shard(key);
-        if shard.has_claimed(self.deadline) {
-            return Some(Ok(()));
+        match shard.tell(self.deadline) {
+            Told::Claimed => return Some(Ok(())),
+            // Should it be claimed just now, its task is woken after this, and asks again.
+            Told::Pending if armed == Identity::of(waker) => return None,
+            Told::Pending | Told::Nothing => {}
         }
-        self.look_closely(shard, key, waker)
-    }
-
-    #[inline]
-    fn look_closely(
-        &self,
-        shard: &Shard<Waker>,
-        key: Key,
-        waker: &Waker,
-    ) -> Option<Result<(), SleepError>> {
         match shard.visit(key.inner(), |armed| armed.will_wake(waker)) {
             Ok(true) => None,
-            Ok(false) => self.replace(shard, key, waker),
+            Ok(false) => self.replace(key, waker),
             Err(gone) => Some(self.end(gone)),
         }
     }
 
     /// Whether it is behind the hand or ahead of it, the clock says.
-    fn settle(&mut self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
+    fn settle(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         if self.home.clock().now() >= self.deadline {
             self.take_out();
             return Some(Ok(()));
         }
-        self.armed(key);
-        self.look_closely(self.home.shard(key), key, waker)
+        if let State::Armed { doubt, .. } = &mut self.state {
+            *doubt = false;
+        }
+        self.look(waker)
     }
 
     /// Takes its waker out of the wheel, if it is there.
@@ -327,16 +348,17 @@ impl<H: Home> Sleep<H> {
 
     /// Another task waits now. Its waker is cloned and the old one dropped with no lock held.
     #[cold]
-    fn replace(
-        &self,
-        shard: &Shard<Waker>,
-        key: Key,
-        waker: &Waker,
-    ) -> Option<Result<(), SleepError>> {
+    fn replace(&mut self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
         let mut other = waker.clone();
+        let identity = Identity::of(&other);
+        let shard = self.home.shard(key);
         let replaced = shard.visit(key.inner(), |armed| std::mem::swap(armed, &mut other));
         contain(shard, || drop(other));
-        replaced.err().map(|gone| self.end(gone))
+        if let Err(gone) = replaced {
+            return Some(self.end(gone));
+        }
+        self.state = State::Armed { key, waker: identity, doubt: false };
+        None
     }
 
     #[inline]

@@ -1,0 +1,269 @@
+//! The workloads, each as one run in a process of its own.
+
+use std::future::{pending, ready};
+use std::hint::black_box;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_executor::Executor;
+use tokio::runtime::{Builder, Runtime};
+
+use super::contestant::{Contestant, Readings};
+use super::figure::Figure;
+use crate::machine;
+use crate::rng::Rng;
+use crate::timer::rows::churn::per;
+use crate::timer::rows::{Delays, MILLION};
+use crate::timer::sink::{self, Tally};
+use crate::timer::system::{self, Threads};
+
+/// The million is spread over so long, and first due after so long.
+const SPREAD: Duration = Duration::from_secs(4);
+const LEAD: Duration = Duration::from_millis(2500);
+/// Who is later than this has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than all delays.
+const LATER: Duration = Duration::from_secs(126);
+/// A contestant has come to rest after so long.
+const CALM: Duration = Duration::from_millis(200);
+const UNTOLD: &str = "this system does not tell";
+
+/// Its threads start here, before anybody is pinned: a thread inherits the core of the one that starts it.
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().enable_time().build().expect("a runtime")
+}
+
+/// A task's waker as executors have them: a count that clone and drop change.
+fn waker() -> Waker {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    Waker::from(Arc::new(Nobody))
+}
+
+/// Sleeps in places that do not move: a new one is made where the oldest was, with nothing allocated.
+struct Ring<S> {
+    places: Vec<Pin<Box<Option<S>>>>,
+    oldest: usize,
+    waker: Waker,
+    delays: Delays,
+}
+
+impl<S: Future> Ring<S> {
+    fn filled(sleeps: usize, seed: usize, make: impl Fn(Duration) -> S) -> Self {
+        let places = (0..sleeps).map(|_| Box::pin(None)).collect();
+        let (waker, delays) = (waker(), Delays::new(seed));
+        let mut ring = Ring { places, oldest: 0, waker, delays };
+        // Twice: the second time each is made where another is dropped.
+        ring.turn(2 * sleeps, make);
+        ring
+    }
+
+    #[inline]
+    fn turn(&mut self, times: usize, make: impl Fn(Duration) -> S) {
+        let mut context = Context::from_waker(&self.waker);
+        for _ in 0..times {
+            let place = &mut self.places[self.oldest];
+            place.set(Some(make(self.delays.next())));
+            poll(place.as_mut(), &mut context);
+            self.oldest = if self.oldest + 1 == self.places.len() { 0 } else { self.oldest + 1 };
+        }
+    }
+}
+
+#[inline]
+fn poll<S: Future>(place: Pin<&mut Option<S>>, context: &mut Context<'_>) {
+    let waits = place.as_pin_mut().is_some_and(|sleep| sleep.poll(context).is_pending());
+    assert!(black_box(waits), "a sleep that is over too early");
+}
+
+/// On a thread of its own, pinned, inside of the runtime.
+fn pinned<R: Send>(runtime: &Runtime, number: usize, work: impl FnOnce() -> R + Send) -> R {
+    let body = || {
+        machine::pin_thread(number);
+        let _inside = runtime.enter();
+        let result = work();
+        system::note_waits();
+        result
+    };
+    thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
+}
+
+/// A contestant that starts a thread with its first sleep starts it here, where nobody is pinned.
+fn started<C: Contestant>() -> Runtime {
+    let runtime = runtime();
+    let inside = runtime.enter();
+    let mut sleep = Box::pin(Some(C::sleep(Duration::from_secs(60))));
+    poll(sleep.as_mut(), &mut Context::from_waker(Waker::noop()));
+    drop((sleep, inside));
+    runtime
+}
+
+pub fn churn<C: Contestant>(times: usize) -> Readings {
+    let runtime = started::<C>();
+    let spent = pinned(&runtime, 0, || {
+        let mut ring = Ring::filled(MILLION, 0, C::sleep);
+        let begin = Instant::now();
+        ring.turn(times, C::sleep);
+        begin.elapsed()
+    });
+    vec![(Figure::Churn, per(spent, times))]
+}
+
+pub fn threads<C: Contestant>(times: usize) -> Readings {
+    const THREADS: usize = 2;
+    let runtime = started::<C>();
+    let barrier = Barrier::new(THREADS);
+    let worker = |number: usize| {
+        pinned(&runtime, number, || {
+            let mut ring = Ring::filled(MILLION / THREADS, number, C::sleep);
+            barrier.wait();
+            let begin = Instant::now();
+            ring.turn(times, C::sleep);
+            let end = Instant::now();
+            // The other is timed still: it shall not be alone while this one tears down.
+            barrier.wait();
+            (begin, end)
+        })
+    };
+    let worker = &worker;
+    let spent: Vec<(Instant, Instant)> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|number| scope.spawn(move || worker(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let begin = spent.iter().map(|spent| spent.0).min().expect("two threads");
+    let end = spent.iter().map(|spent| spent.1).max().expect("two threads");
+    vec![(Figure::Threads, per(end - begin, THREADS * times))]
+}
+
+pub fn at_once<C: Contestant>(times: usize) -> Readings {
+    let runtime = started::<C>();
+    pinned(&runtime, 0, || {
+        let limit = Duration::from_secs(30);
+        let timeout = timed(times, |n| C::timeout(limit, ready(n)));
+        let bare = timed(times, ready);
+        let clock = timed(times, |_| ready(Instant::now()));
+        vec![(Figure::Ready, timeout), (Figure::ReadyClocks, (timeout - bare) / (clock - bare))]
+    })
+}
+
+/// Nanoseconds to make a future and poll it.
+fn timed<F: Future>(times: usize, make: impl Fn(usize) -> F) -> f64 {
+    let waker = waker();
+    let mut context = Context::from_waker(&waker);
+    let mut run = |times: usize| {
+        for n in 0..times {
+            let future = pin!(make(black_box(n)));
+            assert!(black_box(future.poll(&mut context)).is_ready());
+        }
+    };
+    run(times / 10);
+    let begin = Instant::now();
+    run(times);
+    per(begin.elapsed(), times)
+}
+
+pub fn reset<C: Contestant>(times: usize) -> Readings {
+    let runtime = started::<C>();
+    pinned(&runtime, 0, || {
+        let mut ring = Ring::filled(MILLION, 0, C::sleep);
+        let mut rng = Rng::new(1);
+        let waker = ring.waker.clone();
+        let mut context = Context::from_waker(&waker);
+        let mut run = |polled: bool| {
+            let begin = Instant::now();
+            for _ in 0..times {
+                let place = &mut ring.places[rng.below(MILLION as u64) as usize];
+                if let Some(sleep) = place.as_mut().as_pin_mut() {
+                    C::reset(sleep, LATER);
+                }
+                if polled {
+                    poll(place.as_mut(), &mut context);
+                }
+            }
+            per(begin.elapsed(), times)
+        };
+        vec![(Figure::Reset, run(false)), (Figure::ResetPolled, run(true))]
+    })
+}
+
+/// Tasks that have been polled once.
+static POLLED: AtomicU64 = AtomicU64::new(0);
+
+/// A task that sleeps once.
+async fn task<C: Contestant>(at: Instant, payload: u64) {
+    POLLED.fetch_add(1, Relaxed);
+    C::sleep_until(at).await;
+    sink::fired(payload);
+}
+
+pub fn fire_on_tokio<C: Contestant>() -> Result<Readings, &'static str> {
+    let runtime = started::<C>();
+    let cpu = fire(|at, payload| drop(runtime.spawn(task::<C>(at, payload))))?;
+    Ok(vec![(Figure::FireOnTokio, cpu)])
+}
+
+pub fn fire_on_smol<C: Contestant>() -> Result<Readings, &'static str> {
+    let runtime = started::<C>();
+    // Never given back: the threads run it until the process ends.
+    let executor: &'static Executor<'static> = Box::leak(Box::default());
+    for _ in 0..2 {
+        let handle = runtime.handle().clone();
+        thread::spawn(move || {
+            let _inside = handle.enter();
+            futures_lite::future::block_on(executor.run(pending::<()>()));
+        });
+    }
+    let cpu = fire(|at, payload| executor.spawn(task::<C>(at, payload)).detach())?;
+    Ok(vec![(Figure::FireOnSmol, cpu)])
+}
+
+/// The CPU time of the whole process while a million tasks wake and end. The harness sleeps meanwhile.
+fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, &'static str> {
+    let before = Tally::now();
+    let first = Instant::now() + LEAD;
+    let mut rng = Rng::new(1);
+    for payload in 0..MILLION as u64 {
+        spawn(first + Duration::from_nanos(rng.below(SPREAD.as_nanos() as u64)), payload);
+    }
+    while POLLED.load(Relaxed) < MILLION as u64 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let begin = system::process_cpu().ok_or(UNTOLD)?;
+    let early = Tally::now().count - before.count;
+    if early > MILLION as u64 / 10 {
+        return Err("it took too long to arm");
+    }
+    thread::sleep((first + SPREAD).saturating_duration_since(Instant::now()));
+    before.wait(MILLION as u64, PATIENCE)?;
+    let end = system::process_cpu().ok_or(UNTOLD)?;
+    Ok((end - begin).as_nanos() as f64 / (MILLION as u64 - early) as f64)
+}
+
+/// The first sleep is the earliest: whatever comes later need wake nobody.
+pub fn later<C: Contestant>() -> Result<Readings, &'static str> {
+    let others = Threads::all();
+    let runtime = runtime();
+    let inside = runtime.enter();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut arm = |after: Duration| {
+        let mut sleep = Box::pin(Some(C::sleep(after)));
+        poll(sleep.as_mut(), &mut context);
+        sleep
+    };
+    let first = arm(Duration::from_secs(59));
+    thread::sleep(CALM);
+    let threads = others.started_since();
+    let before = threads.used().ok_or(UNTOLD)?;
+    let mut delays = Delays::new(0);
+    let sleeps: Vec<_> = (0..MILLION).map(|_| arm(delays.next())).collect();
+    let after = threads.used().ok_or(UNTOLD)?;
+    drop((sleeps, first, inside));
+    Ok(vec![(Figure::LaterSwitches, (after.switches - before.switches) as f64)])
+}

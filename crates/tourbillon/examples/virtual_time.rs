@@ -1,0 +1,76 @@
+//! One test, in virtual time, on tokio and on smol: hours that pass in milliseconds, in the same way each time.
+//!
+//! `cargo run -p tourbillon --features tasks --example virtual_time`
+//!
+//! What is tested is a client that tries again, each time after twice as long, until it has tried for two hours. It takes
+//! a `Timer`, so that a test can give it one whose clock it drives.
+//!
+//! On several threads nobody knows that all of them wait, so no clock can jump by itself there; `VirtualClock::advance`
+//! by hand works on any runtime.
+
+use std::time::{Duration, Instant};
+
+use async_executor::LocalExecutor;
+use tourbillon::tasks::{self, SleepError};
+use tourbillon::{Timer, VirtualClock};
+
+/// Tries until it succeeds or its time is over; the number of tries.
+async fn connect(timer: &Timer, up_at: Instant) -> Result<Option<u32>, SleepError> {
+    let mut tries = 0;
+    let attempts = async {
+        let mut pause = Duration::from_secs(1);
+        loop {
+            tries += 1;
+            if timer.now() >= up_at {
+                return Ok(());
+            }
+            timer.sleep(pause).await?;
+            pause *= 2;
+        }
+    };
+    match timer.timeout(Duration::from_secs(2 * 3600), attempts).await? {
+        Ok(done) => done.map(|()| Some(tries)),
+        Err(tasks::Elapsed) => Ok(None),
+    }
+}
+
+/// The test. It knows nothing of the runtime.
+async fn test(timer: Timer, clock: VirtualClock) -> Result<(), SleepError> {
+    let begin = timer.now();
+    let in_an_hour = connect(&timer, begin + Duration::from_secs(3600)).await?;
+    // 1 + 2 + 4 + … + 2048 s.
+    assert_eq!((in_an_hour, clock.elapsed().as_secs()), (Some(13), 4095));
+    let never = connect(&timer, begin + Duration::from_secs(1_000_000)).await?;
+    assert_eq!((never, clock.elapsed().as_secs()), (None, 4095 + 7200));
+    Ok(())
+}
+
+fn engine() -> Result<(Timer, VirtualClock), tourbillon::BuildError> {
+    let clock = VirtualClock::new();
+    Ok((Timer::builder().clock(&clock).build()?, clock))
+}
+
+fn tell(runtime: &str, clock: &VirtualClock, began: Instant) {
+    let (passed, took) = (clock.elapsed().as_secs(), began.elapsed());
+    println!("{runtime:<44} {passed} s have passed, and it took {took:?}");
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // tokio tells when its thread has nothing to do: that is when the clock jumps to the next deadline.
+    let (timer, clock) = engine()?;
+    let (jump, began) = (clock.clone(), Instant::now());
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(move || _ = jump.advance_to_next())
+        .build()?;
+    let task = tokio.spawn(test(timer, clock.clone()));
+    tokio.block_on(task)??;
+    tell("tokio, jumping when its thread parks:", &clock, began);
+
+    // smol's executor has no such hook; it runs inside of a `block_on` that knows when all of it waits.
+    let (timer, clock) = engine()?;
+    let (smol, began) = (LocalExecutor::new(), Instant::now());
+    let task = smol.spawn(test(timer, clock.clone()));
+    tasks::block_on(&clock, smol.run(task))??;
+    tell("smol, jumping when its executor waits:", &clock, began);
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! A task that registers its waker, replaces it, drops its sleep or moves it, while its time comes or the engine stops.
+//!
+//! A wake that is lost is a task that waits for ever, and loom reports the deadlock.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use loom::thread;
+
+use super::{ModelClock, TICK, check, check_to};
+use crate::Timer;
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::tasks::{Given, Sleep, SleepError};
+
+/// A timer whose time is a thread of the model.
+#[derive(Clone)]
+struct Model {
+    clock: ModelClock,
+    timer: Timer,
+}
+
+impl Model {
+    fn new() -> Self {
+        Model::with_budget(1024)
+    }
+
+    fn with_budget(timers: usize) -> Self {
+        let clock = ModelClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(1).budget(timers).on_driver();
+        let builder = builder.spawn(|_, body| {
+            thread::spawn(body);
+            Ok(())
+        });
+        Model { clock, timer: builder.build().unwrap() }
+    }
+
+    fn sleep(&self, ticks: u32) -> Sleep<Given> {
+        self.timer.sleep(TICK * ticks)
+    }
+
+    /// Time passes: the clock is set, and whoever sleeps looks at it.
+    fn pass(&self, ticks: u64) {
+        self.clock.ticks.store(ticks, SeqCst);
+        self.timer.given().hub().signal.sleeper().wake();
+    }
+
+    /// The same, on a thread of its own.
+    fn time(&self, ticks: u64) -> thread::JoinHandle<()> {
+        let model = self.clone();
+        thread::spawn(move || model.pass(ticks))
+    }
+
+    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this one
+    /// read the clock as it was before.
+    fn has_passed(&self, ticks: u32) -> bool {
+        self.timer.now() >= self.clock.begin + TICK * ticks
+    }
+
+    /// Every sleep has ended in exactly one way.
+    fn accounted(&self) {
+        let counts = self.timer.counts();
+        assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
+    }
+}
+
+/// A task: it waits until it is woken.
+#[derive(Clone)]
+struct Task(Arc<Bell>);
+
+struct Bell {
+    rung: Mutex<bool>,
+    ringing: Condvar,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *lock(&self.rung) = true;
+        self.ringing.notify_all();
+    }
+}
+
+impl Task {
+    fn new() -> Self {
+        Task(Arc::new(Bell { rung: Mutex::new(false), ringing: Condvar::new() }))
+    }
+
+    fn poll(&self, sleep: &mut Sleep<Given>) -> Poll<Result<(), SleepError>> {
+        let waker = Waker::from(self.0.clone());
+        Pin::new(sleep).poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Polls whenever it is woken, as an executor does.
+    fn run(&self, sleep: &mut Sleep<Given>) -> Result<(), SleepError> {
+        loop {
+            if let Poll::Ready(outcome) = self.poll(sleep) {
+                return outcome;
+            }
+            let mut rung = lock(&self.0.rung);
+            while !*rung {
+                rung = wait(&self.0.ringing, rung, None);
+            }
+            *rung = false;
+        }
+    }
+}
+
+/// The time comes while the task registers.
+#[test]
+fn a_task_that_registers_is_woken() {
+    check_to(2, || {
+        let model = Model::new();
+        let mut sleep = model.sleep(1);
+        let time = model.time(1);
+        assert_eq!(Task::new().run(&mut sleep), Ok(()));
+        assert!(model.has_passed(1), "never early");
+        time.join().unwrap();
+        model.timer.stop();
+        model.accounted();
+    });
+}
+
+/// The time comes while another task takes the sleep over: that one is woken.
+#[test]
+fn a_task_that_takes_over_is_woken() {
+    check(|| {
+        let model = Model::new();
+        let mut sleep = model.sleep(1);
+        assert!(Task::new().poll(&mut sleep).is_pending());
+        let time = model.time(1);
+        assert_eq!(Task::new().run(&mut sleep), Ok(()));
+        time.join().unwrap();
+        model.timer.stop();
+    });
+}
+
+/// The time comes while the sleep is dropped: it was cancelled or has fired, and nothing of it is left.
+#[test]
+fn a_dropped_sleep_leaves_nothing_behind() {
+    check(|| {
+        let model = Model::new();
+        let task = Task::new();
+        let mut sleep = model.sleep(1);
+        assert!(task.poll(&mut sleep).is_pending());
+        let time = model.time(1);
+        drop(sleep);
+        assert_eq!(model.timer.counts().pending, 0);
+        time.join().unwrap();
+        model.timer.stop();
+        assert_eq!(model.timer.counts().handed_back, 0);
+        model.accounted();
+        assert_eq!(Arc::strong_count(&task.0), 1, "no waker is left");
+    });
+}
+
+/// The time comes while the sleep is moved to later: it is not ready before its new time, and then its task is woken.
+#[test]
+fn a_moved_sleep_is_never_early() {
+    check_to(2, || {
+        let model = Model::new();
+        let task = Task::new();
+        let mut sleep = model.sleep(1);
+        assert!(task.poll(&mut sleep).is_pending());
+        let time = model.time(1);
+        sleep.reset_at(model.clock.begin + TICK * 2);
+        if task.poll(&mut sleep).is_ready() {
+            assert!(model.has_passed(2), "never early");
+        }
+        time.join().unwrap();
+        model.pass(2);
+        assert_eq!(task.run(&mut sleep), Ok(()));
+        model.timer.stop();
+        model.accounted();
+    });
+}
+
+/// The hand passes while a sleep is filed behind it: when it is over, it is out of the wheel.
+#[test]
+fn a_sleep_that_is_over_is_out_of_the_wheel() {
+    check_to(2, || {
+        let model = Model::new();
+        let mut other = model.sleep(1);
+        assert!(Task::new().poll(&mut other).is_pending());
+        let time = model.time(1);
+        let task = Task::new();
+        let mut sleep = model.timer.sleep_until(model.clock.begin + TICK);
+        let over = (0..3).any(|_| task.poll(&mut sleep).is_ready());
+        time.join().unwrap();
+        drop(other);
+        if over {
+            assert_eq!(model.timer.counts().pending, 0);
+        }
+        drop(sleep);
+        model.timer.stop();
+        assert_eq!(model.timer.counts().handed_back, 0);
+        model.accounted();
+    });
+}
+
+/// More is due than a pass may claim, and a task that was woken polls between two passes.
+#[test]
+fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
+    check_to(2, || {
+        let model = Model::with_budget(1);
+        let (mut one, mut two) = (model.sleep(1), model.sleep(1));
+        let (first, second) = (Task::new(), Task::new());
+        assert!(first.poll(&mut one).is_pending() && second.poll(&mut two).is_pending());
+        model.pass(1);
+        assert_eq!(first.run(&mut one), Ok(()));
+        assert_eq!(second.run(&mut two), Ok(()));
+        model.timer.stop();
+        model.accounted();
+    });
+}
+
+/// The engine stops while a task registers: the task learns of it, and does not take it for its time.
+#[test]
+fn a_stop_is_an_error_and_no_hang() {
+    check(|| {
+        let model = Model::new();
+        let mut sleep = model.sleep(1);
+        let stop = {
+            let model = model.clone();
+            thread::spawn(move || drop(model.timer.stop()))
+        };
+        assert_eq!(Task::new().run(&mut sleep), Err(SleepError::Stopped));
+        stop.join().unwrap();
+        model.accounted();
+    });
+}
