@@ -144,9 +144,9 @@ fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     });
 }
 
-/// A cancel meets a check: one of them has the operation.
+/// A cancel meets an event: one of them has the operation.
 #[test]
-fn a_cancel_that_meets_a_trial_has_it_or_not() {
+fn a_cancel_that_meets_an_event_has_it_or_not() {
     check(|| {
         let model = Model::new();
         model.add().unwrap();
@@ -154,6 +154,18 @@ fn a_cancel_that_meets_a_trial_has_it_or_not() {
         let back = model.purgatory.cancel_key(&1).len();
         let completed = event.join().unwrap();
         assert_eq!((back + completed, model.ends()), (1, (completed, 0)));
+    });
+}
+
+/// A cancel meets a trial that fails: it waits for it, and has the operation.
+#[test]
+fn a_cancel_that_meets_a_trial_has_it() {
+    check(|| {
+        let model = Model::new();
+        model.add().unwrap();
+        let trial = model.beside(|model| model.purgatory.check(&2));
+        let back = model.purgatory.cancel_key(&1).len();
+        assert_eq!((trial.join().unwrap(), back, model.ends()), (0, 1, (0, 0)));
     });
 }
 
