@@ -1,7 +1,8 @@
 //! Tourbillon beside its peers, in one run.
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and lives in `timer`; `bench task` its tasks, in `task`. For the wheels, a contestant is an adapter in
+//! measures the engine, in real time, and lives in `timer`; `bench task` its tasks, in `task`; `bench purgatory` what
+//! waits for conditions, in `purgatory`. For the wheels, a contestant is an adapter in
 //! `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples,
 //! `table` and `report` show them.
 #![deny(unsafe_code)]
@@ -20,6 +21,7 @@ mod load;
 mod machine;
 mod measure;
 mod ops;
+mod purgatory;
 mod report;
 mod results;
 mod rng;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         Command::Task(options) => task::run(&options),
         Command::TaskTurn(turn) => task::turn(&turn),
         Command::Turn(turn) => timer::turn(&turn),
+        Command::Purgatory(options) => purgatory::run(&options),
+        Command::PurgatoryTurn(turn) => purgatory::turn(&turn),
         Command::Instructions { iterations } => count::instructions(iterations),
         Command::Count { operation, iterations, prepared } => {
             count::count(operation, iterations, prepared)

@@ -226,7 +226,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             all.extend(shard.stop(&mut mark).into_iter().map(|taken| (shard.index, taken)));
         }
         self.hub.signal.stop();
-        self.shards.first().into_iter().for_each(|shard| shard.tell());
+        self.shards.first().into_iter().for_each(|shard| shard.tell_loop());
         self.delivery.close();
         self.hub.quiet.changed();
         Some(all)

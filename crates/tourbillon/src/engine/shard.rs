@@ -152,7 +152,7 @@ impl<T> Shard<T> {
             return Err(Refused::Full(value));
         }
         let armed = self.insert(&mut lock(&self.state), deadline, value);
-        self.tell();
+        self.tell_loop();
         if armed.is_err() {
             self.hub.give_back(1);
         }
@@ -173,7 +173,7 @@ impl<T> Shard<T> {
         }
         mark(self.insert(&mut state, deadline, value)?);
         drop(state);
-        self.tell();
+        self.tell_loop();
         Ok(())
     }
 
@@ -259,7 +259,7 @@ impl<T> Shard<T> {
         let ready = state.wheel.ready();
         self.move_to(&mut state, key, deadline, mark)?;
         self.leave(state, ready);
-        self.tell();
+        self.tell_loop();
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl<T> Shard<T> {
         let ready = state.wheel.ready();
         if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
             self.leave(state, ready);
-            self.tell();
+            self.tell_loop();
         }
     }
 
@@ -329,19 +329,19 @@ impl<T> Shard<T> {
     /// Has the driver come back at that moment, whether or not something is due.
     pub(crate) fn remind(&self, at: Time) {
         self.lower(&mut lock(&self.state), at.units());
-        self.tell();
+        self.tell_loop();
     }
 
     /// If the caller drives the engine and must be woken, wakes it. No lock is held.
     #[inline]
-    pub(crate) fn tell(&self) {
+    pub(crate) fn tell_loop(&self) {
         if self.hub.signal.has_hook() {
-            self.tell_now();
+            self.tell_loop_now();
         }
     }
 
     #[cold]
-    fn tell_now(&self) {
+    fn tell_loop_now(&self) {
         if let Some(wake) = self.hub.signal.owed() {
             contain(self, || wake());
         }
@@ -385,7 +385,7 @@ impl<T> Shard<T> {
         let asks = state.asks;
         if asks && !self.send_back(&mut state, not_yet) {
             drop(state);
-            self.tell();
+            self.tell_loop();
             return None;
         }
         if state.shown == 0 {
@@ -402,7 +402,7 @@ impl<T> Shard<T> {
         Self::release_when_empty(&mut state);
         drop(state);
         if asks {
-            self.tell();
+            self.tell_loop();
         }
         // One that may be armed again keeps its place among the pending.
         self.hub.give_back(usize::from(!keeps));

@@ -9,17 +9,18 @@ use std::time::Duration;
 use loom::thread;
 
 use super::check as within_bounds;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use crate::{Operation, Outcome, Purgatory, Timer, VirtualClock, WatchError};
 
 const TICK: Duration = Duration::from_millis(1);
 
 /// Hashes are the same in every run: a model must be.
-type Shared = Purgatory<u8, Flagged, BuildHasherDefault<DefaultHasher>>;
+type Shared = Purgatory<u8, Eventful, BuildHasherDefault<DefaultHasher>>;
 
-/// Waits for the flag, and counts its end.
-struct Flagged {
-    flag: Arc<AtomicBool>,
+/// Waits for so many events, and counts its end.
+struct Eventful {
+    events: Arc<AtomicUsize>,
+    needed: usize,
     ends: Arc<Ends>,
 }
 
@@ -28,9 +29,9 @@ struct Ends {
     expired: AtomicUsize,
 }
 
-impl Operation for Flagged {
+impl Operation for Eventful {
     fn try_complete(&mut self) -> bool {
-        self.flag.load(SeqCst)
+        self.events.load(SeqCst) >= self.needed
     }
 
     fn on_complete(self) {
@@ -54,7 +55,7 @@ struct Model {
     clock: VirtualClock,
     timer: Timer,
     purgatory: Shared,
-    flag: Arc<AtomicBool>,
+    events: Arc<AtomicUsize>,
     ends: Arc<Ends>,
 }
 
@@ -64,18 +65,23 @@ impl Model {
         let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();
         let purgatory = Purgatory::with_hasher(&timer, BuildHasherDefault::default());
         let ends = Ends { completed: AtomicUsize::new(0), expired: AtomicUsize::new(0) };
-        let flag = Arc::new(AtomicBool::new(false));
-        Model { clock, timer, purgatory, flag, ends: Arc::new(ends) }
+        let events = Arc::new(AtomicUsize::new(0));
+        Model { clock, timer, purgatory, events, ends: Arc::new(ends) }
     }
 
-    fn add(&self) -> Result<Outcome, WatchError<Flagged>> {
-        let operation = Flagged { flag: self.flag.clone(), ends: self.ends.clone() };
+    fn add(&self) -> Result<Outcome, WatchError<Eventful>> {
+        self.add_for(1)
+    }
+
+    fn add_for(&self, needed: usize) -> Result<Outcome, WatchError<Eventful>> {
+        let (events, ends) = (self.events.clone(), self.ends.clone());
+        let operation = Eventful { events, needed, ends };
         self.purgatory.try_complete_else_watch(operation, [1, 2], TICK)
     }
 
     /// Something happens, and whoever waits for it is tried.
     fn event(&self, key: u8) -> usize {
-        self.flag.store(true, SeqCst);
+        self.events.fetch_add(1, SeqCst);
         self.purgatory.check(&key)
     }
 
@@ -105,12 +111,13 @@ fn an_event_during_the_adding_is_not_missed() {
     });
 }
 
-/// Two events under two keys: one of them completes it.
+/// It needs two events, which come under two keys: whichever is the last completes it, also if it meets the trial of
+/// the first.
 #[test]
 fn two_checks_complete_it_once() {
     check(|| {
         let model = Model::new();
-        model.add().unwrap();
+        model.add_for(2).unwrap();
         let other = model.beside(|model| model.event(2));
         let completed = model.event(1) + other.join().unwrap();
         assert_eq!((completed, model.ends()), (1, (1, 0)));
@@ -144,9 +151,9 @@ fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     });
 }
 
-/// A cancel meets a check: one of them has the operation.
+/// A cancel meets an event: one of them has the operation.
 #[test]
-fn a_cancel_that_meets_a_trial_has_it_or_not() {
+fn a_cancel_that_meets_an_event_has_it_or_not() {
     check(|| {
         let model = Model::new();
         model.add().unwrap();
@@ -154,6 +161,18 @@ fn a_cancel_that_meets_a_trial_has_it_or_not() {
         let back = model.purgatory.cancel_key(&1).len();
         let completed = event.join().unwrap();
         assert_eq!((back + completed, model.ends()), (1, (completed, 0)));
+    });
+}
+
+/// A cancel meets a trial that fails: it waits for it, and has the operation.
+#[test]
+fn a_cancel_that_meets_a_trial_has_it() {
+    check(|| {
+        let model = Model::new();
+        model.add().unwrap();
+        let trial = model.beside(|model| model.purgatory.check(&2));
+        let back = model.purgatory.cancel_key(&1).len();
+        assert_eq!((trial.join().unwrap(), back, model.ends()), (0, 1, (0, 0)));
     });
 }
 
