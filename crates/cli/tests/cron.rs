@@ -63,7 +63,7 @@ Where the clock jumps
   Sun 2025-11-02, in 1h 45m   fold: 01:00 to 02:00 comes twice
                               it runs both times
   Sun 2026-03-08, in 126d 2h   gap: 02:00 to 03:00 does not exist
-                               it goes on after the gap
+                               its times there are left out
 ",
     );
 }

@@ -104,7 +104,7 @@ impl Teller<'_> {
             (true, false, _) if !jump.runs_after => "a day that is left out has no runs".to_owned(),
             (true, false, false) => format!("{time} runs when the gap ends, at {end}"),
             (true, false, true) => format!("its times there are one run, at {end}"),
-            (true, true, _) => "it goes on after the gap".to_owned(),
+            (true, true, _) => "its times there are left out".to_owned(),
             (false, false, false) => format!("{time} runs the first time only"),
             (false, false, true) => "its times there run the first time only".to_owned(),
             (false, true, _) => "it runs both times".to_owned(),

@@ -207,10 +207,7 @@ impl<T> Shard<T> {
     ) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        self.move_to(&mut state, key, deadline)?;
-        if let Some(entry) = state.wheel.get(key) {
-            mark(&entry.value);
-        }
+        self.move_to(&mut state, key, deadline, mark)?;
         self.leave(state, ready);
         Ok(())
     }
@@ -219,7 +216,7 @@ impl<T> Shard<T> {
     pub(crate) fn reschedule_if(&self, key: Key, deadline: Time, allowed: impl FnOnce() -> bool) {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        if allowed() && self.move_to(&mut state, key, deadline).is_ok() {
+        if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
             self.leave(state, ready);
         }
     }
@@ -230,10 +227,12 @@ impl<T> Shard<T> {
         state: &mut State<T>,
         key: Key,
         deadline: Time,
+        mark: impl FnOnce(&T),
     ) -> Result<(), RescheduleError> {
         state.wheel.reschedule(key, deadline)?;
         if let Some(entry) = state.wheel.get_mut(key) {
             entry.deadline = deadline;
+            mark(&entry.value);
         }
         self.settle_next(state, key, deadline);
         Ok(())
@@ -277,17 +276,24 @@ impl<T> Shard<T> {
     }
 
     /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
-    /// their keys stay good. What cannot be moved for want of memory stays ready, and is not claimed.
+    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
     #[cold]
-    fn send_back(&self, state: &mut State<T>, not_yet: impl Fn(&T) -> Option<Time>) -> bool {
-        while let Some((key, entry)) = state.wheel.peek() {
-            let Some(later) = not_yet(&entry.value) else { return true };
-            if self.move_to(state, key, later).is_err() {
-                return false;
+    fn send_back<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        not_yet: impl Fn(&T) -> Option<Time>,
+    ) -> Option<MutexGuard<'a, State<T>>> {
+        loop {
+            // A few at a time: there may be many, and others want the lock.
+            for _ in 0..AHEAD {
+                let (key, entry) = state.wheel.peek()?;
+                let Some(later) = not_yet(&entry.value) else { return Some(state) };
+                self.move_to(&mut state, key, later, |_| ()).ok()?;
+                self.publish_ready(&state);
             }
-            self.publish_ready(state);
+            drop(state);
+            state = lock(&self.state);
         }
-        false
     }
 
     /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
@@ -306,8 +312,8 @@ impl<T> Shard<T> {
             return None;
         }
         let mut state = lock(&self.state);
-        if state.asks && !self.send_back(&mut state, not_yet) {
-            return None;
+        if state.asks {
+            state = self.send_back(state, not_yet)?;
         }
         if state.shown == 0 {
             // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.

@@ -82,8 +82,8 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist the one that is as long
-    /// after the gap, of one that happens twice the first, or as you tell it.
+    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist, one that is later by
+    /// as much as was left out; of one that happens twice, the first; or as you tell it.
     ///
     /// ```
     /// use jiff::civil::date;
