@@ -175,6 +175,7 @@ impl Task {
     }
 }
 
+#[derive(Args)]
 pub struct Purgatory {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]

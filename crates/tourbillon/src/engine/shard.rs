@@ -353,17 +353,24 @@ impl<T> Shard<T> {
     }
 
     /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
-    /// their keys stay good. What cannot be moved for want of memory stays ready, and is not claimed.
+    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
     #[cold]
-    fn send_back(&self, state: &mut State<T>, not_yet: impl Fn(&T) -> Option<Time>) -> bool {
-        while let Some((key, entry)) = state.wheel.peek() {
-            let Some(later) = not_yet(&entry.value) else { return true };
-            if self.move_to(state, key, later, |_| ()).is_err() {
-                return false;
+    fn send_back<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        not_yet: impl Fn(&T) -> Option<Time>,
+    ) -> Option<MutexGuard<'a, State<T>>> {
+        loop {
+            // A few at a time: there may be many, and others want the lock.
+            for _ in 0..AHEAD {
+                let (key, entry) = state.wheel.peek()?;
+                let Some(later) = not_yet(&entry.value) else { return Some(state) };
+                self.move_to(&mut state, key, later, |_| ()).ok()?;
+                self.publish_ready(&state);
             }
-            self.publish_ready(state);
+            drop(state);
+            state = lock(&self.state);
         }
-        false
     }
 
     /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
@@ -383,10 +390,12 @@ impl<T> Shard<T> {
         }
         let mut state = lock(&self.state);
         let asks = state.asks;
-        if asks && !self.send_back(&mut state, not_yet) {
-            drop(state);
-            self.tell_loop();
-            return None;
+        if asks {
+            let Some(waiting) = self.send_back(state, not_yet) else {
+                self.tell_loop();
+                return None;
+            };
+            state = waiting;
         }
         if state.shown == 0 {
             // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.

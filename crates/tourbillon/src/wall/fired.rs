@@ -50,18 +50,18 @@ impl Fired {
     /// before it. Without a setting of the clock whatever was missed was missed for good: a run took too long.
     pub(super) fn choose(
         &self,
-        rule: &dyn Rule,
+        rule: &Rule,
         now: SystemTime,
         was_set: bool,
     ) -> Option<(SystemTime, bool)> {
-        let mut at = rule.next(now)?;
+        let mut at = rule(now)?;
         for &(first, last) in &self.spans {
             if first <= at && at <= last {
-                at = rule.next(last)?;
+                at = rule(last)?;
             }
         }
         let before = self.spans.iter().rev().find(|&&(_, last)| last < at);
-        let follows = || before.is_some_and(|&(_, last)| rule.next(last) == Some(at));
+        let follows = || before.is_some_and(|&(_, last)| rule(last) == Some(at));
         Some((at, was_set && !follows()))
     }
 
@@ -80,13 +80,9 @@ mod tests {
 
     use super::*;
 
-    struct EveryHour;
-
-    impl Rule for EveryHour {
-        fn next(&self, after: SystemTime) -> Option<SystemTime> {
-            let seconds = after.duration_since(UNIX_EPOCH).unwrap().as_secs();
-            Some(hour(seconds / 3600 + 1))
-        }
+    fn every_hour(after: SystemTime) -> Option<SystemTime> {
+        let seconds = after.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        Some(hour(seconds / 3600 + 1))
     }
 
     fn hour(n: u64) -> SystemTime {
@@ -99,7 +95,7 @@ mod tests {
         let mut was_set = true;
         let mut ran = Vec::new();
         for _ in 0..runs {
-            let (at, jumped) = fired.choose(&EveryHour, now, was_set).unwrap();
+            let (at, jumped) = fired.choose(&every_hour, now, was_set).unwrap();
             fired.add(at, jumped);
             ran.push(at);
             (now, was_set) = (at, false);
@@ -121,7 +117,7 @@ mod tests {
     fn a_run_that_takes_too_long_leaves_no_gap() {
         let mut fired = Fired::new();
         for n in (1..10_000).step_by(3) {
-            let (at, jumped) = fired.choose(&EveryHour, hour(n), false).unwrap();
+            let (at, jumped) = fired.choose(&every_hour, hour(n), false).unwrap();
             fired.add(at, jumped);
         }
         assert_eq!(fired.spans.len(), 1);

@@ -50,12 +50,15 @@ impl Timer {
     /// It takes a [`SystemTime`] and what becomes one, as jiff's `Timestamp` and `&Zoned` do.
     ///
     /// It follows the clock when that is set: set forward past the moment, the timer is due at once; set back, it
-    /// waits. Whatever the clock does, it runs once. Linux says when the clock is set; elsewhere it is read again every
-    /// 30 s as long as such a timer is pending. A timer on a [clock of your own](crate::Clock) follows the system's
-    /// wall clock.
+    /// waits. Whatever the clock does, it runs once. A timer on a [clock of your own](crate::Clock) follows the
+    /// system's wall clock.
     ///
-    /// [`Timeout::reschedule`] makes it a timer like any other: it runs that long after now, whatever the wall clock
-    /// shows.
+    /// Linux says when the clock is set, and when the machine wakes from a suspend: one thread of the process sleeps
+    /// until then. Elsewhere that thread reads the clock every 30 s as long as such a timer is pending.
+    ///
+    /// [`Timeout::deadline`] and [`Context::lateness`] are counted by the engine's clock, from where the moment lies
+    /// since the wall clock was last set. [`Timeout::reschedule`] makes it a timer like any other: it runs that long
+    /// after now, whatever the wall clock shows.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -80,8 +83,8 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist the one that is as long
-    /// after the gap, of one that happens twice the first, or as you tell it.
+    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist, one that is later by
+    /// as much as was left out; of one that happens twice, the first; or as you tell it.
     ///
     /// ```
     /// use jiff::civil::date;
@@ -116,7 +119,7 @@ impl Timer {
     fn schedule_plan<C, F>(
         &self,
         at: SystemTime,
-        rule: Option<Box<dyn Rule>>,
+        rule: Option<Box<Rule>>,
         seen: u64,
         callback: C,
         back: impl FnOnce(C) -> F,

@@ -3,7 +3,7 @@
 //! | phase | means | entered |
 //! |---|---|---|
 //! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
-//! | moved | it runs when the engine's clock has reached its deadline, as any other timer | under the shard's lock, by `reschedule` |
+//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by `reschedule`, or by its callback |
 //! | runs | its callback has started | under the shard's lock, with the claim |
 //!
 //! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
@@ -25,15 +25,12 @@ pub(crate) struct Plan {
     /// Its number in the registry.
     id: u64,
     /// What comes after a run; a timer without one runs once.
-    rule: Option<Box<dyn Rule>>,
+    rule: Option<Box<Rule>>,
     state: Mutex<State>,
 }
 
-/// Says when a timer is to run again. It is asked with no lock held.
-pub(crate) trait Rule: Send + Sync {
-    /// The first moment after that one.
-    fn next(&self, after: SystemTime) -> Option<SystemTime>;
-}
+/// Says when a timer is to run again: the first moment after that one. It is asked with no lock held.
+pub(crate) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
 
 struct State {
     phase: Phase,
@@ -57,7 +54,7 @@ impl Plan {
     pub(super) fn new(
         registry: Arc<Registry>,
         at: SystemTime,
-        rule: Option<Box<dyn Rule>>,
+        rule: Option<Box<Rule>>,
         seen: u64,
     ) -> Self {
         let id = registry.reserve();
@@ -104,16 +101,18 @@ impl Plan {
     pub(crate) fn start(&self, clock: &EngineClock) -> Option<Duration> {
         let mut state = lock(&self.state);
         let State { phase, jumped, fired, .. } = &mut *state;
-        if let Phase::Waits(at) = *phase {
-            let left = at.duration_since(clock.wall_now()).unwrap_or_default();
-            if !left.is_zero() {
-                return Some(left);
-            }
-            if self.rule.is_some() {
-                fired.add(at, *jumped);
-            }
+        let Phase::Waits(at) = *phase else {
+            *phase = Phase::Runs(None);
+            return None;
+        };
+        let left = at.duration_since(clock.wall_now()).unwrap_or_default();
+        if !left.is_zero() {
+            return Some(left);
         }
-        *phase = Phase::Runs(self::waited(*phase));
+        if self.rule.is_some() {
+            fired.add(at, *jumped);
+        }
+        *phase = Phase::Runs(Some(at));
         None
     }
 
@@ -127,7 +126,7 @@ impl Plan {
             let state = lock(&self.state);
             (state.fired.clone(), state.passed || state.seen != seen)
         };
-        let (at, jumped) = fired.choose(&**self.rule.as_ref()?, now, was_set)?;
+        let (at, jumped) = fired.choose(self.rule.as_ref()?, now, was_set)?;
         let mut state = lock(&self.state);
         (state.phase, state.seen) = (Phase::Waits(at), seen);
         (state.jumped, state.passed) = (jumped, false);
@@ -149,8 +148,7 @@ impl Plan {
             (at, state.fired.clone())
         };
         // The rule is asked with empty hands: whoever claims a timer of the shard might wait for this lock.
-        let chosen = self.rule.as_ref().and_then(|rule| fired.choose(&**rule, now, true));
-        let (new, jumped) = chosen?;
+        let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
         let mut state = lock(&self.state);
         if state.phase != Phase::Waits(at) {
             return None;
@@ -180,14 +178,6 @@ impl Plan {
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let key = shared.cell().key(first.inner());
         core.shards[first.shard()].reschedule_if(key, core.hub.clock.when(at), still);
-    }
-}
-
-/// What a timer has waited for when it starts.
-fn waited(phase: Phase) -> Option<SystemTime> {
-    match phase {
-        Phase::Waits(at) => Some(at),
-        Phase::Moved | Phase::Runs(_) => None,
     }
 }
 

@@ -377,7 +377,8 @@ fn the_table() {
     println!("{rows} expressions in {} zones", TABLE.len());
 }
 
-/// Fixed times run once a day, and what repeats goes on by real time, in every zone of the table through thirty years.
+/// Fixed times run once a day through thirty years, and what repeats goes on by real time through six, in every zone of
+/// the table.
 #[test]
 fn once_a_day_and_every_hour() {
     for (zone, _) in TABLE {
@@ -393,8 +394,9 @@ fn once_a_day_and_every_hour() {
             assert_eq!(next.date(), date, "{zone}: once a day");
             (last, days) = (next, days + 1);
         }
+        let begin: jiff::Zoned = format!("2008-01-01T00:00:00[{zone}]").parse().unwrap();
         let mut last = hourly.next_after(&begin).unwrap();
-        while last.year() < 2030 {
+        while last.year() < 2014 {
             let next = hourly.next_after(&last).unwrap();
             assert_eq!((next.minute(), next.second()), (0, 0), "{zone}");
             let passed = last.duration_until(&next).as_mins();

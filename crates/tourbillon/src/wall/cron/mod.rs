@@ -15,9 +15,9 @@ use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use super::Rule;
 use crate::error::ScheduleError;
 use crate::timer::{Callback, Context, Timeout, Timer, call_again};
+use crate::wall::Rule;
 pub use error::CronError;
 
 /// A cron expression in a time zone. Clones are cheap.
@@ -187,12 +187,6 @@ impl fmt::Debug for Cron {
     }
 }
 
-impl Rule for Cron {
-    fn next(&self, after: SystemTime) -> Option<SystemTime> {
-        self.next_after(after).map(SystemTime::from)
-    }
-}
-
 impl Timer {
     /// Runs `callback` by a cron expression, first at the next moment that it names, again and again until it is
     /// cancelled, panics, or has no further run.
@@ -231,11 +225,13 @@ impl Timer {
             return Err(ScheduleError::Thread(callback, wrong));
         }
         let seen = registry.epoch();
-        let Some(at) = cron.next(self.wall_now()) else {
-            return Err(ScheduleError::Never(callback));
+        let rule = {
+            let cron = cron.clone();
+            move |after| cron.next_after(after).map(SystemTime::from)
         };
-        let rule = Box::new(cron.clone());
-        self.schedule_plan(at, Some(rule), seen, ByRule(callback), |by_rule| by_rule.0)
+        let Some(at) = rule(self.wall_now()) else { return Err(ScheduleError::Never(callback)) };
+        let rule = Some(Box::new(rule) as Box<Rule>);
+        self.schedule_plan(at, rule, seen, ByRule(callback), |by_rule| by_rule.0)
     }
 }
 

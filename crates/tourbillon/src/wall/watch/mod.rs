@@ -64,8 +64,11 @@ pub(super) fn attach(engine: Weak<TimerCore>) -> io::Result<Attached> {
 impl Attached {
     /// A timer waits that is the first to do so.
     pub(super) fn nudge(&self) {
-        if let Bell::Poll(poll) = &*self.bell {
-            poll.ring();
+        match &*self.bell {
+            // The kernel watches anyway.
+            #[cfg(target_os = "linux")]
+            Bell::Timerfd(_) => {}
+            Bell::Poll(poll) => poll.ring(),
         }
     }
 }
