@@ -235,11 +235,19 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn check(&self) -> Result<(), String> {
         lock(&self.shared.state).check()
     }
+}
 
-    /// Where who leads sleeps, for a model in which time is a thread.
-    #[cfg(all(loom, test))]
+/// For models in which time is a thread.
+#[cfg(all(loom, test))]
+impl<T: Send + 'static> DelayQueue<T> {
+    /// Time has passed: who leads looks at the clock.
     pub(crate) fn pass_time(&self) {
         self.shared.pass_time();
+    }
+
+    /// Takes until so long after time began, whenever this is called.
+    pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
+        self.shared.take(Some(Time::new(nanoseconds(end))))
     }
 }
 
