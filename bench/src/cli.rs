@@ -24,6 +24,8 @@ pub enum Command {
     Wheel(Wheel),
     /// The engine beside other timer services, in real time
     Timer(Timer),
+    /// What people build on timers: the delay queue, and timers that repeat
+    People(People),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn),
@@ -122,6 +124,19 @@ pub struct Timer {
     /// Workloads, by name or by number from 1
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<Row>,
+}
+
+#[derive(Args)]
+pub struct People {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Half a minute: fewer rounds, and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 7; with --quick 3]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
 }
 
 #[derive(Args)]

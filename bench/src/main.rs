@@ -1,7 +1,7 @@
 //! Tourbillon beside its peers, in one run.
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and lives in `timer`. For the wheels, a contestant is an adapter in
+//! measures the engine, in real time, and lives in `timer`; `bench people` what is built on it. For the wheels, a contestant is an adapter in
 //! `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples,
 //! `table` and `report` show them.
 #![deny(unsafe_code)]
@@ -20,6 +20,7 @@ mod load;
 mod machine;
 mod measure;
 mod ops;
+mod people;
 mod report;
 mod results;
 mod rng;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Wheel(options) => wheel(&options),
         Command::Timer(options) => timer::run(&options),
+        Command::People(options) => people::run(&options),
         Command::Turn(turn) => timer::turn(&turn),
         Command::Instructions { iterations } => count::instructions(iterations),
         Command::Count { operation, iterations, prepared } => {

@@ -12,7 +12,7 @@ mod rows;
 mod scores;
 mod show;
 mod sink;
-mod system;
+pub mod system;
 mod turn;
 
 use std::{panic, process};

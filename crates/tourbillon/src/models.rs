@@ -287,7 +287,8 @@ fn close_wakes_all_takers() {
 #[test]
 fn an_earlier_timer_wakes_the_loop() {
     check(|| {
-        let builder = Timer::builder().clock(ModelClock::new()).shards(1);
+        let clock = ModelClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(1);
         let (engine, mut driver) = builder.deliver_driven(|_: crate::Batch<'_, ()>| ()).unwrap();
         let told = Arc::new((Mutex::new(false), Condvar::new()));
         let tell = told.clone();
@@ -299,8 +300,12 @@ fn an_earlier_timer_wakes_the_loop() {
             let engine = engine.clone();
             thread::spawn(move || engine.schedule(Duration::ZERO, ()).map(drop).unwrap())
         };
-        while driver.turn().ran == 0 {
-            if driver.timeout() == Some(Duration::ZERO) {
+        loop {
+            let turn = driver.turn();
+            if turn.ran > 0 {
+                break;
+            }
+            if turn.next.is_some_and(|next| next <= clock.now()) {
                 continue;
             }
             let mut told_now = lock(&told.0);
