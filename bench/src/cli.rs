@@ -131,7 +131,7 @@ pub struct People {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Half a minute: fewer rounds, and shorter ones
+    /// About a minute: fewer rounds, and shorter ones
     #[arg(long)]
     pub quick: bool,
     /// Rounds; the medians are over these [default: 7; with --quick 3]

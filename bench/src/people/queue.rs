@@ -1,10 +1,11 @@
 //! The delay queue: so many producers and consumers, flat out and at a pace, alone and beside a crowd that is not due.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tourbillon::{DelayQueue, TakeError};
+use tourbillon::{DelayQueue, TakeError, Timer};
 
 use super::heap::Heap;
 use super::{Row, Run};
@@ -13,12 +14,12 @@ use crate::timer::system;
 
 /// Delays are uniform over so long.
 const DELAYS: Duration = Duration::from_millis(10);
+const NO_CPU: &str = "this system does not tell the CPU time";
 const HOUR: Duration = Duration::from_secs(3600);
 /// One value in so long, from each producer that keeps a pace.
 const PACE: Duration = Duration::from_micros(50);
 
 trait Queue: Sync {
-    fn new() -> Self;
     fn put_at(&self, at: Instant, value: u64);
     /// `None` once it is closed.
     fn take(&self) -> Option<u64>;
@@ -26,9 +27,6 @@ trait Queue: Sync {
 }
 
 impl Queue for DelayQueue<u64> {
-    fn new() -> Self {
-        DelayQueue::new()
-    }
     fn put_at(&self, at: Instant, value: u64) {
         self.put_at(at, value).expect("it is open");
     }
@@ -41,9 +39,6 @@ impl Queue for DelayQueue<u64> {
 }
 
 impl Queue for Heap {
-    fn new() -> Self {
-        Heap::new()
-    }
     fn put_at(&self, at: Instant, value: u64) {
         self.put_at(at, value);
     }
@@ -92,35 +87,45 @@ fn row(load: Load) -> Row {
     } else {
         title("ns of wall time a value")
     });
-    let ours: Run = Box::new(move || measure::<DelayQueue<u64>>(load));
-    let heap: Run = Box::new(move || measure::<Heap>(load));
-    Row { titles, contestants: vec![("Mutex<BinaryHeap>, Condvar", heap), ("tourbillon", ours)] }
+    let heap: Run = Box::new(move || measure(&Heap::new(), load));
+    let ours: Run = Box::new(move || measure(&DelayQueue::new(), load));
+    let finer: Run = Box::new(move || {
+        let queue = Timer::builder().tick(Duration::from_micros(100)).queue();
+        measure(&queue.map_err(|wrong| wrong.to_string())?, load)
+    });
+    let mut contestants = vec![("Mutex<BinaryHeap>, Condvar", heap), ("tourbillon", ours)];
+    if paced {
+        contestants.push(("tourbillon, tick 100 µs", finer));
+    }
+    Row { titles, contestants }
 }
 
-fn measure<Q: Queue>(load: Load) -> Result<Vec<f64>, String> {
-    let queue = Q::new();
+/// What all consumers share: how many values were taken, and what the last of them saw.
+struct Taken {
+    taken: AtomicU64,
+    end: OnceLock<(Duration, Option<Duration>)>,
+    began: Instant,
+}
+
+fn measure<Q: Queue>(queue: &Q, load: Load) -> Result<Vec<f64>, String> {
     let mut rng = Rng::new(9);
     let far = Instant::now() + HOUR;
     for n in 0..load.crowd {
         queue.put_at(far + Duration::from_nanos(rng.below(HOUR.as_nanos() as u64)), n);
     }
-    let (taken, began) = (AtomicU64::new(0), Instant::now());
-    let cpu = || system::process_cpu().ok_or("this system does not tell the CPU time");
-    let before = cpu()?;
+    let before = system::process_cpu().ok_or(NO_CPU)?;
+    let began = Instant::now();
+    let all = Taken { taken: AtomicU64::new(0), end: OnceLock::new(), began };
     let mut late: Vec<u64> = thread::scope(|scope| {
         for number in 0..load.threads {
-            let queue = &queue;
             scope.spawn(move || produce(queue, load, number, began));
         }
-        let consumers: Vec<_> = (0..load.threads)
-            .map(|_| scope.spawn(|| consume(&queue, load, &taken, began)))
-            .collect();
+        let consumers: Vec<_> =
+            (0..load.threads).map(|_| scope.spawn(|| consume(queue, load, &all))).collect();
         consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect()
     });
-    let (wall, spent) = (began.elapsed(), cpu()? - before);
-    if taken.load(Relaxed) != load.values {
-        return Err("a value was lost".to_owned());
-    }
+    let (wall, end) = *all.end.get().ok_or("a value was lost")?;
+    let spent = end.ok_or(NO_CPU)? - before;
     let each = |time: Duration| time.as_nanos() as f64 / load.values as f64;
     late.sort_unstable();
     let half = late.get(late.len() / 2).map_or(0.0, |&late| late as f64 / 1000.0);
@@ -139,16 +144,17 @@ fn produce(queue: &impl Queue, load: Load, number: u64, began: Instant) {
     }
 }
 
-/// Who takes the last closes the queue. How late each was, in nanoseconds, if that is asked for.
-fn consume(queue: &impl Queue, load: Load, taken: &AtomicU64, began: Instant) -> Vec<u64> {
+/// Who takes the last looks at the clocks and closes the queue. How late each was, in nanoseconds, if that is asked for.
+fn consume(queue: &impl Queue, load: Load, all: &Taken) -> Vec<u64> {
     let mut late = Vec::new();
     while let Some(deadline) = queue.take() {
         if load.paced {
-            let now = began.elapsed().as_nanos() as u64;
+            let now = all.began.elapsed().as_nanos() as u64;
             late.push(now.checked_sub(deadline).expect("never early"));
         }
         // Relaxed: it is a count; the values went through the queue's lock.
-        if taken.fetch_add(1, Relaxed) + 1 == load.values {
+        if all.taken.fetch_add(1, Relaxed) + 1 == load.values {
+            let _ = all.end.set((all.began.elapsed(), system::process_cpu()));
             queue.close();
         }
     }
