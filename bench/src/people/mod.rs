@@ -1,5 +1,5 @@
-//! `bench people`: what people build on timers. The delay queue beside a heap behind a lock, and repeating timers beside
-//! a pool that has them.
+//! `bench people`: what people build on timers. The delay queue beside a heap behind a lock, and repeating timers
+//! beside a pool that has them.
 //!
 //! A workload is a function that runs one contestant once; here they take turns, a different one first each round.
 

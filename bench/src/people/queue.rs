@@ -144,7 +144,8 @@ fn produce(queue: &impl Queue, load: Load, number: u64, began: Instant) {
     }
 }
 
-/// Who takes the last looks at the clocks and closes the queue. How late each was, in nanoseconds, if that is asked for.
+/// Who takes the last looks at the clocks and closes the queue. How late each was, in nanoseconds, if that is asked
+/// for.
 fn consume(queue: &impl Queue, load: Load, all: &Taken) -> Vec<u64> {
     let mut late = Vec::new();
     while let Some(deadline) = queue.take() {

@@ -1,9 +1,9 @@
 //! An event loop that drives the timers itself: one thread, two sockets, and not one thread of the library.
 //!
 //! Run it with `cargo run --release -p tourbillon --example event_loop`. A client sends requests to a server over
-//! loopback, both in the same loop; the server loses every third. A request without an answer is sent again every 30 ms;
-//! a heartbeat counts tenths of seconds; another thread ends it all after 900 ms, through a timer. Linux only: the loop
-//! polls sockets and the driver's file descriptor.
+//! loopback, both in the same loop; the server loses every third. A request without an answer is sent again every 30
+//! ms; a heartbeat counts tenths of seconds; another thread ends it all after 900 ms, through a timer. Linux only: the
+//! loop polls sockets and the driver's file descriptor.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
