@@ -31,6 +31,8 @@ pub enum Command {
     /// One run of one contestant of `task`, told in JSON
     #[command(hide = true)]
     TaskTurn(TaskTurn),
+    /// What people build on timers: the delay queue, and timers that repeat
+    People(People),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn),
@@ -134,6 +136,19 @@ pub struct Timer {
     /// Workloads, by name or by number from 1
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<Row>,
+}
+
+#[derive(Args)]
+pub struct People {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// About a minute: fewer rounds, and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 7; with --quick 3]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
 }
 
 #[derive(Args)]

@@ -4,7 +4,7 @@
 //!
 //! | `rung` | means |
 //! |---|---|
-//! | false | nothing to read, or somebody is between its write and this word: then it is readable once more, for nothing |
+//! | false | nothing to read, or somebody has written and not yet said so: it is readable once more then, for nothing |
 //! | true | there is something to read |
 //!
 //! The word is written after the descriptor. The other way round, who silences in between would read nothing, forget

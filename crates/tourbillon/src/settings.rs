@@ -182,8 +182,8 @@ impl Builder {
         self
     }
 
-    /// The clock: a `&`[`VirtualClock`], the [`BootClock`], or [one of your own](Clock). The system's monotonic clock if
-    /// not set.
+    /// The clock: a `&`[`VirtualClock`], the [`BootClock`], or [one of your own](Clock). The system's monotonic clock
+    /// if not set.
     pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
         self.source = clock.into().0;
         self
@@ -374,8 +374,8 @@ impl Builder {
         }
     }
 
-    /// Makes a [`DelayQueue`], with the tick, the wheel, the clock and the limit that were set. It has no threads, and runs
-    /// no callbacks: what was said of those means nothing to it.
+    /// Makes a [`DelayQueue`], with the tick, the wheel, the clock and the limit that were set. It has no threads, and
+    /// runs no callbacks: what was said of those means nothing to it.
     ///
     /// # Errors
     /// A setting that cannot be, with its name and value.

@@ -1,8 +1,8 @@
 //! The clock that goes on while the machine sleeps: `CLOCK_BOOTTIME`, on Linux.
 //!
 //! To read it is the smaller part. The timed wait of a condition variable counts time that stands still while the
-//! machine sleeps: a driver that waits there wakes too late, by as long as the machine slept. Here it waits for a timerfd
-//! of the same clock, which the kernel looks at as soon as the machine is awake, or for its sleeper's bell.
+//! machine sleeps: a driver that waits there wakes too late, by as long as the machine slept. Here it waits for a
+//! timerfd of the same clock, which the kernel looks at as soon as the machine is awake, or for its sleeper's bell.
 
 /// The clock that also counts the time during which the machine was suspended: for [`Builder::clock`].
 ///

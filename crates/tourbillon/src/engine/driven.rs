@@ -1,8 +1,8 @@
 //! An engine without a thread of its own: the caller's event loop turns it.
 //!
-//! The loop stands where the driver's thread would: it turns, and then sleeps in a way that only it knows of. So a turn
-//! ends as the driver's way to sleep begins, by publishing until when nothing has to be done (`signal.rs`); whoever arms
-//! an earlier timer afterwards wakes the loop, through a closure or a file descriptor of its choice.
+//! The loop stands where the driver's thread would: it turns, and then sleeps in a way that only it knows of. So a
+//! turn ends as the driver's way to sleep begins, by publishing until when nothing has to be done (`signal.rs`);
+//! whoever arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor of its choice.
 //!
 //! ```text
 //!   turn                                                     who arms, anywhere
@@ -48,7 +48,8 @@ use crate::clock::nanoseconds;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A virtual clock does not run the timers of such an engine: it moves time, and the next turn runs what is due by then.
+/// A virtual clock does not run the timers of such an engine: it moves time, and the next turn runs what is due by
+/// then.
 ///
 /// ```
 /// use std::time::Duration;
@@ -115,12 +116,12 @@ impl Driver {
         Turn { ran, next: pending.then(|| hub.clock.instant(Time::new(next))) }
     }
 
-    /// [`turn`](Driver::turn) that waits for something to be due, no longer than `limit`. It returns as soon as something
-    /// ran, or the timer was stopped.
+    /// [`turn`](Driver::turn) that waits for something to be due, no longer than `limit`. It returns as soon as
+    /// something ran, or the timer was stopped.
     ///
-    /// Under a virtual clock to wait is to let time pass: it advances the clock to the next moment at which something is
-    /// due, here or in any engine of the clock, or by the limit. Inside a callback, where that cannot be, it does not
-    /// wait.
+    /// Under a virtual clock to wait is to let time pass: it advances the clock to the next moment at which something
+    /// is due, here or in any engine of the clock, or by the limit. Inside a callback, where that cannot be, it does
+    /// not wait.
     ///
     /// ```
     /// use std::time::Duration;

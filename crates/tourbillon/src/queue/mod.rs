@@ -27,7 +27,8 @@ use take::Shared;
 /// - **Never early**, and less than a tick late, plus the time the system takes to wake a thread.
 /// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close); one of them, once.
 /// - What is due at an earlier tick comes first, unless it was put when the other was already due.
-/// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are called.
+/// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
+///   called.
 /// - All of it is O(1), whatever the queue holds.
 ///
 /// ```
@@ -128,7 +129,9 @@ impl<T: Send + 'static> DelayQueue<T> {
         if key.shard() != 0 {
             return None;
         }
-        lock(&self.shared.state).remove(key.inner())
+        let removed = lock(&self.shared.state).remove(key.inner());
+        self.shared.gone();
+        removed
     }
 
     /// Moves a value to so long after now; also one that is due, as long as nobody has taken it.
@@ -165,6 +168,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let mut state = lock(&self.shared.state);
         state.reschedule(key.inner(), deadline)?;
         self.shared.leave_earlier(state, key.inner());
+        self.shared.gone();
         Ok(())
     }
 
@@ -235,11 +239,19 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn check(&self) -> Result<(), String> {
         lock(&self.shared.state).check()
     }
+}
 
-    /// Where who leads sleeps, for a model in which time is a thread.
-    #[cfg(all(loom, test))]
+/// For models in which time is a thread.
+#[cfg(all(loom, test))]
+impl<T: Send + 'static> DelayQueue<T> {
+    /// Time has passed: who leads looks at the clock.
     pub(crate) fn pass_time(&self) {
         self.shared.pass_time();
+    }
+
+    /// Takes until so long after time began, whenever this is called.
+    pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
+        self.shared.take(Some(Time::new(nanoseconds(end))))
     }
 }
 

@@ -63,9 +63,13 @@ impl<T: Send + 'static> Shared<T> {
         let mut here = Here { shared: self, end, counted: false };
         let mut leads = false;
         loop {
-            // Before the lock: it may be a clock of the user.
-            let now = self.clock.now();
+            // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance either is
+            // seen here or sees who waits; with an older reading one could follow after the advance has called.
+            let mut now = self.clock.now();
             let mut state = lock(&self.state);
+            if let Some(clock) = self.clock.as_virtual() {
+                now = clock.time();
+            }
             if leads {
                 state.waiting.leader = None;
                 leads = false;
@@ -81,10 +85,7 @@ impl<T: Send + 'static> Shared<T> {
             if end.is_some_and(|end| end <= now) {
                 return here.leave(state, Err(TakeError::NothingDue));
             }
-            if here.stay(&mut state) {
-                // A virtual clock knows of the limit only now, and may have gone past it.
-                continue;
-            }
+            here.stay(&mut state);
             if state.waiting.leader.is_some() {
                 self.follow(state, end, now);
                 continue;
@@ -122,7 +123,15 @@ impl<T: Send + 'static> Shared<T> {
         let all = lock(&self.state).close();
         self.sleeper.wake();
         self.called.notify_all();
+        self.gone();
         all
+    }
+
+    /// A value that was due, or somebody who waited, may have gone: a virtual clock may wait for that. The lock is free.
+    pub(super) fn gone(&self) {
+        if self.clock.as_virtual().is_some() {
+            self.left.notify_all();
+        }
     }
 
     #[cfg(all(loom, test))]
@@ -139,17 +148,17 @@ struct Here<'a, T> {
     counted: bool,
 }
 
-impl<T> Here<'_, T> {
-    /// It will wait. Answers whether its limit was told to a virtual clock just now.
-    fn stay(&mut self, state: &mut State<T>) -> bool {
+impl<T: Send + 'static> Here<'_, T> {
+    /// It will wait.
+    fn stay(&mut self, state: &mut State<T>) {
         if self.counted {
-            return false;
+            return;
         }
         self.counted = true;
         state.waiting.all += 1;
-        let told = self.end.filter(|_| self.shared.clock.as_virtual().is_some());
-        state.waiting.limits.extend(told.map(Time::units));
-        told.is_some()
+        if self.shared.clock.as_virtual().is_some() {
+            state.waiting.limits.extend(self.end.map(Time::units));
+        }
     }
 
     /// It goes, and somebody else must look in its place.
@@ -167,9 +176,7 @@ impl<T> Here<'_, T> {
         if call {
             self.shared.called.notify_one();
         }
-        if self.counted && self.shared.clock.as_virtual().is_some() {
-            self.shared.left.notify_all();
-        }
+        self.shared.gone();
         with
     }
 }

@@ -134,8 +134,8 @@ impl Repeat {
         if step == 0 { tick } else { step }
     }
 
-    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time, where
-    /// everything would be due at once for ever.
+    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time,
+    /// where everything would be due at once for ever.
     fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
         let following = deadline + step;

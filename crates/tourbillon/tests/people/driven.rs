@@ -325,7 +325,7 @@ fn values_without_closures() {
     let builder = Timer::builder().clock(&clock).shards(1);
     let (engine, mut driver): (Engine<u32>, _) = builder
         .deliver_driven(move |batch| {
-            batches.add(batch.map(|timer| timer.value).collect::<Vec<_>>())
+            batches.add(batch.map(|timer| timer.value).collect::<Vec<_>>());
         })
         .unwrap();
     for n in [1, 2, 3] {

@@ -1,5 +1,5 @@
-//! The clock that counts the time asleep. That a machine sleeps cannot be tested here; that the clock is read, waited for
-//! and interrupted as any other can. Real time, all of it.
+//! The clock that counts the time asleep. That a machine sleeps cannot be tested here; that the clock is read, waited
+//! for and interrupted as any other can. Real time, all of it.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
