@@ -41,8 +41,11 @@ use super::turn::{act, attempt, catch_up, is_trying};
 use super::work::Work;
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
+use crate::timer::Alarm;
 
 pub(super) struct Node<K, O, W> {
+    /// A byte that can be read without the lock.
+    byte: u8,
     core: Arc<Core<K, O>>,
     state: Mutex<State<O, W>>,
 }
@@ -91,33 +94,6 @@ pub(super) trait Withdraw: Send + Sync {
     fn withdraw(&self);
 }
 
-/// The node as its timer knows it.
-trait Rings: Send + Sync {
-    /// The timeout.
-    fn ring(&self);
-    /// The timer will not ring: it was stopped, or it was cancelled because this is over.
-    fn forget(&self);
-}
-
-/// What the timer keeps: it rings, or is dropped.
-struct Alarm<N: Rings>(Option<Arc<N>>);
-
-impl<N: Rings> Alarm<N> {
-    fn ring(mut self) {
-        if let Some(node) = self.0.take() {
-            node.ring();
-        }
-    }
-}
-
-impl<N: Rings> Drop for Alarm<N> {
-    fn drop(&mut self) {
-        if let Some(node) = self.0.take() {
-            node.forget();
-        }
-    }
-}
-
 impl<K, O, W> Node<K, O, W>
 where
     K: Eq + Send + 'static,
@@ -132,10 +108,9 @@ where
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let state = Mutex::new(State::Trying(Wish::Nothing));
-        let node = Arc::new(Node { core: core.clone(), state });
+        let node = Arc::new(Node { byte: 0, core: core.clone(), state });
         // The timer first: if it refuses, nobody has seen the node.
-        let alarm = Alarm(Some(node.clone()));
-        let timer = match core.timer.arm(timeout, move |_| alarm.ring()) {
+        let timer = match core.timer.arm_alarm(timeout, node.clone()) {
             Ok(timer) => timer,
             Err(refused) => return Err(WatchError::from_schedule(refused, work)),
         };
@@ -159,16 +134,21 @@ where
 
     /// `false` if the purgatory was stopped.
     fn watch_under(self: &Arc<Self>, keys: Few<(u64, K)>, places: &mut Few<Place>) -> bool {
-        for (n, (hash, key)) in keys.into_iter().enumerate() {
+        let (mut first, mut open) = (true, true);
+        keys.for_each(|(hash, key)| {
+            if !open {
+                return self.drop_key(Some(key));
+            }
             let shelf = self.core.shelf(hash);
-            let (place, unused) = shelf.watch(hash, key, n == 0, self.clone());
+            let (place, unused) = shelf.watch(hash, key, first, self.clone());
             self.drop_key(unused);
             match place {
                 Some(place) => places.push(place),
-                None => return false,
+                None => open = false,
             }
-        }
-        true
+            first = false;
+        });
+        open
     }
 
     /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
@@ -213,10 +193,11 @@ where
 
     /// It is over: it leaves all its keys, and the wheel.
     fn leave(&self, held: Held<W>) -> W {
-        for (n, place) in held.places.into_iter().enumerate() {
-            let key = self.core.shelf(place.hash).unwatch(place, n == 0);
+        let mut first = true;
+        held.places.for_each(|place| {
+            let key = self.core.shelf(place.hash).unwatch(place, std::mem::take(&mut first));
             self.drop_key(key);
-        }
+        });
         if let Some(timer) = held.timer {
             self.core.timer.cancel(timer);
         }
@@ -294,7 +275,7 @@ where
     }
 }
 
-impl<K, O, W> Rings for Node<K, O, W>
+impl<K, O, W> Alarm for Node<K, O, W>
 where
     K: Eq + Send + 'static,
     O: Send + 'static,
@@ -321,6 +302,11 @@ where
         if let Some(work) = self.end(|| Some(Wish::Back(Why::Stopped, None))) {
             self.give_back(work, Why::Stopped);
         }
+    }
+
+    #[inline]
+    fn touch(&self) -> u8 {
+        self.byte
     }
 }
 

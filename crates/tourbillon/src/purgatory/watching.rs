@@ -178,8 +178,10 @@ where
             return Ok((None, Outcome::Completed));
         }
         let watched = Node::watch(core, work, keys, timeout);
-        // If it was refused, nobody else has.
-        catch_up();
+        if watched.is_err() {
+            // Nobody holds it any more, and no holder has.
+            catch_up();
+        }
         watched.map(|(node, outcome)| (Some(node), outcome))
     }
 
