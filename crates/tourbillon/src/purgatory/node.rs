@@ -1,8 +1,8 @@
 //! One that waits, and the protocol that ends it exactly once.
 //!
-//! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who comes meanwhile leaves a wish, and the holder
-//! grants it after the condition has returned. So a condition is never tried by two threads at once, and no event is
-//! lost: an event that comes during a trial has it tried once more.
+//! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who
+//! comes meanwhile leaves a wish, and the holder grants it after the condition has returned. So a condition is never
+//! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more.
 //!
 //! | state | what comes | and then |
 //! |---|---|---|
@@ -21,8 +21,8 @@
 //! | over | anything | nothing |
 //!
 //! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
-//! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key and
-//! of the wheel before its action runs.
+//! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key
+//! and of the wheel before its action runs.
 //!
 //! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
 
