@@ -136,7 +136,7 @@ impl Figure {
             }
             Figure::ThreadsRate => "two threads add, two check: operations a second, of wall time",
             Figure::GrowthTime => {
-                "watch + complete after 2 M completions, beside one that stays on two keys: times that of the first 100 k"
+                "watch + complete after 2 M completions, beside one that stays: times that of the first 100 k"
             }
             Figure::GrowthBytes => "  bytes that are left beside the one that stays",
         }

@@ -26,6 +26,8 @@ pub struct Plain {
 struct Map {
     lists: Mutex<HashMap<u64, Vec<Arc<Waiting>>>>,
     flags: &'static Flags,
+    /// Times that a task was polled.
+    polls: AtomicUsize,
 }
 
 struct Waiting {
@@ -73,7 +75,7 @@ impl Contestant for Plain {
             Time::Virtual => Builder::new_current_thread().enable_time().start_paused(true).build(),
             Time::Real => Builder::new_multi_thread().worker_threads(1).enable_time().build(),
         };
-        let map = Map { lists: Mutex::new(HashMap::new()), flags };
+        let map = Map { lists: Mutex::default(), flags, polls: AtomicUsize::new(0) };
         let runtime = runtime.expect("a runtime");
         Plain { map: Arc::new(map), runtime, time, added: AtomicUsize::new(0) }
     }
@@ -92,7 +94,9 @@ impl Contestant for Plain {
         }
         let (map, own) = (self.map.clone(), waiting.clone());
         let task = self.runtime.spawn(async move {
+            map.polls.fetch_add(1, Relaxed);
             tokio::time::sleep(timeout).await;
+            map.polls.fetch_add(1, Relaxed);
             if !map.complete(&own) && map.end(&own) {
                 map.flags.count_expired();
             }
@@ -113,11 +117,23 @@ impl Contestant for Plain {
     }
 
     fn pass(&self, by: Duration) {
-        // A task polls a number of others and yields: so does this one, until all have been polled.
         self.runtime.block_on(async {
-            tokio::task::yield_now().await;
+            self.settle().await;
             tokio::time::advance(by).await;
-            tokio::task::yield_now().await;
+            self.settle().await;
         });
+    }
+}
+
+impl Plain {
+    /// Yields until no task is polled any more: each time some of them are.
+    async fn settle(&self) {
+        loop {
+            let before = self.map.polls.load(Relaxed);
+            tokio::task::yield_now().await;
+            if self.map.polls.load(Relaxed) == before {
+                return;
+            }
+        }
     }
 }

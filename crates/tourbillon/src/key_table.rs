@@ -58,11 +58,12 @@ impl<K, V> KeyTable<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.chains
-            .get_mut(&hash)?
-            .pairs()
-            .find(|pair| pair.0.borrow() == key)
-            .map(|pair| &mut pair.1)
+        let chain = self.chains.get_mut(&hash)?;
+        if chain.first.0.borrow() == key {
+            return Some(&mut chain.first.1);
+        }
+        let pair = chain.more.as_mut()?.iter_mut().find(|pair| pair.0.borrow() == key)?;
+        Some(&mut pair.1)
     }
 
     /// The value of the key, which is made if there is none. If there was, the key comes back.
@@ -102,10 +103,13 @@ impl<K, V> KeyTable<K, V> {
     pub(crate) fn find<R>(
         &mut self,
         hash: u64,
-        look: impl FnMut(&mut V) -> Option<R>,
+        mut look: impl FnMut(&mut V) -> Option<R>,
     ) -> Option<R> {
-        let mut look = look;
-        self.chains.get_mut(&hash)?.pairs().find_map(|pair| look(&mut pair.1))
+        let chain = self.chains.get_mut(&hash)?;
+        if let Some(found) = look(&mut chain.first.1) {
+            return Some(found);
+        }
+        chain.more.as_mut()?.iter_mut().find_map(|pair| look(&mut pair.1))
     }
 
     /// Takes out the first value under the hash that is such. A table that was crowded gives memory back.
@@ -143,14 +147,6 @@ impl<K, V> KeyTable<K, V> {
         chains.into_values().flat_map(|chain| {
             std::iter::once(chain.first).chain(chain.more.into_iter().flat_map(|more| *more))
         })
-    }
-}
-
-impl<K, V> Chain<K, V> {
-    #[inline]
-    fn pairs(&mut self) -> impl Iterator<Item = &mut (K, V)> {
-        std::iter::once(&mut self.first)
-            .chain(self.more.iter_mut().flat_map(|more| more.iter_mut()))
     }
 }
 

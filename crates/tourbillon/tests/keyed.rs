@@ -394,7 +394,8 @@ fn a_retry_that_is_replaced_during_a_try_is_not_tried_again() {
     });
 }
 
-/// Two retries are due at the same moment on one thread: the first to run cancels the other, which has fired and not run.
+/// Two retries are due at the same moment on one thread: the first to run cancels the other, which has fired and not
+/// run.
 #[test]
 fn a_try_that_fired_but_was_cancelled_before_it_ran_does_not_run() {
     let (keyed, _timer, clock) = keyed();

@@ -8,8 +8,8 @@
 //!   └──────────────────────────────────────┘
 //! ```
 //!
-//! The callback lies under its key, and the wheel knows nothing but a number, which is used once. Whoever comes with the
-//! number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
+//! The callback lies under its key, and the wheel knows nothing but a number, which is used once. Whoever comes with
+//! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
 //! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
 //! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock.
@@ -37,8 +37,8 @@ use shelf::{Armed, Put, Shelf, Slot};
 
 /// Timers that are named by keys of your own, one for each key. Clones are the same, and any thread may use it.
 ///
-/// - **One a key**: scheduling under a key replaces what was there. A timer that is due, and even one that has fired but
-///   whose callback has not begun, does not run once it was replaced or cancelled.
+/// - **One a key**: scheduling under a key replaces what was there. A timer that is due, and even one that has fired
+///   but whose callback has not begun, does not run once it was replaced or cancelled.
 /// - **A key costs nothing when its timer is over**: it leaves before its callback runs, which may schedule under the
 ///   same key again.
 /// - It has no thread of its own: any number of them share one [`Timer`], and its clock.
@@ -176,9 +176,9 @@ where
         Ok(back)
     }
 
-    /// Runs `job` now, where callbacks run, and again after each failure, as often and as late as `backoff` says; `then`
-    /// is called once, with the outcome, as that of [`Timer::retry_then`]. Replaces what was there, and answers whether
-    /// there was something.
+    /// Runs `job` now, where callbacks run, and again after each failure, as often and as late as `backoff` says;
+    /// `then` is called once, with the outcome, as that of [`Timer::retry_then`]. Replaces what was there, and answers
+    /// whether there was something.
     ///
     /// The key is taken until the outcome: to schedule under it, or to cancel it, ends the retry, whose outcome is then
     /// [`Cancelled`](Retried::Cancelled). A try that runs at that moment finishes, and if it succeeds that is the

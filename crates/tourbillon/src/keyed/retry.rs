@@ -18,8 +18,8 @@ impl<J, L> Trying<J, L> {
         Trying { job: Arc::new(Mutex::new(Some(job))), then: Arc::new(Mutex::new(Some(then))) }
     }
 
-    /// The job, for the timer. A try that is not made, because the key is another's by now, fails with no error and gives
-    /// up.
+    /// The job, for the timer. A try that is not made, because the key is another's by now, fails with no error and
+    /// gives up.
     pub(super) fn job<K, T, E>(
         &self,
         place: Arc<Place<K>>,

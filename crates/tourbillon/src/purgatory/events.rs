@@ -37,7 +37,7 @@ where
 
     /// Ends whoever waits under the key, and hands the operations back, in the order in which they came. They leave all
     /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
-    /// [`Cancelled`](WaitError::Cancelled).
+    /// [`Cancelled`](crate::WaitError::Cancelled).
     ///
     /// For an operation whose condition another thread is trying at this moment it waits until that has returned: it
     /// has then been completed, or it is handed back, after the others. So do not hold a lock that a condition takes.

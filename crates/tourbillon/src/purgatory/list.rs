@@ -9,8 +9,8 @@
 //! ```
 //!
 //! When more have left than wait, those that wait close ranks; that costs a few steps for each that has left, and a
-//! list never holds much more memory than who waits in it. Nobody is told its new position: serials rise, so whoever
-//! is no longer where it was is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the
+//! list never holds much more memory than who waits in it. Nobody is told its new position: serials rise, so whoever is
+//! no longer where it was is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the
 //! last that it saw.
 //!
 //! Many keys have one operation each: a list of one takes no memory of its own.

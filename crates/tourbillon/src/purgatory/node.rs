@@ -1,9 +1,8 @@
 //! One that waits, and the protocol that ends it exactly once.
 //!
-//! Whoever tries the condition *holds* the operation: has taken it out of its node, together with the places where it is
-//! watched and the key of its timer. Nobody waits for a holder: who comes meanwhile leaves a wish, and the holder
-//! grants it after the condition has returned. So a condition is never tried by two threads at once, and no event is
-//! lost: an event that comes during a trial has it tried once more.
+//! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who
+//! comes meanwhile leaves a wish, and the holder grants it after the condition has returned. So a condition is never
+//! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more.
 //!
 //! | state | what comes | and then |
 //! |---|---|---|
@@ -22,8 +21,8 @@
 //! | over | anything | nothing |
 //!
 //! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
-//! tries it after that. So it is ended only when all its places are known, and whoever ends it holds them: it leaves
-//! every key and the wheel before its action runs.
+//! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key
+//! and of the wheel before its action runs.
 //!
 //! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
 
@@ -41,21 +40,29 @@ use super::turn::{act, attempt, catch_up, is_trying};
 use super::work::Work;
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
+use crate::timer::Alarm;
 
 pub(super) struct Node<K, O, W> {
+    /// A byte that can be read without the lock.
+    byte: u8,
     core: Arc<Core<K, O>>,
-    state: Mutex<State<O, W>>,
+    inside: Mutex<Inside<O, W>>,
+}
+
+struct Inside<O, W> {
+    state: State<O, W>,
+    /// Where to find it as long as it is not over.
+    traces: Traces,
 }
 
 enum State<O, W> {
-    Resting(Held<W>),
+    Resting(W),
     Trying(Wish<O>),
     Over,
 }
 
-/// All there is of it: who has this ends it.
-struct Held<W> {
-    work: W,
+/// The places where it is watched, and the key of its timer.
+struct Traces {
     places: Few<Place>,
     timer: Option<Key>,
 }
@@ -91,33 +98,6 @@ pub(super) trait Withdraw: Send + Sync {
     fn withdraw(&self);
 }
 
-/// The node as its timer knows it.
-trait Rings: Send + Sync {
-    /// The timeout.
-    fn ring(&self);
-    /// The timer will not ring: it was stopped, or it was cancelled because this is over.
-    fn forget(&self);
-}
-
-/// What the timer keeps: it rings, or is dropped.
-struct Alarm<N: Rings>(Option<Arc<N>>);
-
-impl<N: Rings> Alarm<N> {
-    fn ring(mut self) {
-        if let Some(node) = self.0.take() {
-            node.ring();
-        }
-    }
-}
-
-impl<N: Rings> Drop for Alarm<N> {
-    fn drop(&mut self) {
-        if let Some(node) = self.0.take() {
-            node.forget();
-        }
-    }
-}
-
 impl<K, O, W> Node<K, O, W>
 where
     K: Eq + Send + 'static,
@@ -131,23 +111,24 @@ where
         keys: Few<(u64, K)>,
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
-        let state = Mutex::new(State::Trying(Wish::Nothing));
-        let node = Arc::new(Node { core: core.clone(), state });
+        let traces = Traces { places: Few::new(), timer: None };
+        let inside = Mutex::new(Inside { state: State::Trying(Wish::Nothing), traces });
+        let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, nobody has seen the node.
-        let alarm = Alarm(Some(node.clone()));
-        let timer = match core.timer.arm(timeout, move |_| alarm.ring()) {
+        let timer = match core.timer.arm_alarm(timeout, node.clone()) {
             Ok(timer) => timer,
             Err(refused) => return Err(WatchError::from_schedule(refused, work)),
         };
-        let mut held = Held { work, places: Few::new(), timer: Some(timer) };
+        let mut traces = Traces { places: Few::new(), timer: Some(timer) };
         // A comparison of keys may panic: the operation is held here, and would be held for ever.
-        let watched = catch_unwind(AssertUnwindSafe(|| node.watch_under(keys, &mut held.places)));
+        let watched = catch_unwind(AssertUnwindSafe(|| node.watch_under(keys, &mut traces.places)));
+        lock(&node.inside).traces = traces;
         if let Ok(true) = watched {
-            let completed = node.hold(held, false);
+            let completed = node.hold(work, false);
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
-        *lock(&node.state) = State::Over;
-        let work = node.leave(held);
+        let traces = lock(&node.inside).end();
+        node.leave(traces);
         match watched {
             Ok(_) => Err(WatchError::Stopped(work)),
             Err(panic) => {
@@ -159,34 +140,39 @@ where
 
     /// `false` if the purgatory was stopped.
     fn watch_under(self: &Arc<Self>, keys: Few<(u64, K)>, places: &mut Few<Place>) -> bool {
-        for (n, (hash, key)) in keys.into_iter().enumerate() {
+        let (mut first, mut open) = (true, true);
+        keys.for_each(|(hash, key)| {
+            if !open {
+                return self.drop_key(Some(key));
+            }
             let shelf = self.core.shelf(hash);
-            let (place, unused) = shelf.watch(hash, key, n == 0, self.clone());
+            let (place, unused) = shelf.watch(hash, key, first, self.clone());
             self.drop_key(unused);
             match place {
                 Some(place) => places.push(place),
-                None => return false,
+                None => open = false,
             }
-        }
-        true
+            first = false;
+        });
+        open
     }
 
     /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
-    fn hold(&self, held: Held<W>, last: bool) -> bool {
-        let completed = self.hold_on(held, last);
+    fn hold(&self, work: W, last: bool) -> bool {
+        let completed = self.hold_on(work, last);
         catch_up();
         completed
     }
 
-    fn hold_on(&self, mut held: Held<W>, mut last: bool) -> bool {
+    fn hold_on(&self, mut work: W, mut last: bool) -> bool {
         loop {
-            let met = attempt(&self.core.timer, self.id(), || held.work.attempt());
-            let mut state = lock(&self.state);
-            let State::Trying(wish) = &mut *state else { unreachable!("the holder ends it") };
+            let met = attempt(&self.core.timer, self.id(), || work.attempt());
+            let mut inside = lock(&self.inside);
+            let State::Trying(wish) = &mut inside.state else { unreachable!("the holder ends it") };
             let wish = std::mem::replace(wish, Wish::Nothing);
             match wish {
                 Wish::Nothing if !met && !last => {
-                    *state = State::Resting(held);
+                    inside.state = State::Resting(work);
                     return false;
                 }
                 Wish::Again if !met && !last => continue,
@@ -194,10 +180,11 @@ where
                     last = true;
                     continue;
                 }
-                _ => *state = State::Over,
+                _ => {}
             }
-            drop(state);
-            let work = self.leave(held);
+            let traces = inside.end();
+            drop(inside);
+            self.leave(traces);
             match wish {
                 _ if met => {
                     // Who waits for it need not wait for the action.
@@ -212,15 +199,15 @@ where
     }
 
     /// It is over: it leaves all its keys, and the wheel.
-    fn leave(&self, held: Held<W>) -> W {
-        for (n, place) in held.places.into_iter().enumerate() {
-            let key = self.core.shelf(place.hash).unwatch(place, n == 0);
+    fn leave(&self, traces: Traces) {
+        let mut first = true;
+        traces.places.for_each(|place| {
+            let key = self.core.shelf(place.hash).unwatch(place, std::mem::take(&mut first));
             self.drop_key(key);
-        }
-        if let Some(timer) = held.timer {
+        });
+        if let Some(timer) = traces.timer {
             self.core.timer.cancel(timer);
         }
-        held.work
     }
 
     /// Foreign code: no lock is held.
@@ -253,39 +240,16 @@ where
 
     /// Ends one that rests. If it is being tried, `wish` may say what to do then.
     fn end(&self, wish: impl FnOnce() -> Option<Wish<O>>) -> Option<W> {
-        let mut state = lock(&self.state);
-        match &mut *state {
-            State::Resting(_) => {}
-            State::Trying(Wish::Back(..)) | State::Over => return None,
-            State::Trying(now) => {
-                if let Some(wish) = wish() {
-                    *now = wish;
-                }
-                return None;
+        let mut inside = lock(&self.inside);
+        let work = inside.take_hold(|now| {
+            if !matches!(now, Wish::Back(..)) {
+                *now = wish().unwrap_or_else(|| std::mem::replace(now, Wish::Nothing));
             }
-        }
-        let State::Resting(held) = std::mem::replace(&mut *state, State::Over) else {
-            unreachable!("it was looked at")
-        };
-        drop(state);
-        Some(self.leave(held))
-    }
-
-    /// Takes hold of one that rests. One that is being tried is told the wish.
-    fn take_hold(&self, wish: impl FnOnce(&mut Wish<O>)) -> Option<Held<W>> {
-        let mut state = lock(&self.state);
-        match &mut *state {
-            State::Resting(_) => {}
-            State::Trying(now) => {
-                wish(now);
-                return None;
-            }
-            State::Over => return None,
-        }
-        match std::mem::replace(&mut *state, State::Trying(Wish::Nothing)) {
-            State::Resting(held) => Some(held),
-            State::Trying(_) | State::Over => unreachable!("it was looked at"),
-        }
+        })?;
+        let traces = inside.end();
+        drop(inside);
+        self.leave(traces);
+        Some(work)
     }
 
     /// What tells it from others while it is there.
@@ -294,21 +258,48 @@ where
     }
 }
 
-impl<K, O, W> Rings for Node<K, O, W>
+impl<O, W> Inside<O, W> {
+    /// Takes hold of one that rests. One that is being tried is told the wish.
+    #[inline]
+    fn take_hold(&mut self, wish: impl FnOnce(&mut Wish<O>)) -> Option<W> {
+        match &mut self.state {
+            State::Resting(_) => {}
+            State::Trying(now) => {
+                wish(now);
+                return None;
+            }
+            State::Over => return None,
+        }
+        match std::mem::replace(&mut self.state, State::Trying(Wish::Nothing)) {
+            State::Resting(work) => Some(work),
+            State::Trying(_) | State::Over => unreachable!("it was looked at"),
+        }
+    }
+
+    /// It is over, and these are its traces.
+    fn end(&mut self) -> Traces {
+        self.state = State::Over;
+        std::mem::replace(&mut self.traces, Traces { places: Few::new(), timer: None })
+    }
+}
+
+impl<K, O, W> Alarm for Node<K, O, W>
 where
     K: Eq + Send + 'static,
     O: Send + 'static,
     W: Work<O>,
 {
     fn ring(&self) {
-        let held = self.take_hold(|wish| {
+        let mut inside = lock(&self.inside);
+        let work = inside.take_hold(|wish| {
             if !matches!(wish, Wish::Back(..)) {
                 *wish = Wish::Expire;
             }
         });
-        if let Some(mut held) = held {
-            held.timer = None;
-            self.hold(held, true);
+        if let Some(work) = work {
+            inside.traces.timer = None;
+            drop(inside);
+            self.hold(work, true);
         }
     }
 
@@ -322,6 +313,11 @@ where
             self.give_back(work, Why::Stopped);
         }
     }
+
+    #[inline]
+    fn touch(&self) -> u8 {
+        self.byte
+    }
 }
 
 impl<K, O, W> Entry<O> for Node<K, O, W>
@@ -331,13 +327,13 @@ where
     W: Work<O>,
 {
     fn check(&self) -> bool {
-        let held = self.take_hold(|wish| {
+        let work = lock(&self.inside).take_hold(|wish| {
             // A condition that checks its own key would have itself tried for ever.
             if matches!(wish, Wish::Nothing) && !is_trying(self.id()) {
                 *wish = Wish::Again;
             }
         });
-        held.is_some_and(|held| self.hold(held, false))
+        work.is_some_and(|work| self.hold(work, false))
     }
 
     fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {

@@ -38,8 +38,8 @@ use std::convert::Infallible;
 /// }
 /// ```
 pub trait Operation: Send + Sized + 'static {
-    /// Whether the condition holds. Once it has said so the operation completes, whatever happens meanwhile: a condition
-    /// may take what it waited for.
+    /// Whether the condition holds. Once it has said so the operation completes, whatever happens meanwhile: a
+    /// condition may take what it waited for.
     ///
     /// It is tried before the operation is watched and once more after that, by every check of one of its keys, and one
     /// last time at the timeout; never by two threads at once. It should be short, and only look. One that panics

@@ -59,9 +59,15 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
 /// Tries a condition. One that panics is not met. Actions that came up in it wait on: the thread holds the operation
 /// still.
 pub(super) fn attempt(timer: &Timer, operation: usize, condition: impl FnOnce() -> bool) -> bool {
-    change(|turn| turn.trying.push(operation));
-    let met = within(|| timer.contain(condition));
-    change(|turn| turn.trying.pop());
+    change(|turn| {
+        turn.depth += 1;
+        turn.trying.push(operation);
+    });
+    let met = timer.contain(condition);
+    change(|turn| {
+        turn.depth -= 1;
+        turn.trying.pop();
+    });
     met.unwrap_or(false)
 }
 

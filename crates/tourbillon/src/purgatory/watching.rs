@@ -26,7 +26,8 @@ where
     S: BuildHasher,
 {
     /// Completes the operation if its condition holds; otherwise watches it under the keys until a
-    /// [`check`](Purgatory::check) of one of them completes it or the time is up. A key that is given twice counts once.
+    /// [`check`](Purgatory::check) of one of them completes it or the time is up. A key that is given twice counts
+    /// once.
     ///
     /// The condition is tried first, when there is neither a timer nor anything watched, and once more when there is,
     /// so that an event in between is not missed. Inside another action, what is completed here is *decided* here, and
@@ -96,8 +97,8 @@ where
     /// polled or not.
     ///
     /// # Cancel safety
-    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was given already, or
-    /// that another thread's trial gives at that moment, is dropped with it.
+    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was given already,
+    /// or that another thread's trial gives at that moment, is dropped with it.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -178,8 +179,10 @@ where
             return Ok((None, Outcome::Completed));
         }
         let watched = Node::watch(core, work, keys, timeout);
-        // If it was refused, nobody else has.
-        catch_up();
+        if watched.is_err() {
+            // Nobody holds it any more, and no holder has.
+            catch_up();
+        }
         watched.map(|(node, outcome)| (Some(node), outcome))
     }
 

@@ -33,6 +33,7 @@ use pool::Pool;
 pub use repeat::{Missed, Repeat};
 pub use retry::{Attempt, Retried, Retry};
 use run::discard;
+pub(crate) use task::Alarm;
 pub use task::State;
 #[cfg(feature = "calendar")]
 pub(crate) use task::call_again;
@@ -280,7 +281,7 @@ impl Timer {
                     let alone = callback.into_any().downcast::<Alone<F>>();
                     alone.expect("it is what was to be armed").callback
                 }
-                Task::Shared(_) => unreachable!("it was armed without a handle"),
+                Task::Shared(_) | Task::Alarm(_) => unreachable!("it was armed without a handle"),
             })
         })
     }
@@ -410,6 +411,17 @@ impl Timer {
 }
 
 impl Timer {
+    /// Arms something of another face.
+    pub(crate) fn arm_alarm(
+        &self,
+        after: Duration,
+        alarm: Arc<dyn Alarm>,
+    ) -> Result<Key, ScheduleError<()>> {
+        let at = self.time() + nanoseconds(after);
+        let armed = self.core().arm(at, Task::Alarm(alarm));
+        armed.map_err(|unarmed| ScheduleError::from_unarmed(unarmed, |_alarm| ()))
+    }
+
     /// Runs foreign code of another face with no lock held. `None` if it panicked, which is counted and reported here.
     #[inline]
     pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {

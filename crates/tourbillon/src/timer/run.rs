@@ -57,6 +57,9 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
         Task::Owned(callback) => {
             contain(shard, || callback.run(&context(None)));
         }
+        Task::Alarm(alarm) => {
+            contain(shard, || alarm.ring());
+        }
         Task::Shared(shared) => {
             let context = context(Some(&shared));
             let again = contain(shard, || shared.run(&context)).unwrap_or(false);

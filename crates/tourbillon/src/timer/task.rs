@@ -29,6 +29,7 @@ use crate::wall::Plan;
 pub(crate) enum Task {
     Owned(Box<dyn Owned>),
     Shared(Arc<dyn Shared>),
+    Alarm(Arc<dyn Alarm>),
 }
 
 /// What has become of a timer.
@@ -65,6 +66,7 @@ impl Task {
         std::hint::black_box(match self {
             Task::Owned(callback) => callback.touch(),
             Task::Shared(shared) => shared.cell().get() as u8,
+            Task::Alarm(alarm) => alarm.touch(),
         });
     }
 
@@ -95,6 +97,7 @@ impl Task {
         match self {
             Task::Owned(callback) => drop(callback),
             Task::Shared(shared) => shared.discard(shard),
+            Task::Alarm(alarm) => alarm.forget(),
         }
     }
 
@@ -102,9 +105,20 @@ impl Task {
     pub(crate) fn handed_back(&self, shard: &Shard<Task>) {
         match self {
             Task::Shared(shared) if shared.listens() => shared.discard(shard),
+            Task::Alarm(alarm) => drop(contain(shard, || alarm.forget())),
             _ => {}
         }
     }
+}
+
+/// What another face keeps in the wheel: something of ours, which sees to the user's code itself.
+pub(crate) trait Alarm: Send + Sync {
+    /// The deadline has come. Where callbacks run, with no lock held.
+    fn ring(&self);
+    /// It will not ring any more; told at least once, with no lock held.
+    fn forget(&self);
+    /// Reads a byte of it.
+    fn touch(&self) -> u8;
 }
 
 /// A callback without a handle.

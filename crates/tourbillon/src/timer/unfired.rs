@@ -51,6 +51,7 @@ impl Unfired {
         };
         match task {
             Task::Owned(callback) => callback.run(&context(None)),
+            Task::Alarm(alarm) => alarm.ring(),
             Task::Shared(shared) => {
                 shared.run(&context(Some(&shared)));
                 shared.discard(shard);

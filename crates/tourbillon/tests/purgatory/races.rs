@@ -229,7 +229,7 @@ fn a_timeout_during_a_trial_is_granted_by_who_tries() {
     };
     let told = log.clone();
     let op = Op::new(condition, move |end| {
-        told.add((if end == End::Expired { "expired" } else { "?" }, 0))
+        told.add((if end == End::Expired { "expired" } else { "?" }, 0));
     });
     purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
     let other = purgatory.clone();

@@ -172,7 +172,7 @@ fn inside(
             name: 1,
             ..Op::new(condition, move |_| {
                 if place != "condition" {
-                    run()
+                    run();
                 }
             })
         };
