@@ -19,6 +19,7 @@ pub(crate) fn everything() -> Outcome {
         cargo(&[
             "clippy",
             "--workspace",
+            "--all-features",
             "--all-targets",
             "--profile",
             "checked",
@@ -28,7 +29,19 @@ pub(crate) fn everything() -> Outcome {
         ]),
         "clippy",
     )?;
-    run(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    // With every feature above, and with none here.
+    run(&mut cargo(&[
+        "clippy",
+        "-p",
+        "tourbillon",
+        "--profile",
+        "checked",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    run(cargo(&["doc", "--workspace", "--all-features", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
     package()?;
     let mut tests = tests()?;
     for checker in [LOOM, SHUTTLE] {
@@ -54,9 +67,9 @@ struct Tests {
 /// All tests, optimised and with every assertion on, and the examples in the docs.
 fn tests() -> Outcome<Tests> {
     let mut tests = Tests::default();
-    let all =
-        ["test", "--workspace", "--profile", "checked", "--no-fail-fast", "--", "--show-output"];
-    let outcome = run_seen(&mut cargo(&all), |line| {
+    let mut all = cargo(&["test", "--workspace", "--all-features", "--profile", "checked"]);
+    all.args(["--no-fail-fast", "--", "--show-output"]);
+    let outcome = run_seen(&mut all, |line| {
         // test result: ok. 12 passed; 0 failed; …
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         let count = |what: &str| -> usize {

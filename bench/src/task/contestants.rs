@@ -181,7 +181,8 @@ impl Contestant for Pingora {
     type Sleep = Timeout<Pending<()>, FastOrTokioTimeout>;
     const NAME: &'static str = "pingora-timeout";
     const KIND: Kind = Kind::Peer;
-    const SETTINGS: &'static str = "fast_timeout: tick 10 ms, one timer for all that end at the same, counted from the first poll";
+    const SETTINGS: &'static str =
+        "fast_timeout: tick 10 ms, timers shared, counted from the first poll";
 
     #[inline]
     fn sleep(after: Duration) -> Self::Sleep {

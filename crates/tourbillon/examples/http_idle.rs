@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p tourbillon --features hyper --example http_idle`
 //!
-//! The server is one line different from any other on hyper: `.timer(HyperTimer::new())`. It is its own client here: one
-//! connection keeps asking and stays, one asks once and goes silent, one never gets further than half a request.
+//! The server is one line different from any other on hyper: `.timer(HyperTimer::new())`. It is its own client here:
+//! one connection keeps asking and stays, one asks once and goes silent, one never gets further than half a request.
 
 use std::convert::Infallible;
 use std::error::Error;

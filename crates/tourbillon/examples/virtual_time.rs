@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p tourbillon --features tasks --example virtual_time`
 //!
-//! What is tested is a client that tries again, each time after twice as long, until it has tried for two hours. It takes
-//! a `Timer`, so that a test can give it one whose clock it drives.
+//! What is tested is a client that tries again, each time after twice as long, until it has tried for two hours. It
+//! takes a `Timer`, so that a test can give it one whose clock it drives.
 //!
 //! On several threads nobody knows that all of them wait, so no clock can jump by itself there; `VirtualClock::advance`
 //! by hand works on any runtime.

@@ -5,8 +5,8 @@
 //! and commit it with the change.
 //!
 //! The listing is read from the source, which rustfmt keeps in one shape: what stands at the left margin is an item,
-//! what is indented by four is a part of it. Public is what `lib.rs` exports, with its public methods, fields,
-//! variants, derives and implemented traits.
+//! what is indented by four is a part of it. Public is what `lib.rs` exports, and what its public modules do, with
+//! their public methods, fields, variants, derives and implemented traits.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -60,7 +60,13 @@ fn the_listing_sees_each_kind_of_item() {
 
 fn listing(src: &Path) -> String {
     let root = fs::read_to_string(src.join("lib.rs")).unwrap();
-    let exports: Vec<_> = statements(&root, "pub use ");
+    let mut exports: Vec<_> = statements(&root, "pub use ");
+    for module in statements(&root, "pub mod ") {
+        let name = module.trim_start_matches("pub mod ").trim_end_matches(';');
+        let file = fs::read_to_string(src.join(name).join("mod.rs")).unwrap();
+        let inside = statements(&file, "pub use ").into_iter();
+        exports.extend(inside.map(|line| format!("{name}: {line}")));
+    }
     let names = exports.iter().flat_map(|line| exported(line)).collect();
     let mut all: Vec<String> = exports;
     for file in sources(src) {

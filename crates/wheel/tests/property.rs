@@ -299,6 +299,11 @@ impl<K: Kind> Run<K> {
         let slot = self.wheel.next_slot();
         let next = self.wheel.next_due();
         assert_eq!(next, self.oracle.next_due(hand), "at {hand}: {:?}", self.oracle.pending);
+        let first = self.wheel.first().map(|key| self.wheel.due(key).unwrap());
+        assert_eq!(first.is_some(), !self.oracle.pending.is_empty());
+        if let (Some(first), Some(next)) = (first, next) {
+            assert!(first <= next, "the first, due at {first}, is not due at {next}");
+        }
         self.agree_on_what_is_not_ready();
         assert_eq!(bound.is_some(), !self.oracle.pending.is_empty());
         if let Some(next) = next {

@@ -46,7 +46,8 @@ pub(crate) struct Shard<T> {
     state: Mutex<State<T>>,
     /// Whether anything is ready, for those who look for work without the lock.
     ready: AtomicUsize,
-    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` after a stop.
+    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` while that
+    /// is not so, and after a stop.
     #[cfg(feature = "tasks")]
     claimed: Padded<AtomicU64>,
     /// Nanoseconds.
@@ -65,6 +66,9 @@ struct State<T> {
     shown: usize,
     /// Whether a timer that is ready may have to wait still, by another clock: who claims is asked.
     asks: bool,
+    /// Whether the last pass has made ready all that was due.
+    #[cfg(feature = "tasks")]
+    all_due: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +136,8 @@ impl<T> Shard<T> {
             lateness: Lateness::new(),
             shown: 0,
             asks: false,
+            #[cfg(feature = "tasks")]
+            all_due: true,
         };
         Ok(Shard {
             index,
@@ -316,7 +322,13 @@ impl<T> Shard<T> {
     /// Makes ready what is due, at most `budget` at a time, and says when to come back.
     pub(crate) fn advance(&self, now: Time, budget: usize) {
         let mut state = lock(&self.state);
-        let next = match state.wheel.advance(now, budget) {
+        let progress = state.wheel.advance(now, budget);
+        #[cfg(feature = "tasks")]
+        {
+            state.all_due = progress == Progress::Done;
+            self.tell_all(&state);
+        }
+        let next = match progress {
             Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
             Progress::More => now.units(),
             Progress::OutOfMemory => (now + AGAIN).units(),
@@ -428,37 +440,42 @@ impl<T> Shard<T> {
             batch.push_back(taken);
         }
         #[cfg(feature = "tasks")]
-        if state.wheel.ready() == 0 {
-            // Release pairs with the look in `tell`.
-            self.claimed.0.store(state.wheel.now().units(), Ordering::Release);
-        }
+        self.tell_all(&state);
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
         self.hub.give_back(batch.len());
     }
 
-    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an engine
-    /// that claims in batches. It reads what the driver alone writes, once a pass.
+    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an
+    /// engine that claims in batches. It reads what the driver alone writes, twice a pass in which something is due:
     ///
-    /// | a claim, under the lock | who asks |
+    /// | the driver, under the lock | `claimed` says |
     /// |---|---|
-    /// | takes the timer out | reads `ready` |
-    /// | writes `claimed`, if nothing is left that is ready | reads `claimed` |
-    /// | writes `ready` | |
+    /// | makes ready what is due | nothing |
+    /// | claims, and something due is left | nothing |
+    /// | claims the last that is due | all that is due by now was claimed |
     ///
-    /// Who was woken by a claim sees what it wrote: something is ready still, or all of it was claimed. In the other
-    /// order a second claim, between the two looks, would hide the first.
+    /// Who was woken by a claim sees what was written before: nothing, or that it was claimed; never that it is
+    /// pending.
     #[inline]
     #[cfg(feature = "tasks")]
     pub(crate) fn tell(&self, deadline: Time) -> Told {
-        let ready = self.has_ready();
         match self.claimed.0.load(Ordering::Acquire) {
             NEVER => Told::Nothing,
             claimed if deadline.units() <= claimed => Told::Claimed,
-            _ if ready => Told::Nothing,
             _ => Told::Pending,
         }
+    }
+
+    /// Says up to when everything was claimed, or that it is not to be said. The lock is held.
+    #[inline]
+    #[cfg(feature = "tasks")]
+    fn tell_all(&self, state: &State<T>) {
+        let told = state.all_due && state.wheel.ready() == 0;
+        // Release pairs with the look in `tell`.
+        let claimed = if told { state.wheel.now().units() } else { NEVER };
+        self.claimed.0.store(claimed, Ordering::Release);
     }
 
     #[inline]

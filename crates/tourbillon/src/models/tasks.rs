@@ -53,8 +53,8 @@ impl Model {
         thread::spawn(move || model.pass(ticks))
     }
 
-    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this one
-    /// read the clock as it was before.
+    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this
+    /// one read the clock as it was before.
     fn has_passed(&self, ticks: u32) -> bool {
         self.timer.now() >= self.clock.begin + TICK * ticks
     }
@@ -202,17 +202,25 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
 /// More is due than a pass may claim, and a task that was woken polls between two passes.
 #[test]
 fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
-    check_to(2, || {
-        let model = Model::with_budget(1);
-        let (mut one, mut two) = (model.sleep(1), model.sleep(1));
-        let (first, second) = (Task::new(), Task::new());
-        assert!(first.poll(&mut one).is_pending() && second.poll(&mut two).is_pending());
-        model.pass(1);
-        assert_eq!(first.run(&mut one), Ok(()));
-        assert_eq!(second.run(&mut two), Ok(()));
-        model.timer.stop();
-        model.accounted();
-    });
+    // Whichever of the two the first pass claims.
+    for swapped in [false, true] {
+        check_to(2, move || {
+            let model = Model::with_budget(1);
+            let mut pair = [0, 1].map(|_| (Task::new(), model.sleep(1)));
+            assert!(pair.iter_mut().all(|(task, sleep)| task.poll(sleep).is_pending()));
+            if swapped {
+                pair.reverse();
+            }
+            let [(first, one), (second, two)] = &mut pair;
+            model.pass(1);
+            assert_eq!(first.run(one), Ok(()));
+            let over = second.poll(two).is_ready();
+            assert!(!over || model.timer.counts().pending == 0, "what is over is out of the wheel");
+            assert_eq!(second.run(two), Ok(()));
+            model.timer.stop();
+            model.accounted();
+        });
+    }
 }
 
 /// The engine stops while a task registers: the task learns of it, and does not take it for its time.

@@ -21,11 +21,11 @@ pub trait Home: Place {
 }
 
 /// The default engine: it starts with its first timer, keeps one thread, and never stops.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Global;
 
-/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped, and
-/// its futures give an error.
+/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped,
+/// and its futures give an error.
 #[derive(Clone)]
 pub struct Given {
     /// The shard of the thread that made it, whose count that thread writes: nothing that all threads write.
@@ -78,22 +78,36 @@ impl Home for Given {
     type Output<T> = Result<T, SleepError>;
 }
 
-static DEFAULT: OnceLock<Arc<TaskCore>> = OnceLock::new();
+static DEFAULT: OnceLock<DefaultEngine> = OnceLock::new();
+
+/// The default engine, and its clock where it is found without a detour: a timeout that is ready at once reads nothing
+/// else.
+struct DefaultEngine {
+    clock: EngineClock,
+    core: Arc<TaskCore>,
+}
 
 impl Global {
     #[inline]
-    fn core() -> &'static Arc<TaskCore> {
+    fn engine() -> &'static DefaultEngine {
         DEFAULT.get_or_init(|| {
             let settings = Builder::default().name("tourbillon-tasks").settings();
-            Core::new(settings.expect("the defaults are in range"), Wakers::new())
+            let settings = settings.expect("the defaults are in range");
+            let clock = settings.hub.clock.clone();
+            DefaultEngine { clock, core: Core::new(settings, Wakers::new()) }
         })
+    }
+
+    #[inline]
+    fn core() -> &'static Arc<TaskCore> {
+        &Global::engine().core
     }
 }
 
 impl Place for Global {
     #[inline]
     fn clock(&self) -> &EngineClock {
-        &Global::core().hub.clock
+        &Global::engine().clock
     }
 
     fn tick(&self) -> u64 {

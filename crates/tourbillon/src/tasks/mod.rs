@@ -12,19 +12,19 @@
 //! ```
 //!
 //! # Two engines
-//! The functions here use the *default engine*: it starts with its first timer, has one thread, and never stops. Each has
-//! a twin among the methods of [`Timer`](crate::Timer), for an engine of your own, with its clock, tick and limits. That
-//! one may be stopped, so what the twins give is a result: never an early success, and never a hang.
+//! The functions here use the *default engine*: it starts with its first timer, has one thread, and never stops. Each
+//! has a twin among the methods of [`Timer`](crate::Timer), for an engine of your own, with its clock, tick and limits.
+//! That one may be stopped, so what the twins give is a result: never an early success, and never a hang.
 //!
 //! | default engine | `Timer` of yours | gives |
 //! |---|---|---|
-//! | [`sleep`], [`sleep_until`] | [`Timer::sleep`](crate::Timer::sleep), [`sleep_until`](crate::Timer::sleep_until) | [`Sleep`] |
-//! | [`timeout`](timeout()), [`timeout_at`] | [`Timer::timeout`](crate::Timer::timeout), [`timeout_at`](crate::Timer::timeout_at) | [`Timeout`] |
-//! | [`interval`](interval()), [`interval_at`] | [`Timer::interval`](crate::Timer::interval), [`interval_at`](crate::Timer::interval_at) | [`Interval`] |
-//! | [`DelayQueue::new`] | [`Timer::delay_queue`](crate::Timer::delay_queue) | [`DelayQueue`] |
+//! | [`sleep`], [`sleep_until`] | [`Timer::sleep`], [`Timer::sleep_until`] | [`Sleep`] |
+//! | [`timeout`](timeout()), [`timeout_at`] | [`Timer::timeout`], [`Timer::timeout_at`] | [`Timeout`] |
+//! | [`interval`](interval()), [`interval_at`] | [`Timer::interval`], [`Timer::interval_at`] | [`Interval`] |
+//! | [`DelayQueue::new`] | [`Timer::delay_queue`] | [`DelayQueue`] |
 //!
-//! Tasks that sleep are [counted](crate::Timer::counts) with the timers of their engine, and a stop counts them as handed
-//! back; it wakes them, to find the error. They are not among the [pending](crate::Timer::pending) and the
+//! Tasks that sleep are [counted](crate::Timer::counts) with the timers of their engine, and a stop counts them as
+//! handed back; it wakes them, to find the error. They are not among the [pending](crate::Timer::pending) and the
 //! [unfired](crate::Unfired), which have callbacks. The first task of a `Timer` starts a driver for tasks, apart from
 //! that of its callbacks, so that callbacks that block delay no task.
 //!
@@ -46,10 +46,11 @@
 //!
 //! # Virtual time
 //! On a [`VirtualClock`](crate::VirtualClock) time passes when it is told to, on any runtime and any number of
-//! threads: [`advance`](crate::VirtualClock::advance) returns when the wakers of everything that became due were called.
-//! The tasks themselves run when their runtime comes to it: what they arm then is counted from the new time.
+//! threads: [`advance`](crate::VirtualClock::advance) returns when the wakers of everything that became due were
+//! called. The tasks themselves run when their runtime comes to it: what they arm then is counted from the new time.
 //!
-//! *Auto-advance*, a jump to the next deadline whenever everything is idle, needs somebody who knows that everything is:
+//! *Auto-advance*, a jump to the next deadline whenever everything is idle, needs somebody who knows that everything
+//! is:
 //! - [`block_on`] runs one future, and an executor inside of it, on one thread: when that waits, all of it does.
 //! - tokio's current-thread runtime tells when its thread has nothing to do:
 //!
@@ -78,8 +79,16 @@
 //! executor inside [`block_on`].
 //!
 //! # hyper and quinn
-//! With the features `hyper` and `quinn`, `HyperTimer` is a timer for hyper, and `QuinnRuntime` gives a runtime of quinn
-//! these timers and their clock.
+//! With the features `hyper` and `quinn`, `HyperTimer` is a timer for hyper, and `QuinnRuntime` gives a runtime of
+//! quinn these timers and their clock.
+//!
+//! [`Timer::sleep`]: crate::Timer::sleep
+//! [`Timer::sleep_until`]: crate::Timer::sleep_until
+//! [`Timer::timeout`]: crate::Timer::timeout
+//! [`Timer::timeout_at`]: crate::Timer::timeout_at
+//! [`Timer::interval`]: crate::Timer::interval
+//! [`Timer::interval_at`]: crate::Timer::interval_at
+//! [`Timer::delay_queue`]: crate::Timer::delay_queue
 
 mod block_on;
 mod delay_queue;

@@ -14,8 +14,8 @@ use super::home::Home;
 use super::sleep::{Sleep, sleep_until};
 use crate::timer::Timer;
 
-/// A runtime of [quinn](https://docs.rs/quinn) with another's tasks and sockets and Tourbillon's timers and clock, on the
-/// default engine or on a [`Timer`] of yours.
+/// A runtime of [quinn](https://docs.rs/quinn) with another's tasks and sockets and Tourbillon's timers and clock, on
+/// the default engine or on a [`Timer`] of yours.
 ///
 /// quinn's timers cannot fail. On a timer that was stopped they never end, and connections are not limited by them.
 ///

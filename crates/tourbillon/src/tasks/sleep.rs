@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | fresh | nowhere | the first poll, which arms it without a look at the clock: that was read just now |
 //! | idle | nowhere | a poll, which looks at the clock and arms it if its time has not come |
-//! | armed | in the wheel until the driver claims it, or a stop hands it back | the poll that finds it gone; a drop, which takes it out |
+//! | armed | in the wheel, until the driver claims it or a stop hands it back | the poll that finds it gone; a drop |
 //! | over | nowhere | a reset |
 //!
 //! A waker that is gone was claimed, and then its time has come, or handed back by a stop. Which of the two, the shard
-//! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never early.
+//! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never
+//! early.
 //!
 //! Nearly no poll takes a lock: a shard tells without it what was claimed and what was not, as long as it has a clear
 //! conscience (`Shard::tell`), and a sleep knows which waker it has armed. What was filed behind the hand, or may have
@@ -248,8 +249,9 @@ impl<H: Home> Sleep<H> {
     /// It is in the wheel, ahead of the clock as far as is known.
     #[inline]
     fn armed(&mut self, key: Key, waker: Identity) {
-        // After it was filed: if it is not told to be claimed then, it will be told when it is.
-        let doubt = self.home.shard(key).tell(self.deadline) == Told::Claimed;
+        // After it was filed: if it is told to be pending then, it is ahead of the hand, and will be told when it is
+        // claimed.
+        let doubt = self.home.shard(key).tell(self.deadline) != Told::Pending;
         self.state = State::Armed { key, waker, doubt };
     }
 

@@ -1,5 +1,5 @@
-//! Futures as their tasks meet them. Time is virtual, and most are polled by hand, so that a test decides who polls when
-//! and sees each wake.
+//! Futures as their tasks meet them. Time is virtual, and most are polled by hand, so that a test decides who polls
+//! when and sees each wake.
 
 #[path = "../common/mod.rs"]
 mod common;

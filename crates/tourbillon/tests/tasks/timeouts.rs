@@ -1,11 +1,13 @@
 //! `Timeout`: lazy, and fair to its future.
 
+use std::cell::Cell;
 use std::future::{pending, poll_fn, ready};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tourbillon::tasks::{self, Elapsed};
+use tourbillon::{Clock, Timer};
 
 use crate::common::{Drops, HOUR, SECOND};
 use crate::hand::{Task, timer};
@@ -21,6 +23,31 @@ fn a_future_that_is_ready_at_once_never_touches_the_wheel() {
     assert_eq!(timer.counts().armed, 0);
     assert!(timer.snapshot().slots().next().is_none());
     drop(clock);
+}
+
+/// A clock that counts how often this thread reads it.
+struct Counting;
+
+thread_local! {
+    static READ: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Clock for Counting {
+    fn now(&self) -> Instant {
+        READ.set(READ.get() + 1);
+        Instant::now()
+    }
+}
+
+#[test]
+fn a_future_that_is_ready_at_once_costs_one_reading_of_the_clock() {
+    let timer = Timer::builder().clock(Counting).build().unwrap();
+    let task = Task::new();
+    for _ in 0..3 {
+        READ.set(0);
+        assert_eq!(task.poll(&mut timer.timeout(HOUR, ready(7))), Poll::Ready(Ok(Ok(7))));
+        assert_eq!(READ.get(), 1);
+    }
 }
 
 #[test]
