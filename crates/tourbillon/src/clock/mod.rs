@@ -89,12 +89,13 @@ impl Source {
 }
 
 impl EngineClock {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(mut source: Source) -> Self {
         let mut begin = Begin::new();
-        match &source {
+        match &mut source {
             Source::Monotonic => {}
+            // Here and not earlier: its time begins after that of the instants, as the monotonic clock's does.
             #[cfg(target_os = "linux")]
-            Source::Boot(_) => {}
+            Source::Boot(clock) => *clock = Arc::new(boot::Boot::new()),
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {
                 begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);

@@ -63,8 +63,9 @@ impl<T: Send + 'static> Shared<T> {
         let mut here = Here { shared: self, end, counted: false };
         let mut leads = false;
         loop {
-            // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance either is
-            // seen here or sees who waits; with an older reading one could follow after the advance has called.
+            // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance
+            // either is seen here or sees who waits; with an older reading one could follow after the advance has
+            // called.
             let mut now = self.clock.now();
             let mut state = lock(&self.state);
             if let Some(clock) = self.clock.as_virtual() {
@@ -127,7 +128,8 @@ impl<T: Send + 'static> Shared<T> {
         all
     }
 
-    /// A value that was due, or somebody who waited, may have gone: a virtual clock may wait for that. The lock is free.
+    /// A value that was due, or somebody who waited, may have gone: a virtual clock may wait for that. The lock is
+    /// free.
     pub(super) fn gone(&self) {
         if self.clock.as_virtual().is_some() {
             self.left.notify_all();
