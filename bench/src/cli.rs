@@ -8,6 +8,7 @@ use crate::contestant::Kind;
 use crate::count::Counted;
 use crate::entrant::Entrant;
 use crate::measure::Op;
+use crate::purgatory;
 use crate::task;
 use crate::timer::Row;
 
@@ -30,9 +31,16 @@ pub enum Command {
     /// One run of one contestant of `task`, told in JSON
     #[command(hide = true)]
     TaskTurn(TaskTurn),
+    /// What people build on timers: the delay queue, and timers that repeat
+    People(People),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn),
+    /// Operations that wait under keys, beside a plain map of lists with tokio's sleeps
+    Purgatory(Purgatory),
+    /// One run of one contestant of `purgatory`, told in JSON
+    #[command(hide = true)]
+    PurgatoryTurn(PurgatoryTurn),
     /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
     Instructions {
         /// Operations of the shorter of the two runs
@@ -131,6 +139,19 @@ pub struct Timer {
 }
 
 #[derive(Args)]
+pub struct People {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// About a minute: fewer rounds, and shorter ones
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 7; with --quick 3]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+}
+
+#[derive(Args)]
 pub struct Turn {
     pub contestant: String,
     pub row: Row,
@@ -167,6 +188,38 @@ impl Task {
         let asked = |row: &&task::Row| self.rows.is_empty() || self.rows.contains(row);
         task::Row::value_variants().iter().filter(asked).copied().collect()
     }
+}
+
+#[derive(Args)]
+pub struct Purgatory {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Half a minute: one round, and fewer operations
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 3; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Workloads, by name or by number from 1
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<purgatory::Row>,
+}
+
+impl Purgatory {
+    /// Those asked for, in their order.
+    pub fn rows(&self) -> Vec<purgatory::Row> {
+        let asked = |row: &&purgatory::Row| self.rows.is_empty() || self.rows.contains(row);
+        purgatory::Row::value_variants().iter().filter(asked).copied().collect()
+    }
+}
+
+#[derive(Args)]
+pub struct PurgatoryTurn {
+    pub contestant: String,
+    pub row: purgatory::Row,
+    #[arg(long)]
+    pub quick: bool,
 }
 
 impl Timer {

@@ -1,9 +1,10 @@
 //! Tourbillon beside its peers, in one run.
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and lives in `timer`; `bench task` its tasks, in `task`. For the wheels, a
-//! contestant is an adapter in `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results`
-//! keeps the samples, `table` and `report` show them.
+//! measures the engine, in real time, and lives in `timer`; `bench task` its tasks, `bench purgatory` what waits for
+//! conditions, `bench people` what else is built on it. For the wheels, a contestant is an adapter in `contestants`, an
+//! operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples, `table` and `report` show
+//! them.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
@@ -20,6 +21,8 @@ mod load;
 mod machine;
 mod measure;
 mod ops;
+mod people;
+mod purgatory;
 mod report;
 mod results;
 mod rng;
@@ -47,7 +50,10 @@ fn main() -> ExitCode {
         Command::Timer(options) => timer::run(&options),
         Command::Task(options) => task::run(&options),
         Command::TaskTurn(turn) => task::turn(&turn),
+        Command::People(options) => people::run(&options),
         Command::Turn(turn) => timer::turn(&turn),
+        Command::Purgatory(options) => purgatory::run(&options),
+        Command::PurgatoryTurn(turn) => purgatory::turn(&turn),
         Command::Instructions { iterations } => count::instructions(iterations),
         Command::Count { operation, iterations, prepared } => {
             count::count(operation, iterations, prepared)

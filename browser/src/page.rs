@@ -21,6 +21,8 @@ pub struct Look {
     pub height: u32,
     /// Whether the visitor likes it dark.
     pub dark: bool,
+    /// Whether the visitor asked for little motion.
+    pub calm: bool,
     /// The visitor's language.
     pub language: &'static str,
     /// How many dots a pixel has.
@@ -30,7 +32,7 @@ pub struct Look {
 impl Look {
     /// On a laptop, in the light, in English.
     pub const LAPTOP: Look =
-        Look { width: 1280, height: 800, dark: false, language: "en-GB", scale: 1.0 };
+        Look { width: 1280, height: 800, dark: false, calm: false, language: "en-GB", scale: 1.0 };
     /// On a phone.
     pub const PHONE: Look = Look { width: 390, height: 844, scale: 2.0, ..Look::LAPTOP };
 }
@@ -62,11 +64,15 @@ impl Page {
 
     /// Changes the size, the colours and the language of the tab.
     pub fn look(&mut self, look: Look) {
-        let Look { width, height, dark, language, scale } = look;
+        let Look { width, height, dark, calm, language, scale } = look;
         let size = json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = if dark { "dark" } else { "light" };
-        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        let motion = if calm { "reduce" } else { "no-preference" };
+        let features = json!([
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": motion},
+        ]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
         let agent = self.eval("navigator.userAgent");
         let agent = json!({"userAgent": agent, "acceptLanguage": language});

@@ -45,6 +45,26 @@ fn a_timer_is_added_handed_down_and_fires() {
 }
 
 #[test]
+fn who_asked_for_little_motion_gets_little() {
+    let mut visit = Visit::new(Look { calm: true, ..Look::LAPTOP });
+    visit.wheel("20,20,20", "tick");
+    visit.add("A", "22");
+    for _ in 0..19 {
+        visit.click("#step");
+    }
+    visit.page.eval(COUNT);
+    visit.click("#step");
+    assert_eq!(visit.page.text("#timers tr:nth-child(2)"), "A222L1[2]", "handed down");
+    assert_eq!(visit.page.eval(DRAWN), 0, "nothing falls");
+    let hand = "getComputedStyle(document.querySelector('.hand')).transitionProperty";
+    assert_eq!(visit.page.eval(hand), "none", "the hands are at once where they go");
+    visit.click("#step");
+    visit.click("#step");
+    assert_ne!(visit.page.eval(DRAWN), 0, "what fires is still seen, in its place");
+    visit.is_fine();
+}
+
+#[test]
 fn slots_and_timers_are_clicked() {
     let mut visit = Visit::new(Look::LAPTOP);
     visit.wheel("20,20,20", "due");

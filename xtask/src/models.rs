@@ -66,7 +66,7 @@ impl Checker {
         Ok(models.len())
     }
 
-    /// Runs the models, and returns their names.
+    /// Runs the models, and returns their names, with the modules that they are in.
     fn models(&self) -> Outcome<Vec<String>> {
         lay_out(&scratch())?;
         let mut models = Vec::new();

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tourbillon_cli::cron;
 use tourbillon_cli::scenario::Drive;
 use tourbillon_cli::trace::{Amount, Settings, parse_slots};
 
@@ -11,7 +12,7 @@ use tourbillon_cli::trace::{Amount, Settings, parse_slots};
 #[derive(Parser)]
 #[command(name = "tourbillon", version, arg_required_else_help = true)]
 #[command(
-    after_help = "Start here:\n  tourbillon demo\n  tourbillon trace\n  tourbillon trace --slots 60,60,24 5420\n  \
+    after_help = "Start here:\n  tourbillon demo\n  tourbillon trace\n  tourbillon cron \"30 2 * * *\"\n  tourbillon trace --slots 60,60,24 5420\n  \
                         tourbillon replay scenarios/examples/*.json"
 )]
 pub(crate) struct Cli {
@@ -21,6 +22,9 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Show when a cron expression runs next, and what happens where the zone's clock jumps
+    #[command(after_help = CRON_HELP)]
+    Cron(Cron),
     /// Serve a page on which the wheels turn, and print its address
     #[command(after_help = DEMO_HELP)]
     Demo(Demo),
@@ -31,6 +35,18 @@ pub(crate) enum Command {
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
 }
+
+const CRON_HELP: &str = "\
+Quote the expression: the shell has its own use for a star.
+
+  minute hour day month weekday      30 2 * * *    0 9 * * MON-FRI    */15 * * * *    0 0 L * *
+  with seconds before them           */10 * * * * *
+  and with a year after those        0 0 12 24 12 * 2030
+  @hourly, @daily, @weekly, @monthly, @yearly
+
+Examples:
+  tourbillon cron \"30 2 * * *\" --tz Europe/Berlin
+  tourbillon cron \"*/30 * * * *\" --tz America/New_York -n 8 --from 2025-11-02T00:15";
 
 const DEMO_HELP: &str = "\
 Open the address in a browser. Ctrl-C stops the server; what is on the page stays there.
@@ -57,6 +73,29 @@ Examples:
   tourbillon trace --tick 10 --slots 5 249           a tick of 10: rounded up, never early
   tourbillon trace --hashed --slots 8 20             a hashed wheel: slot and rounds
   tourbillon trace --drive due 5420                  one way of driving only";
+
+#[derive(Args)]
+pub(crate) struct Cron {
+    /// The cron expression, in quotes
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    expression: String,
+    /// The time zone, as Europe/Berlin [default: the system's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// How many runs to show
+    #[arg(short = 'n', value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+    /// After when: 2025-03-30T01:00, in the zone, or with an offset or Z [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+}
+
+impl Cron {
+    pub(crate) fn settings(self) -> cron::Settings {
+        let Cron { expression, tz, count, from } = self;
+        cron::Settings { expression, zone: tz, from, count: count as usize }
+    }
+}
 
 #[derive(Args)]
 pub(crate) struct Demo {

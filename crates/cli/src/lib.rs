@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`cron`] | when a cron expression runs, told for people |
 //! | [`demo`] | the live page, and the server behind it |
 //! | [`scenario`] | the format of scenario files: what is valid, and what is wrong where |
 //! | [`replay`] | running scenarios on the real wheels under virtual time |
@@ -10,6 +11,7 @@
 //! Nothing here prints: everything is given a writer, and the thin `main.rs` owns the terminal.
 #![forbid(unsafe_code)]
 
+pub mod cron;
 pub mod demo;
 pub mod replay;
 pub mod scenario;

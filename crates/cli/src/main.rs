@@ -9,15 +9,17 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tourbillon_cli::cron;
 use tourbillon_cli::demo;
 use tourbillon_cli::replay::{self, Verdict};
 use tourbillon_cli::trace;
 
 fn main() -> ExitCode {
     let done = match args::Cli::parse().command {
+        args::Command::Cron(args) => show(cron::preview(&args.settings())),
         args::Command::Demo(args) => demo_page(&args),
         args::Command::Replay(args) => replay_files(&args),
-        args::Command::Trace(args) => trace_timer(args),
+        args::Command::Trace(args) => show(trace::trace(&args.settings())),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -89,8 +91,9 @@ fn replay_files(args: &args::Replay) -> io::Result<u8> {
     Ok(verdict.code())
 }
 
-fn trace_timer(args: args::Trace) -> io::Result<u8> {
-    match trace::trace(&args.settings()) {
+/// Prints a text for people, or what is wrong.
+fn show(told: Result<Vec<u8>, String>) -> io::Result<u8> {
+    match told {
         Ok(text) => {
             // Colours on a terminal, unless NO_COLOR says otherwise; plain text elsewhere.
             let mut out = anstream::AutoStream::auto(io::stdout().lock());

@@ -11,8 +11,10 @@ pub enum ScheduleError<T> {
     Stopped(T),
     /// The limit on pending timers is reached, or there is no memory for another.
     Full(T),
-    /// The driver's thread could not be started.
+    /// The driver's thread could not be started, or the one that watches the wall clock.
     Thread(T, io::Error),
+    /// The cron expression has no run to come.
+    Never(T),
 }
 
 impl<T> ScheduleError<T> {
@@ -21,7 +23,17 @@ impl<T> ScheduleError<T> {
         match self {
             ScheduleError::Stopped(value)
             | ScheduleError::Full(value)
-            | ScheduleError::Thread(value, _) => value,
+            | ScheduleError::Thread(value, _)
+            | ScheduleError::Never(value) => value,
+        }
+    }
+
+    pub(crate) fn map<U>(self, back: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        match self {
+            ScheduleError::Stopped(value) => ScheduleError::Stopped(back(value)),
+            ScheduleError::Full(value) => ScheduleError::Full(back(value)),
+            ScheduleError::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
+            ScheduleError::Never(value) => ScheduleError::Never(back(value)),
         }
     }
 
@@ -40,6 +52,7 @@ impl<T> fmt::Debug for ScheduleError<T> {
             ScheduleError::Stopped(_) => f.write_str("Stopped(..)"),
             ScheduleError::Full(_) => f.write_str("Full(..)"),
             ScheduleError::Thread(_, wrong) => write!(f, "Thread(.., {wrong:?})"),
+            ScheduleError::Never(_) => f.write_str("Never(..)"),
         }
     }
 }
@@ -55,6 +68,9 @@ impl<T> fmt::Display for ScheduleError<T> {
             }
             ScheduleError::Thread(_, wrong) => {
                 write!(f, "the driver's thread could not be started ({wrong}): try again")
+            }
+            ScheduleError::Never(_) => {
+                f.write_str("the cron expression has no run to come: look at its year")
             }
         }
     }

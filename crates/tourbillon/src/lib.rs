@@ -21,10 +21,21 @@
 //! |---|---|
 //! | a closure to run later | [`Timer::schedule`]: a handle, [`Timeout`], with cancel, reschedule and state |
 //! | millions of them | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
-//! | a callback that decides when it runs next | [`Timer::schedule_repeating`] |
+//! | one for each of your own keys | [`KeyedTimer`] |
+//! | one to run again and again | [`Timer::repeat`]; or [`Timer::schedule_repeating`], if it decides when |
+//! | a job that may fail | [`Timer::retry`], with a [`Backoff`] |
+//! | a moment of the wall clock, or of a time zone | [`Timer::schedule_wall`]: it follows the clock when that is set |
+//! | a cron expression | `Timer::schedule_cron`, with the feature `calendar` |
 //! | values, and no closure at all | [`Engine`]: batches of `T` for one handler, no allocation a timer |
+//! | values that threads wait for | [`DelayQueue`] |
+//! | a request that waits for a condition, but not for ever | [`Purgatory`] |
+//! | async tasks, on any runtime | `tasks`: `sleep`, `timeout`, `interval`, `DelayQueue`, with the feature of that name |
+//! | an event loop that should turn the timers itself | [`Builder::build_driven`] |
+//! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
-//! | an event loop of your own | the wheels themselves: [`wheel`] |
+//!
+//! Coming from [Netty, Kafka or the JDK](about::coming_from)? Why it is built [this way](about::design), and how it
+//! compares [with others](about::compare).
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
@@ -34,8 +45,9 @@
 //! 4. **Cancel tells the truth.** True means that it will never start. False means that it has started, was cancelled
 //!    before, was handed back, or that the handle is stale.
 //! 5. **Silence is free.** No timer due, no wake-up: no ticking, none to hand timers down, none for scheduling a later
-//!    timer. One exception: if the timer that the driver sleeps for is cancelled or moved to later, the driver may wake
-//!    once at the old time and sleep again.
+//!    timer. Two exceptions: if the timer that the driver sleeps for is cancelled or moved to later, the driver may wake
+//!    once at the old time and sleep again; and where the system does not say when its wall clock is set (Linux does),
+//!    that clock is read every 30 s while a timer [waits for it](Timer::schedule_wall).
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
 //! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing. (A
 //!    [hashed](Builder::hashed) wheel also pays for the timers of later turns in the slots where something is due.)
@@ -66,12 +78,20 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod about;
+mod backoff;
+#[cfg(target_os = "linux")]
+mod bell;
 mod clock;
 mod contain;
 mod engine;
 mod error;
 mod inside;
 mod key;
+mod key_table;
+mod keyed;
+mod purgatory;
+mod queue;
 mod settings;
 mod spawn;
 mod stopped;
@@ -80,19 +100,29 @@ mod sync;
 pub mod tasks;
 mod timer;
 mod view;
+mod wall;
 
-pub use clock::{AdvanceError, Clock, VirtualClock};
+pub use backoff::{Backoff, Jitter};
+pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
-pub use engine::{Sleeper, StartError};
+pub use engine::{Driver, Sleeper, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
+pub use keyed::KeyedTimer;
+pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
+pub use queue::{DelayQueue, PutError, TakeError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, State, Timeout, Timer, Unfired};
+pub use timer::{
+    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
+    Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use view::{Pending, ShardView, Snapshot};
+#[cfg(feature = "calendar")]
+pub use wall::cron::{Cron, CronError};
 
 #[cfg(all(loom, test))]
 mod models;

@@ -6,6 +6,7 @@
 //!
 //! `cargo xtask loom` runs them, and their twins: the same models on a copy with one fault planted, which must fail.
 
+mod purgatory;
 #[cfg(feature = "tasks")]
 mod tasks;
 
@@ -16,7 +17,7 @@ use loom::thread;
 
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::sync::{Condvar, Mutex, lock, wait};
-use crate::{Clock, Engine, Key, ScheduleError, Sleeper, Timer};
+use crate::{Clock, DelayQueue, Engine, Key, ScheduleError, Sleeper, TakeError, Timer};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -222,5 +223,105 @@ fn stop_waits_for_what_runs() {
         // Whatever the driver had claimed has been delivered by now.
         assert_eq!(model.delivered() + handed_back, 1);
         assert_eq!(model.engine.counts().fired as usize, model.delivered());
+    });
+}
+
+/// Two wait to take, and two values are put: who leads leaves with one, and the other must lead, or take, in its place.
+#[test]
+fn leadership_goes_on_when_who_leads_leaves() {
+    check(|| {
+        let queue: DelayQueue<u64> = Timer::builder().clock(ModelClock::new()).queue().unwrap();
+        let takers = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take().unwrap())
+        });
+        queue.put(Duration::ZERO, 1).unwrap();
+        queue.put(Duration::ZERO, 2).unwrap();
+        let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+        assert_eq!((taken, queue.counts().fired), (3, 2), "each once");
+    });
+}
+
+/// One of two who wait has a limit, which passes: whoever led, the other gets what is put.
+#[test]
+fn leadership_goes_on_when_a_limit_passes() {
+    check(|| {
+        let clock = ModelClock::new();
+        let queue: DelayQueue<u64> = Timer::builder().clock(clock.clone()).queue().unwrap();
+        let limited = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take_until(TICK))
+        };
+        let patient = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take().unwrap())
+        };
+        // Time passes for who leads. One who follows would wake by itself: here it is called when the other leaves.
+        clock.ticks.store(1, SeqCst);
+        queue.pass_time();
+        queue.put(Duration::ZERO, 7).unwrap();
+        match limited.join().unwrap() {
+            Ok(value) => {
+                assert_eq!(value, 7);
+                queue.put(Duration::ZERO, 8).unwrap();
+                assert_eq!(patient.join().unwrap(), 8);
+            }
+            Err(wrong) => {
+                assert_eq!(wrong, TakeError::NothingDue);
+                assert_eq!(patient.join().unwrap(), 7);
+            }
+        }
+    });
+}
+
+/// A close finds some who lead and follow, or are about to: all of them hear of it.
+#[test]
+fn close_wakes_all_takers() {
+    check(|| {
+        let queue: DelayQueue<u64> = Timer::builder().clock(ModelClock::new()).queue().unwrap();
+        queue.put(TICK, 1).unwrap();
+        let takers = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take())
+        });
+        assert_eq!(queue.close().len(), 1);
+        let all = takers.map(|taker| taker.join().unwrap());
+        assert_eq!(all, [Err(TakeError::Closed); 2]);
+    });
+}
+
+/// An event loop turns and then sleeps until it is told, while somebody arms an earlier timer.
+#[test]
+fn an_earlier_timer_wakes_the_loop() {
+    check(|| {
+        let clock = ModelClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(1);
+        let (engine, mut driver) = builder.deliver_driven(|_: crate::Batch<'_, ()>| ()).unwrap();
+        let told = Arc::new((Mutex::new(false), Condvar::new()));
+        let tell = told.clone();
+        driver.on_wake(move || {
+            *lock(&tell.0) = true;
+            tell.1.notify_one();
+        });
+        let other = {
+            let engine = engine.clone();
+            thread::spawn(move || engine.schedule(Duration::ZERO, ()).map(drop).unwrap())
+        };
+        loop {
+            let turn = driver.turn();
+            if turn.ran > 0 {
+                break;
+            }
+            if turn.next.is_some_and(|next| next <= clock.now()) {
+                continue;
+            }
+            let mut told_now = lock(&told.0);
+            while !*told_now {
+                told_now = wait(&told.1, told_now, None);
+            }
+            *told_now = false;
+        }
+        other.join().unwrap();
+        assert_eq!(engine.counts().fired, 1);
     });
 }

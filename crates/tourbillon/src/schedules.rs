@@ -6,6 +6,8 @@
 //!
 //! `cargo xtask shuttle` runs them; `TOURBILLON_SCHEDULES` says how many schedules each test tries.
 
+mod purgatory;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,9 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::thread;
 
-use crate::{Builder, Job, State, Timeout, Timer, VirtualClock};
+use crate::{
+    Backoff, Builder, DelayQueue, Job, Retried, State, TakeError, Timeout, Timer, VirtualClock,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -187,6 +191,43 @@ fn a_blocked_worker_delays_nobody() {
     });
 }
 
+/// The wall clock is set while timers that wait for it are armed, cancelled and moved: each ends once, and none that
+/// the clock has passed is left behind.
+#[test]
+fn a_setting_of_the_wall_clock_is_never_missed() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(2).pool(1).build().unwrap();
+        let begin = clock.wall_now();
+        let all = Arc::new(Mutex::new(Vec::new()));
+        let arm = {
+            let (timer, all) = (timer.clone(), all.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let ran = Arc::new(AtomicUsize::new(0));
+                    let count = ran.clone();
+                    let handle = timer.schedule_wall(begin + MS * 1000, move |_| {
+                        count.fetch_add(1, SeqCst);
+                    });
+                    let watched = Watched { handle: handle.unwrap(), ran };
+                    match thread_rng().gen_range(0..4) {
+                        0 => drop(watched.handle.cancel()),
+                        1 => drop(watched.handle.reschedule(MS)),
+                        _ => {}
+                    }
+                    all.lock().unwrap().push(watched);
+                }
+            })
+        };
+        clock.set_wall(begin + MS * 2000).unwrap();
+        arm.join().unwrap();
+        clock.advance(MS).unwrap();
+        assert_eq!(timer.len(), 0, "left behind");
+        all.lock().unwrap().iter().for_each(Watched::has_ended_once);
+        assert!(timer.stop().is_empty());
+    });
+}
+
 /// A repeating timer is cancelled while it runs, or before, or after: it never starts again.
 #[test]
 fn a_repeating_timer_that_was_cancelled_never_starts_again() {
@@ -211,5 +252,90 @@ fn a_repeating_timer_that_was_cancelled_never_starts_again() {
         clock.advance(MS * 3).unwrap();
         assert_eq!(ran.load(SeqCst), before);
         assert!(timer.stop().is_empty());
+    });
+}
+
+/// Threads put, remove and take, with limits and without, a clock advances, and a close comes some time: each value is
+/// taken, removed or handed back, once, and an advance returns when those who wait have taken what is due.
+#[test]
+fn a_queue_loses_nothing() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let queue: DelayQueue<u32> = Timer::builder().clock(&clock).queue().unwrap();
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let takers: Vec<_> = (0..3)
+            .map(|number| {
+                let (queue, ended) = (queue.clone(), ended.clone());
+                thread::spawn(move || {
+                    for _ in 0..3 {
+                        let taken = match number {
+                            0 => queue.take(),
+                            _ => queue.take_within(MS * thread_rng().gen_range(0..4)),
+                        };
+                        match taken {
+                            Ok(value) => ended.lock().unwrap().push(value),
+                            Err(TakeError::Closed) => return,
+                            Err(_) => {}
+                        }
+                    }
+                })
+            })
+            .collect();
+        let puts = {
+            let (queue, ended) = (queue.clone(), ended.clone());
+            thread::spawn(move || {
+                for value in 0..4 {
+                    let key = queue.put(MS * thread_rng().gen_range(0..4), value).unwrap();
+                    if thread_rng().gen_bool(0.2) {
+                        ended.lock().unwrap().extend(queue.remove(key));
+                    }
+                }
+            })
+        };
+        let time = {
+            let clock = clock.clone();
+            thread::spawn(move || (0..4).for_each(|_| clock.advance(MS).unwrap()))
+        };
+        puts.join().unwrap();
+        if thread_rng().gen_bool(0.5) {
+            time.join().unwrap();
+        }
+        ended.lock().unwrap().extend(queue.close().into_iter().map(|left| left.value));
+        // Who waits at a limit that no advance has passed hears of the close.
+        takers.into_iter().for_each(|taker| taker.join().unwrap());
+        let mut ended = ended.lock().unwrap();
+        ended.sort_unstable();
+        assert_eq!(*ended, [0, 1, 2, 3]);
+        let counts = queue.counts();
+        assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
+    });
+}
+
+/// A retry meets a cancel, a stop and time: it has one outcome, and whoever waits hears of it.
+#[test]
+fn a_retry_has_one_outcome() {
+    explore(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).shards(1).pool(2).build().unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = told.clone();
+        let job = |attempt: &crate::Attempt| if attempt.number() < 3 { Err(()) } else { Ok(()) };
+        let handle = timer.retry_then(Backoff::new(MS), job, move |_| {
+            count.fetch_add(1, SeqCst);
+        });
+        let (handle, waits) = (handle.unwrap(), timer.retry(Backoff::new(MS), job).unwrap());
+        let time = {
+            let clock = clock.clone();
+            thread::spawn(move || (0..4).for_each(|_| clock.advance(MS).unwrap()))
+        };
+        handle.cancel();
+        let stops = thread_rng().gen_bool(0.5);
+        if stops {
+            timer.stop();
+        }
+        let outcome = waits.wait();
+        time.join().unwrap();
+        assert!(matches!(outcome, Retried::Success(())) || (stops && outcome == Retried::Stopped));
+        assert_eq!(told.load(SeqCst), 1);
     });
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use tourbillon_wheel::MAX_SLOTS;
 
-use crate::clock::{Clock, EngineClock, Source, VirtualClock, nanoseconds};
+use crate::clock::{BootClock, Clock, EngineClock, Source, VirtualClock, nanoseconds};
+use crate::engine::Driver;
 use crate::engine::hub::{HubSettings, Limit, OnPanic};
 use crate::engine::typed::{Batch, Engine};
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
+use crate::queue::DelayQueue;
 use crate::spawn::Spawn;
 use crate::timer::{Executor, Timer, Where};
 
@@ -180,7 +182,8 @@ impl Builder {
         self
     }
 
-    /// The clock: a `&`[`VirtualClock`], or [one of your own](Clock). The system's monotonic clock if not set.
+    /// The clock: a `&`[`VirtualClock`], the [`BootClock`], or [one of your own](Clock). The system's monotonic clock
+    /// if not set.
     pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
         self.source = clock.into().0;
         self
@@ -298,11 +301,27 @@ impl Builder {
     /// # Errors
     /// A setting that cannot be, with its name and value.
     pub fn build(mut self) -> Result<Timer, BuildError> {
-        let run = self.run.take().unwrap_or_else(|| self.otherwise.clone());
-        if let Where::Pool(0) = run {
-            return Err(wrong("pool", 0, "at least 1"));
-        }
+        let otherwise = self.otherwise.clone();
+        let run = self.callbacks(otherwise)?;
         Ok(Timer::with(self.settings()?, run))
+    }
+
+    /// Makes a [`Timer`] without a driver thread, and the [`Driver`] that turns it instead, from an event loop for
+    /// example. Callbacks run where it is turned, unless a pool or an executor was set.
+    ///
+    /// # Errors
+    /// As [`build`](Builder::build).
+    pub fn build_driven(mut self) -> Result<(Timer, Driver), BuildError> {
+        let run = self.callbacks(Where::Driver)?;
+        Ok(Timer::with_driver(self.driven_settings()?, run))
+    }
+
+    /// Where callbacks are to run.
+    fn callbacks(&mut self, otherwise: Where) -> Result<Where, BuildError> {
+        match self.run.take().unwrap_or(otherwise) {
+            Where::Pool(0) => Err(wrong("pool", 0, "at least 1")),
+            run => Ok(run),
+        }
     }
 
     /// Makes an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
@@ -315,11 +334,69 @@ impl Builder {
         T: Send + 'static,
         H: FnMut(Batch<'_, T>) + Send + 'static,
     {
+        self.no_callbacks()?;
+        Ok(Engine::with(self.settings()?, Box::new(handler)))
+    }
+
+    /// Makes an [`Engine`] without a thread, and the [`Driver`] that turns it: `handler` is called where it is turned.
+    ///
+    /// # Errors
+    /// As [`deliver`](Builder::deliver).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Engine, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let (sender, received) = std::sync::mpsc::channel();
+    /// let (engine, mut driver) = Timer::builder().clock(&clock).deliver_driven(move |batch| {
+    ///     batch.for_each(|timer| sender.send(timer.value).unwrap());
+    /// })?;
+    /// engine.schedule(Duration::from_secs(5), "five")?;
+    /// assert_eq!(driver.turn_within(Duration::from_secs(60)).ran, 1);
+    /// assert_eq!(received.try_recv()?, "five");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn deliver_driven<T, H>(mut self, handler: H) -> Result<(Engine<T>, Driver), BuildError>
+    where
+        T: Send + 'static,
+        H: FnMut(Batch<'_, T>) + Send + 'static,
+    {
+        self.no_callbacks()?;
+        Ok(Engine::with_driver(self.driven_settings()?, Box::new(handler)))
+    }
+
+    fn no_callbacks(&mut self) -> Result<(), BuildError> {
         match self.run.take() {
-            None | Some(Where::Driver) => Ok(Engine::with(self.settings()?, Box::new(handler))),
+            None | Some(Where::Driver) => Ok(()),
             Some(Where::Pool(most)) => Err(wrong("pool", most, HANDLERS)),
             Some(Where::Own(_)) => Err(wrong("executor", "one of your own", HANDLERS)),
         }
+    }
+
+    /// Makes a [`DelayQueue`], with the tick, the wheel, the clock and the limit that were set. It has no threads, and
+    /// runs no callbacks: what was said of those means nothing to it.
+    ///
+    /// # Errors
+    /// A setting that cannot be, with its name and value.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{DelayQueue, Timer};
+    ///
+    /// let queue: DelayQueue<u32> = Timer::builder().tick(Duration::from_micros(100)).limit(1).queue()?;
+    /// queue.put(Duration::ZERO, 7)?;
+    /// assert_eq!(queue.put(Duration::ZERO, 8).unwrap_err().into_inner(), 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn queue<T: Send + 'static>(self) -> Result<DelayQueue<T>, BuildError> {
+        Ok(DelayQueue::with(self.settings()?))
+    }
+
+    fn driven_settings(self) -> Result<Settings, BuildError> {
+        let mut settings = self.settings()?;
+        settings.hub.driven = true;
+        Ok(settings)
     }
 
     pub(crate) fn settings(self) -> Result<Settings, BuildError> {
@@ -364,6 +441,7 @@ impl Builder {
                 clock: EngineClock::new(self.source),
                 limit: self.limit.map(|most| Arc::new(Limit::new(most))),
                 on_panic: self.on_panic,
+                driven: false,
             },
         })
     }
@@ -372,12 +450,18 @@ impl Builder {
 const MOST_SHARDS: usize = 1024;
 const HANDLERS: &str = "left out: a handler runs on the driver";
 
-/// What [`Builder::clock`] takes: a [`VirtualClock`], or a [`Clock`] of your own.
+/// What [`Builder::clock`] takes: a [`VirtualClock`], the [`BootClock`], or a [`Clock`] of your own.
 pub struct AnyClock(Source);
 
 impl<C: Clock> From<C> for AnyClock {
     fn from(clock: C) -> Self {
         AnyClock(Source::Own(Arc::new(clock)))
+    }
+}
+
+impl From<BootClock> for AnyClock {
+    fn from(_: BootClock) -> Self {
+        AnyClock(Source::boot())
     }
 }
 

@@ -103,6 +103,17 @@ impl Ready {
         }
     }
 
+    /// The next timer that is ready. What is not true before it is passed over for good.
+    pub(crate) fn peek<T>(&mut self, nodes: &Nodes<T>) -> Option<u32> {
+        while let Some(entry) = self.queue.get(self.next) {
+            if entry.is_true(nodes) {
+                return Some(entry.index);
+            }
+            self.next += 1;
+        }
+        None
+    }
+
     pub(crate) fn shrink<T>(&mut self, nodes: &Nodes<T>) {
         self.tidy(nodes);
         tighten(&mut self.queue);

@@ -341,6 +341,23 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(Expired { key, due: core.scale.time_or_max(due), value })
     }
 
+    /// The timer that [`pop`](Wheel::pop) would take out next.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let key = wheel.insert(Time::from(1), "one").unwrap();
+    /// assert_eq!(wheel.peek(), None);
+    /// assert_eq!(wheel.advance(Time::from(1), usize::MAX), Progress::Done);
+    /// assert_eq!(wheel.peek(), Some((key, &"one")));
+    /// ```
+    pub fn peek(&mut self) -> Option<(Key, &T)> {
+        let Core { ready, nodes, .. } = &mut self.core;
+        let index = ready.peek(nodes)?;
+        Some((nodes.key(index), nodes.value(index)?))
+    }
+
     /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved
     /// away and has come back may be there twice.
     ///

@@ -244,7 +244,10 @@ impl<K: Kind> Run<K> {
     }
 
     fn pop_some(&mut self, target: u64, last: &mut u64) {
-        while let Some(expired) = self.wheel.pop() {
+        loop {
+            let next = self.wheel.peek().map(|(key, _)| key);
+            let Some(expired) = self.wheel.pop() else { break assert_eq!(next, None) };
+            assert_eq!(next, Some(expired.key), "what was seen is popped");
             let timer = self.oracle.pending[&expired.key];
             assert!(timer.due <= target, "{timer:?} fired early, at {target}");
             assert_eq!(Some(expired.due), self.oracle.time(timer.due));

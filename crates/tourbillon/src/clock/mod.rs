@@ -5,17 +5,20 @@
 //! saturates where they do not meet: what lies before the beginning is the beginning, what lies past the end is the
 //! end.
 
+mod boot;
 mod monotonic;
 mod virtual_clock;
+mod wall;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
 use crate::engine::Sleeper;
+pub use boot::BootClock;
 use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;
 pub use virtual_clock::{AdvanceError, VirtualClock};
@@ -69,15 +72,30 @@ pub(crate) struct EngineClock {
 pub(crate) enum Source {
     #[default]
     Monotonic,
+    #[cfg(target_os = "linux")]
+    Boot(Arc<boot::Boot>),
     Virtual(VirtualClock),
     Own(Arc<dyn Clock>),
 }
 
+impl Source {
+    /// The clock that counts the time asleep, where there is one.
+    pub(crate) fn boot() -> Self {
+        #[cfg(target_os = "linux")]
+        return Source::Boot(Arc::new(boot::Boot::new()));
+        #[cfg(not(target_os = "linux"))]
+        Source::Monotonic
+    }
+}
+
 impl EngineClock {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(mut source: Source) -> Self {
         let mut begin = Begin::new();
-        match &source {
+        match &mut source {
             Source::Monotonic => {}
+            // Here and not earlier: its time begins after that of the instants, as the monotonic clock's does.
+            #[cfg(target_os = "linux")]
+            Source::Boot(clock) => *clock = Arc::new(boot::Boot::new()),
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {
                 begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);
@@ -90,6 +108,8 @@ impl EngineClock {
     pub(crate) fn now(&self) -> Time {
         match &self.source {
             Source::Monotonic => Time::new(self.begin.elapsed()),
+            #[cfg(target_os = "linux")]
+            Source::Boot(clock) => Time::new(clock.elapsed()),
             Source::Virtual(clock) => clock.time(),
             Source::Own(clock) => self.own_now(&**clock),
         }
@@ -117,6 +137,8 @@ impl EngineClock {
                 let left = until.units().saturating_sub(self.now().units());
                 sleeper.sleep(Some(Duration::from_nanos(left)));
             }
+            #[cfg(target_os = "linux")]
+            Source::Boot(clock) => clock.wait(until.units(), sleeper),
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
@@ -126,6 +148,21 @@ impl EngineClock {
                 }
             }
         }
+    }
+
+    /// The time of the wall clock: the virtual one's, or the system's. Not foreign code.
+    pub(crate) fn wall_now(&self) -> SystemTime {
+        match &self.source {
+            Source::Virtual(clock) => clock.wall_now(),
+            _ => SystemTime::now(),
+        }
+    }
+
+    /// When the wall clock will show `at`, if nobody sets it: now, if that has passed.
+    pub(crate) fn when(&self, at: SystemTime) -> Time {
+        // In this order: what passes between the two readings makes it later, never early.
+        let left = at.duration_since(self.wall_now()).unwrap_or_default();
+        self.now() + nanoseconds(left)
     }
 
     pub(crate) fn as_virtual(&self) -> Option<&VirtualClock> {

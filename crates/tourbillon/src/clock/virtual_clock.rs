@@ -7,11 +7,11 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
-use super::{far, nanoseconds};
+use super::{far, nanoseconds, wall};
 use crate::inside;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -43,6 +43,8 @@ struct Shared {
     begin: Instant,
     /// Nanoseconds since `begin`. Written by who advances, under `advancing`.
     now: AtomicU64,
+    /// What the wall clock showed at `begin`, had nobody set it since: nanoseconds since 1970.
+    wall: Mutex<i128>,
     advancing: Mutex<()>,
     engines: Mutex<Vec<Weak<dyn Driven>>>,
 }
@@ -53,6 +55,8 @@ pub(crate) trait Driven: Send + Sync {
     fn next_due(&self) -> Option<Time>;
     /// Runs what is due now, and returns when it has run.
     fn turn(self: Arc<Self>);
+    /// The wall clock was set.
+    fn wall_was_set(self: Arc<Self>) {}
 }
 
 /// Why a virtual clock did not move.
@@ -80,6 +84,7 @@ impl VirtualClock {
             shared: Arc::new(Shared {
                 begin: Instant::now(),
                 now: AtomicU64::new(0),
+                wall: Mutex::new(wall::YEAR_2000),
                 advancing: Mutex::new(()),
                 engines: Mutex::new(Vec::new()),
             }),
@@ -132,6 +137,45 @@ impl VirtualClock {
         self.go(|| self.next_due())
     }
 
+    /// The time of its wall clock. It begins at 2000-01-01T00:00:00Z and moves with [`advance`](VirtualClock::advance).
+    pub fn wall_now(&self) -> SystemTime {
+        let begin = *lock(&self.shared.wall);
+        wall::system_time(begin + i128::from(self.time().units()))
+    }
+
+    /// Sets its wall clock, forward or back; no time passes. The timers that
+    /// [wait for the wall clock](crate::Timer::schedule_wall) follow it, and this returns when all that became due by
+    /// it has run. (Between two ticks of its timer it becomes due at the next one.)
+    ///
+    /// # Errors
+    /// As [`advance`](VirtualClock::advance).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// let timeout = timer.schedule_wall(clock.wall_now() + hour, |_| ())?;
+    ///
+    /// clock.set_wall(clock.wall_now() - hour)?;
+    /// clock.advance(hour)?;
+    /// assert!(timeout.is_pending(), "set back, it waits");
+    /// clock.set_wall(clock.wall_now() + hour)?;
+    /// assert!(!timeout.is_pending(), "set forward, it runs");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_wall(&self, to: SystemTime) -> Result<(), AdvanceError> {
+        let set = || {
+            let now = self.time();
+            *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(now.units());
+            self.engines().into_iter().for_each(|engine| engine.wall_was_set());
+            Some(now)
+        };
+        self.go(set).map(|_| ())
+    }
+
     fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
         if inside::any_on(self.id()) {
             return Err(AdvanceError::InsideCallback);
@@ -139,12 +183,17 @@ impl VirtualClock {
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
         let Some(target) = to() else { return Ok(false) };
-        while let Some(next) = self.next_due().filter(|&next| next <= target) {
-            self.set(next);
-            self.engines().into_iter().for_each(|engine| engine.turn());
+        loop {
+            match self.next_due().filter(|&next| next <= target) {
+                Some(next) => {
+                    self.set(next);
+                    self.engines().into_iter().for_each(|engine| engine.turn());
+                }
+                // One more look after the last step: who came to wait meanwhile has read the time before it.
+                None if self.time() >= target => return Ok(true),
+                None => self.set(target),
+            }
         }
-        self.set(target);
-        Ok(true)
     }
 
     /// Never back: what is overdue runs now.
@@ -152,7 +201,7 @@ impl VirtualClock {
         self.shared.now.fetch_max(now.units(), Ordering::Release);
     }
 
-    fn next_due(&self) -> Option<Time> {
+    pub(crate) fn next_due(&self) -> Option<Time> {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
     }
 

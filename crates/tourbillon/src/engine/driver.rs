@@ -20,6 +20,8 @@ pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
     fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
     /// Time stands still until what is ready has run: offers again what was refused.
     fn offer_again(_core: &Arc<Core<T, Self>>, _shard: &Arc<Shard<T>>) {}
+    /// The wall clock was set: looks again at what waits for it.
+    fn wall_was_set(_core: &Arc<Core<T, Self>>) {}
     /// The engine has stopped.
     fn close(&self) {}
 }
@@ -44,17 +46,32 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// One round over the shards that have something due.
     fn pass(self: &Arc<Self>, now: Time) {
         for shard in &self.shards {
-            if self.hub.signal.next(shard.index) <= now.units() {
-                shard.advance(now, self.budget);
-                D::deliver(self, shard);
+            if self.is_due(shard, now) {
+                self.attend(shard, now);
             }
         }
+    }
+
+    /// Whether the shard has something to do.
+    #[inline]
+    pub(super) fn is_due(&self, shard: &Shard<T>, now: Time) -> bool {
+        self.hub.signal.next(shard.index) <= now.units()
+    }
+
+    /// Makes ready what is due in the shard, as much as the budget allows, and has it delivered.
+    pub(super) fn attend(self: &Arc<Self>, shard: &Arc<Shard<T>>, now: Time) {
+        shard.advance(now, self.budget);
+        D::deliver(self, shard);
     }
 }
 
 impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     fn next_due(&self) -> Option<Time> {
         self.shards.iter().filter_map(|shard| shard.next_due()).min()
+    }
+
+    fn wall_was_set(self: Arc<Self>) {
+        D::wall_was_set(&self);
     }
 
     fn turn(self: Arc<Self>) {

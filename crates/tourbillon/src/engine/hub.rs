@@ -45,6 +45,8 @@ pub(crate) struct HubSettings {
     pub(crate) clock: EngineClock,
     pub(crate) limit: Option<Arc<Limit>>,
     pub(crate) on_panic: Option<OnPanic>,
+    /// Whether the caller drives the engine.
+    pub(crate) driven: bool,
 }
 
 /// What to do with the payload of a panic.
@@ -52,10 +54,10 @@ pub(crate) type OnPanic = Arc<dyn Fn(&(dyn std::any::Any + Send)) + Send + Sync>
 
 impl Hub {
     pub(crate) fn new(settings: HubSettings, shards: usize) -> Self {
-        let HubSettings { clock, limit, on_panic } = settings;
+        let HubSettings { clock, limit, on_panic, driven } = settings;
         Hub {
             clock,
-            signal: Signal::new(shards),
+            signal: Signal::new(shards, driven),
             quiet: Quiet::new(),
             limit,
             busy: Padded(AtomicUsize::new(0)),
@@ -148,6 +150,10 @@ pub(crate) struct Limit {
 impl Limit {
     pub(crate) fn new(most: usize) -> Self {
         Limit { most, used: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Takes a place, if there is one. Relaxed: it is a count, and orders nothing else.

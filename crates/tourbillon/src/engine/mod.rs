@@ -6,10 +6,13 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell. Nobody holds two
-//! shards.
+//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell or the plan of a timer
+//! that waits for the wall clock. Nobody holds two shards.
 
+#[cfg(feature = "tracing")]
+mod alive;
 pub(crate) mod counts;
+mod driven;
 mod driver;
 pub(crate) mod hub;
 pub(crate) mod shard;
@@ -32,6 +35,7 @@ use crate::spawn::Spawn;
 use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
+pub use driven::{Driver, Turn};
 pub(crate) use driver::Deliver;
 use hub::Hub;
 use shard::{Refused, Shard, Taken};
@@ -42,9 +46,13 @@ pub(crate) struct Core<T, D> {
     pub(crate) shards: Box<[Arc<Shard<T>>]>,
     pub(crate) delivery: D,
     pub(crate) budget: usize,
+    /// Nanoseconds.
+    pub(crate) tick: u64,
     life: Mutex<Life>,
     spawn: Spawn,
     name: String,
+    #[cfg(feature = "tracing")]
+    _alive: alive::Alive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +82,15 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             shards: (0..settings.shards).map(shard).collect(),
             delivery,
             budget: settings.budget,
+            tick: settings.tick,
             life: Mutex::new(Life::New),
             spawn: settings.spawn,
             name: settings.name,
             hub,
+            #[cfg(feature = "tracing")]
+            _alive: alive::Alive::new(),
         });
-        if let Some(clock) = core.hub.clock.as_virtual() {
+        if let Some(clock) = core.hub.clock.as_virtual().filter(|_| !core.hub.signal.has_hook()) {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
             clock.attach(driven);
         }
@@ -163,8 +174,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// Foreign code may start the thread: no lock is held.
     fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
         let mut started = Ok(());
-        // An engine on a virtual clock is driven by the clock.
-        if self.hub.clock.as_virtual().is_none() {
+        // An engine on a virtual clock is driven by the clock, and one with a hook by the caller.
+        if self.hub.clock.as_virtual().is_none() && !self.hub.signal.has_hook() {
             let core = self.clone();
             let body = Box::new(move || core.drive());
             started = self.spawn.run(format!("{}-driver", self.name), body);
@@ -188,9 +199,14 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     }
 
     #[inline]
-    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule(
+        &self,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         let shard = self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
-        shard.reschedule(key.inner(), deadline)
+        shard.reschedule(key.inner(), deadline, mark)
     }
 
     /// The deadline of a pending timer.
@@ -210,18 +226,23 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             all.extend(shard.stop(&mut mark).into_iter().map(|taken| (shard.index, taken)));
         }
         self.hub.signal.stop();
+        self.shards.first().into_iter().for_each(|shard| shard.tell_loop());
         self.delivery.close();
         self.hub.quiet.changed();
         Some(all)
     }
 
-    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended.
+    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended. `tell` sees what was
+    /// pending before that wait, with no lock held: who runs may wait to hear of it.
     pub(crate) fn stop_and_wait(
         &self,
         mark: impl FnMut(&T),
+        tell: impl Fn(&T, &Shard<T>),
         limit: Option<Duration>,
     ) -> (Vec<(usize, Taken<T>)>, bool) {
         let first = self.stop(mark);
+        let pending = first.iter().flatten();
+        pending.for_each(|(shard, taken)| tell(&taken.value, &self.shards[*shard]));
         // Two callbacks that stop the same engine must not wait for each other.
         let wait = first.is_some() || inside::depth(self.hub.id()) == 0;
         let finished = wait && self.wait_for_silence(limit);

@@ -24,6 +24,7 @@ use super::signal::NEVER;
 #[cfg(feature = "tasks")]
 use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
+use crate::contain::contain;
 #[cfg(feature = "tasks")]
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +64,8 @@ struct State<T> {
     lateness: Lateness,
     /// How many of the ready ones were shown to who claims them.
     shown: usize,
+    /// Whether a timer that is ready may have to wait still, by another clock: who claims is asked.
+    asks: bool,
     /// Whether the last pass has made ready all that was due.
     #[cfg(feature = "tasks")]
     all_due: bool,
@@ -132,6 +135,7 @@ impl<T> Shard<T> {
             counts: Counts::default(),
             lateness: Lateness::new(),
             shown: 0,
+            asks: false,
             #[cfg(feature = "tasks")]
             all_due: true,
         };
@@ -154,6 +158,7 @@ impl<T> Shard<T> {
             return Err(Refused::Full(value));
         }
         let armed = self.insert(&mut lock(&self.state), deadline, value);
+        self.tell_loop();
         if armed.is_err() {
             self.hub.give_back(1);
         }
@@ -173,6 +178,8 @@ impl<T> Shard<T> {
             return Err(Refused::Stopped(value));
         }
         mark(self.insert(&mut state, deadline, value)?);
+        drop(state);
+        self.tell_loop();
         Ok(())
     }
 
@@ -246,16 +253,46 @@ impl<T> Shard<T> {
         }
     }
 
+    /// Moves a pending timer. `mark` sees its value under the lock.
     #[inline]
-    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule(
+        &self,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
+        self.move_to(&mut state, key, deadline, mark)?;
+        self.leave(state, ready);
+        self.tell_loop();
+        Ok(())
+    }
+
+    /// Moves a pending timer, if `allowed`, which is called under the lock. If there is no memory to move it, it stays.
+    pub(crate) fn reschedule_if(&self, key: Key, deadline: Time, allowed: impl FnOnce() -> bool) {
+        let mut state = lock(&self.state);
+        let ready = state.wheel.ready();
+        if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
+            self.leave(state, ready);
+            self.tell_loop();
+        }
+    }
+
+    #[inline]
+    fn move_to(
+        &self,
+        state: &mut State<T>,
+        key: Key,
+        deadline: Time,
+        mark: impl FnOnce(&T),
+    ) -> Result<(), RescheduleError> {
         state.wheel.reschedule(key, deadline)?;
         if let Some(entry) = state.wheel.get_mut(key) {
             entry.deadline = deadline;
+            mark(&entry.value);
         }
-        self.settle_next(&mut state, key, deadline);
-        self.leave(state, ready);
+        self.settle_next(state, key, deadline);
         Ok(())
     }
 
@@ -304,22 +341,74 @@ impl<T> Shard<T> {
     /// Has the driver come back at that moment, whether or not something is due.
     pub(crate) fn remind(&self, at: Time) {
         self.lower(&mut lock(&self.state), at.units());
+        self.tell_loop();
     }
 
-    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand;
-    /// `mark` sees it under the lock, and says whether it keeps its place among the pending. Whoever claims is
+    /// If the caller drives the engine and must be woken, wakes it. No lock is held.
+    #[inline]
+    pub(crate) fn tell_loop(&self) {
+        if self.hub.signal.has_hook() {
+            self.tell_loop_now();
+        }
+    }
+
+    #[cold]
+    fn tell_loop_now(&self) {
+        if let Some(wake) = self.hub.signal.owed() {
+            contain(self, || wake());
+        }
+    }
+
+    /// From now on, who claims a timer is asked whether it has to wait still.
+    pub(crate) fn ask(&self) {
+        lock(&self.state).asks = true;
+    }
+
+    /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
+    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
+    #[cold]
+    fn send_back<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        not_yet: impl Fn(&T) -> Option<Time>,
+    ) -> Option<MutexGuard<'a, State<T>>> {
+        loop {
+            // A few at a time: there may be many, and others want the lock.
+            for _ in 0..AHEAD {
+                let (key, entry) = state.wheel.peek()?;
+                let Some(later) = not_yet(&entry.value) else { return Some(state) };
+                self.move_to(&mut state, key, later, |_| ()).ok()?;
+                self.publish_ready(&state);
+            }
+            drop(state);
+            state = lock(&self.state);
+        }
+    }
+
+    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
+    /// Under the lock, `not_yet` may say that the timer has to wait until later, if it is [asked](Shard::ask); if not,
+    /// `mark` sees it, and says whether it keeps its place among the pending. Whoever claims is
     /// [at work](super::hub::Hub::work).
     #[inline]
     pub(crate) fn claim(
         &self,
         now: Time,
         touch: impl Fn(&T),
+        not_yet: impl Fn(&T) -> Option<Time>,
         mark: impl FnOnce(&T) -> bool,
     ) -> Option<Taken<T>> {
         if !self.has_ready() {
             return None;
         }
         let mut state = lock(&self.state);
+        let asks = state.asks;
+        if asks {
+            let Some(waiting) = self.send_back(state, not_yet) else {
+                self.tell_loop();
+                return None;
+            };
+            state = waiting;
+        }
         if state.shown == 0 {
             // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
             state.wheel.show_ready(AHEAD, |entry| touch(&entry.value));
@@ -333,6 +422,9 @@ impl<T> Shard<T> {
         self.publish_ready(&state);
         Self::release_when_empty(&mut state);
         drop(state);
+        if asks {
+            self.tell_loop();
+        }
         // One that may be armed again keeps its place among the pending.
         self.hub.give_back(usize::from(!keeps));
         Some(taken)

@@ -23,8 +23,12 @@
 //! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use crate::bell::Bell;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -38,7 +42,19 @@ pub(crate) struct Signal {
     until: AtomicU64,
     stopping: AtomicBool,
     sleeper: Sleeper,
+    /// There if the caller drives the engine.
+    hook: Option<Hook>,
 }
+
+/// How an event loop is woken that turns the engine. Foreign code, which must not run under the shard's lock: the wake
+/// is owed there, and told by the same thread when it has given up the lock.
+#[derive(Default)]
+struct Hook {
+    owed: AtomicBool,
+    wake: Mutex<Option<Arc<Wake>>>,
+}
+
+type Wake = dyn Fn() + Send + Sync;
 
 /// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
@@ -54,12 +70,13 @@ pub(crate) enum Rest {
 }
 
 impl Signal {
-    pub(crate) fn new(shards: usize) -> Self {
+    pub(crate) fn new(shards: usize, driven: bool) -> Self {
         Signal {
             next: (0..shards).map(|_| Padded(AtomicU64::new(NEVER))).collect(),
             until: AtomicU64::new(AWAKE),
             stopping: AtomicBool::new(false),
             sleeper: Sleeper::new(),
+            hook: driven.then(Hook::default),
         }
     }
 
@@ -102,12 +119,61 @@ impl Signal {
         if self.stopping.load(Ordering::Acquire) { Rest::Stopping } else { Rest::Woken }
     }
 
+    /// Publishes until when nothing has to be done, and returns it: for a driver that sleeps elsewhere. From now on
+    /// whoever lowers below it wakes.
+    pub(crate) fn settle(&self) -> u64 {
+        loop {
+            let least = self.least();
+            self.until.store(least, Ordering::Release);
+            // As in `rest`.
+            fence(Ordering::SeqCst);
+            if self.least() >= least {
+                return least;
+            }
+        }
+    }
+
+    /// The driver is awake, wherever it has slept.
+    pub(crate) fn awake(&self) {
+        self.until.store(AWAKE, Ordering::Release);
+    }
+
     /// Wakes the driver, or has it look once more before it sleeps.
     fn wake(&self) {
         // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses
         // a wake when the driver wakes by itself at this moment: loom shows the order.
         self.until.store(AWAKE, Ordering::Release);
+        if let Some(hook) = &self.hook {
+            // Pairs with `owed`, which this thread calls too: it is told at the latest then.
+            hook.owed.store(true, Ordering::Release);
+        }
         self.sleeper.wake();
+    }
+
+    /// Whether the caller drives the engine.
+    #[inline]
+    pub(crate) fn has_hook(&self) -> bool {
+        self.hook.is_some()
+    }
+
+    pub(crate) fn set_hook(&self, wake: Arc<Wake>) {
+        if let Some(hook) = &self.hook {
+            // The old one is dropped after the lock is given up: it is foreign code.
+            let _old = lock(&hook.wake).replace(wake);
+        }
+    }
+
+    /// What is to be called now, with no lock held, because a wake is owed.
+    pub(crate) fn owed(&self) -> Option<Arc<Wake>> {
+        let hook = self.hook.as_ref()?;
+        if !hook.owed.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        lock(&hook.wake).clone()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 
     /// Where the driver sleeps, for a model in which time is a thread.
@@ -133,11 +199,19 @@ pub struct Sleeper {
 struct Bed {
     permit: Mutex<bool>,
     woken: Condvar,
+    /// Made when somebody sleeps on file descriptors.
+    #[cfg(target_os = "linux")]
+    bell: OnceLock<Bell>,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Self {
-        let bed = Bed { permit: Mutex::new(false), woken: Condvar::new() };
+        let bed = Bed {
+            permit: Mutex::new(false),
+            woken: Condvar::new(),
+            #[cfg(target_os = "linux")]
+            bell: OnceLock::new(),
+        };
         Sleeper { shared: Arc::new(bed) }
     }
 
@@ -151,10 +225,41 @@ impl Sleeper {
         *permit = false;
     }
 
+    /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
+    /// last sleep. It may end early.
+    ///
+    /// The bell is there before the look at the permit: who wakes after that look finds it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let bell = match self.shared.bell.get() {
+            Some(bell) => bell,
+            None => {
+                let made = Bell::new()?;
+                self.shared.bell.get_or_init(|| made)
+            }
+        };
+        let woken = *lock(&self.shared.permit);
+        if !woken {
+            // Interrupted by a signal, it ends early.
+            let _ = poll(
+                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(bell, PollFlags::IN)],
+                None,
+            );
+        }
+        bell.silence();
+        *lock(&self.shared.permit) = false;
+        Ok(())
+    }
+
     /// Ends the sleep, or the next one.
     pub fn wake(&self) {
         *lock(&self.shared.permit) = true;
         self.shared.woken.notify_one();
+        #[cfg(target_os = "linux")]
+        if let Some(bell) = self.shared.bell.get() {
+            bell.ring();
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tourbillon_wheel::{RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
 use super::shard::{Shard, Taken};
-use super::{Core, Deliver, StartError};
+use super::{Core, Deliver, Driver, StartError};
 use crate::clock::{instant, nanoseconds};
 use crate::contain::contain;
 use crate::error::ScheduleError;
@@ -70,7 +70,7 @@ pub struct Fired<T> {
 
 impl<T> Fired<T> {
     #[inline]
-    fn new(shard: usize, taken: Taken<T>, begin: Instant) -> Self {
+    pub(crate) fn new(shard: usize, taken: Taken<T>, begin: Instant) -> Self {
         let Taken { key, deadline, value } = taken;
         Fired { key: Key::new(shard, key), value, deadline, begin }
     }
@@ -146,6 +146,13 @@ impl<T: Send + 'static> Engine<T> {
         Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
     }
 
+    pub(crate) fn with_driver(settings: Settings, call: Call<T>) -> (Self, Driver) {
+        let engine = Engine::with(settings, call);
+        let core = engine.core().clone();
+        let driver = Driver::new(core.clone(), move || abandon(&core));
+        (engine, driver)
+    }
+
     /// Delivers `value` after so long, never earlier.
     ///
     /// # Errors
@@ -180,7 +187,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after))
+        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after), |_| ())
     }
 
     /// Moves a timer to that moment.
@@ -188,7 +195,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// As [`reschedule`](Engine::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at))
+        self.core().reschedule(key, self.core().hub.clock.time(at), |_| ())
     }
 
     /// Whether the timer is pending.
@@ -234,7 +241,7 @@ impl<T: Send + 'static> Engine<T> {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let (all, finished) = core.stop_and_wait(|_| (), limit);
+        let (all, finished) = core.stop_and_wait(|_| (), |_, _| (), limit);
         let begin = core.hub.clock.begin();
         let unfired = all.into_iter().map(|(shard, taken)| Fired::new(shard, taken, begin));
         Stopped { unfired: unfired.collect(), finished }
@@ -307,9 +314,14 @@ impl<T: Send + 'static> Clone for Engine<T> {
 
 impl<T: Send + 'static> Drop for Owner<T> {
     fn drop(&mut self) {
-        for (shard, taken) in self.core.stop(|_| ()).unwrap_or_default() {
-            contain(&self.core.shards[shard], || drop(taken.value));
-        }
+        abandon(&self.core);
+    }
+}
+
+/// The last clone of an engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
+fn abandon<T: Send + 'static>(core: &Core<T, Handler<T>>) {
+    for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
+        contain(&core.shards[shard], || drop(taken.value));
     }
 }
 

@@ -66,6 +66,11 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.pop())
     }
 
+    /// The timer that `pop` would take.
+    pub(crate) fn peek(&mut self) -> Option<(Key, &T)> {
+        on!(self, wheel => wheel.peek())
+    }
+
     /// Shows the values of those that are ready, so many of them at most, the next first.
     pub(crate) fn show_ready(&self, most: usize, show: impl FnMut(&T)) {
         on!(self, wheel => wheel.iter_ready().take(most).for_each(show));

@@ -239,7 +239,7 @@ impl<H: Home> Sleep<H> {
             self.state = if ahead { State::Fresh } else { State::Idle };
             return;
         };
-        match self.home.shard(key).reschedule(key.inner(), deadline) {
+        match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
             Ok(()) if ahead => self.armed(key, waker),
             Ok(()) => self.state = State::Armed { key, waker, doubt: true },
             Err(wrong) => self.not_moved(key, wrong),

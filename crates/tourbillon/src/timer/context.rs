@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, Time};
 
@@ -11,6 +11,7 @@ use super::{Timeout, Timer, TimerCore};
 use crate::clock::nanoseconds;
 use crate::engine::shard::Shard;
 use crate::key::Key;
+use crate::wall::Plan;
 
 /// What a callback may know and do while it runs.
 ///
@@ -30,15 +31,15 @@ use crate::key::Key;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Context<'a> {
-    pub(super) core: &'a Arc<TimerCore>,
+    pub(crate) core: &'a Arc<TimerCore>,
     pub(super) shard: &'a Arc<Shard<Task>>,
     pub(super) key: wheel::Key,
-    pub(super) shared: Option<&'a Arc<dyn Shared>>,
+    pub(crate) shared: Option<&'a Arc<dyn Shared>>,
     pub(super) deadline: Time,
     pub(super) started: Time,
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
-    pub(super) may_repeat: bool,
+    pub(crate) may_repeat: bool,
 }
 
 impl Context<'_> {
@@ -76,6 +77,11 @@ impl Context<'_> {
         self.core.hub.clock.instant(self.deadline)
     }
 
+    /// The moment of the wall clock that it waited for, if it [waited for one](Timer::schedule_wall).
+    pub fn wall_deadline(&self) -> Option<SystemTime> {
+        self.shared?.wall().and_then(Plan::runs_for)
+    }
+
     /// How long after its deadline it was started.
     pub fn lateness(&self) -> Duration {
         Duration::from_nanos(self.started.units().saturating_sub(self.deadline.units()))
@@ -94,14 +100,14 @@ impl Context<'_> {
         self.set_again(self.core.hub.clock.time(at))
     }
 
-    fn set_again(&self, at: Time) -> bool {
+    pub(crate) fn set_again(&self, at: Time) -> bool {
         if self.may_repeat {
             self.again.set(Some(at));
         }
         self.may_repeat
     }
 
-    pub(super) fn wants_again(&self) -> bool {
+    pub(crate) fn wants_again(&self) -> bool {
         self.again.get().is_some()
     }
 }

@@ -186,7 +186,12 @@ impl Deliver<Task> for Callbacks {
         }
     }
 
+    fn wall_was_set(core: &Arc<TimerCore>) {
+        core.delivery.wall.look_again(core);
+    }
+
     fn close(&self) {
+        self.wall.detach();
         if let Run::Pool(pool) = &self.run {
             pool.close();
         }

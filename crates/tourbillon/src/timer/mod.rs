@@ -4,6 +4,8 @@ mod context;
 mod executor;
 mod look;
 mod pool;
+mod repeat;
+mod retry;
 mod run;
 mod task;
 mod tasks;
@@ -16,19 +18,27 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
-use crate::engine::{Core, StartError};
+use crate::contain::contain;
+use crate::engine::{Core, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
 use crate::stopped::Stopped;
+use crate::wall::Registry;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
 use pool::Pool;
+pub use repeat::{Missed, Repeat};
+pub use retry::{Attempt, Retried, Retry};
 use run::discard;
+pub(crate) use task::Alarm;
 pub use task::State;
-use task::{Again, Alone, Once, Shared, Task, WithState};
+#[cfg(feature = "calendar")]
+pub(crate) use task::call_again;
+use task::{Again, Alone};
+pub(crate) use task::{Callback, Cell, Holds, Once, Shared, Task, WithState};
 use tasks::Tasks;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
@@ -76,12 +86,13 @@ impl Drop for Owner {
     }
 }
 
-type TimerCore = Core<Task, Callbacks>;
+pub(crate) type TimerCore = Core<Task, Callbacks>;
 
-/// How a timer's callbacks come to run, and who owns the timer.
-struct Callbacks {
+/// How a timer's callbacks come to run, who owns the timer, and what waits for the wall clock.
+pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<Owner>>,
+    pub(crate) wall: Arc<Registry>,
     tasks: Tasks,
 }
 
@@ -102,12 +113,19 @@ impl Timer {
             Where::Pool(most) => Run::Pool(Pool::new(most, &settings.name, settings.spawn.clone())),
             Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
         };
-        let callbacks = Callbacks { run, owner: OnceLock::new(), tasks: Tasks::new(&settings) };
-        let core = Core::new(settings, callbacks);
+        let (wall, tasks) = (Registry::new(), Tasks::new(&settings));
+        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new(), wall, tasks });
         let owner = Arc::new(Owner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
         Timer { owner }
+    }
+
+    pub(crate) fn with_driver(settings: Settings, run: Where) -> (Self, Driver) {
+        let timer = Timer::with(settings, run);
+        let core = timer.core().clone();
+        let driver = Driver::new(core.clone(), move || unfired::abandon(&core));
+        (timer, driver)
     }
 
     /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.
@@ -234,16 +252,12 @@ impl Timer {
     }
 
     #[inline]
-    fn schedule_cell<C, F>(
+    pub(crate) fn schedule_cell<C, F>(
         &self,
         at: Time,
-        cell: Arc<WithState<C>>,
+        cell: Arc<impl Holds<C>>,
         back: impl FnOnce(C) -> F,
-    ) -> Result<Timeout, ScheduleError<F>>
-    where
-        WithState<C>: Shared,
-        C: task::Callback + 'static,
-    {
+    ) -> Result<Timeout, ScheduleError<F>> {
         let core = self.core();
         match core.arm(at, Task::Shared(cell.clone())) {
             Ok(key) => {
@@ -267,7 +281,7 @@ impl Timer {
                     let alone = callback.into_any().downcast::<Alone<F>>();
                     alone.expect("it is what was to be armed").callback
                 }
-                Task::Shared(_) => unreachable!("it was armed without a handle"),
+                Task::Shared(_) | Task::Alarm(_) => unreachable!("it was armed without a handle"),
             })
         })
     }
@@ -304,7 +318,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.time() + nanoseconds(after))
+        self.core().reschedule(key, self.time() + nanoseconds(after), Task::moved)
     }
 
     /// Moves a timer to that moment.
@@ -312,7 +326,7 @@ impl Timer {
     /// # Errors
     /// As [`reschedule`](Timer::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at))
+        self.core().reschedule(key, self.core().hub.clock.time(at), Task::moved)
     }
 
     /// Whether the timer is pending.
@@ -375,7 +389,10 @@ impl Timer {
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let core = self.core();
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let (all, finished) = core.stop_and_wait(|task| task.mark(State::HandedBack), limit);
+        // Before the wait: a callback that runs may wait for a task.
+        core.delivery.tasks.stop();
+        let (mark, tell) = (|task: &Task| task.mark(State::HandedBack), Task::handed_back);
+        let (all, finished) = core.stop_and_wait(mark, tell, limit);
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         let finished = core.delivery.tasks.stop_and_wait(left) && finished;
         let unfired = all.into_iter().map(|(shard, taken)| Unfired {
@@ -394,8 +411,25 @@ impl Timer {
 }
 
 impl Timer {
+    /// Arms something of another face.
+    pub(crate) fn arm_alarm(
+        &self,
+        after: Duration,
+        alarm: Arc<dyn Alarm>,
+    ) -> Result<Key, ScheduleError<()>> {
+        let at = self.time() + nanoseconds(after);
+        let armed = self.core().arm(at, Task::Alarm(alarm));
+        armed.map_err(|unarmed| ScheduleError::from_unarmed(unarmed, |_alarm| ()))
+    }
+
+    /// Runs foreign code of another face with no lock held. `None` if it panicked, which is counted and reported here.
     #[inline]
-    fn core(&self) -> &Arc<TimerCore> {
+    pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {
+        contain(&*self.core().shards[0], foreign)
+    }
+
+    #[inline]
+    pub(crate) fn core(&self) -> &Arc<TimerCore> {
         &self.owner.core
     }
 

@@ -9,6 +9,7 @@ use super::TimerCore;
 use super::context::Context;
 use super::pool::Pool;
 use super::task::{Shared, State, Task};
+use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::engine::shard::{Refused, Shard, Taken};
 
@@ -27,7 +28,8 @@ pub(super) fn run_one(
         task.mark(State::Running);
         task.can_repeat()
     };
-    let Some(taken) = shard.claim(now, Task::touch, started) else { return false };
+    let not_yet = |task: &Task| Some(now + nanoseconds(task.not_yet(&core.hub.clock)?));
+    let Some(taken) = shard.claim(now, Task::touch, not_yet, started) else { return false };
     if let Some(pool) = call {
         // This one may take long: somebody else should see to the rest.
         if shard.has_ready() {
@@ -55,11 +57,14 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
         Task::Owned(callback) => {
             contain(shard, || callback.run(&context(None)));
         }
+        Task::Alarm(alarm) => {
+            contain(shard, || alarm.ring());
+        }
         Task::Shared(shared) => {
             let context = context(Some(&shared));
             let again = contain(shard, || shared.run(&context)).unwrap_or(false);
             match context.again.get() {
-                Some(at) if again => arm_again(shard, shared, at),
+                Some(at) if again => arm_again(core, shard, shared, at),
                 _ => end(shard, &*shared),
             }
         }
@@ -78,17 +83,24 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
     }
 }
 
-fn arm_again(shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
+fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
     let armed = shard.rearm(at, task, running, |key| shared.cell().rearm(key));
-    if let Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) = armed {
-        end(shard, &*shared);
-        discard(shard, task);
+    match armed {
+        Ok(()) => {
+            if let Some(plan) = shared.wall() {
+                plan.settle(core);
+            }
+        }
+        Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) => {
+            end(shard, &*shared);
+            discard(shard, task);
+        }
     }
 }
 
 /// Drops a callback that will not run, with no lock held.
 pub(super) fn discard(shard: &Shard<Task>, task: Task) {
-    contain(shard, || task.discard());
+    contain(shard, || task.discard(shard));
 }

@@ -14,17 +14,22 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tourbillon_wheel as wheel;
 
 use super::context::Context;
+use crate::clock::EngineClock;
 use crate::contain::contain;
+use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
+use crate::wall::Plan;
 
 pub(crate) enum Task {
     Owned(Box<dyn Owned>),
     Shared(Arc<dyn Shared>),
+    Alarm(Arc<dyn Alarm>),
 }
 
 /// What has become of a timer.
@@ -61,6 +66,7 @@ impl Task {
         std::hint::black_box(match self {
             Task::Owned(callback) => callback.touch(),
             Task::Shared(shared) => shared.cell().get() as u8,
+            Task::Alarm(alarm) => alarm.touch(),
         });
     }
 
@@ -69,13 +75,50 @@ impl Task {
         matches!(self, Task::Shared(shared) if shared.can_repeat())
     }
 
-    /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
-    pub(crate) fn discard(self) {
-        match self {
-            Task::Owned(callback) => drop(callback),
-            Task::Shared(shared) => shared.discard(),
+    /// It was moved: it no longer waits for the wall clock. The shard's lock is held.
+    #[inline]
+    pub(crate) fn moved(&self) {
+        if let Task::Shared(shared) = self {
+            if let Some(plan) = shared.wall() {
+                plan.moved();
+            }
         }
     }
+
+    /// If the timer waits for the wall clock, and that is not there yet: how long it has to wait still. If not, it
+    /// starts. The shard's lock is held.
+    pub(crate) fn not_yet(&self, clock: &EngineClock) -> Option<Duration> {
+        let Task::Shared(shared) = self else { return None };
+        shared.wall()?.start(clock)
+    }
+
+    /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
+    pub(crate) fn discard(self, shard: &Shard<Task>) {
+        match self {
+            Task::Owned(callback) => drop(callback),
+            Task::Shared(shared) => shared.discard(shard),
+            Task::Alarm(alarm) => alarm.forget(),
+        }
+    }
+
+    /// The engine was stopped: tells a callback that listens. No lock is held.
+    pub(crate) fn handed_back(&self, shard: &Shard<Task>) {
+        match self {
+            Task::Shared(shared) if shared.listens() => shared.discard(shard),
+            Task::Alarm(alarm) => drop(contain(shard, || alarm.forget())),
+            _ => {}
+        }
+    }
+}
+
+/// What another face keeps in the wheel: something of ours, which sees to the user's code itself.
+pub(crate) trait Alarm: Send + Sync {
+    /// The deadline has come. Where callbacks run, with no lock held.
+    fn ring(&self);
+    /// It will not ring any more; told at least once, with no lock held.
+    fn forget(&self);
+    /// Reads a byte of it.
+    fn touch(&self) -> u8;
 }
 
 /// A callback without a handle.
@@ -119,9 +162,21 @@ pub(crate) trait Shared: Send + Sync {
     /// Runs the callback, and answers whether it is to be armed again.
     fn run(&self, context: &Context<'_>) -> bool;
     /// Drops the callback.
-    fn discard(&self);
+    fn discard(&self, shard: &Shard<Task>);
     /// Whether it can arm itself again.
     fn can_repeat(&self) -> bool;
+    /// Whether it wants to know that it will not run any more.
+    fn listens(&self) -> bool;
+    /// When it runs by the wall clock, if it waits for that.
+    fn wall(&self) -> Option<&Plan> {
+        None
+    }
+}
+
+/// What can give the callback back.
+pub(crate) trait Holds<C>: Shared + 'static {
+    /// The callback, if it is not running and was not dropped.
+    fn take(&self) -> Option<C>;
 }
 
 /// The state of a timer, and its key since it was last armed.
@@ -189,8 +244,14 @@ pub(crate) struct Again<F>(pub(crate) F);
 
 pub(crate) trait Callback: Send + Sized {
     const CAN_REPEAT: bool;
+    /// Whether it wants to know, at once, that it will not run any more.
+    const LISTENS: bool = false;
     /// Runs, and comes back if it is to be armed again.
     fn call(self, context: &Context<'_>) -> Option<Self>;
+    /// It will not run any more; its state says why. No lock is held.
+    fn dropped(self, _state: State, _shard: &Shard<Task>) {
+        drop(self);
+    }
 }
 
 impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
@@ -203,27 +264,34 @@ impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
     const CAN_REPEAT: bool = true;
-    fn call(mut self, context: &Context<'_>) -> Option<Self> {
-        let called = catch_unwind(AssertUnwindSafe(|| (self.0)(context)));
-        let Err(payload) = called else { return context.wants_again().then_some(self) };
-        // What it captured is dropped after the panic and not during it: a second one would abort.
-        contain(context.shard, || drop(self));
-        resume_unwind(payload)
+    fn call(self, context: &Context<'_>) -> Option<Self> {
+        let callback = call_again(self.0, context);
+        context.wants_again().then_some(Again(callback))
     }
+}
+
+/// Calls it, and gives it back unless it panics.
+pub(crate) fn call_again<F: FnMut(&Context<'_>)>(mut callback: F, context: &Context<'_>) -> F {
+    let called = catch_unwind(AssertUnwindSafe(|| callback(context)));
+    let Err(payload) = called else { return callback };
+    // What it captured is dropped after the panic and not during it: a second one would abort.
+    contain(context.shard, || drop(callback));
+    resume_unwind(payload)
 }
 
 impl<C: Callback> WithState<C> {
     pub(crate) fn new(callback: C) -> Self {
         WithState { cell: Cell::new(), callback: Mutex::new(Some(callback)) }
     }
+}
 
-    /// The callback, if it is not running and was not dropped.
-    pub(crate) fn take(&self) -> Option<C> {
+impl<C: Callback + 'static> Holds<C> for WithState<C> {
+    fn take(&self) -> Option<C> {
         lock(&self.callback).take()
     }
 }
 
-impl<C: Callback> Shared for WithState<C> {
+impl<C: Callback + 'static> Shared for WithState<C> {
     fn cell(&self) -> &Cell {
         &self.cell
     }
@@ -237,14 +305,20 @@ impl<C: Callback> Shared for WithState<C> {
         wanted
     }
 
-    fn discard(&self) {
+    fn discard(&self, shard: &Shard<Task>) {
         // Most callbacks own nothing: then there is nothing to do, and the lock would be most of the cost.
-        if std::mem::needs_drop::<C>() {
-            drop(self.take());
+        if C::LISTENS || std::mem::needs_drop::<C>() {
+            if let Some(callback) = self.take() {
+                callback.dropped(self.cell.get(), shard);
+            }
         }
     }
 
     fn can_repeat(&self) -> bool {
         C::CAN_REPEAT
+    }
+
+    fn listens(&self) -> bool {
+        C::LISTENS
     }
 }

@@ -33,7 +33,9 @@ mod with {
     impl Tasks {
         pub(crate) fn new(settings: &Settings) -> Self {
             let name = format!("{}-tasks", settings.name);
-            let settings = Settings { name, ..settings.clone() };
+            let mut settings = Settings { name, ..settings.clone() };
+            // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
+            settings.hub.driven = false;
             Tasks { settings, core: OnceLock::new(), started: AtomicBool::new(false) }
         }
 
@@ -64,7 +66,7 @@ mod with {
         pub(crate) fn stop_and_wait(&self, limit: Option<Duration>) -> bool {
             let core = self.to_be_stopped();
             hand_back(core);
-            core.stop_and_wait(|_| (), limit).1
+            core.stop_and_wait(|_| (), |_, _| (), limit).1
         }
 
         /// If there is none yet, one that will never start: who comes after a stop must find that.

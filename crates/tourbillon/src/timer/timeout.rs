@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
@@ -11,6 +11,7 @@ use super::task::{Shared, State, Task};
 use crate::clock::nanoseconds;
 use crate::engine::shard::Shard;
 use crate::key::Key;
+use crate::wall::Plan;
 
 /// The handle of one timer. Dropping it changes nothing; clones are the same handle.
 ///
@@ -100,13 +101,18 @@ impl Timeout {
     }
 
     fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
-        self.shard.reschedule(self.shared.cell().key(self.first), deadline)
+        self.shard.reschedule(self.shared.cell().key(self.first), deadline, Task::moved)
     }
 
     /// When it is to run, if it is pending.
     pub fn deadline(&self) -> Option<Instant> {
         let time = self.shard.deadline(self.shared.cell().key(self.first))?;
         Some(self.shard.hub.clock.instant(time))
+    }
+
+    /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
+    pub fn wall_deadline(&self) -> Option<SystemTime> {
+        self.shared.wall().and_then(Plan::waits_for).filter(|_| self.is_pending())
     }
 
     /// How long it has to wait, if it is pending: zero if it is due.

@@ -14,6 +14,8 @@ use super::task::{State, Task};
 use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
+///
+/// The next try of a [retry](crate::Timer::retry) is among them, and has nothing left to run: its outcome was told.
 pub struct Unfired {
     pub(super) core: Arc<TimerCore>,
     pub(super) key: Key,
@@ -49,9 +51,10 @@ impl Unfired {
         };
         match task {
             Task::Owned(callback) => callback.run(&context(None)),
+            Task::Alarm(alarm) => alarm.ring(),
             Task::Shared(shared) => {
                 shared.run(&context(Some(&shared)));
-                shared.discard();
+                shared.discard(shard);
             }
         }
     }
@@ -71,7 +74,7 @@ impl fmt::Debug for Unfired {
     }
 }
 
-/// The last clone of a timer is gone: stops the engine, and drops what is pending with no lock held.
+/// The last clone of a timer, or its driver, is gone: stops the engine, and drops what is pending with no lock held.
 pub(super) fn abandon(core: &TimerCore) {
     for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
         discard(&core.shards[shard], taken.value);

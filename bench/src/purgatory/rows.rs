@@ -1,0 +1,224 @@
+//! The workloads.
+
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::contestant::{Contestant, Flags, Time};
+use super::figure::{Figure, Readings, Row};
+use crate::rng::Rng;
+use crate::{counting, machine};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MS: Duration = Duration::from_millis(1);
+
+/// The keys of an operation: one of its own, and two that it shares with a hundred others in a million.
+fn keys(number: usize) -> [u64; 3] {
+    let number = number as u64;
+    [(1 << 40) + number, (2 << 40) + number % 9973, (3 << 40) + number % 9967]
+}
+
+pub fn run<C: Contestant>(row: Row, quick: bool) -> Readings {
+    if matches!(row, Row::Stream | Row::Check | Row::Threads) {
+        // Nobody asks for bytes.
+        counting::stop();
+    }
+    if row == Row::Threads {
+        return threads::<C>(quick);
+    }
+    machine::pin_thread(0);
+    match row {
+        Row::Stream => stream::<C>(quick),
+        Row::Million => million::<C>(quick, false),
+        Row::Random => million::<C>(quick, true),
+        Row::Check => check::<C>(quick),
+        Row::Growth => growth::<C>(quick),
+        Row::Threads => unreachable!("it was seen to"),
+    }
+}
+
+/// Nanoseconds for each of so many.
+fn each(begin: Instant, count: usize) -> f64 {
+    begin.elapsed().as_nanos() as f64 / count as f64
+}
+
+/// Watches `count` operations from `first` on, and completes each when so many came after it.
+fn flow<C: Contestant>(contestant: &C, flags: &Flags, first: usize, count: usize, behind: usize) {
+    for number in first..first + count {
+        contestant.add(number as u32, keys(number), TIMEOUT);
+        if let Some(oldest) = number.checked_sub(behind) {
+            flags.set(oldest);
+            assert_eq!(contestant.check(keys(oldest)[0]), 1);
+        }
+    }
+}
+
+fn stream<C: Contestant>(quick: bool) -> Readings {
+    const BEHIND: usize = 10_000;
+    let count = if quick { 300_000 } else { 2_000_000 };
+    let flags = Flags::new(BEHIND * 2 + count);
+    let contestant = C::new(flags, Time::Virtual);
+    // Until everything has been used once.
+    flow(&contestant, flags, 0, BEHIND * 2, BEHIND);
+    let begin = Instant::now();
+    flow(&contestant, flags, BEHIND * 2, count, BEHIND);
+    BTreeMap::from([(Figure::StreamRate, 1e9 / each(begin, count))])
+}
+
+fn million<C: Contestant>(quick: bool, random: bool) -> Readings {
+    let count = if quick { 100_000 } else { 1_000_000 };
+    let flags = Flags::new(count);
+    let mut rng = Rng::new(7);
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut timeouts = vec![TIMEOUT; count];
+    if random {
+        rng.shuffle(&mut order);
+        timeouts.fill_with(|| TIMEOUT + MS * rng.below(30_000) as u32);
+    }
+    let before = counting::mark();
+    let contestant = C::new(flags, Time::Virtual);
+
+    let begin = Instant::now();
+    for (number, &timeout) in timeouts.iter().enumerate() {
+        contestant.add(number as u32, keys(number), timeout);
+        // They come over ten seconds.
+        if number % (count / 10_000) == 0 {
+            contestant.pass(MS);
+        }
+    }
+    let watch = each(begin, count);
+    let half = count / 2;
+    let begin = Instant::now();
+    for &number in order.iter().step_by(2) {
+        flags.set(number);
+        assert_eq!(contestant.check(keys(number)[0]), 1);
+    }
+    let complete = each(begin, half);
+    let begin = Instant::now();
+    // A second at a time: what is due together expires together.
+    (0..70).for_each(|_| contestant.pass(MS * 1000));
+    let expire = each(begin, half);
+    assert_eq!(flags.expired(), half);
+    let peak = (counting::peak() - before) as f64 / count as f64;
+    let left = counting::live().saturating_sub(before) as f64;
+
+    let rate = 1e9 / (watch + f64::midpoint(complete, expire));
+    let figures = if random {
+        [
+            Figure::RandomRate,
+            Figure::RandomWatch,
+            Figure::RandomComplete,
+            Figure::RandomExpire,
+            Figure::RandomPeakBytes,
+            Figure::RandomLeftBytes,
+        ]
+    } else {
+        [
+            Figure::Rate,
+            Figure::Watch,
+            Figure::Complete,
+            Figure::Expire,
+            Figure::PeakBytes,
+            Figure::LeftBytes,
+        ]
+    };
+    figures.into_iter().zip([rate, watch, complete, expire, peak, left]).collect()
+}
+
+fn check<C: Contestant>(quick: bool) -> Readings {
+    const CROWD: usize = 10_000;
+    let flags = Flags::new(CROWD + 101);
+    let contestant = C::new(flags, Time::Virtual);
+    let mut readings = Readings::new();
+    let mut number = 0;
+    for (key, waiting, figure) in [
+        (1, 1, Figure::CheckOne),
+        (2, 100, Figure::CheckHundred),
+        (3, CROWD, Figure::CheckTenThousand),
+    ] {
+        for _ in 0..waiting {
+            let [_, second, third] = keys(number);
+            contestant.add(number as u32, [key, second, third], TIMEOUT);
+            number += 1;
+        }
+        let times = (if quick { 200_000 } else { 2_000_000 } / waiting).max(10);
+        let begin = Instant::now();
+        let completed: usize = (0..times).map(|_| contestant.check(key)).sum();
+        readings.insert(figure, each(begin, times));
+        assert_eq!(completed, 0);
+    }
+    (0..number).for_each(|number| flags.set(number));
+    let begin = Instant::now();
+    assert_eq!(contestant.check(3), CROWD);
+    readings.insert(Figure::CompleteTenThousand, each(begin, CROWD));
+    readings
+}
+
+/// Two threads add, two check what was added before them.
+fn threads<C: Contestant>(quick: bool) -> Readings {
+    let count = if quick { 100_000 } else { 500_000 };
+    let flags = Flags::new(2 * count);
+    let contestant = C::new(flags, Time::Real);
+    let added = [const { AtomicUsize::new(0) }; 2];
+    let start = Barrier::new(5);
+    let wall = thread::scope(|scope| {
+        let (contestant, added, start) = (&contestant, &added, &start);
+        for (lane, added) in added.iter().enumerate() {
+            scope.spawn(move || {
+                start.wait();
+                for number in lane * count..(lane + 1) * count {
+                    contestant.add(number as u32, keys(number), TIMEOUT);
+                    added.fetch_add(1, Release);
+                }
+            });
+            scope.spawn(move || {
+                start.wait();
+                let mut done = 0;
+                while done < count {
+                    // Those before are watched: the flags are set when they are, and not while they are added.
+                    let ready = added.load(Acquire);
+                    for number in lane * count + done..lane * count + ready {
+                        flags.set(number);
+                        assert_eq!(contestant.check(keys(number)[0]), 1);
+                    }
+                    if done == ready {
+                        thread::yield_now();
+                    }
+                    done = ready;
+                }
+            });
+        }
+        start.wait();
+        Instant::now()
+    });
+    BTreeMap::from([(Figure::ThreadsRate, 1e9 / each(wall, 2 * count))])
+}
+
+/// One stays on two keys that all others use as well.
+fn growth<C: Contestant>(quick: bool) -> Readings {
+    let (first, rest) = if quick { (50_000, 200_000) } else { (100_000, 2_000_000) };
+    let flags = Flags::new(first * 3 + rest);
+    let before = counting::live();
+    let contestant = C::new(flags, Time::Virtual);
+    let last = first * 3 + rest - 1;
+    contestant.add(last as u32, [1, 2, 3], TIMEOUT);
+    let mut number = 0;
+    let mut pass = |count: usize| {
+        let begin = Instant::now();
+        for _ in 0..count {
+            contestant.add(number as u32, [(1 << 40) + number as u64, 1, 2], TIMEOUT);
+            flags.set(number);
+            assert_eq!(contestant.check((1 << 40) + number as u64), 1);
+            number += 1;
+        }
+        each(begin, count)
+    };
+    // Until everything has been used once.
+    pass(first - 1);
+    let (early, _, late) = (pass(first), pass(rest), pass(first));
+    contestant.pass(MS);
+    let left = counting::live().saturating_sub(before) as f64;
+    BTreeMap::from([(Figure::GrowthTime, late / early), (Figure::GrowthBytes, left)])
+}

@@ -1,0 +1,229 @@
+//! The broker: partitions with a log each, followers that fetch it, and two purgatories on one timer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
+
+/// A partition of a topic, such as `orders-0`: what operations wait under.
+pub(crate) type Partition = &'static str;
+
+/// What the broker has to tell, and when.
+#[derive(Clone)]
+pub(crate) struct Journal {
+    clock: VirtualClock,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Journal {
+    pub(crate) fn new(clock: &VirtualClock) -> Self {
+        Journal { clock: clock.clone(), lines: Arc::default() }
+    }
+
+    pub(crate) fn write(&self, line: impl AsRef<str>) {
+        let at = self.clock.elapsed().as_millis();
+        self.lines.lock().unwrap().push(format!("{at:>5} ms  {}", line.as_ref()));
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+/// The log of one partition: where its records end, and how far each follower has come.
+#[derive(Default)]
+struct Log {
+    /// The bytes of the records, in order.
+    records: Vec<usize>,
+    followers: BTreeMap<&'static str, usize>,
+}
+
+impl Log {
+    /// What every replica has.
+    fn replicated(&self) -> usize {
+        let leader = self.records.len();
+        self.followers.values().copied().min().unwrap_or(leader).min(leader)
+    }
+
+    fn bytes_from(&self, offset: usize) -> usize {
+        self.records.iter().skip(offset).sum()
+    }
+}
+
+type Logs = Arc<Mutex<BTreeMap<Partition, Log>>>;
+
+/// Waits until all replicas of all its partitions have what it wrote.
+struct Produce {
+    client: &'static str,
+    /// The offset behind the record, in each partition that still lacks a replica.
+    missing: BTreeMap<Partition, usize>,
+    logs: Logs,
+    journal: Journal,
+}
+
+impl Operation for Produce {
+    fn try_complete(&mut self) -> bool {
+        let logs = self.logs.lock().unwrap();
+        self.missing.retain(|partition, end| logs[partition].replicated() < *end);
+        self.missing.is_empty()
+    }
+
+    fn on_complete(self) {
+        self.journal.write(format!("{} is answered: on all replicas", self.client));
+    }
+
+    fn on_expire(self) {
+        let missing: Vec<&str> = self.missing.into_keys().collect();
+        let missing = missing.join(", ");
+        self.journal.write(format!(
+            "{} is answered: TIMED OUT, not on all replicas of {missing}",
+            self.client
+        ));
+    }
+}
+
+/// Waits until there are enough bytes behind an offset.
+struct Fetch {
+    client: &'static str,
+    partition: Partition,
+    offset: usize,
+    least: usize,
+    logs: Logs,
+    journal: Journal,
+}
+
+impl Fetch {
+    fn bytes(&self) -> usize {
+        self.logs.lock().unwrap()[self.partition].bytes_from(self.offset)
+    }
+}
+
+impl Operation for Fetch {
+    fn try_complete(&mut self) -> bool {
+        self.bytes() >= self.least
+    }
+
+    fn on_complete(self) {
+        self.journal.write(format!(
+            "{} is answered: {} bytes of {}",
+            self.client,
+            self.bytes(),
+            self.partition
+        ));
+    }
+
+    fn on_expire(self) {
+        let (bytes, least) = (self.bytes(), self.least);
+        self.journal.write(format!(
+            "{} is answered: time is up, {bytes} bytes of the {least}",
+            self.client
+        ));
+    }
+}
+
+pub(crate) struct Broker {
+    logs: Logs,
+    produces: Purgatory<Partition, Produce>,
+    fetches: Purgatory<Partition, Fetch>,
+    journal: Journal,
+}
+
+impl Broker {
+    pub(crate) fn new(timer: &Timer, journal: &Journal) -> Self {
+        Broker {
+            logs: Arc::default(),
+            produces: Purgatory::new(timer),
+            fetches: Purgatory::new(timer),
+            journal: journal.clone(),
+        }
+    }
+
+    pub(crate) fn create(&self, partition: Partition, followers: &[&'static str]) {
+        let followers = followers.iter().map(|&follower| (follower, 0)).collect();
+        let log = Log { records: Vec::new(), followers };
+        self.logs.lock().unwrap().insert(partition, log);
+    }
+
+    /// Writes a record of so many bytes to each partition, and answers when all replicas have it.
+    pub(crate) fn produce(
+        &self,
+        client: &'static str,
+        partitions: &[Partition],
+        bytes: usize,
+        timeout: Duration,
+    ) {
+        let mut missing = BTreeMap::new();
+        for &partition in partitions {
+            let mut logs = self.logs.lock().unwrap();
+            let log = logs.get_mut(partition).expect("it was created");
+            log.records.push(bytes);
+            missing.insert(partition, log.records.len());
+        }
+        self.journal
+            .write(format!("{client} produces {bytes} bytes to {}", partitions.join(" and ")));
+        let (logs, journal) = (self.logs.clone(), self.journal.clone());
+        let produce = Produce { client, missing, logs, journal };
+        let keys = partitions.iter().copied();
+        let outcome = self
+            .produces
+            .try_complete_else_watch(produce, keys, timeout)
+            .expect("it is not stopped");
+        if outcome == Outcome::Watched {
+            self.journal.write(format!("{client} waits for the followers"));
+        }
+        // There are more bytes now.
+        for &partition in partitions {
+            self.fetches.check(partition);
+        }
+    }
+
+    /// Answers when there are so many bytes behind the offset, or with what there is when the time is up.
+    pub(crate) fn fetch(
+        &self,
+        client: &'static str,
+        partition: Partition,
+        offset: usize,
+        least: usize,
+        timeout: Duration,
+    ) {
+        self.journal.write(format!("{client} fetches from {partition}, at least {least} bytes"));
+        let (logs, journal) = (self.logs.clone(), self.journal.clone());
+        let fetch = Fetch { client, partition, offset, least, logs, journal };
+        self.fetches
+            .try_complete_else_watch(fetch, [partition], timeout)
+            .expect("it is not stopped");
+    }
+
+    /// A follower has fetched everything up to the end of the leader's log.
+    pub(crate) fn replicate(&self, follower: &'static str, partition: Partition) {
+        {
+            let mut logs = self.logs.lock().unwrap();
+            let log = logs.get_mut(partition).expect("it was created");
+            let end = log.records.len();
+            log.followers.insert(follower, end);
+        }
+        self.journal.write(format!("{follower} has fetched {partition}"));
+        self.produces.check(partition);
+    }
+
+    /// The partition is led by another broker from now on: whoever waits for it hears of it.
+    pub(crate) fn resign(&self, partition: Partition) {
+        self.journal.write(format!("{partition} has a new leader elsewhere"));
+        for produce in self.produces.cancel_key(partition) {
+            self.journal.write(format!(
+                "{} is answered: ask the new leader of {partition}",
+                produce.client
+            ));
+        }
+        for fetch in self.fetches.cancel_key(partition) {
+            self.journal
+                .write(format!("{} is answered: ask the new leader of {partition}", fetch.client));
+        }
+    }
+
+    /// How many wait, in both purgatories.
+    pub(crate) fn waiting(&self) -> usize {
+        self.produces.delayed() + self.fetches.delayed()
+    }
+}

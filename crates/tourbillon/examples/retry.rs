@@ -1,0 +1,77 @@
+//! Retrying with backoff: three services that are down in three ways, and one that nobody waits for any more.
+//!
+//! Run it with `cargo run --release -p tourbillon --example retry`. It takes about a second. Jitter is drawn from a
+//! seed, so that the story is nearly the same each time; a program that is not an example leaves the seed out.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tourbillon::{Attempt, Backoff, Jitter, Retried, Timer};
+
+/// How a service answers.
+#[derive(Debug)]
+enum Failure {
+    /// It may be back soon.
+    Unavailable,
+    /// It will not get better.
+    NoSuchUser,
+}
+
+fn tell(began: Instant, service: &str, what: &str) {
+    println!("{:>5} ms  {service:<8} {what}", began.elapsed().as_millis());
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (timer, began) = (Timer::new(), Instant::now());
+    let backoff = Backoff::new(Duration::from_millis(40))
+        .most(Duration::from_millis(400))
+        .jitter(Jitter::Equal);
+
+    // Back at the fourth try.
+    let mail = timer.retry(backoff.clone().seed(1), move |attempt: &Attempt| {
+        tell(began, "mail", &format!("try {}", attempt.number()));
+        if attempt.number() < 4 { Err(Failure::Unavailable) } else { Ok("250 accepted") }
+    })?;
+
+    // Never back: half a second is all that it is given.
+    let stock = timer.retry(
+        backoff.clone().within(Duration::from_millis(500)).seed(2),
+        move |attempt| {
+            tell(began, "stock", &format!("try {}", attempt.number()));
+            Err::<(), _>(Failure::Unavailable)
+        },
+    )?;
+
+    // An error that no further try will mend. The outcome is told to a closure: nobody has to wait for it.
+    let (sender, outcome) = mpsc::channel();
+    let job = move |attempt: &Attempt| {
+        tell(began, "login", &format!("try {}", attempt.number()));
+        attempt.give_up();
+        Err::<(), _>(Failure::NoSuchUser)
+    };
+    timer.retry_then(backoff.clone(), job, move |outcome| sender.send(outcome).unwrap())?;
+
+    // The user has closed the window.
+    let news = timer.retry(backoff.seed(3), move |attempt| {
+        tell(began, "news", &format!("try {}", attempt.number()));
+        Err::<(), _>(Failure::Unavailable)
+    })?;
+    let cancel = news.timeout();
+    timer.schedule(Duration::from_millis(150), move |_| {
+        assert!(cancel.cancel(), "no further try starts");
+    })?;
+
+    let login = outcome.recv()?;
+    tell(began, "login", &format!("{login:?}"));
+    assert!(matches!(login, Retried::GaveUp { error: Failure::NoSuchUser, tries: 1 }));
+    let news = news.wait();
+    tell(began, "news", &format!("{news:?}"));
+    assert!(matches!(news, Retried::Cancelled));
+    let mail = mail.wait();
+    tell(began, "mail", &format!("{mail:?}"));
+    assert!(matches!(mail, Retried::Success("250 accepted")));
+    let stock = stock.wait();
+    tell(began, "stock", &format!("{stock:?}"));
+    assert!(matches!(stock, Retried::GaveUp { error: Failure::Unavailable, .. }));
+    Ok(())
+}

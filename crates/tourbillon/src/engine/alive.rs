@@ -1,0 +1,36 @@
+//! How many engines are alive, and a word of warning when there are too many.
+//!
+//! An engine is made once and shared; who makes one for each connection has a thread for each. A program that has more
+//! than [`MANY`] at once is told so, once in its life. That is all that this crate says through `tracing`.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// More than so many at once are worth a word.
+const MANY: usize = 64;
+
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+static WARNED: AtomicBool = AtomicBool::new(false);
+
+/// One of the engines that are alive, until it is dropped.
+pub(super) struct Alive(());
+
+impl Alive {
+    pub(super) fn new() -> Self {
+        // Relaxed, all of it: these are numbers, and order nothing.
+        let alive = ALIVE.fetch_add(1, Relaxed) + 1;
+        if alive > MANY && !WARNED.swap(true, Relaxed) {
+            tracing::warn!(
+                alive,
+                "more than {MANY} timer engines are alive: share one (clones are the same timer), or drop those that \
+                 are done"
+            );
+        }
+        Alive(())
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,280 @@
+//! An engine without a thread of its own: the caller's event loop turns it.
+//!
+//! The loop stands where the driver's thread would: it turns, and then sleeps in a way that only it knows of. So a
+//! turn ends as the driver's way to sleep begins, by publishing until when nothing has to be done (`signal.rs`);
+//! whoever arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor of its choice.
+//!
+//! ```text
+//!   turn                                                     who arms, anywhere
+//!   until = awake: nobody needs to wake                      next = due       (under the shard's lock)
+//!   make ready and run what is due                           if due < until: a wake is owed
+//!   until = least of next; look again   ── the loop sleeps   without the lock: the wake is told
+//! ```
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::Time;
+
+use super::signal::NEVER;
+use super::{Core, Deliver, Hub};
+#[cfg(target_os = "linux")]
+use crate::bell::Bell;
+use crate::clock::nanoseconds;
+
+/// Turns a timer, or an engine, that has no thread of its own: from an event loop, for example.
+///
+/// [`turn`](Driver::turn) runs what is due and says when to come again. Between two turns timers may be scheduled,
+/// moved and cancelled anywhere, with the same handles and the same promises; if one is due earlier than the last turn
+/// has said, the loop is told: [`on_wake`](Driver::on_wake), `wake_fd`. As late as the loop turns, so
+/// late are its timers.
+///
+/// A driver that is dropped stops its timer: what is pending is dropped and counted as handed back, and scheduling is
+/// refused. Nothing is left waiting for a turn that never comes.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_driven()?;
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// timer.schedule(Duration::from_millis(5), move |_| sender.send("due").unwrap())?;
+///
+/// // An event loop would poll its sockets for so long; this one has none.
+/// while driver.turn().ran == 0 {
+///     std::thread::sleep(driver.timeout().unwrap());
+/// }
+/// assert_eq!(receiver.try_recv(), Ok("due"), "it ran on this thread");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A virtual clock does not run the timers of such an engine: it moves time, and the next turn runs what is due by
+/// then.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let (timer, mut driver) = Timer::builder().clock(&clock).build_driven()?;
+/// timer.schedule(Duration::from_secs(3600), |_| ())?;
+/// assert_eq!((driver.turn().ran, driver.timeout()), (0, Some(Duration::from_secs(3600))));
+/// clock.advance(Duration::from_secs(3600))?;
+/// assert_eq!((driver.turn().ran, driver.timeout()), (1, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropped, it stops its timer"]
+pub struct Driver {
+    core: Arc<dyn Turns>,
+    /// Stops the engine, and drops what is pending.
+    abandon: Box<dyn Fn() + Send>,
+    #[cfg(target_os = "linux")]
+    bell: Option<Arc<Bell>>,
+}
+
+/// What a [turn](Driver::turn) has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Turn {
+    /// How many timers it ran, or delivered.
+    pub ran: usize,
+    /// When there is more to do: at once, if the budget was used up. `None` if nothing is pending, or the timer was
+    /// stopped. It may be too early, if what was due then was cancelled; never too late.
+    pub next: Option<Instant>,
+}
+
+impl Driver {
+    pub(crate) fn new<T, D>(core: Arc<Core<T, D>>, abandon: impl Fn() + Send + 'static) -> Self
+    where
+        T: Send + 'static,
+        D: Deliver<T>,
+    {
+        // Nothing is started: this opens the shards.
+        let opened = core.start();
+        debug_assert!(opened.is_ok(), "it is new");
+        core.hub.signal.settle();
+        Driver {
+            core,
+            abandon: Box::new(abandon),
+            #[cfg(target_os = "linux")]
+            bell: None,
+        }
+    }
+
+    /// Runs what is due, on this thread, and says when to come again. Never blocks, unless a callback does. The
+    /// [budget](crate::Builder::budget) of each shard bounds it.
+    pub fn turn(&mut self) -> Turn {
+        let hub = self.core.hub();
+        hub.signal.awake();
+        #[cfg(target_os = "linux")]
+        if let Some(bell) = &self.bell {
+            bell.silence();
+        }
+        let ran = self.core.clone().pass_and_count(hub.clock.now());
+        let next = hub.signal.settle();
+        let pending = next != NEVER && !self.is_stopped();
+        Turn { ran, next: pending.then(|| hub.clock.instant(Time::new(next))) }
+    }
+
+    /// [`turn`](Driver::turn) that waits for something to be due, no longer than `limit`. It returns as soon as
+    /// something ran, or the timer was stopped.
+    ///
+    /// Under a virtual clock to wait is to let time pass: it advances the clock to the next moment at which something
+    /// is due, here or in any engine of the clock, or by the limit. Inside a callback, where that cannot be, it does
+    /// not wait.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let (timer, mut driver) = Timer::builder().clock(&clock).build_driven()?;
+    /// timer.schedule(Duration::from_secs(90), |_| ())?;
+    /// let minute = Duration::from_secs(60);
+    /// assert_eq!(driver.turn_within(minute).ran, 0);
+    /// assert_eq!(driver.turn_within(minute).ran, 1);
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(90));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn turn_within(&mut self, limit: Duration) -> Turn {
+        let end = self.core.hub().clock.now() + nanoseconds(limit);
+        loop {
+            let turn = self.turn();
+            let over = self.core.hub().clock.now() >= end;
+            if turn.ran > 0 || over || self.is_stopped() || !self.wait(end) {
+                return turn;
+            }
+        }
+    }
+
+    /// Waits until there may be something to do, or until `end`. `false` if it cannot wait.
+    fn wait(&self, end: Time) -> bool {
+        let Hub { clock, signal, .. } = self.core.hub();
+        if let Some(clock) = clock.as_virtual() {
+            let others = clock.next_due().map_or(NEVER, Time::units);
+            let to = end.units().min(others).min(signal.settle());
+            let by = to.saturating_sub(clock.time().units());
+            return clock.advance(Duration::from_nanos(by)).is_ok();
+        }
+        let sleep = |until, sleeper: &_| clock.wait(Time::new(until).min(end), sleeper);
+        signal.rest(sleep);
+        true
+    }
+
+    /// How long until there is something to do, from now: how long a poll may take. Zero if there is already; `None` if
+    /// nothing is pending.
+    ///
+    /// A poll that counts in milliseconds should round it up, or it spins for the last one.
+    pub fn timeout(&self) -> Option<Duration> {
+        let Hub { clock, signal, .. } = self.core.hub();
+        let next = Some(signal.settle()).filter(|&next| next != NEVER && !self.is_stopped())?;
+        Some(Duration::from_nanos(next.saturating_sub(clock.now().units())))
+    }
+
+    /// Calls `wake` whenever a timer was armed that is due earlier than the last turn has said, and when the timer was
+    /// stopped: on the thread that did it, with no lock held, and at most once between two turns. A panic of it is
+    /// contained. It replaces the one before, and what `wake_fd` made. It is not called for what was
+    /// armed before: turn once after you have set it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// let wakes = Arc::new(AtomicUsize::new(0));
+    /// let count = wakes.clone();
+    /// driver.on_wake(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+    ///
+    /// timer.schedule(Duration::from_secs(60), |_| ())?;
+    /// assert_eq!(wakes.load(Ordering::Relaxed), 1);
+    /// driver.turn();
+    /// timer.schedule(Duration::from_secs(90), |_| ())?;
+    /// assert_eq!(wakes.load(Ordering::Relaxed), 1, "not earlier");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        #[cfg(target_os = "linux")]
+        {
+            self.bell = None;
+        }
+        self.core.hub().signal.set_hook(Arc::new(wake));
+    }
+
+    /// A file descriptor that becomes readable when [`on_wake`](Driver::on_wake) would call, to poll together with the
+    /// others of the loop. A turn makes it silent again; there is nothing to read from it. Linux only.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    /// use tourbillon::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// let bell = driver.wake_fd()?;
+    /// let other = timer.clone();
+    /// std::thread::spawn(move || other.schedule(Duration::ZERO, |_| ()).unwrap());
+    ///
+    /// let ten_seconds = Timespec { tv_sec: 10, tv_nsec: 0 };
+    /// assert_eq!(poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&ten_seconds))?, 1);
+    /// // At the latest at the next tick.
+    /// assert_eq!(driver.turn_within(Duration::from_secs(1)).ran, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(target_os = "linux")]
+    pub fn wake_fd(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
+        use std::os::fd::AsFd;
+        if self.bell.is_none() {
+            let bell = Arc::new(Bell::new()?);
+            let rung = bell.clone();
+            self.on_wake(move || rung.ring());
+            self.bell = Some(bell);
+        }
+        Ok(self.bell.as_ref().expect("it was made just now").as_fd())
+    }
+
+    /// Whether its timer was stopped: there will be nothing more to do.
+    pub fn is_stopped(&self) -> bool {
+        self.core.hub().signal.is_stopping()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        (self.abandon)();
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("timeout", &self.timeout()).finish_non_exhaustive()
+    }
+}
+
+/// An engine as its driver sees it, whatever it delivers.
+trait Turns: Send + Sync {
+    fn hub(&self) -> &Hub;
+    fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
+}
+
+impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
+    fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// One round over the shards that have something due.
+    fn pass_and_count(self: Arc<Self>, now: Time) -> usize {
+        let mut ran = 0;
+        for shard in &self.shards {
+            if self.is_due(shard, now) {
+                let before = shard.counts().fired;
+                self.attend(shard, now);
+                ran += shard.counts().fired - before;
+            }
+        }
+        ran as usize
+    }
+}

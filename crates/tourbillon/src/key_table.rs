@@ -1,0 +1,238 @@
+//! Values under keys of any type, found by the hash of the key.
+//!
+//! Who locks such a table hashes before, and from then on the hash names the key: growing and shrinking call no code of
+//! the user's. Under the lock a key is only ever compared. Two keys of the same hash share a chain, so a hash alone
+//! never stands for a key. What is not needed any more, keys too, is returned to be dropped elsewhere.
+
+use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+
+/// With so many places a table is worth making smaller.
+const CROWD: usize = 1 << 10;
+
+/// The hash of a key, spread over all bits: the hasher may be the user's.
+#[inline]
+pub(crate) fn hash<S: BuildHasher, Q: Hash + ?Sized>(hasher: &S, key: &Q) -> u64 {
+    let spread = hasher.hash_one(key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    spread ^ (spread >> 32)
+}
+
+/// Which of several tables a hash belongs to. Their number is a power of two.
+#[inline]
+pub(crate) fn choose<T>(tables: &[T], hash: u64) -> &T {
+    // Neither the lowest bits nor the highest: inside a table, places are chosen by those.
+    &tables[(hash >> 40) as usize & (tables.len() - 1)]
+}
+
+/// How many tables serve so many processors: so many that two threads seldom meet.
+pub(crate) fn tables() -> usize {
+    if cfg!(any(loom, shuttle)) {
+        return 2;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors * 4).next_power_of_two().min(256)
+}
+
+pub(crate) struct KeyTable<K, V> {
+    chains: HashMap<u64, Chain<K, V>, BuildHasherDefault<AsIs>>,
+}
+
+/// The keys of one hash: nearly always one.
+struct Chain<K, V> {
+    first: (K, V),
+    /// A box for what is nearly never there: chains lie side by side.
+    #[expect(clippy::box_collection, reason = "a third of the size of a vector")]
+    more: Option<Box<Vec<(K, V)>>>,
+}
+
+impl<K, V> KeyTable<K, V> {
+    pub(crate) fn new() -> Self {
+        KeyTable { chains: HashMap::default() }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut<Q>(&mut self, hash: u64, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let chain = self.chains.get_mut(&hash)?;
+        if chain.first.0.borrow() == key {
+            return Some(&mut chain.first.1);
+        }
+        let pair = chain.more.as_mut()?.iter_mut().find(|pair| pair.0.borrow() == key)?;
+        Some(&mut pair.1)
+    }
+
+    /// The value of the key, which is made if there is none. If there was, the key comes back.
+    #[inline]
+    pub(crate) fn get_or_make(
+        &mut self,
+        hash: u64,
+        key: K,
+        make: impl FnOnce() -> V,
+    ) -> (&mut V, Option<K>)
+    where
+        K: Eq,
+    {
+        let chain = match self.chains.entry(hash) {
+            Entry::Vacant(vacant) => {
+                let chain = vacant.insert(Chain { first: (key, make()), more: None });
+                return (&mut chain.first.1, None);
+            }
+            Entry::Occupied(occupied) => occupied.into_mut(),
+        };
+        if chain.first.0 == key {
+            return (&mut chain.first.1, Some(key));
+        }
+        let more = chain.more.get_or_insert_default();
+        match more.iter().position(|pair| pair.0 == key) {
+            Some(place) => (&mut more[place].1, Some(key)),
+            None => {
+                more.push((key, make()));
+                let place = more.len() - 1;
+                (&mut more[place].1, None)
+            }
+        }
+    }
+
+    /// What `look` finds in the first value under the hash in which it finds something.
+    #[inline]
+    pub(crate) fn find<R>(
+        &mut self,
+        hash: u64,
+        mut look: impl FnMut(&mut V) -> Option<R>,
+    ) -> Option<R> {
+        let chain = self.chains.get_mut(&hash)?;
+        if let Some(found) = look(&mut chain.first.1) {
+            return Some(found);
+        }
+        chain.more.as_mut()?.iter_mut().find_map(|pair| look(&mut pair.1))
+    }
+
+    /// Takes out the first value under the hash that is such. A table that was crowded gives memory back.
+    #[inline]
+    pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&V) -> bool) -> Option<(K, V)> {
+        let Entry::Occupied(mut occupied) = self.chains.entry(hash) else { return None };
+        let chain = occupied.get_mut();
+        if !is(&chain.first.1) {
+            let more = chain.more.as_mut()?;
+            let place = more.iter().position(|pair| is(&pair.1))?;
+            return Some(more.swap_remove(place));
+        }
+        if let Some(next) = chain.more.as_mut().and_then(|more| more.pop()) {
+            return Some(std::mem::replace(&mut chain.first, next));
+        }
+        let chain = occupied.remove();
+        self.shrink();
+        Some(chain.first)
+    }
+
+    /// Few steps for each that was removed: the table is halved only when seven of eight have gone.
+    #[inline]
+    fn shrink(&mut self) {
+        let (len, room) = (self.chains.len(), self.chains.capacity());
+        if room > CROWD && len < room / 8 {
+            self.chains.shrink_to(len * 2);
+        } else if len == 0 && room > 16 {
+            self.chains = HashMap::default();
+        }
+    }
+
+    /// Empties the table.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+        let chains = std::mem::take(&mut self.chains);
+        chains.into_values().flat_map(|chain| {
+            std::iter::once(chain.first).chain(chain.more.into_iter().flat_map(|more| *more))
+        })
+    }
+}
+
+/// A set of hashes.
+pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<AsIs>>;
+
+/// Takes a hash for its own.
+#[derive(Default)]
+pub(crate) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only hashes are hashed")
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart() {
+        let mut table = KeyTable::new();
+        for key in ["a", "b", "c"] {
+            let (value, back) = table.get_or_make(7, key, || key.to_owned());
+            assert_eq!((value.as_str(), back), (key, None));
+        }
+        assert_eq!(table.get_or_make(7, "b", || unreachable!()).1, Some("b"));
+        assert_eq!(table.get_mut(7, "c").map(|value| value.as_str()), Some("c"));
+        assert!(table.get_mut(7, "d").is_none() && table.get_mut(8, "a").is_none());
+        assert_eq!(table.find(7, |value| (value == "b").then_some(1)), Some(1));
+
+        // The first, one in the middle, and the last.
+        assert_eq!(table.remove(7, |value| value == "a").map(|pair| pair.0), Some("a"));
+        assert_eq!(table.remove(7, |value| value == "a"), None);
+        assert!(table.get_mut(7, "b").is_some() && table.get_mut(7, "c").is_some());
+        assert_eq!(table.take_all().count(), 2);
+        assert!(table.get_mut(7, "b").is_none());
+    }
+
+    #[test]
+    fn a_crowd_of_keys_leaves_no_memory_behind() {
+        let mut table = KeyTable::new();
+        for hash in 0..100_000 {
+            table.get_or_make(hash, hash, || ());
+        }
+        let room = table.chains.capacity();
+        for hash in 0..99_900 {
+            assert!(table.remove(hash, |()| true).is_some());
+        }
+        assert!(table.chains.capacity() < room / 64, "{} of {room}", table.chains.capacity());
+        for hash in 99_900..100_000 {
+            assert!(
+                table.get_mut(hash, &hash).is_some() && table.remove(hash, |()| true).is_some()
+            );
+        }
+        assert_eq!(table.chains.capacity(), 0);
+    }
+
+    #[test]
+    fn a_poor_hasher_is_spread() {
+        #[derive(Default)]
+        struct Poor(u64);
+        impl Hasher for Poor {
+            fn finish(&self) -> u64 {
+                self.0
+            }
+            fn write(&mut self, bytes: &[u8]) {
+                self.0 += u64::from(bytes[0]);
+            }
+        }
+        let hasher = BuildHasherDefault::<Poor>::default();
+        let tables: [usize; 16] = std::array::from_fn(|n| n);
+        let mut met = [0; 16];
+        for key in 0..=255_u8 {
+            met[*choose(&tables, hash(&hasher, &key))] += 1;
+        }
+        assert!(met.iter().all(|&keys| (4..=64).contains(&keys)), "{met:?}");
+    }
+}

@@ -1,0 +1,128 @@
+//! The keys that have a timer: a part of them on each shelf, under a lock of its own.
+//!
+//! Under the lock keys are compared, and timers are armed and moved; nothing else of the user's runs. What leaves is
+//! returned, to be dropped or run elsewhere.
+
+use std::borrow::Borrow;
+
+use crate::key::Key;
+use crate::key_table::KeyTable;
+use crate::sync::{Mutex, lock};
+use crate::timer::{Context, Timeout};
+
+#[repr(align(128))]
+pub(super) struct Shelf<K> {
+    state: Mutex<State<K>>,
+}
+
+struct State<K> {
+    keys: KeyTable<K, Slot>,
+    count: usize,
+    /// The last number that was given away.
+    number: u64,
+}
+
+/// What lies under a key.
+pub(super) struct Slot {
+    number: u64,
+    pub(super) armed: Armed,
+}
+
+pub(super) enum Armed {
+    Once(Key, Callback),
+    Retry(Timeout),
+}
+
+pub(super) type Callback = Box<dyn FnOnce(&Context<'_>) + Send>;
+
+/// What has become of a key that was put on the shelf. Keys and slots in it are for the caller to drop.
+pub(super) enum Put<K> {
+    /// It is there, in place of another or of none. The key, if it was not needed.
+    Done(Option<Slot>, Option<K>),
+    /// The key is taken.
+    Taken(K),
+}
+
+impl<K: Eq> Shelf<K> {
+    pub(super) fn new() -> Self {
+        let state = State { keys: KeyTable::new(), count: 0, number: 0 };
+        Shelf { state: Mutex::new(state) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        lock(&self.state).count
+    }
+
+    /// Puts what `arm` makes of a new number under the key. If the key is taken: in place of what is there, or not at
+    /// all. If `arm` fails nothing has changed.
+    pub(super) fn put<E>(
+        &self,
+        hash: u64,
+        key: K,
+        replace: bool,
+        arm: impl FnOnce(u64) -> Result<Armed, E>,
+    ) -> Result<Put<K>, (E, K)> {
+        let mut state = lock(&self.state);
+        let taken = state.keys.get_mut(hash, &key).is_some();
+        if taken && !replace {
+            return Ok(Put::Taken(key));
+        }
+        state.number += 1;
+        let number = state.number;
+        // Under the lock: a timer that fires at once waits for it, and finds its number.
+        let armed = match arm(number) {
+            Ok(armed) => armed,
+            Err(error) => return Err((error, key)),
+        };
+        let mut new = Some(Slot { number, armed });
+        let (slot, unused) = state.keys.get_or_make(hash, key, || new.take().expect("it is new"));
+        let old = new.take().map(|new| std::mem::replace(slot, new));
+        state.count += usize::from(!taken);
+        Ok(Put::Done(old, unused))
+    }
+
+    /// Takes out what lies under the key.
+    pub(super) fn take<Q>(&self, hash: u64, key: &Q) -> Option<(K, Slot)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut state = lock(&self.state);
+        let number = state.keys.get_mut(hash, key)?.number;
+        state.remove(hash, number)
+    }
+
+    /// Takes out what has that number, if it is there still.
+    pub(super) fn take_number(&self, hash: u64, number: u64) -> Option<(K, Slot)> {
+        lock(&self.state).remove(hash, number)
+    }
+
+    /// Whether what has that number is there still.
+    pub(super) fn holds(&self, hash: u64, number: u64) -> bool {
+        let is = |slot: &mut Slot| (slot.number == number).then_some(());
+        lock(&self.state).keys.find(hash, is).is_some()
+    }
+
+    /// Looks at what lies under the key, or moves it.
+    pub(super) fn with<Q, R>(&self, hash: u64, key: &Q, look: impl FnOnce(&Armed) -> R) -> Option<R>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        lock(&self.state).keys.get_mut(hash, key).map(|slot| look(&slot.armed))
+    }
+
+    pub(super) fn take_all(&self) -> impl Iterator<Item = (K, Slot)> + use<K> {
+        let mut state = lock(&self.state);
+        state.count = 0;
+        state.keys.take_all()
+    }
+}
+
+impl<K> State<K> {
+    fn remove(&mut self, hash: u64, number: u64) -> Option<(K, Slot)> {
+        let taken = self.keys.remove(hash, |slot| slot.number == number)?;
+        self.count -= 1;
+        Some(taken)
+    }
+}

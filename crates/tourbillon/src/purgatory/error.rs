@@ -1,0 +1,128 @@
+//! Why an operation is not watched, and why a wait ended without a value.
+
+use std::{fmt, io};
+
+use crate::error::ScheduleError;
+
+/// Why an operation is not watched. It holds the operation; nothing else has changed.
+#[non_exhaustive]
+pub enum WatchError<T> {
+    /// There are no keys: no event could ever complete it.
+    NoKeys(T),
+    /// The purgatory or its timer was stopped.
+    Stopped(T),
+    /// The timer's limit on pending timers is reached, or there is no memory for another.
+    Full(T),
+    /// The thread of the timer's driver could not be started.
+    Thread(T, io::Error),
+}
+
+impl<T> WatchError<T> {
+    /// What is not watched.
+    pub fn into_inner(self) -> T {
+        match self {
+            WatchError::NoKeys(value)
+            | WatchError::Stopped(value)
+            | WatchError::Full(value)
+            | WatchError::Thread(value, _) => value,
+        }
+    }
+
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> WatchError<U> {
+        match self {
+            WatchError::NoKeys(value) => WatchError::NoKeys(map(value)),
+            WatchError::Stopped(value) => WatchError::Stopped(map(value)),
+            WatchError::Full(value) => WatchError::Full(map(value)),
+            WatchError::Thread(value, wrong) => WatchError::Thread(map(value), wrong),
+        }
+    }
+
+    /// The timer has refused something that stands for the value.
+    pub(super) fn from_schedule<U>(error: ScheduleError<U>, value: T) -> Self {
+        match error {
+            ScheduleError::Stopped(_) => WatchError::Stopped(value),
+            ScheduleError::Full(_) => WatchError::Full(value),
+            ScheduleError::Thread(_, wrong) => WatchError::Thread(value, wrong),
+            ScheduleError::Never(_) => unreachable!("a timeout is not by the calendar"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for WatchError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WatchError::NoKeys(_) => f.write_str("NoKeys(..)"),
+            WatchError::Stopped(_) => f.write_str("Stopped(..)"),
+            WatchError::Full(_) => f.write_str("Full(..)"),
+            WatchError::Thread(_, wrong) => write!(f, "Thread(.., {wrong:?})"),
+        }
+    }
+}
+
+impl<T> fmt::Display for WatchError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WatchError::NoKeys(_) => {
+                f.write_str("no keys: give at least one, whose checks can complete the operation")
+            }
+            WatchError::Stopped(_) => {
+                f.write_str("the purgatory or its timer was stopped: use another one")
+            }
+            WatchError::Full(_) => {
+                f.write_str("no room for another timer: raise the timer's limit, or shed load")
+            }
+            WatchError::Thread(_, wrong) => {
+                write!(f, "the driver's thread could not be started ({wrong}): try again")
+            }
+        }
+    }
+}
+
+impl<T> std::error::Error for WatchError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            WatchError::Thread(_, wrong) => Some(wrong),
+            _ => None,
+        }
+    }
+}
+
+/// Why a [wait](crate::Purgatory::wait) ended without a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The timeout came first.
+    Expired,
+    /// One of its keys was cancelled.
+    Cancelled,
+    /// The purgatory or its timer was stopped.
+    Stopped,
+    /// There were no keys: no event could ever complete it.
+    NoKeys,
+    /// The timer could take no more: it was full, or its driver's thread could not be started.
+    Full,
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WaitError::Expired => "the timeout came before the condition was met",
+            WaitError::Cancelled => "the key was cancelled before the condition was met",
+            WaitError::Stopped => "the purgatory or its timer was stopped: use another one",
+            WaitError::NoKeys => "no keys: give at least one, whose checks can complete the wait",
+            WaitError::Full => "no room for another timer: raise the timer's limit, or shed load",
+        })
+    }
+}
+
+impl std::error::Error for WaitError {}
+
+impl<T> From<&WatchError<T>> for WaitError {
+    fn from(error: &WatchError<T>) -> Self {
+        match error {
+            WatchError::NoKeys(_) => WaitError::NoKeys,
+            WatchError::Stopped(_) => WaitError::Stopped,
+            WatchError::Full(_) | WatchError::Thread(..) => WaitError::Full,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What happens under a key: a check, or its end.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use super::Purgatory;
+use super::basket::Basket;
+use super::list::BATCH;
+use super::node::{Entry, Why};
+use super::operation::Operation;
+use super::shelf::Walk;
+use super::turn::is_trying_any;
+use crate::key_table::hash;
+
+/// Events.
+impl<K, O, S> Purgatory<K, O, S>
+where
+    K: Eq + Hash + Send + 'static,
+    O: Operation,
+    S: BuildHasher,
+{
+    /// Something has happened under the key: tries whoever waits there, in the order in which they came, and completes
+    /// those whose condition holds. Returns how many this call has completed.
+    ///
+    /// One whose condition another thread is trying at this moment is not waited for: that thread tries it once more,
+    /// and if it completes it, it is counted there. Inside another action the count is exact too; the actions run when
+    /// the other has returned.
+    pub fn check<Q>(&self, key: &Q) -> usize
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let mut completed = 0;
+        self.for_each(key, |entry| completed += usize::from(entry.check()));
+        completed
+    }
+
+    /// Ends whoever waits under the key, and hands the operations back, in the order in which they came. They leave all
+    /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
+    /// [`Cancelled`](crate::WaitError::Cancelled).
+    ///
+    /// For an operation whose condition another thread is trying at this moment it waits until that has returned: it
+    /// has then been completed, or it is handed back, after the others. So do not hold a lock that a condition takes.
+    /// Called inside a condition it waits for nobody, and leaves those alone that are being tried.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tourbillon::{Operation, Purgatory, Timer};
+    /// struct Never;
+    /// impl Operation for Never {
+    ///     fn try_complete(&mut self) -> bool { false }
+    ///     fn on_complete(self) { unreachable!() }
+    ///     fn on_expire(self) { unreachable!() }
+    /// }
+    /// let purgatory = Purgatory::new(&Timer::new());
+    /// purgatory.try_complete_else_watch(Never, ["a", "b"], Duration::from_secs(60))?;
+    /// assert_eq!(purgatory.watched(), 2);
+    /// assert_eq!(purgatory.cancel_key("a").len(), 1);
+    /// assert_eq!(purgatory.watched(), 0);
+    /// # Ok::<(), tourbillon::WatchError<Never>>(())
+    /// ```
+    pub fn cancel_key<Q>(&self, key: &Q) -> Vec<O>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let basket = (!is_trying_any()).then(Basket::new);
+        let mut operations = Vec::new();
+        self.for_each(key, |entry| {
+            operations.extend(entry.take(Why::Cancelled, basket.as_ref()));
+        });
+        operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+        operations
+    }
+
+    /// Shows everybody who waits under the key, in batches, with no lock held.
+    fn for_each<Q>(&self, key: &Q, mut show: impl FnMut(&dyn Entry<O>))
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = hash(&self.owner.hasher, key);
+        let shelf = self.core().shelf(hash);
+        let (mut walk, mut batch) = (Walk::default(), [const { None }; BATCH]);
+        while shelf.walk(hash, key, &mut walk, &mut batch) {
+            batch.iter_mut().map_while(Option::take).for_each(|entry| show(&*entry));
+        }
+    }
+}

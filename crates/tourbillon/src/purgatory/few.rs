@@ -1,0 +1,45 @@
+//! A few values in place, more on the heap: most operations are watched under one, two or three keys.
+
+/// So many are kept in place.
+const IN_PLACE: usize = 3;
+
+pub(super) struct Few<T> {
+    first: [Option<T>; IN_PLACE],
+    more: Vec<T>,
+}
+
+impl<T> Few<T> {
+    pub(super) fn new() -> Self {
+        Few { first: [const { None }; IN_PLACE], more: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first[0].is_none()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, value: T) {
+        match self.first.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(value),
+            None => self.more.push(value),
+        }
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().flatten().chain(&self.more)
+    }
+
+    /// In the order in which they were pushed.
+    #[inline]
+    pub(super) fn for_each(self, mut show: impl FnMut(T)) {
+        // Not one iterator for both: that takes twice the instructions.
+        for place in self.first {
+            match place {
+                Some(value) => show(value),
+                None => return,
+            }
+        }
+        self.more.into_iter().for_each(show);
+    }
+}

@@ -1,0 +1,231 @@
+//! `Purgatory`: operations that are completed when a condition holds, or expire; exactly one of the two.
+//!
+//! ```text
+//!   keys, on shelves          nodes                               the timer's wheel
+//!   ┌──────────────┐          ┌────────────────────────────┐
+//!   │ "orders-0" ──┼──► list ─┼─► state, and while it rests │ ◄─── timeout
+//!   │ "orders-1" ──┼──► list ─┤   the operation, its places │
+//!   └──────────────┘          └────────────────────────────┘
+//! ```
+//!
+//! A node is known under its keys and to its timer. Who tries its condition takes the operation out of it (`node.rs`
+//! has the table of what may happen then), and who ends it takes it out of every key and of the wheel first, and then
+//! runs its action, with no lock held. Nothing of it stays behind: there is nothing to purge.
+
+mod basket;
+mod error;
+mod events;
+mod few;
+mod list;
+mod node;
+mod operation;
+mod shelf;
+mod turn;
+mod wait;
+mod watching;
+mod work;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::RandomState;
+use std::sync::Arc;
+
+use crate::Timer;
+use crate::key_table::{choose, tables};
+use crate::sync::atomic::{AtomicBool, Ordering::Release};
+use basket::Basket;
+pub use error::{WaitError, WatchError};
+use node::Why;
+pub use operation::{Operation, Outcome};
+use shelf::Shelf;
+pub use wait::Wait;
+
+/// Holds operations that wait for something, each watched under keys, until an event on one of the keys completes them
+/// or their time is up. Clones are the same purgatory, and any thread may use it.
+///
+/// - **Exactly once**: an operation is completed, expires, or is handed back; one of them, once. At the timeout its
+///   condition is tried one last time: if it holds, the operation is completed.
+/// - **No event is missed**: whoever changes something that a condition looks at calls [`check`](Purgatory::check)
+///   after that, and the operation sees the change, whatever else happens at that moment.
+/// - **Over means gone**: at once from every key and from the wheel, with its memory, before its action runs.
+/// - **No deadlock**: conditions and actions run with no lock held, and may use the purgatory. An action that completes
+///   others, which complete others, takes no more stack than one: actions run one after the other.
+/// - It has no thread of its own: any number of them share one [`Timer`], and its clock.
+///
+/// `K` is the type of the keys, and `O` of the operations; a purgatory that is only used with
+/// [closures](Purgatory::when) and [futures](Purgatory::wait) needs none. Under a lock keys are compared, and nothing
+/// else: `Eq` must not use the purgatory.
+///
+/// Dropping the last clone stops it: operations that wait are dropped.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+/// use std::sync::{Arc, mpsc};
+/// use std::time::Duration;
+/// use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
+///
+/// /// A request that waits until enough bytes have arrived.
+/// struct Fetch {
+///     bytes: Arc<AtomicUsize>,
+///     least: usize,
+///     answer: mpsc::Sender<String>,
+/// }
+///
+/// impl Operation for Fetch {
+///     fn try_complete(&mut self) -> bool {
+///         self.bytes.load(SeqCst) >= self.least
+///     }
+///     fn on_complete(self) {
+///         self.answer.send(format!("{} bytes", self.bytes.load(SeqCst))).unwrap();
+///     }
+///     fn on_expire(self) {
+///         self.answer.send("not enough".to_owned()).unwrap();
+///     }
+/// }
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let purgatory = Purgatory::new(&timer);
+/// let (answer, answers) = mpsc::channel();
+/// let bytes = Arc::new(AtomicUsize::new(0));
+/// for least in [100, 1000] {
+///     let fetch = Fetch { bytes: bytes.clone(), least, answer: answer.clone() };
+///     let outcome = purgatory.try_complete_else_watch(fetch, ["orders-0"], Duration::from_secs(5))?;
+///     assert_eq!(outcome, Outcome::Watched);
+/// }
+///
+/// // Something arrives: whoever waits for it under that key is tried.
+/// bytes.store(120, SeqCst);
+/// assert_eq!(purgatory.check("orders-0"), 1);
+/// assert_eq!(answers.try_recv()?, "120 bytes");
+///
+/// clock.advance(Duration::from_secs(5))?;
+/// assert_eq!(answers.try_recv()?, "not enough");
+/// assert_eq!((purgatory.delayed(), timer.len()), (0, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Purgatory<K, O = Infallible, S = RandomState>
+where
+    K: Eq + Send + 'static,
+    O: Operation,
+{
+    owner: Arc<Owner<K, O, S>>,
+}
+
+/// What the clones share: the last of them stops it.
+struct Owner<K: Eq + Send + 'static, O: Operation, S> {
+    core: Arc<Core<K, O>>,
+    hasher: S,
+}
+
+impl<K: Eq + Send + 'static, O: Operation, S> Drop for Owner<K, O, S> {
+    fn drop(&mut self) {
+        for operation in self.core.stop(None) {
+            self.core.timer.contain(|| drop(operation));
+        }
+    }
+}
+
+struct Core<K, O> {
+    timer: Timer,
+    shelves: Box<[Shelf<K, O>]>,
+    /// Whether it was stopped. Each shelf knows for itself, and this spares who comes later a trial.
+    stopped: AtomicBool,
+}
+
+impl<K: Eq + Send + 'static, O: Operation> Purgatory<K, O> {
+    /// A purgatory whose operations expire by that timer.
+    pub fn new(timer: &Timer) -> Self {
+        Purgatory::with_hasher(timer, RandomState::new())
+    }
+}
+
+impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
+    /// A purgatory that hashes its keys with another hasher. The default withstands keys that were chosen to collide.
+    ///
+    /// ```
+    /// use std::hash::{BuildHasherDefault, DefaultHasher};
+    /// use tourbillon::{Purgatory, Timer};
+    ///
+    /// type Hasher = BuildHasherDefault<DefaultHasher>;
+    /// let purgatory: Purgatory<u64, std::convert::Infallible, Hasher> =
+    ///     Purgatory::with_hasher(&Timer::new(), Hasher::default());
+    /// assert_eq!(purgatory.check(&7), 0);
+    /// ```
+    pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
+        let shelves = (0..tables()).map(|_| Shelf::new()).collect();
+        let core =
+            Arc::new(Core { timer: timer.clone(), shelves, stopped: AtomicBool::new(false) });
+        Purgatory { owner: Arc::new(Owner { core, hasher }) }
+    }
+
+    fn core(&self) -> &Arc<Core<K, O>> {
+        &self.owner.core
+    }
+}
+
+/// Looking, and stopping.
+impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
+    /// How many entries there are under all keys: an operation counts once for each of its keys.
+    pub fn watched(&self) -> usize {
+        self.core().shelves.iter().map(|shelf| shelf.counts().0).sum()
+    }
+
+    /// How many wait: operations, closures and futures.
+    pub fn delayed(&self) -> usize {
+        self.core().shelves.iter().map(|shelf| shelf.counts().1).sum()
+    }
+
+    /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
+    /// [`Stopped`](WaitError::Stopped); from now on nothing is watched. A second stop returns nothing. The timer goes
+    /// on.
+    ///
+    /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying at this moment.
+    /// Called inside a condition it waits for nobody, and those that are being tried are dropped if their condition
+    /// does not hold.
+    pub fn stop(&self) -> Vec<O> {
+        let basket = (!turn::is_trying_any()).then(Basket::new);
+        let mut operations = self.core().stop(basket.as_ref());
+        operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+        operations
+    }
+}
+
+impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
+    fn stop(&self, basket: Option<&Arc<Basket<O>>>) -> Vec<O> {
+        self.stopped.store(true, Release);
+        let mut operations = Vec::new();
+        for shelf in &self.shelves {
+            for (key, list) in shelf.close() {
+                self.timer.contain(|| drop(key));
+                operations.extend(
+                    list.into_entries().filter_map(|entry| entry.take(Why::Stopped, basket)),
+                );
+            }
+        }
+        operations
+    }
+}
+
+impl<K, O> Core<K, O> {
+    #[inline]
+    fn shelf(&self, hash: u64) -> &Shelf<K, O> {
+        choose(&self.shelves, hash)
+    }
+}
+
+impl<K: Eq + Send + 'static, O: Operation, S> Clone for Purgatory<K, O, S> {
+    fn clone(&self) -> Self {
+        Purgatory { owner: self.owner.clone() }
+    }
+}
+
+impl<K: Eq + Send + 'static, O: Operation, S> fmt::Debug for Purgatory<K, O, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Purgatory");
+        debug
+            .field("watched", &self.watched())
+            .field("delayed", &self.delayed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! The keys, and who waits under them: a part of the keys on each shelf, under a lock of its own.
+//!
+//! Nobody holds two shelves. Under the lock of one, keys are compared, and nothing else of the user's runs: what leaves
+//! is dropped by the caller, after the lock.
+
+use std::borrow::Borrow;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use super::list::{BATCH, Batch, List};
+use super::node::Entry;
+use crate::key_table::KeyTable;
+use crate::sync::{Mutex, lock};
+
+#[repr(align(128))]
+pub(super) struct Shelf<K, O> {
+    state: Mutex<State<K, O>>,
+}
+
+struct State<K, O> {
+    keys: KeyTable<K, List<O>>,
+    /// The last serial that was given away.
+    serial: u64,
+    /// Entries under all keys.
+    watched: usize,
+    /// Operations whose first key is here.
+    delayed: usize,
+    closed: bool,
+}
+
+/// Where an operation is watched: under which hash, and which of those there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) hash: u64,
+    serial: NonZeroU64,
+    /// Where it was in its list at first.
+    position: u32,
+}
+
+/// How far a walk over those under a key has come. It meets everybody who was there when it began.
+#[derive(Default)]
+pub(super) struct Walk {
+    after: u64,
+    until: Option<u64>,
+    done: bool,
+}
+
+impl<K: Eq, O> Shelf<K, O> {
+    pub(super) fn new() -> Self {
+        let state =
+            State { keys: KeyTable::new(), serial: 0, watched: 0, delayed: 0, closed: false };
+        Shelf { state: Mutex::new(state) }
+    }
+
+    /// Watches an entry under a key; `first` of its keys or another. `None` if the shelf is closed. A key that is not
+    /// needed comes back, to be dropped.
+    #[inline]
+    pub(super) fn watch(
+        &self,
+        hash: u64,
+        key: K,
+        first: bool,
+        entry: Arc<dyn Entry<O>>,
+    ) -> (Option<Place>, Option<K>) {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return (None, Some(key));
+        }
+        state.serial += 1;
+        let serial = state.serial;
+        let (list, unused) = state.keys.get_or_make(hash, key, List::new);
+        let position = list.push(serial, entry);
+        state.watched += 1;
+        state.delayed += usize::from(first);
+        (NonZeroU64::new(serial).map(|serial| Place { hash, serial, position }), unused)
+    }
+
+    /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
+    #[inline]
+    pub(super) fn unwatch(&self, place: Place, first: bool) -> Option<K> {
+        let Place { hash, serial, position } = place;
+        let mut state = lock(&self.state);
+        let take = |list: &mut List<O>| {
+            let entry = list.remove(serial.get(), position)?;
+            Some((entry, list.is_empty()))
+        };
+        let (entry, empty) = state.keys.find(hash, take)?;
+        state.watched -= 1;
+        state.delayed -= usize::from(first);
+        let gone = if empty { state.keys.remove(hash, List::is_empty) } else { None };
+        drop(state);
+        drop(entry);
+        gone.map(|(key, _)| key)
+    }
+
+    /// Copies the next few who wait under a key. `false` if there are none any more.
+    #[inline]
+    pub(super) fn walk<Q>(&self, hash: u64, key: &Q, walk: &mut Walk, to: &mut Batch<O>) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        if walk.done {
+            return false;
+        }
+        let mut state = lock(&self.state);
+        let until = *walk.until.get_or_insert(state.serial);
+        let Some(list) = state.keys.get_mut(hash, key) else { return false };
+        let (last, count) = list.copy(walk.after, until, to);
+        walk.after = last;
+        walk.done = count < BATCH;
+        count > 0
+    }
+
+    /// Takes nobody in from now on, and gives out all who are here.
+    pub(super) fn close(&self) -> impl Iterator<Item = (K, List<O>)> + use<K, O> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        state.watched = 0;
+        state.delayed = 0;
+        state.keys.take_all()
+    }
+
+    /// Entries under keys, and operations.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.watched, state.delayed)
+    }
+}

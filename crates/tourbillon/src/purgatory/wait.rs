@@ -1,0 +1,98 @@
+//! The future of a wait: the value that a condition gave, or why there is none.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::error::WaitError;
+use super::node::Withdraw;
+use crate::sync::{Mutex, lock};
+
+/// A wait in a [`Purgatory`](crate::Purgatory): the value that its condition gave, or why there is none. Made by
+/// [`Purgatory::wait`](crate::Purgatory::wait).
+///
+/// Any runtime may poll it. Dropping it withdraws it at once from all its keys and from the wheel.
+#[must_use = "dropped at once, it is withdrawn at once"]
+pub struct Wait<T> {
+    letter: Arc<Letter<T>>,
+    /// What waits in the purgatory, until the outcome is here.
+    entry: Option<Arc<dyn Withdraw>>,
+}
+
+/// Where the outcome is put.
+pub(super) struct Letter<T> {
+    state: Mutex<State<T>>,
+}
+
+enum State<T> {
+    Awaited(Option<Waker>),
+    Here(Result<T, WaitError>),
+    Taken,
+}
+
+impl<T> Letter<T> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Letter { state: Mutex::new(State::Awaited(None)) })
+    }
+
+    /// Puts the outcome, and wakes who waits for it. Once.
+    pub(super) fn put(&self, outcome: Result<T, WaitError>) {
+        let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
+        if let State::Awaited(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<T, WaitError>> {
+        // A waker's code is foreign: it is cloned before the lock, and an old one dropped after it.
+        let mut new = Some(waker.clone());
+        let mut state = lock(&self.state);
+        if let State::Awaited(old) = &mut *state {
+            std::mem::swap(old, &mut new);
+            return Poll::Pending;
+        }
+        let here = std::mem::replace(&mut *state, State::Taken);
+        drop(state);
+        match here {
+            State::Here(outcome) => Poll::Ready(outcome),
+            State::Awaited(_) | State::Taken => panic!("polled after it was ready"),
+        }
+    }
+}
+
+impl<T> Wait<T> {
+    pub(super) fn new(letter: Arc<Letter<T>>, entry: Option<Arc<dyn Withdraw>>) -> Self {
+        Wait { letter, entry }
+    }
+}
+
+impl<T> Future for Wait<T> {
+    type Output = Result<T, WaitError>;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = self.letter.poll(context.waker());
+        if outcome.is_ready() {
+            self.entry = None;
+        }
+        outcome
+    }
+}
+
+impl<T> Drop for Wait<T> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.withdraw();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Wait<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ready = !matches!(*lock(&self.letter.state), State::Awaited(_));
+        f.debug_struct("Wait").field("ready", &ready).finish_non_exhaustive()
+    }
+}

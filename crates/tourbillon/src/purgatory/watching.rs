@@ -1,0 +1,207 @@
+//! How operations, closures and futures come to wait.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Purgatory;
+use super::error::{WaitError, WatchError};
+use super::few::Few;
+use super::node::Node;
+use super::operation::{Operation, Outcome};
+use super::turn::{act, attempt, catch_up};
+use super::wait::{Letter, Wait};
+use super::work::{Own, When, Work};
+use crate::key_table::{Hashes, hash};
+use crate::sync::atomic::Ordering::Acquire;
+
+/// So many keys of one operation are many.
+const MANY: usize = 16;
+
+/// Waiting.
+impl<K, O, S> Purgatory<K, O, S>
+where
+    K: Eq + Hash + Send + 'static,
+    O: Operation,
+    S: BuildHasher,
+{
+    /// Completes the operation if its condition holds; otherwise watches it under the keys until a
+    /// [`check`](Purgatory::check) of one of them completes it or the time is up. A key that is given twice counts
+    /// once.
+    ///
+    /// The condition is tried first, when there is neither a timer nor anything watched, and once more when there is,
+    /// so that an event in between is not missed. Inside another action, what is completed here is *decided* here, and
+    /// its own action runs when the other has returned.
+    ///
+    /// # Errors
+    /// There are no keys, the purgatory or its timer was stopped, or the timer is full or could not be started. The
+    /// operation comes back, and is watched nowhere.
+    pub fn try_complete_else_watch(
+        &self,
+        operation: O,
+        keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+    ) -> Result<Outcome, WatchError<O>> {
+        let added = self.add(Own(operation), keys, timeout);
+        added.map(|(_, outcome)| outcome).map_err(|error| error.map(|own| own.0))
+    }
+
+    /// [`try_complete_else_watch`](Purgatory::try_complete_else_watch) with closures: `condition` gives a value when it
+    /// holds, and `then` is called once, with the value or with why there is none. A stop or a cancelled key tells it,
+    /// and hands nothing back.
+    ///
+    /// # Errors
+    /// As there; the closures come back.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex, mpsc};
+    /// use std::time::Duration;
+    /// use tourbillon::{Purgatory, Timer, VirtualClock, WaitError};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let purgatory: Purgatory<u32> = Purgatory::new(&Timer::builder().clock(&clock).build()?);
+    /// let queue = Arc::new(Mutex::new(Vec::new()));
+    /// let (told, outcomes) = mpsc::channel();
+    /// for _ in 0..2 {
+    ///     // A condition may take what it waited for: it is then delivered, for certain.
+    ///     let (take, told) = (queue.clone(), told.clone());
+    ///     let condition = move || take.lock().unwrap().pop();
+    ///     purgatory.when([1], Duration::from_secs(1), condition, move |outcome| told.send(outcome).unwrap())?;
+    /// }
+    /// queue.lock().unwrap().push("job");
+    /// assert_eq!(purgatory.check(&1), 1);
+    /// assert_eq!(outcomes.recv()?, Ok("job"));
+    /// clock.advance(Duration::from_secs(1))?;
+    /// assert_eq!(outcomes.recv()?, Err(WaitError::Expired));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn when<T, C, F>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+        condition: C,
+        then: F,
+    ) -> Result<Outcome, WatchError<(C, F)>>
+    where
+        T: Send + 'static,
+        C: FnMut() -> Option<T> + Send + 'static,
+        F: FnOnce(Result<T, WaitError>) + Send + 'static,
+    {
+        let added = self.add(When::new(condition, then), keys, timeout);
+        added
+            .map(|(_, outcome)| outcome)
+            .map_err(|error| error.map(|when| (when.condition, when.then)))
+    }
+
+    /// Waits until `condition` gives a value, or until the time is up. It is tried now, and from now on it is watched,
+    /// polled or not.
+    ///
+    /// # Cancel safety
+    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was given already,
+    /// or that another thread's trial gives at that moment, is dropped with it.
+    ///
+    /// ```
+    /// # use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use tourbillon::{Purgatory, Timer, WaitError};
+    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
+    /// #     struct Thread(std::thread::Thread);
+    /// #     impl std::task::Wake for Thread {
+    /// #         fn wake(self: Arc<Self>) { self.0.unpark() }
+    /// #     }
+    /// #     let waker = Arc::new(Thread(std::thread::current())).into();
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+    /// #             std::task::Poll::Ready(output) => return output,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// let purgatory: Purgatory<&str> = Purgatory::new(&Timer::new());
+    /// let stock = Arc::new(AtomicUsize::new(0));
+    /// let seen = stock.clone();
+    /// let enough = move || Some(seen.load(SeqCst)).filter(|&stock| stock >= 3);
+    /// let wait = purgatory.wait(["stock"], Duration::from_secs(60), enough);
+    ///
+    /// let other = purgatory.clone();
+    /// std::thread::spawn(move || {
+    ///     stock.store(5, SeqCst);
+    ///     other.check("stock");
+    /// });
+    /// assert_eq!(block_on(wait), Ok(5));
+    ///
+    /// let never = purgatory.wait(["stock"], Duration::from_millis(5), || None::<u32>);
+    /// assert_eq!(block_on(never), Err(WaitError::Expired));
+    /// ```
+    pub fn wait<T, C>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+        condition: C,
+    ) -> Wait<T>
+    where
+        T: Send + 'static,
+        C: FnMut() -> Option<T> + Send + 'static,
+    {
+        let letter = Letter::new();
+        let sender = letter.clone();
+        let then = move |outcome| sender.put(outcome);
+        match self.add(When::new(condition, then), keys, timeout) {
+            Ok((node, _)) => Wait::new(letter, node.map(|node| node as _)),
+            Err(error) => {
+                letter.put(Err(WaitError::from(&error)));
+                Wait::new(letter, None)
+            }
+        }
+    }
+
+    /// Tries, and watches if need be. The node, if there is one.
+    #[expect(clippy::type_complexity, reason = "a node and what became of it")]
+    fn add<W: Work<O>>(
+        &self,
+        mut work: W,
+        keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+    ) -> Result<(Option<Arc<Node<K, O, W>>>, Outcome), WatchError<W>> {
+        let core = self.core();
+        let keys = self.hashed(keys);
+        if keys.is_empty() {
+            return Err(WatchError::NoKeys(work));
+        }
+        // Pairs with the store of a stop: who comes after it is refused.
+        if core.stopped.load(Acquire) {
+            return Err(WatchError::Stopped(work));
+        }
+        if attempt(&core.timer, 0, || work.attempt()) {
+            act(&core.timer, move || work.complete());
+            return Ok((None, Outcome::Completed));
+        }
+        let watched = Node::watch(core, work, keys, timeout);
+        if watched.is_err() {
+            // Nobody holds it any more, and no holder has.
+            catch_up();
+        }
+        watched.map(|(node, outcome)| (Some(node), outcome))
+    }
+
+    /// Each key once, with its hash.
+    fn hashed(&self, keys: impl IntoIterator<Item = K>) -> Few<(u64, K)> {
+        let (mut all, mut count) = (Few::new(), 0);
+        // The hashes of many: to compare each with each would be the square of that.
+        let mut seen = Hashes::default();
+        for key in keys {
+            let hashed = (hash(&self.owner.hasher, &key), key);
+            if count == MANY {
+                seen.extend(all.iter().map(|other: &(u64, K)| other.0));
+            }
+            let new = count >= MANY && seen.insert(hashed.0);
+            if new || all.iter().all(|other| *other != hashed) {
+                all.push(hashed);
+                count += 1;
+            }
+        }
+        all
+    }
+}

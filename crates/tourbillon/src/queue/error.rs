@@ -1,0 +1,65 @@
+//! What can go wrong with a queue.
+
+use std::fmt;
+
+/// Why a value was not put. It holds the value; nothing else has changed.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PutError<T> {
+    /// The queue was closed.
+    Closed(T),
+    /// The limit on values is reached, or there is no memory for another.
+    Full(T),
+}
+
+impl<T> PutError<T> {
+    /// What was not put.
+    pub fn into_inner(self) -> T {
+        match self {
+            PutError::Closed(value) | PutError::Full(value) => value,
+        }
+    }
+}
+
+impl<T> fmt::Debug for PutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PutError::Closed(_) => "Closed(..)",
+            PutError::Full(_) => "Full(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for PutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PutError::Closed(_) => "the queue was closed: put into another one",
+            PutError::Full(_) => {
+                "no room for another value: take some, raise the limit, or shed load"
+            }
+        })
+    }
+}
+
+impl<T> std::error::Error for PutError<T> {}
+
+/// Why nothing was taken.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeError {
+    /// Nothing is due, or nothing became so within the limit.
+    NothingDue,
+    /// The queue was closed, and stays so.
+    Closed,
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TakeError::NothingDue => "nothing is due yet: wait longer, or come again",
+            TakeError::Closed => "the queue was closed: there is nothing more to take",
+        })
+    }
+}
+
+impl std::error::Error for TakeError {}

@@ -1,0 +1,274 @@
+//! `DelayQueue`: values that can be taken when their time has come, by any number of threads.
+//!
+//! There is no thread of its own: who takes drives. `state.rs` has the wheel and its counts, all under one lock;
+//! `take.rs` has who sleeps until when, and who wakes whom. This file is the face.
+
+mod error;
+mod state;
+mod take;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{RescheduleError, Time};
+
+use crate::clock::nanoseconds;
+use crate::engine::counts::Counts;
+use crate::engine::typed::Fired;
+use crate::key::Key;
+use crate::settings::{Builder, Settings};
+use crate::sync::lock;
+pub use error::{PutError, TakeError};
+use take::Shared;
+
+/// Values that can be taken when their time has come, by any number of threads. Clones are the same queue.
+///
+/// - **Never early**, and less than a tick late, plus the time the system takes to wake a thread.
+/// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close); one of them, once.
+/// - What is due at an earlier tick comes first, unless it was put when the other was already due.
+/// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
+///   called.
+/// - All of it is O(1), whatever the queue holds.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{DelayQueue, TakeError};
+///
+/// let queue = DelayQueue::new();
+/// queue.put(Duration::from_millis(20), "second")?;
+/// queue.put(Duration::from_millis(10), "first")?;
+/// let hour = queue.put(Duration::from_secs(3600), "in an hour")?;
+///
+/// assert_eq!(queue.try_take(), Err(TakeError::NothingDue));
+/// assert_eq!(queue.take(), Ok("first"));
+/// assert_eq!(queue.take(), Ok("second"));
+/// assert_eq!(queue.take_within(Duration::from_millis(1)), Err(TakeError::NothingDue));
+/// assert_eq!(queue.remove(hour), Some("in an hour"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Under a [`VirtualClock`](crate::VirtualClock) an advance has what is due taken, at its own moment, by whoever waits
+/// for it; what nobody waits for stays.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let queue = Timer::builder().clock(&clock).queue()?;
+/// queue.put(Duration::from_secs(3600), 'x')?;
+/// clock.advance(Duration::from_secs(3600))?;
+/// assert_eq!(queue.try_take(), Ok('x'));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DelayQueue<T: Send + 'static> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Send + 'static> DelayQueue<T> {
+    /// A queue with a tick of 1 ms. For other settings there is [`Builder::queue`].
+    pub fn new() -> Self {
+        Builder::default().queue().expect("the defaults are in range")
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        DelayQueue { shared: Shared::new(settings) }
+    }
+
+    /// Adds a value that can be taken after so long. Zero and what is past can be taken at once.
+    ///
+    /// # Errors
+    /// The queue is closed or full; the value comes back.
+    pub fn put(&self, after: Duration, value: T) -> Result<Key, PutError<T>> {
+        self.put_time(self.shared.clock.now() + nanoseconds(after), value)
+    }
+
+    /// Adds a value that can be taken from that moment on.
+    ///
+    /// # Errors
+    /// As [`put`](DelayQueue::put).
+    pub fn put_at(&self, at: Instant, value: T) -> Result<Key, PutError<T>> {
+        self.put_time(self.shared.clock.time(at), value)
+    }
+
+    fn put_time(&self, deadline: Time, value: T) -> Result<Key, PutError<T>> {
+        let mut state = lock(&self.shared.state);
+        let key = state.put(deadline, value)?;
+        self.shared.leave_earlier(state, key);
+        Ok(Key::new(0, key))
+    }
+
+    /// Takes a value that is due, and waits for one if there is none. With nothing in the queue it waits for somebody
+    /// to put, or to close.
+    ///
+    /// # Errors
+    /// [`TakeError::Closed`], and no other.
+    pub fn take(&self) -> Result<T, TakeError> {
+        self.shared.take(None)
+    }
+
+    /// [`take`](DelayQueue::take) that waits no longer than `limit`, of the queue's clock.
+    ///
+    /// # Errors
+    /// The queue is closed, or nothing became due within the limit.
+    pub fn take_within(&self, limit: Duration) -> Result<T, TakeError> {
+        self.shared.take(Some(self.shared.clock.now() + nanoseconds(limit)))
+    }
+
+    /// Takes a value that is due. Never blocks.
+    ///
+    /// # Errors
+    /// The queue is closed, or nothing is due.
+    pub fn try_take(&self) -> Result<T, TakeError> {
+        self.shared.take(Some(Time::ZERO))
+    }
+
+    /// Takes a value out before its time, or before somebody else does. `None` if it is no longer there.
+    pub fn remove(&self, key: Key) -> Option<T> {
+        if key.shard() != 0 {
+            return None;
+        }
+        let removed = lock(&self.shared.state).remove(key.inner());
+        self.shared.gone();
+        removed
+    }
+
+    /// Moves a value to so long after now; also one that is due, as long as nobody has taken it.
+    ///
+    /// # Errors
+    /// It is no longer there, or there was no memory to move it; it is as it was.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// let key = queue.put(Duration::ZERO, "later, please")?;
+    /// queue.reschedule(key, Duration::from_secs(60))?;
+    /// assert!(queue.try_take().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
+        self.move_to(key, self.shared.clock.now() + nanoseconds(after))
+    }
+
+    /// Moves a value to that moment.
+    ///
+    /// # Errors
+    /// As [`reschedule`](DelayQueue::reschedule).
+    pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
+        self.move_to(key, self.shared.clock.time(at))
+    }
+
+    fn move_to(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+        if key.shard() != 0 {
+            return Err(RescheduleError::NotPending);
+        }
+        let mut state = lock(&self.shared.state);
+        state.reschedule(key.inner(), deadline)?;
+        self.shared.leave_earlier(state, key.inner());
+        self.shared.gone();
+        Ok(())
+    }
+
+    /// When a value can be taken, if it is still there.
+    pub fn deadline(&self, key: Key) -> Option<Instant> {
+        let time = lock(&self.shared.state).deadline(key.inner())?;
+        Some(self.shared.clock.instant(time)).filter(|_| key.shard() == 0)
+    }
+
+    /// Closes the queue and hands back every value that was not taken, due or not, each once. Nothing is taken after
+    /// this: whoever waits, or comes later, hears that it is closed. A second close returns nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{DelayQueue, TakeError};
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.put(Duration::from_secs(60), "late")?;
+    /// let worker = std::thread::spawn({
+    ///     let queue = queue.clone();
+    ///     move || queue.take()
+    /// });
+    /// let left = queue.close();
+    /// assert_eq!(left[0].value, "late");
+    /// assert_eq!(worker.join().unwrap(), Err(TakeError::Closed));
+    /// assert_eq!(queue.put(Duration::ZERO, "too late").unwrap_err().into_inner(), "too late");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) -> Vec<Fired<T>> {
+        let begin = self.shared.clock.begin();
+        self.shared.close().into_iter().map(|taken| Fired::new(0, taken, begin)).collect()
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.shared.state).is_closed()
+    }
+
+    /// How many values are there, due or not.
+    pub fn len(&self) -> usize {
+        self.counts().pending as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Everything it has done, counted: what was taken has fired, what was removed is cancelled.
+    pub fn counts(&self) -> Counts {
+        lock(&self.shared.state).counts()
+    }
+
+    /// The current time of its clock.
+    pub fn now(&self) -> Instant {
+        self.shared.clock.instant(self.shared.clock.now())
+    }
+
+    /// Gives back the memory of a peak that has passed.
+    pub fn shrink(&self) {
+        lock(&self.shared.state).shrink();
+    }
+
+    /// Walks its wheel and names the first invariant that does not hold. For tests.
+    ///
+    /// # Errors
+    /// The invariant that is broken. That would be a defect of this crate.
+    pub fn check(&self) -> Result<(), String> {
+        lock(&self.shared.state).check()
+    }
+}
+
+/// For models in which time is a thread.
+#[cfg(all(loom, test))]
+impl<T: Send + 'static> DelayQueue<T> {
+    /// Time has passed: who leads looks at the clock.
+    pub(crate) fn pass_time(&self) {
+        self.shared.pass_time();
+    }
+
+    /// Takes until so long after time began, whenever this is called.
+    pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
+        self.shared.take(Some(Time::new(nanoseconds(end))))
+    }
+}
+
+impl<T: Send + 'static> Clone for DelayQueue<T> {
+    fn clone(&self) -> Self {
+        DelayQueue { shared: self.shared.clone() }
+    }
+}
+
+impl<T: Send + 'static> Default for DelayQueue<T> {
+    fn default() -> Self {
+        DelayQueue::new()
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! What the lock of a queue guards: the wheel, what was counted, and who waits.
+//!
+//! Invariant: `armed = fired + cancelled + handed back + wheel.len()`. No foreign code runs here: what leaves is
+//! returned, and a clock is read before the lock is taken.
+
+use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
+
+use super::error::PutError;
+use crate::engine::counts::Counts;
+use crate::engine::shard::Taken;
+use crate::engine::wheels::{AnyWheel, Geometry};
+
+/// How many values one look may make ready, or hand down, before it gives up the lock.
+const BUDGET: usize = 256;
+
+/// When to try again what failed for want of memory, in nanoseconds.
+const AGAIN: u64 = 10_000_000;
+
+/// So many values are worth giving back the memory of.
+const CROWD: usize = 1 << 14;
+
+pub(super) struct State<T> {
+    wheel: AnyWheel<Entry<T>>,
+    counts: Counts,
+    most: usize,
+    closed: bool,
+    pub(super) waiting: Waiting,
+}
+
+/// Those who wait to take.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Until when the one who leads sleeps, if somebody does. [`AWAKE`] once it was woken.
+    pub(super) leader: Option<u64>,
+    /// How many wait to be called.
+    pub(super) followers: usize,
+    /// How many there are altogether, those included that have been called and are on their way.
+    pub(super) all: usize,
+    /// When those of them give up that have a limit. Kept for a virtual clock alone, which has to know.
+    pub(super) limits: Vec<u64>,
+}
+
+/// Nothing is due before: who leads was woken, and others need not wake it again.
+pub(super) const AWAKE: u64 = 0;
+
+struct Entry<T> {
+    deadline: Time,
+    value: T,
+}
+
+/// What there is to take.
+pub(super) enum Look<T> {
+    Due(T),
+    /// Nothing before this moment.
+    Nothing(u64),
+    /// Not known yet: the look has used up its budget.
+    Unknown,
+}
+
+impl<T> State<T> {
+    pub(super) fn new(geometry: &Geometry, tick: u64, limit: Option<usize>) -> Self {
+        let wheel = AnyWheel::new(geometry, Time::ZERO, tick);
+        State {
+            wheel: wheel.expect("the settings were checked"),
+            counts: Counts::default(),
+            most: limit.unwrap_or(usize::MAX),
+            closed: false,
+            waiting: Waiting::default(),
+        }
+    }
+
+    pub(super) fn put(&mut self, deadline: Time, value: T) -> Result<Key, PutError<T>> {
+        if self.closed {
+            return Err(PutError::Closed(value));
+        }
+        if self.wheel.len() >= self.most {
+            return Err(PutError::Full(value));
+        }
+        let put = self.wheel.insert(deadline, Entry { deadline, value });
+        let key = put.map_err(|Full(entry)| PutError::Full(entry.value))?;
+        self.counts.armed += 1;
+        Ok(key)
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<T> {
+        let entry = self.wheel.cancel(key)?;
+        self.counts.cancelled += 1;
+        self.release_when_empty();
+        Some(entry.value)
+    }
+
+    pub(super) fn reschedule(&mut self, key: Key, to: Time) -> Result<(), RescheduleError> {
+        self.wheel.reschedule(key, to)?;
+        if let Some(entry) = self.wheel.get_mut(key) {
+            entry.deadline = to;
+        }
+        Ok(())
+    }
+
+    pub(super) fn deadline(&self, key: Key) -> Option<Time> {
+        self.wheel.get(key).map(|entry| entry.deadline)
+    }
+
+    /// The moment from which the value can be taken.
+    pub(super) fn due(&self, key: Key) -> u64 {
+        self.wheel.due(key).map_or(u64::MAX, Time::units)
+    }
+
+    /// Takes what is due first.
+    pub(super) fn look(&mut self, now: Time) -> Look<T> {
+        let mut progress = Progress::Done;
+        if self.wheel.ready() == 0 {
+            progress = self.wheel.advance(now, BUDGET);
+        }
+        if let Some(expired) = self.wheel.pop() {
+            self.counts.fired += 1;
+            self.release_when_empty();
+            return Look::Due(expired.value.value);
+        }
+        match progress {
+            Progress::Done => Look::Nothing(self.upcoming().unwrap_or(u64::MAX)),
+            Progress::More => Look::Unknown,
+            Progress::OutOfMemory => Look::Nothing((now + AGAIN).units()),
+        }
+    }
+
+    /// Makes ready all that is due, and says how much is.
+    pub(super) fn make_ready(&mut self, now: Time) -> usize {
+        while self.wheel.advance(now, BUDGET) == Progress::More {}
+        self.wheel.ready()
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.wheel.ready()
+    }
+
+    /// When the next of those is due that are not ready.
+    pub(super) fn upcoming(&mut self) -> Option<u64> {
+        self.wheel.upcoming().map(Time::units)
+    }
+
+    /// Refuses what comes from now on, and takes out all there is.
+    pub(super) fn close(&mut self) -> Vec<Taken<T>> {
+        self.closed = true;
+        let mut all = Vec::with_capacity(self.wheel.len());
+        for key in self.wheel.keys() {
+            let Some(Entry { deadline, value }) = self.wheel.cancel(key) else { continue };
+            self.counts.handed_back += 1;
+            all.push(Taken { key, deadline, value });
+        }
+        self.wheel.shrink();
+        all
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts { pending: self.wheel.len() as u64, ..self.counts }
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.wheel.shrink();
+    }
+
+    /// The last value of a crowd has gone: so goes the memory of the crowd.
+    fn release_when_empty(&mut self) {
+        if self.wheel.len() == 0 && self.wheel.capacity() > CROWD {
+            self.wheel.shrink();
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.wheel.check()?;
+        let Counts { armed, fired, cancelled, handed_back, pending, .. } = self.counts();
+        let accounted = fired + cancelled + handed_back + pending;
+        if armed != accounted {
+            return Err(format!("{armed} values were put, {accounted} are accounted for"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Timers that run again and again: the rhythm, and what becomes of the runs that were missed.
+//!
+//! Time goes to the right, each run is a line, and `|` stands where a run was to be. The second takes too long:
+//!
+//! ```text
+//!            |     |     |     |     |     |     |
+//!   Burst    ==    =============== == ==    ==    ==       every run takes place; what was missed follows at once
+//!   Skip     ==    ===============    ==    ==    ==       what was missed is left out; the rhythm is kept
+//!   Delay    ==    ===============     ==    ==    ==      what was missed is left out; a new rhythm begins
+//!
+//!   after_each     ==     ==============     ==     ==     there is no rhythm: the pause between them is the same
+//! ```
+//!
+//! The next deadline of a rhythm is the last deadline and the period, in whole nanoseconds, and never a reading of the
+//! clock: it cannot drift. A run is armed when the one before has ended, so runs of one timer never overlap, and each
+//! arming is counted as any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tourbillon_wheel::Time;
+
+use super::context::Context;
+use super::task::{Callback, WithState, call_again};
+use super::{Timeout, Timer};
+use crate::clock::nanoseconds;
+use crate::contain::contain;
+use crate::error::ScheduleError;
+
+/// When a timer runs again, for [`Timer::repeat`].
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::{Missed, Repeat, Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// let minute = Duration::from_secs(60);
+/// // At once, then every minute; if it takes longer than one, it waits for the next.
+/// let rhythm = Repeat::every(minute).first(Duration::ZERO).missed(Missed::Skip);
+/// let report = timer.repeat(rhythm, |_| ())?;
+///
+/// clock.advance(minute * 10)?;
+/// assert_eq!(timer.counts().fired, 11);
+/// assert!(report.cancel(), "no further run starts");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a rhythm does nothing until a timer is given it"]
+pub struct Repeat {
+    pace: Pace,
+    first: Option<Duration>,
+    missed: Missed,
+    survives: bool,
+}
+
+/// Nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Rate(u64),
+    Pause(u64),
+}
+
+/// What becomes of the runs of a [rhythm](Repeat::every) that were due while the last one still ran, or before it could
+/// start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Missed {
+    /// They follow at once, one after the other, until the rhythm is caught up with: every run takes place.
+    #[default]
+    Burst,
+    /// They are left out; the next run is the next of the rhythm.
+    Skip,
+    /// They are left out; the next run is a period from now, and the rhythm goes on from there.
+    Delay,
+}
+
+impl Repeat {
+    /// At a fixed rate: each run is due one period after the one before was due, whenever that ran. It does not drift,
+    /// not by a nanosecond. A period of zero counts as one tick.
+    pub fn every(period: Duration) -> Self {
+        Repeat::new(Pace::Rate(nanoseconds(period)))
+    }
+
+    /// With a fixed pause: each run is due so long after the one before has ended. A pause of zero counts as one tick.
+    pub fn after_each(pause: Duration) -> Self {
+        Repeat::new(Pace::Pause(nanoseconds(pause)))
+    }
+
+    fn new(pace: Pace) -> Self {
+        Repeat { pace, first: None, missed: Missed::default(), survives: false }
+    }
+
+    /// The first run is after so long, instead of one period or pause.
+    pub fn first(mut self, after: Duration) -> Self {
+        self.first = Some(after);
+        self
+    }
+
+    /// What becomes of runs that were missed: [`Missed::Burst`] if not set. With a pause none can be.
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// A run that panics is reported and counted as ever, but does not end the timer.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Repeat, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let oh = |_: &tourbillon::Context<'_>| std::panic::resume_unwind(Box::new("oh"));
+    /// timer.repeat(Repeat::every(second).survive_panics(), oh)?;
+    /// timer.repeat(Repeat::every(second), oh)?;
+    /// clock.advance(second * 3)?;
+    /// assert_eq!(timer.counts().panicked, 3 + 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn survive_panics(mut self) -> Self {
+        self.survives = true;
+        self
+    }
+
+    fn first_delay(&self, tick: u64) -> u64 {
+        self.first.map_or_else(|| self.step(tick), nanoseconds)
+    }
+
+    /// The period or the pause. Nothing at all would let a virtual clock, or a driver, never get any further.
+    fn step(&self, tick: u64) -> u64 {
+        let (Pace::Rate(step) | Pace::Pause(step)) = self.pace;
+        if step == 0 { tick } else { step }
+    }
+
+    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time,
+    /// where everything would be due at once for ever.
+    fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
+        let step = self.step(tick);
+        let following = deadline + step;
+        let next = match (self.pace, self.missed) {
+            (Pace::Pause(_), _) => now + step,
+            (Pace::Rate(_), Missed::Burst) => following,
+            // What is due at this very moment is not missed.
+            (Pace::Rate(_), _) if following >= now => following,
+            (Pace::Rate(_), Missed::Skip) => {
+                let behind = (now.units() - deadline.units()).div_ceil(step);
+                deadline + behind.saturating_mul(step)
+            }
+            (Pace::Rate(_), Missed::Delay) => now + step,
+        };
+        (next > deadline).then_some(next)
+    }
+}
+
+/// Repeating.
+impl Timer {
+    /// Runs `callback` again and again, in a rhythm or with a pause, until it is cancelled, panics, or the timer is
+    /// stopped. Never early, and never while the last run still runs.
+    ///
+    /// The handle is good for all runs: [`cancel`](Timeout::cancel) says `true` if no further run starts, also during
+    /// one and from inside of it. To [move](Timeout::reschedule) it moves the next run, and the rhythm is counted from
+    /// there; so does a callback that says [`again`](Context::again). For a period that the callback chooses each time
+    /// there is [`schedule_repeating`](Timer::schedule_repeating).
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Repeat, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut left = 3;
+    /// timer.repeat(Repeat::after_each(Duration::from_secs(5)), move |context| {
+    ///     left -= 1;
+    ///     if left == 0 {
+    ///         context.timeout().unwrap().cancel();
+    ///     }
+    /// })?;
+    /// clock.advance(Duration::from_secs(3600))?;
+    /// assert_eq!((timer.counts().fired, timer.len()), (3, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn repeat<F>(&self, repeat: Repeat, callback: F) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let at = self.time() + repeat.first_delay(self.core().tick);
+        let cell = Arc::new(WithState::new(Rhythmic { repeat, callback }));
+        self.schedule_cell(at, cell, |rhythmic| rhythmic.callback)
+    }
+}
+
+/// A callback that runs in a rhythm.
+struct Rhythmic<F> {
+    repeat: Repeat,
+    callback: F,
+}
+
+impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
+    const CAN_REPEAT: bool = true;
+
+    fn call(mut self, context: &Context<'_>) -> Option<Self> {
+        if self.repeat.survives {
+            contain(context.shard, || (self.callback)(context));
+        } else {
+            self.callback = call_again(self.callback, context);
+        }
+        if !context.wants_again() {
+            let now = context.core.hub.clock.now();
+            context.again.set(self.repeat.next(context.deadline, now, context.core.tick));
+        }
+        context.wants_again().then_some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: u64 = 1_000;
+
+    fn next(repeat: Repeat, deadline: u64, now: u64) -> Option<u64> {
+        repeat.next(Time::new(deadline), Time::new(now), TICK).map(Time::units)
+    }
+
+    fn every(period: u64, missed: Missed) -> Repeat {
+        Repeat::every(Duration::from_nanos(period)).missed(missed)
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_left_out_or_put_off() {
+        use Missed::{Burst, Delay, Skip};
+        for (missed, now, expected) in [
+            // In time, and just in time: all agree.
+            (Burst, 103, 110),
+            (Skip, 103, 110),
+            (Delay, 103, 110),
+            (Burst, 110, 110),
+            (Skip, 110, 110),
+            (Delay, 110, 110),
+            // One was missed; then nearly three; then exactly at the third.
+            (Burst, 111, 110),
+            (Skip, 111, 120),
+            (Delay, 111, 121),
+            (Burst, 129, 110),
+            (Skip, 129, 130),
+            (Delay, 129, 139),
+            (Burst, 130, 110),
+            (Skip, 130, 130),
+            (Delay, 130, 140),
+            // A clock that went back.
+            (Skip, 0, 110),
+            (Delay, 0, 110),
+        ] {
+            assert_eq!(next(every(10, missed), 100, now), Some(expected), "{missed:?} at {now}");
+        }
+    }
+
+    #[test]
+    fn a_pause_counts_from_the_end() {
+        let pause = Repeat::after_each(Duration::from_nanos(10)).missed(Missed::Skip);
+        assert_eq!(next(pause, 100, 137), Some(147));
+    }
+
+    #[test]
+    fn nothing_at_all_is_a_tick() {
+        for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
+            assert_eq!(next(every(0, missed), 5_000, 5_000), Some(6_000));
+        }
+        assert_eq!(next(Repeat::after_each(Duration::ZERO), 5_000, 7_000), Some(8_000));
+        assert_eq!(Repeat::every(Duration::ZERO).first_delay(TICK), TICK);
+        assert_eq!(Repeat::every(Duration::MAX).first(Duration::ZERO).first_delay(TICK), 0);
+    }
+
+    #[test]
+    fn a_rhythm_ends_where_time_does() {
+        for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
+            let longest = Repeat::every(Duration::MAX).missed(missed);
+            assert_eq!(next(longest, 0, 0), Some(u64::MAX), "{missed:?}");
+            assert_eq!(next(longest, 1, 1), Some(u64::MAX), "{missed:?}");
+            assert_eq!(next(every(7, missed), u64::MAX - 1, u64::MAX - 1), Some(u64::MAX));
+            assert_eq!(next(every(7, missed), u64::MAX, u64::MAX), None, "{missed:?}");
+        }
+        // The next of the rhythm would lie past the end.
+        assert_eq!(next(every(u64::MAX - 10, Missed::Skip), 2, u64::MAX), Some(u64::MAX));
+        let pause = Repeat::after_each(Duration::from_nanos(1));
+        assert_eq!(next(pause, 0, u64::MAX), Some(u64::MAX));
+        assert_eq!(next(pause, u64::MAX, u64::MAX), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Reads an expression field by field, so that an error can say which one is wrong.
+//!
+//! croner reads them in the end. It is more liberal than we want to be in two things, which are refused here first: it
+//! takes a weekday's name for a month, and a list with nothing in it for one that never matches.
+
+use std::ops::Range;
+
+use croner::parser::CronParser;
+
+use super::error::CronError;
+
+/// An expression that was read.
+pub(super) struct Read {
+    pub(super) pattern: croner::Cron,
+    pub(super) repeats_within_the_day: bool,
+}
+
+struct Field {
+    name: &'static str,
+    must: &'static str,
+    /// Names that may stand for numbers, and letters with a meaning.
+    words: &'static [&'static str],
+}
+
+const FIELDS: [Field; 7] = [
+    Field { name: "second", must: "0 to 59", words: &[] },
+    Field { name: "minute", must: "0 to 59", words: &[] },
+    Field { name: "hour", must: "0 to 23", words: &[] },
+    Field {
+        name: "day",
+        must: "1 to 31, L for the last, or 15W for the weekday nearest to the 15th",
+        words: &["L", "W", "LW"],
+    },
+    Field { name: "month", must: "1 to 12, or JAN to DEC", words: &MONTHS },
+    Field {
+        name: "weekday",
+        must: "0 to 7 or SUN to SAT, 5#2 for the second Friday, or 5L for the last",
+        words: &WEEKDAYS,
+    },
+    Field { name: "year", must: "1 to 5000", words: &[] },
+];
+
+const MONTHS: [&str; 12] =
+    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const WEEKDAYS: [&str; 15] = [
+    "SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUNL", "MONL", "TUEL", "WEDL", "THUL",
+    "FRIL", "SATL", "L",
+];
+
+const NAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+pub(super) fn read(expression: &str) -> Result<Read, CronError> {
+    let parts = split(expression);
+    if let [(span, name)] = &*parts {
+        if name.starts_with('@') {
+            return named(name, span.clone());
+        }
+    }
+    let first = match parts.len() {
+        5 => 1,
+        6 | 7 => 0,
+        count => return Err(CronError::Fields { count }),
+    };
+    let mut repeats_within_the_day = false;
+    for ((span, text), place) in parts.iter().zip(first..) {
+        let field = &FIELDS[place];
+        let wrong = || CronError::Field {
+            field: field.name,
+            text: (*text).to_owned(),
+            span: span.clone(),
+            must: field.must,
+        };
+        let values = values(field, place, text).ok_or_else(wrong)?;
+        // All of them, written one by one, are every one of them.
+        let all = values.len() == [60, 60, 24].get(place).copied().unwrap_or(0);
+        repeats_within_the_day |= place < 3 && (text.starts_with('*') || all);
+    }
+    let texts: Vec<&str> = parts.iter().map(|&(_, text)| text).collect();
+    let pattern = parse(&texts).ok_or(CronError::Fields { count: parts.len() })?;
+    Ok(Read { pattern, repeats_within_the_day })
+}
+
+fn named(name: &str, span: Range<usize>) -> Result<Read, CronError> {
+    match NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        Some((_, expression)) => read(expression),
+        None => Err(CronError::Field {
+            field: "name",
+            text: name.to_owned(),
+            span,
+            must: "@hourly, @daily, @weekly, @monthly or @yearly",
+        }),
+    }
+}
+
+/// The fields, and where they are.
+fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
+    let place = |part: &str| {
+        let begin = part.as_ptr() as usize - expression.as_ptr() as usize;
+        begin..begin + part.len()
+    };
+    expression.split_whitespace().map(|part| (place(part), part)).collect()
+}
+
+/// The values of a field, if it can be read.
+fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
+    let upper = text.to_ascii_uppercase();
+    // croner takes a plus before the weekday for "and".
+    let list = if place == 5 { upper.strip_prefix('+').unwrap_or(&upper) } else { &upper };
+    let is_word = |word: &str| word.is_empty() || field.words.contains(&word);
+    let is_known = |item: &str| item.split(|c: char| !c.is_alphabetic()).all(is_word);
+    if !list.split(',').all(|item| !item.is_empty() && is_known(item)) {
+        return None;
+    }
+    let mut alone = ["*"; 7];
+    alone[place] = &upper;
+    let pattern = parse(&alone)?.pattern;
+    let component = match place {
+        0 => &pattern.seconds,
+        1 => &pattern.minutes,
+        2 => &pattern.hours,
+        3 => &pattern.days,
+        4 => &pattern.months,
+        5 => &pattern.days_of_week,
+        _ => &pattern.years,
+    };
+    Some(component.values())
+}
+
+fn parse(fields: &[&str]) -> Option<croner::Cron> {
+    CronParser::new().parse(&fields.join(" ")).ok()
+}

@@ -1,0 +1,262 @@
+//! Cron expressions in a time zone, and timers that run by them.
+//!
+//! croner knows the grammar and finds the next date that matches; jiff knows the zones. What happens where a zone's
+//! clock jumps is decided here, in `zone.rs`; what is wrong with an expression, and where, in `fields.rs`.
+
+mod error;
+mod fields;
+mod zone;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::civil::{DateTime, date};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use crate::error::ScheduleError;
+use crate::timer::{Callback, Context, Timeout, Timer, call_again};
+use crate::wall::Rule;
+pub use error::CronError;
+
+/// A cron expression in a time zone. Clones are cheap.
+///
+/// # The expression
+/// Five fields, `minute hour day month weekday`; six with seconds before them, seven with a year after those. Or
+/// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+///
+/// | field | values | also |
+/// |---|---|---|
+/// | second, minute | 0 to 59 | `*`, lists `0,30`, ranges `9-17`, steps `*/15`, `10-50/20` |
+/// | hour | 0 to 23 | |
+/// | day | 1 to 31 | `L` the last, `15W` the weekday nearest to the 15th, `LW` the last weekday |
+/// | month | 1 to 12, JAN to DEC | |
+/// | weekday | 0 to 7, SUN to SAT; 0 and 7 are Sunday | `5#2` the second Friday, `5L` the last |
+/// | year | 1 to 5000 | |
+///
+/// If both day and weekday say something, either is enough; `+` before the weekday asks for both.
+///
+/// # Where the clock jumps
+/// Twice a year most zones leave out an hour (a gap), or have one twice (a fold).
+///
+/// - An expression with **fixed times of day**, as `30 2 * * *` or `0 9,17 * * *`, runs once for each of them every
+///   day. A time that does not exist runs when the gap ends: 02:30 at 03:00. One that happens twice runs the first
+///   time. (Two that fall into one gap are one run. A day that was left out as a whole has no runs.)
+/// - An expression that **repeats within the day**, with a `*` or a `*/n` for the second, the minute or the hour, as
+///   `*/15 * * * *` or `0 * * * *`, goes on by real time: what does not exist is left out, what happens twice runs
+///   twice, and every 15 minutes stays every 15 minutes.
+///
+/// ```
+/// use tourbillon::Cron;
+///
+/// let daily = Cron::parse("30 2 * * *", "Europe/Berlin")?;
+/// let before: jiff::Zoned = "2025-03-29T12:00[Europe/Berlin]".parse()?;
+/// let runs: Vec<String> = std::iter::successors(Some(before), |last| daily.next_after(last))
+///     .skip(1)
+///     .take(2)
+///     .map(|run| run.to_string())
+///     .collect();
+/// assert_eq!(runs, [
+///     "2025-03-30T03:00:00+02:00[Europe/Berlin]", // 02:30 does not exist
+///     "2025-03-31T02:30:00+02:00[Europe/Berlin]",
+/// ]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Cron {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    expression: String,
+    pattern: croner::Cron,
+    zone: TimeZone,
+    repeats_within_the_day: bool,
+}
+
+impl Cron {
+    /// Reads an expression, for a zone of the time zone database, as `Europe/Berlin` or `UTC`.
+    ///
+    /// # Errors
+    /// What is wrong, and [where](CronError::span). There is no such zone. Or no date ever matches, as 31 February.
+    ///
+    /// ```
+    /// use tourbillon::Cron;
+    ///
+    /// let wrong = Cron::parse("0 25 * * *", "UTC").unwrap_err();
+    /// assert_eq!(wrong.to_string(), "hour is \"25\": it must be 0 to 23");
+    /// assert_eq!(wrong.span(), Some(2..4));
+    ///
+    /// let wrong = Cron::parse("0 0 31 2 *", "UTC").unwrap_err();
+    /// assert_eq!(wrong.to_string(), "no date matches, ever: change the day, the month or the year");
+    /// ```
+    pub fn parse(expression: &str, zone: &str) -> Result<Self, CronError> {
+        let known = TimeZone::get(zone).map_err(|_| CronError::Zone { name: zone.into() });
+        // First what is written first.
+        let pattern = fields::read(expression)?;
+        Cron::with(expression, pattern, known?)
+    }
+
+    /// [`parse`](Cron::parse) for a zone that you have, as `TimeZone::system()`.
+    ///
+    /// # Errors
+    /// As [`parse`](Cron::parse).
+    pub fn in_zone(expression: &str, zone: TimeZone) -> Result<Self, CronError> {
+        Cron::with(expression, fields::read(expression)?, zone)
+    }
+
+    fn with(expression: &str, read: fields::Read, zone: TimeZone) -> Result<Self, CronError> {
+        let fields::Read { pattern, repeats_within_the_day } = read;
+        let expression = expression.trim().to_owned();
+        let cron =
+            Cron { inner: Arc::new(Inner { expression, pattern, zone, repeats_within_the_day }) };
+        match cron.next_civil(DateTime::MIN) {
+            Some(_) => Ok(cron),
+            None => Err(CronError::Never),
+        }
+    }
+
+    /// The first run after that moment; `None` if there is none, or none before the year 5000.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use tourbillon::Cron;
+    ///
+    /// let cron = Cron::parse("0 9 * * MON-FRI", "America/New_York")?;
+    /// let first = cron.next_after(SystemTime::UNIX_EPOCH).unwrap();
+    /// assert_eq!(first.to_string(), "1970-01-01T09:00:00-05:00[America/New_York]");
+    /// # Ok::<(), tourbillon::CronError>(())
+    /// ```
+    pub fn next_after(&self, after: impl Into<SystemTime>) -> Option<Zoned> {
+        let after = after.into();
+        let after = Timestamp::try_from(after).or_else(|wrong| {
+            if after < SystemTime::UNIX_EPOCH { Ok(Timestamp::MIN) } else { Err(wrong) }
+        });
+        let at = if self.inner.repeats_within_the_day {
+            zone::by_real_time(self, after.ok()?)
+        } else {
+            zone::by_time_of_day(self, after.ok()?)
+        };
+        at.map(|at| at.to_zoned(self.inner.zone.clone()))
+    }
+
+    /// The first date and time of day after that one that matches, whatever the zone makes of it.
+    ///
+    /// ```
+    /// use jiff::civil::date;
+    /// use tourbillon::Cron;
+    ///
+    /// let cron = Cron::parse("30 2 * * *", "Europe/Berlin")?;
+    /// let gap = date(2025, 3, 30).at(2, 0, 0, 0);
+    /// assert_eq!(cron.next_civil(gap), Some(date(2025, 3, 30).at(2, 30, 0, 0)));
+    /// # Ok::<(), tourbillon::CronError>(())
+    /// ```
+    pub fn next_civil(&self, after: DateTime) -> Option<DateTime> {
+        // croner's calendar begins with the year 1.
+        let begin = date(1, 1, 1).at(0, 0, 0, 0);
+        let found = match after < begin {
+            true => self.inner.pattern.find_next_occurrence(&begin, true),
+            false => self.inner.pattern.find_next_occurrence(&after, false),
+        };
+        found.ok()
+    }
+
+    /// Whether it repeats within the day, and so goes on by real time where the clock jumps.
+    pub fn repeats_within_the_day(&self) -> bool {
+        self.inner.repeats_within_the_day
+    }
+
+    /// Its zone.
+    pub fn zone(&self) -> &TimeZone {
+        &self.inner.zone
+    }
+}
+
+/// The expression.
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.expression)
+    }
+}
+
+impl fmt::Debug for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let zone = self.inner.zone.iana_name().unwrap_or("unnamed");
+        write!(f, "Cron({:?}, {zone})", self.inner.expression)
+    }
+}
+
+impl Timer {
+    /// Runs `callback` by a cron expression, first at the next moment that it names, again and again until it is
+    /// cancelled, panics, or has no further run.
+    ///
+    /// It follows the wall clock as [`schedule_wall`](Timer::schedule_wall) does. Set forward past one run or many, it
+    /// runs once, for the first of them. Set back, it waits: no moment that it has run for comes a second time, and one
+    /// that was passed over does. Runs never overlap: what comes while the last run is at work is left out.
+    ///
+    /// [`Context::wall_deadline`] is the moment that a run is for; [`Context::again`], and [`Timeout::reschedule`], put
+    /// one run in before the next.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no run to come.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Cron, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let cron = Cron::parse("0 9,17 * * *", "Asia/Tokyo")?;
+    /// let job = timer.schedule_cron(&cron, |_| println!("as every day"))?;
+    ///
+    /// // It is 09:00 in Tokyo when the virtual wall clock begins: the first run is the one at 17:00.
+    /// clock.advance(Duration::from_secs(24 * 3600))?;
+    /// assert_eq!(timer.counts().fired, 2);
+    /// assert!(job.cancel(), "no further run starts");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule_cron<F>(&self, cron: &Cron, callback: F) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let registry = &self.core().delivery.wall;
+        if let Err(wrong) = registry.attach(self.core()) {
+            return Err(ScheduleError::Thread(callback, wrong));
+        }
+        let seen = registry.epoch();
+        let rule = {
+            let cron = cron.clone();
+            move |after| cron.next_after(after).map(SystemTime::from)
+        };
+        let Some(at) = rule(self.wall_now()) else { return Err(ScheduleError::Never(callback)) };
+        let rule = Some(Box::new(rule) as Box<Rule>);
+        self.schedule_plan(at, rule, seen, ByRule(callback), |by_rule| by_rule.0)
+    }
+}
+
+/// A callback that runs again when its plan says so.
+struct ByRule<F>(F);
+
+impl<F: FnMut(&Context<'_>) + Send> Callback for ByRule<F> {
+    const CAN_REPEAT: bool = true;
+
+    fn call(self, context: &Context<'_>) -> Option<Self> {
+        let callback = call_again(self.0, context);
+        plan_next(context).then_some(ByRule(callback))
+    }
+}
+
+/// Plans the next run. `false` if there is none.
+fn plan_next(context: &Context<'_>) -> bool {
+    let Some(plan) = context.shared.and_then(|shared| shared.wall()) else { return false };
+    if !context.may_repeat {
+        return false;
+    }
+    if context.wants_again() {
+        plan.moved();
+        return true;
+    }
+    let clock = &context.core.hub.clock;
+    plan.next(clock).is_some_and(|at| context.set_again(clock.when(at)))
+}

@@ -1,0 +1,80 @@
+//! What a zone makes of the times that an expression names: the two rules for gaps and folds.
+//!
+//! ```text
+//!   Berlin, 30 March 2025               26 October 2025
+//!   01:59:59+01 ──▶ 03:00:00+02         02:59:59+02 ──▶ 02:00:00+01
+//!                gap: 02:00 to 03:00                 fold: 02:00 to 03:00, twice
+//!
+//!   30 2 * * *     03:00+02             02:30+02                     by time of day: once
+//!   */30 * * * *   01:30+01, 03:00+02   02:00+02, 02:30+02, 02:00+01, 02:30+01   by real time
+//! ```
+//!
+//! croner would decide as well. It takes a list of hours for an interval, so that `30 1,13` runs twice in a fold and
+//! `30 2,14` is left out in a gap; and of a gap of more than two hours, as when Samoa left out a day, it finds no way
+//! out. So it is asked only for dates and times of day, which know no zone.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+use super::Cron;
+
+/// Each time of day that the expression names, once.
+///
+/// Later times of day never become earlier moments: so the first whose moment lies after `after` is the next.
+pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
+    let zone = cron.zone();
+    let mut civil = zone.to_datetime(after);
+    loop {
+        civil = cron.next_civil(civil)?;
+        // In the second half of a fold, what happened in the first has passed.
+        if let Some(at) = once(zone, civil).filter(|&at| at > after) {
+            return Some(at);
+        }
+    }
+}
+
+/// The one moment for a time of day; `None` if the whole day is left out.
+fn once(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(civil).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(civil).ok(),
+        // The first time: the clock has not gone back yet.
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(civil).ok(),
+        AmbiguousOffset::Gap { before, after } => end_of_gap(zone, civil, before, after),
+    }
+}
+
+fn end_of_gap(
+    zone: &TimeZone,
+    civil: DateTime,
+    before: Offset,
+    after: Offset,
+) -> Option<Timestamp> {
+    // By the clock as it is after the gap, the time lies before it.
+    let end = zone.following(after.to_timestamp(civil).ok()?).next()?.timestamp();
+    let (from, to) = (before.to_datetime(end), after.to_datetime(end));
+    let midnight = civil.date().to_datetime(jiff::civil::Time::midnight());
+    let whole_day = from <= midnight && civil.date().tomorrow().is_ok_and(|next| next <= to.date());
+    (!whole_day).then_some(end)
+}
+
+/// Every moment at which the clock of the zone shows a time that the expression names.
+///
+/// Between two changes of the clock the offset is the same, so a time of day is one moment, if it lies there.
+pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
+    let zone = cron.zone();
+    let mut offset = zone.to_offset(after);
+    let mut next = cron.next_civil(offset.to_datetime(after))?;
+    for change in zone.following(after) {
+        let at = offset.to_timestamp(next).ok()?;
+        if at < change.timestamp() {
+            return Some(at);
+        }
+        offset = change.offset();
+        // From the change itself on.
+        let before =
+            offset.to_datetime(change.timestamp()).checked_sub(jiff::Span::new().seconds(1));
+        next = cron.next_civil(before.ok()?)?;
+    }
+    offset.to_timestamp(next).ok()
+}

@@ -1,0 +1,140 @@
+//! The occurrences that a timer has run for: none of them twice, whatever the clock does.
+//!
+//! They are kept as spans, from the first to the last of those that followed upon each other. A clock that only goes on
+//! makes one span, which grows. One that jumps over occurrences leaves a gap, and those in the gap come again if the
+//! clock is set back, because they have never run:
+//!
+//! ```text
+//!   every hour:   8   9  10 ──jump──▶ 14  15      the clock is set back to 8:30:
+//!   spans:       [8 … 10]            [14 … 15]    the next are 11, 12, 13, 16
+//! ```
+//!
+//! To remember the last one alone would be simpler. But a clock that was ten years ahead for an hour, as a machine
+//! without a battery may be, would then silence the timer for ten years.
+
+use std::time::SystemTime;
+
+use super::plan::Rule;
+
+/// So many spans are kept. Beyond that the nearest two become one: then what lies between them is lost, and still
+/// nothing runs twice.
+const MOST: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fired {
+    /// In order, and apart from each other.
+    spans: Vec<(SystemTime, SystemTime)>,
+}
+
+impl Fired {
+    pub(super) fn new() -> Self {
+        Fired { spans: Vec::new() }
+    }
+
+    /// It runs for `at`, which is in no span. After a jump it does not follow upon the one before.
+    pub(super) fn add(&mut self, at: SystemTime, jumped: bool) {
+        let place = self.spans.partition_point(|&(_, last)| last < at);
+        if self.spans.get(place).is_some_and(|&(first, _)| first <= at) {
+            return;
+        }
+        match place.checked_sub(1) {
+            Some(before) if !jumped => self.spans[before].1 = at,
+            _ => self.spans.insert(place, (at, at)),
+        }
+        if self.spans.len() > MOST {
+            self.join_nearest();
+        }
+    }
+
+    /// The first occurrence after `now` that has not fired, and whether it does not follow upon the one that fired
+    /// before it. Without a setting of the clock whatever was missed was missed for good: a run took too long.
+    pub(super) fn choose(
+        &self,
+        rule: &Rule,
+        now: SystemTime,
+        was_set: bool,
+    ) -> Option<(SystemTime, bool)> {
+        let mut at = rule(now)?;
+        for &(first, last) in &self.spans {
+            if first <= at && at <= last {
+                at = rule(last)?;
+            }
+        }
+        let before = self.spans.iter().rev().find(|&&(_, last)| last < at);
+        let follows = || before.is_some_and(|&(_, last)| rule(last) == Some(at));
+        Some((at, was_set && !follows()))
+    }
+
+    fn join_nearest(&mut self) {
+        let apart = |pair: &[(SystemTime, SystemTime)]| pair[1].0.duration_since(pair[0].1).ok();
+        let pairs = self.spans.windows(2).enumerate();
+        let Some((nearest, _)) = pairs.min_by_key(|(_, pair)| apart(pair)) else { return };
+        let (_, last) = self.spans.remove(nearest + 1);
+        self.spans[nearest].1 = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn every_hour(after: SystemTime) -> Option<SystemTime> {
+        let seconds = after.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        Some(hour(seconds / 3600 + 1))
+    }
+
+    fn hour(n: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(n * 3600)
+    }
+
+    /// What runs when the clock goes on from there.
+    fn run(fired: &mut Fired, from: u64, runs: usize) -> Vec<SystemTime> {
+        let mut now = hour(from) + Duration::from_secs(1);
+        let mut was_set = true;
+        let mut ran = Vec::new();
+        for _ in 0..runs {
+            let (at, jumped) = fired.choose(&every_hour, now, was_set).unwrap();
+            fired.add(at, jumped);
+            ran.push(at);
+            (now, was_set) = (at, false);
+        }
+        ran
+    }
+
+    #[test]
+    fn nothing_fires_twice_and_what_was_passed_over_comes_again() {
+        let mut fired = Fired::new();
+        assert_eq!(run(&mut fired, 7, 3), [8, 9, 10].map(hour));
+        assert_eq!(run(&mut fired, 13, 2), [14, 15].map(hour));
+        assert_eq!(fired.spans, [(hour(8), hour(10)), (hour(14), hour(15))]);
+        assert_eq!(run(&mut fired, 8, 4), [11, 12, 13, 16].map(hour));
+        assert_eq!(run(&mut fired, 6, 3), [7, 17, 18].map(hour));
+    }
+
+    #[test]
+    fn a_run_that_takes_too_long_leaves_no_gap() {
+        let mut fired = Fired::new();
+        for n in (1..10_000).step_by(3) {
+            let (at, jumped) = fired.choose(&every_hour, hour(n), false).unwrap();
+            fired.add(at, jumped);
+        }
+        assert_eq!(fired.spans.len(), 1);
+    }
+
+    #[test]
+    fn spans_are_bounded_and_none_is_forgotten() {
+        let mut fired = Fired::new();
+        for n in 0..100 {
+            run(&mut fired, 1_000_000 - n * n, 1);
+            assert!(fired.spans.len() <= MOST);
+            let sorted = fired.spans.windows(2).all(|pair| pair[0].1 < pair[1].0);
+            assert!(sorted && fired.spans.iter().all(|span| span.0 <= span.1));
+        }
+        for n in 0..100 {
+            let at = hour(1_000_001 - n * n);
+            assert!(fired.spans.iter().any(|&(first, last)| first <= at && at <= last), "{n}");
+        }
+    }
+}

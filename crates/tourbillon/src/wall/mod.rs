@@ -1,0 +1,193 @@
+//! Timers that wait for the wall clock: at a moment of it, or by the calendar.
+//!
+//! Such a timer is an ordinary one whose deadline is how far away its moment is by the wall clock. Two things make it
+//! follow that clock:
+//!
+//! ```text
+//!   the clock was set                         a thread wants to start the timer
+//!   (watch: a timerfd, or a virtual clock)    (the shard's lock is held)
+//!        │                                         │
+//!        ▼                                         ▼
+//!   registry: each one that waits is looked   plan: has the wall clock reached the moment?
+//!   at again, and its deadline moved          no: back into the wheel, as if nothing had been
+//! ```
+//!
+//! | file | owns |
+//! |---|---|
+//! | `plan.rs` | when one timer runs by the wall clock, and what it has run for |
+//! | `fired.rs` | the occurrences that a timer has run for: none of them twice |
+//! | `registry.rs` | the timers of one engine that wait for the wall clock |
+//! | `watch/` | how a setting of the system's clock is noticed: one thread for the process |
+//! | `cron/` | cron expressions in a time zone |
+
+#[cfg(feature = "calendar")]
+pub(crate) mod cron;
+mod fired;
+mod plan;
+mod registry;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+mod watch;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::engine::shard::Shard;
+use crate::error::ScheduleError;
+use crate::timer::{Callback, Cell, Context, Holds, Once, Shared, Task, Timeout, Timer, WithState};
+pub(crate) use plan::{Plan, Rule};
+pub(crate) use registry::Registry;
+
+/// By the wall clock.
+impl Timer {
+    /// The time of the wall clock that its timers follow: the system's, or that of a
+    /// [`VirtualClock`](crate::VirtualClock::wall_now).
+    pub fn wall_now(&self) -> SystemTime {
+        self.core().hub.clock.wall_now()
+    }
+
+    /// Runs `callback` once, when the wall clock shows that moment, never earlier; a moment that has passed is due now.
+    /// It takes a [`SystemTime`] and what becomes one, as jiff's `Timestamp` and `&Zoned` do.
+    ///
+    /// It follows the clock when that is set: set forward past the moment, the timer is due at once; set back, it
+    /// waits. Whatever the clock does, it runs once. A timer on a [clock of your own](crate::Clock) follows the
+    /// system's wall clock.
+    ///
+    /// Linux says when the clock is set, and when the machine wakes from a suspend: one thread of the process sleeps
+    /// until then. Elsewhere that thread reads the clock every 30 s as long as such a timer is pending.
+    ///
+    /// [`Timeout::deadline`] and [`Context::lateness`] are counted by the engine's clock, from where the moment lies
+    /// since the wall clock was last set. [`Timeout::reschedule`] makes it a timer like any other: it runs that long
+    /// after now, whatever the wall clock shows.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// // 2000-01-01T12:00:00Z; a virtual wall clock begins with that year.
+    /// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(946_728_000);
+    /// let lunch = timer.schedule_wall(noon, move |context| {
+    ///     assert_eq!(context.wall_deadline(), Some(noon));
+    /// })?;
+    ///
+    /// clock.advance(Duration::from_secs(11 * 3600))?;
+    /// assert_eq!(lunch.wall_deadline(), Some(noon));
+    /// // An hour is lost: somebody sets the clock.
+    /// clock.set_wall(noon + Duration::from_secs(60))?;
+    /// assert_eq!((lunch.is_pending(), timer.counts().fired), (false, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist, one that is later by
+    /// as much as was left out; of one that happens twice, the first; or as you tell it.
+    ///
+    /// ```
+    /// use jiff::civil::date;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// // In that night 02:30 does not exist in Berlin.
+    /// let night = date(2025, 3, 30).at(2, 30, 0, 0).in_tz("Europe/Berlin")?;
+    /// assert_eq!(night.to_string(), "2025-03-30T03:30:00+02:00[Europe/Berlin]");
+    /// let timeout = timer.schedule_wall(&night, |_| ())?;
+    /// assert_eq!(timeout.wall_deadline(), Some(night.into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule_wall<F>(
+        &self,
+        at: impl Into<SystemTime>,
+        callback: F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnOnce(&Context<'_>) + Send + 'static,
+    {
+        if let Err(wrong) = self.core().delivery.wall.attach(self.core()) {
+            return Err(ScheduleError::Thread(callback, wrong));
+        }
+        let seen = self.core().delivery.wall.epoch();
+        self.schedule_plan(at.into(), None, seen, Once(callback), |once| once.0)
+    }
+
+    /// Arms a timer by its plan. Settings of the clock are [counted](Registry::epoch): so many had been seen when `at`
+    /// was decided upon.
+    fn schedule_plan<C, F>(
+        &self,
+        at: SystemTime,
+        rule: Option<Box<Rule>>,
+        seen: u64,
+        callback: C,
+        back: impl FnOnce(C) -> F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        C: Callback + 'static,
+    {
+        let core = self.core();
+        let plan = Plan::new(core.delivery.wall.clone(), at, rule, seen);
+        let cell = Arc::new(AtWall { inner: WithState::new(callback), plan });
+        let timeout = self.schedule_cell(core.hub.clock.when(at), cell.clone(), back)?;
+        let shared: Arc<dyn Shared> = cell.clone();
+        cell.plan.enter(Arc::downgrade(&shared), timeout.key());
+        cell.plan.settle(core);
+        Ok(timeout)
+    }
+}
+
+/// A callback and its state, as any other timer's, and when it runs by the wall clock.
+struct AtWall<C> {
+    inner: WithState<C>,
+    plan: Plan,
+}
+
+impl<C: Callback + 'static> Shared for AtWall<C> {
+    fn cell(&self) -> &Cell {
+        self.inner.cell()
+    }
+
+    fn run(&self, context: &Context<'_>) -> bool {
+        // A panic ends it too.
+        let over = Over(&self.plan);
+        let again = self.inner.run(context);
+        if again {
+            std::mem::forget(over);
+        }
+        again
+    }
+
+    fn discard(&self, shard: &Shard<Task>) {
+        self.plan.leave();
+        self.inner.discard(shard);
+    }
+
+    fn can_repeat(&self) -> bool {
+        self.inner.can_repeat()
+    }
+
+    fn listens(&self) -> bool {
+        self.inner.listens()
+    }
+
+    fn wall(&self) -> Option<&Plan> {
+        Some(&self.plan)
+    }
+}
+
+impl<C: Callback + 'static> Holds<C> for AtWall<C> {
+    fn take(&self) -> Option<C> {
+        self.inner.take()
+    }
+}
+
+/// Takes a timer out of the registry when it is dropped.
+struct Over<'a>(&'a Plan);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}

@@ -1,0 +1,188 @@
+//! When one timer runs by the wall clock.
+//!
+//! | phase | means | entered |
+//! |---|---|---|
+//! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
+//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by `reschedule`, or by its callback |
+//! | runs | its callback has started | under the shard's lock, with the claim |
+//!
+//! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
+//! not. So a claim asks the plan, and a deadline that is too early costs a look and nothing else. One that is too late
+//! is mended by the [registry](super::registry), which looks at every plan that waits when the clock was set.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use super::fired::Fired;
+use super::registry::Registry;
+use crate::clock::EngineClock;
+use crate::key::Key;
+use crate::sync::{Mutex, lock};
+use crate::timer::{Shared, TimerCore};
+
+pub(crate) struct Plan {
+    registry: Arc<Registry>,
+    /// Its number in the registry.
+    id: u64,
+    /// What comes after a run; a timer without one runs once.
+    rule: Option<Box<Rule>>,
+    state: Mutex<State>,
+}
+
+/// Says when a timer is to run again: the first moment after that one. It is asked with no lock held.
+pub(crate) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
+
+struct State {
+    phase: Phase,
+    /// How many settings of the clock had been seen when the phase was decided upon.
+    seen: u64,
+    /// Whether the moment does not follow upon the last that fired: the clock was set.
+    jumped: bool,
+    /// Whether the clock was set past the moment: what lies between has not run.
+    passed: bool,
+    fired: Fired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waits(SystemTime),
+    Moved,
+    Runs(Option<SystemTime>),
+}
+
+impl Plan {
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        at: SystemTime,
+        rule: Option<Box<Rule>>,
+        seen: u64,
+    ) -> Self {
+        let id = registry.reserve();
+        let (phase, fired) = (Phase::Waits(at), Fired::new());
+        let state = State { phase, seen, jumped: false, passed: false, fired };
+        Plan { registry, id, rule, state: Mutex::new(state) }
+    }
+
+    /// It has been armed, with that key.
+    pub(super) fn enter(&self, shared: Weak<dyn Shared>, key: Key) {
+        self.registry.enter(self.id, shared, key);
+    }
+
+    /// It will not run again.
+    pub(super) fn leave(&self) {
+        self.registry.leave(self.id);
+    }
+
+    /// The moment that it waits for.
+    pub(crate) fn waits_for(&self) -> Option<SystemTime> {
+        match lock(&self.state).phase {
+            Phase::Waits(at) => Some(at),
+            Phase::Moved | Phase::Runs(_) => None,
+        }
+    }
+
+    /// The moment that it waited for, while it runs.
+    pub(crate) fn runs_for(&self) -> Option<SystemTime> {
+        match lock(&self.state).phase {
+            Phase::Runs(at) => at,
+            // One that was handed back and is run by hand never started by the clock.
+            Phase::Waits(at) => Some(at),
+            Phase::Moved => None,
+        }
+    }
+
+    /// It was moved to a moment of the engine's clock. The shard's lock is held.
+    pub(crate) fn moved(&self) {
+        lock(&self.state).phase = Phase::Moved;
+    }
+
+    /// Starts it; or, if the wall clock has not reached its moment, says how far away that is. The shard's lock is
+    /// held.
+    pub(crate) fn start(&self, clock: &EngineClock) -> Option<Duration> {
+        let mut state = lock(&self.state);
+        let State { phase, jumped, fired, .. } = &mut *state;
+        let Phase::Waits(at) = *phase else {
+            *phase = Phase::Runs(None);
+            return None;
+        };
+        let left = at.duration_since(clock.wall_now()).unwrap_or_default();
+        if !left.is_zero() {
+            return Some(left);
+        }
+        if self.rule.is_some() {
+            fired.add(at, *jumped);
+        }
+        *phase = Phase::Runs(Some(at));
+        None
+    }
+
+    /// Plans the next run, after one has ended; `None` if it was the last.
+    #[cfg(feature = "calendar")]
+    pub(super) fn next(&self, clock: &EngineClock) -> Option<SystemTime> {
+        // In this order: a setting of the clock that is not seen here is seen by `settle`.
+        let seen = self.registry.epoch();
+        let now = clock.wall_now();
+        let (fired, was_set) = {
+            let state = lock(&self.state);
+            (state.fired.clone(), state.passed || state.seen != seen)
+        };
+        let (at, jumped) = fired.choose(self.rule.as_ref()?, now, was_set)?;
+        let mut state = lock(&self.state);
+        (state.phase, state.seen) = (Phase::Waits(at), seen);
+        (state.jumped, state.passed) = (jumped, false);
+        Some(at)
+    }
+
+    /// The clock was set, so many times until now, and shows `now`: what the timer waits for since. `None` if it does
+    /// not wait for the clock.
+    fn look_again(&self, now: SystemTime, seen: u64) -> Option<SystemTime> {
+        let (at, fired) = {
+            let mut state = lock(&self.state);
+            let Phase::Waits(at) = state.phase else { return None };
+            state.seen = seen;
+            // What has come runs, once, for all that were passed over.
+            if self.rule.is_none() || at <= now {
+                state.passed = true;
+                return Some(at);
+            }
+            (at, state.fired.clone())
+        };
+        // The rule is asked with empty hands: whoever claims a timer of the shard might wait for this lock.
+        let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Waits(at) {
+            return None;
+        }
+        (state.phase, state.jumped) = (Phase::Waits(new), jumped);
+        Some(new)
+    }
+
+    /// Looks at the timer again, if it has not seen the last setting of the clock: it came while the timer was armed.
+    pub(crate) fn settle(&self, core: &TimerCore) {
+        let is_behind = || {
+            let state = lock(&self.state);
+            matches!(state.phase, Phase::Waits(_)) && state.seen != self.registry.epoch()
+        };
+        while is_behind() && self.registry.look_at(core, self.id) {}
+    }
+
+    /// What it waits for, now that the clock was set. `None` if it does not wait for that.
+    pub(super) fn look(&self, core: &TimerCore) -> Option<SystemTime> {
+        // In this order: what is set between the two is looked at again.
+        let seen = self.registry.epoch();
+        self.look_again(core.hub.clock.wall_now(), seen)
+    }
+
+    /// Moves its deadline to where the wall clock will show that moment.
+    pub(super) fn follow(&self, core: &TimerCore, shared: &dyn Shared, first: Key, at: SystemTime) {
+        let still = || lock(&self.state).phase == Phase::Waits(at);
+        let key = shared.cell().key(first.inner());
+        core.shards[first.shard()].reschedule_if(key, core.hub.clock.when(at), still);
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,110 @@
+//! What cannot be seen from outside: what is left of a timer, and how the system's clock reaches one. Nobody sets that
+//! clock here: a deadline is made wrong instead, as a setting would make it, and the watch is made to ring.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::watch;
+use crate::{Timer, VirtualClock};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The watch is one for the process.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn size(timer: &Timer) -> (usize, usize) {
+    timer.core().delivery.wall.size()
+}
+
+#[test]
+fn a_million_leave_nothing_behind() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).build().unwrap();
+    let at = clock.wall_now() + HOUR;
+    for _ in 0..1_000_000 {
+        assert!(timer.schedule_wall(at, |_| ()).unwrap().cancel());
+    }
+    assert_eq!(size(&timer).0, 0);
+    let all: Vec<_> = (0..100_000).map(|_| timer.schedule_wall(at, |_| ()).unwrap()).collect();
+    assert_eq!(size(&timer).0, 100_000);
+    // A handle that is kept keeps no place.
+    assert!(all.iter().all(|timeout| timeout.cancel()));
+    let (len, capacity) = size(&timer);
+    assert!(len == 0 && capacity < 1000, "room for {capacity}");
+}
+
+/// However a timer ends, it leaves the registry.
+#[test]
+fn every_end_is_an_end() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).limit(2).build().unwrap();
+    let at = clock.wall_now() + HOUR;
+    let fires = timer.schedule_wall(at, |_| ()).unwrap();
+    let panics = timer.schedule_wall(at, |_| std::panic::resume_unwind(Box::new(()))).unwrap();
+    assert!(timer.schedule_wall(at, |_| ()).is_err(), "full");
+    assert_eq!(size(&timer).0, 2, "what was refused has gone");
+    clock.set_wall(at).unwrap();
+    assert!(!fires.is_pending() && !panics.is_pending());
+    assert_eq!(size(&timer).0, 0);
+    let moved = timer.schedule_wall(at + HOUR, |_| ()).unwrap();
+    moved.reschedule(HOUR).unwrap();
+    clock.advance(HOUR).unwrap();
+    assert_eq!(size(&timer).0, 0);
+    let stopped = timer.schedule_wall(at + HOUR * 9, |_| ()).unwrap();
+    drop(timer.stop());
+    assert!(timer.schedule_wall(at, |_| ()).is_err(), "stopped");
+    assert_eq!((size(&timer).0, stopped.wall_deadline()), (0, None));
+}
+
+/// Real time: a deadline that lies an hour too far, as it does when the clock is set forward by an hour, is mended when
+/// the watch rings, and the timer fires within a second.
+#[test]
+fn the_watch_reaches_every_timer() {
+    let _alone = ALONE.lock();
+    let timers: Vec<Timer> = (0..3).map(|_| Timer::new()).collect();
+    let (sender, receiver) = mpsc::channel();
+    for timer in &timers {
+        let sender = sender.clone();
+        let at = SystemTime::now() + Duration::from_millis(20);
+        let callback = move |_: &crate::Context<'_>| sender.send(SystemTime::now() >= at).unwrap();
+        let timeout = timer.schedule_wall(at, callback).unwrap();
+        let (core, key) = (timer.core(), timeout.key());
+        let wrong = core.hub.clock.now() + HOUR.as_nanos() as u64;
+        core.shards[key.shard()].reschedule_if(key.inner(), wrong, || true);
+    }
+    assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err(), "it waits for the hour");
+    assert!(watch::pretend());
+    for _ in &timers {
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(1)), Ok(true));
+    }
+}
+
+/// Real time: the thread comes with the first timer that needs it, ends with the last engine that had one, and comes
+/// again.
+#[test]
+fn the_watch_ends_with_the_last_engine() {
+    let _alone = ALONE.lock();
+    let gone = || {
+        let began = Instant::now();
+        while watch::pretend() {
+            assert!(began.elapsed() < Duration::from_secs(10), "it never ends");
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    gone();
+    for _ in 0..20 {
+        let (first, second) = (Timer::new(), Timer::new());
+        first.schedule(HOUR, |_| ()).unwrap();
+        assert!(!watch::pretend(), "no timer of the wall clock");
+        let soon = first.schedule_wall(SystemTime::now(), |_| ()).unwrap();
+        second.schedule_wall(SystemTime::now() + HOUR, |_| ()).unwrap();
+        while soon.is_pending() {
+            thread::yield_now();
+        }
+        drop(first);
+        assert!(watch::pretend());
+        drop(second);
+        gone();
+    }
+}

@@ -1,0 +1,150 @@
+//! How a setting of the system's clock is noticed: one thread for the whole process, which sleeps until then.
+//!
+//! It starts with the first timer of any engine that waits for the wall clock, and ends with the last engine that had
+//! one. On Linux it sleeps in the kernel, which wakes it when somebody sets the clock. Elsewhere, or if Linux does not
+//! let us, it reads the clock again every 30 s, and only while such a timer is pending.
+//!
+//! The thread belongs to no engine: no model of the engine has it, and its lock is the standard one.
+
+mod poll;
+#[cfg(target_os = "linux")]
+mod timerfd;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread;
+
+use crate::timer::TimerCore;
+use poll::Poll;
+#[cfg(target_os = "linux")]
+use timerfd::Timerfd;
+
+static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0, bell: None });
+
+struct Watch {
+    engines: Vec<(u64, Weak<TimerCore>)>,
+    numbers: u64,
+    /// There while the thread is.
+    bell: Option<Arc<Bell>>,
+}
+
+/// What the thread sleeps by.
+enum Bell {
+    #[cfg(target_os = "linux")]
+    Timerfd(Timerfd),
+    Poll(Poll),
+}
+
+/// An engine is told of settings of the clock as long as this lives.
+pub(super) struct Attached {
+    number: u64,
+    bell: Arc<Bell>,
+}
+
+/// Has the engine look again at its timers whenever the clock is set, from now on.
+pub(super) fn attach(engine: Weak<TimerCore>) -> io::Result<Attached> {
+    let mut watch = lock();
+    let bell = match &watch.bell {
+        Some(bell) => bell.clone(),
+        None => {
+            let bell = Arc::new(Bell::new());
+            let own = bell.clone();
+            thread::Builder::new().name("tourbillon-wall".into()).spawn(move || run(&own))?;
+            watch.bell = Some(bell.clone());
+            bell
+        }
+    };
+    watch.numbers += 1;
+    let number = watch.numbers;
+    watch.engines.push((number, engine));
+    Ok(Attached { number, bell })
+}
+
+impl Attached {
+    /// A timer waits that is the first to do so.
+    pub(super) fn nudge(&self) {
+        match &*self.bell {
+            // The kernel watches anyway.
+            #[cfg(target_os = "linux")]
+            Bell::Timerfd(_) => {}
+            Bell::Poll(poll) => poll.ring(),
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut watch = lock();
+        watch.engines.retain(|&(number, _)| number != self.number);
+        if watch.engines.is_empty() {
+            self.bell.ring();
+        }
+    }
+}
+
+/// The thread.
+fn run(bell: &Bell) {
+    loop {
+        bell.wait();
+        let engines: Vec<Weak<TimerCore>> = {
+            let mut watch = lock();
+            if watch.engines.is_empty() {
+                watch.bell = None;
+                return;
+            }
+            watch.engines.iter().map(|(_, engine)| engine.clone()).collect()
+        };
+        for engine in engines {
+            // The last owner may have gone meanwhile: then its executor, which is foreign, is dropped here.
+            let look = || engine.upgrade().map(|core| core.delivery.wall.look_again(&core));
+            let _ = catch_unwind(AssertUnwindSafe(look)).map_err(std::mem::forget);
+        }
+    }
+}
+
+/// Whether any timer of any engine waits.
+fn is_waiting() -> bool {
+    let engines: Vec<_> =
+        lock().engines.iter().filter_map(|(_, engine)| engine.upgrade()).collect();
+    engines.iter().any(|core| core.delivery.wall.is_waiting())
+}
+
+impl Bell {
+    fn new() -> Self {
+        #[cfg(target_os = "linux")]
+        if let Ok(timerfd) = Timerfd::new() {
+            return Bell::Timerfd(timerfd);
+        }
+        Bell::Poll(Poll::new(poll::PERIOD))
+    }
+
+    /// Sleeps until the clock was set, or somebody rang.
+    fn wait(&self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Bell::Timerfd(timerfd) => timerfd.wait(),
+            Bell::Poll(poll) => poll.wait(is_waiting),
+        }
+    }
+
+    /// Wakes the thread.
+    fn ring(&self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Bell::Timerfd(timerfd) => timerfd.ring(),
+            Bell::Poll(poll) => poll.ring(),
+        }
+    }
+}
+
+/// Has the thread look as if the clock had been set, and answers whether there is one.
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(super) fn pretend() -> bool {
+    lock().bell.as_ref().map(|bell| bell.ring()).is_some()
+}
+
+/// Nothing panics under this lock.
+fn lock() -> MutexGuard<'static, Watch> {
+    WATCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,121 @@
+//! Where the system does not say when its clock is set: the clock is read again every 30 s while a timer waits for it.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The longest time between two readings.
+pub(super) const PERIOD: Duration = Duration::from_secs(30);
+
+/// A clock that is off by less was not set: it is made to run a little faster or slower.
+const SLACK: Duration = Duration::from_millis(1);
+
+pub(super) struct Poll {
+    period: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    rung: bool,
+    /// What the clocks showed when the last wait ended: what is set after that ends the next one.
+    last: (SystemTime, Instant),
+}
+
+impl Poll {
+    pub(super) fn new(period: Duration) -> Self {
+        let state = State { rung: false, last: read() };
+        Poll { period, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Sleeps until the clock was set, or somebody rang. It reads the clock only while a timer waits.
+    pub(super) fn wait(&self, is_waiting: impl Fn() -> bool) {
+        loop {
+            // Not under the lock. If one comes to wait after this look, it rings.
+            let limit = is_waiting().then_some(self.period);
+            let mut state = self.lock();
+            if !state.rung {
+                state = self.sleep(state, limit);
+            }
+            let now = read();
+            if state.rung || was_set(state.last, now) {
+                (state.rung, state.last) = (false, now);
+                return;
+            }
+        }
+    }
+
+    fn sleep<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        match limit {
+            Some(limit) => match self.changed.wait_timeout(state, limit) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            },
+            None => self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
+        }
+    }
+
+    pub(super) fn ring(&self) {
+        self.lock().rung = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn read() -> (SystemTime, Instant) {
+    (SystemTime::now(), Instant::now())
+}
+
+/// Whether the wall clock has gone further than time has, or less far.
+fn was_set(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> bool {
+    let passed = now.1.saturating_duration_since(before.1);
+    match now.0.duration_since(before.0) {
+        Ok(shown) => shown.abs_diff(passed) > SLACK,
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed() {
+        let (wall, now) = (SystemTime::now(), Instant::now());
+        let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+        assert!(!was_set((wall, now), (wall + hour, now + hour)));
+        assert!(!was_set((wall, now), (wall + hour + SLACK, now + hour)));
+        assert!(was_set((wall, now), (wall + hour + second, now + hour)));
+        assert!(was_set((wall, now), (wall + hour - second, now + hour)));
+        assert!(was_set((wall, now), (wall - second, now + second)));
+    }
+
+    /// Real time: it looks again and again while a timer waits, and sleeps for good when none does.
+    #[test]
+    fn it_reads_the_clock_only_while_a_timer_waits() {
+        let poll = Poll::new(Duration::from_millis(1));
+        let looks = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            // Twenty looks while a timer waits, and it leaves.
+            scope.spawn(|| poll.wait(|| looks.fetch_add(1, SeqCst) < 20));
+            while looks.load(SeqCst) < 21 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(50));
+            assert_eq!(looks.load(SeqCst), 21, "it sleeps");
+            poll.ring();
+        });
+        // What was rung before ends the next wait at once.
+        poll.ring();
+        poll.wait(|| false);
+    }
+}

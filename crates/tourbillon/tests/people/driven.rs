@@ -1,0 +1,343 @@
+//! Engines without a thread of their own: turned by the test, on its own thread.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tourbillon::{AdvanceError, Driver, Engine, Repeat, ScheduleError, State, Timer, VirtualClock};
+
+use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, eventually, panic_quietly, within};
+
+fn virtual_driven() -> (Timer, Driver, VirtualClock) {
+    let clock = VirtualClock::new();
+    let (timer, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+    (timer, driver, clock)
+}
+
+/// Counts how often the loop was woken.
+fn counted(driver: &mut Driver) -> Arc<AtomicUsize> {
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let count = wakes.clone();
+    driver.on_wake(move || _ = count.fetch_add(1, SeqCst));
+    wakes
+}
+
+#[test]
+fn a_turn_runs_what_is_due_here_and_says_when_to_come_again() {
+    let (timer, mut driver, clock) = virtual_driven();
+    let (log, here) = (Log::new(), thread::current().id());
+    for n in [3, 1, 2] {
+        let log = log.clone();
+        let run = move |_: &tourbillon::Context<'_>| log.add((n, thread::current().id() == here));
+        timer.schedule(SECOND * n, run).unwrap();
+    }
+    let first = driver.turn();
+    assert_eq!((first.ran, first.next), (0, Some(timer.now() + SECOND)));
+    clock.advance(SECOND * 2).unwrap();
+    assert_eq!(log.len(), 0, "the clock runs nothing");
+    assert_eq!(driver.timeout(), Some(Duration::ZERO));
+    let second = driver.turn();
+    assert_eq!((second.ran, second.next), (2, Some(timer.now() + SECOND)));
+    assert_eq!(log.take(), [(1, true), (2, true)]);
+    clock.advance(SECOND).unwrap();
+    let last = driver.turn();
+    assert_eq!((last.ran, last.next, driver.timeout()), (1, None, None));
+    accounted(&timer);
+}
+
+#[test]
+fn a_turn_is_bounded_by_the_budget() {
+    let clock = VirtualClock::new();
+    let builder = Timer::builder().clock(&clock).shards(1).budget(10);
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    for _ in 0..25 {
+        timer.arm(SECOND, |_| ()).unwrap();
+    }
+    clock.advance(SECOND).unwrap();
+    let mut turns = Vec::new();
+    loop {
+        let turn = driver.turn();
+        turns.push(turn.ran);
+        match turn.next {
+            Some(next) => assert!(next <= timer.now(), "at once"),
+            None => break,
+        }
+    }
+    assert_eq!(turns.iter().sum::<usize>(), 25);
+    assert!(turns.iter().all(|&ran| ran <= 10), "{turns:?}");
+}
+
+#[test]
+fn turn_within_lets_virtual_time_pass() {
+    let (timer, mut driver, clock) = virtual_driven();
+    // Another engine of the same clock, with an earlier moment at which it arms one here.
+    let other = Timer::builder().clock(&clock).build().unwrap();
+    let (log, own) = (Log::new(), timer.clone());
+    let seen = log.clone();
+    other
+        .schedule(SECOND, move |_| {
+            own.schedule(SECOND, move |run| seen.add(run.lateness())).unwrap();
+        })
+        .unwrap();
+    timer.schedule(SECOND * 10, |_| ()).unwrap();
+    assert_eq!(driver.turn_within(HOUR).ran, 1);
+    assert_eq!((clock.elapsed(), log.take()), (SECOND * 2, vec![Duration::ZERO]));
+    assert_eq!(driver.turn_within(SECOND * 3).ran, 0, "the limit");
+    assert_eq!(clock.elapsed(), SECOND * 5);
+    assert_eq!(driver.turn_within(HOUR).ran, 1);
+    assert_eq!(clock.elapsed(), SECOND * 10);
+    assert_eq!(driver.turn_within(HOUR).ran, 0);
+    assert_eq!(clock.elapsed(), HOUR + SECOND * 10, "nothing is pending: the limit passes");
+}
+
+#[test]
+fn the_loop_is_woken_for_an_earlier_timer_and_no_other() {
+    let (timer, mut driver, _clock) = virtual_driven();
+    let wakes = counted(&mut driver);
+    timer.schedule(SECOND * 10, |_| ()).unwrap();
+    timer.schedule(SECOND * 5, |_| ()).unwrap();
+    assert_eq!(wakes.load(SeqCst), 1, "once between two turns");
+    driver.turn();
+    let handle = timer.schedule(SECOND * 7, |_| ()).unwrap();
+    handle.reschedule(SECOND * 6).unwrap();
+    assert_eq!(wakes.load(SeqCst), 1, "not earlier than what the turn said");
+    handle.reschedule(SECOND * 4).unwrap();
+    assert_eq!(wakes.load(SeqCst), 2);
+    driver.turn();
+    handle.cancel();
+    assert_eq!(wakes.load(SeqCst), 2, "a cancel wakes nobody");
+    timer.stop();
+    assert_eq!(wakes.load(SeqCst), 3, "a stop does");
+    assert!(driver.is_stopped() && driver.turn().next.is_none());
+}
+
+#[test]
+fn what_wakes_the_loop_may_do_anything() {
+    let clock = VirtualClock::new();
+    let (reports, panics) = mpsc::channel();
+    let builder = Timer::builder().clock(&clock).on_panic(move |_| reports.send(()).unwrap());
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    let own = timer.clone();
+    // It uses the timer: no lock is held. And it panics: that is contained.
+    driver.on_wake(move || {
+        own.schedule(Duration::ZERO, |_| ()).unwrap();
+        assert_eq!(own.pending().len(), 2);
+        panic_quietly()
+    });
+    timer.schedule(SECOND, |_| ()).unwrap();
+    assert!(panics.try_recv().is_ok());
+    assert_eq!((timer.counts().panicked, timer.len()), (1, 2));
+    clock.advance(SECOND).unwrap();
+    assert_eq!(driver.turn().ran, 2);
+}
+
+#[test]
+fn no_wake_is_lost_between_a_turn_and_the_sleep() {
+    // Real time, and a loop that sleeps until it is told: a wake that is lost is a hang.
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let (tell, told) = mpsc::channel();
+    driver.on_wake(move || _ = tell.send(()));
+    let loop_thread = thread::spawn(move || {
+        let mut ran = 0;
+        while ran < 400 {
+            ran += driver.turn().ran;
+            match driver.timeout() {
+                Some(Duration::ZERO) => {}
+                Some(timeout) => _ = told.recv_timeout(timeout),
+                None if ran < 400 => _ = told.recv(),
+                None => {}
+            }
+        }
+        driver
+    });
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let timer = timer.clone();
+            thread::spawn(move || {
+                for n in 0..200_u64 {
+                    let (done, wait) = mpsc::channel();
+                    let after = Duration::from_micros(n % 5 * 200);
+                    timer.schedule(after, move |_| done.send(()).unwrap()).unwrap();
+                    wait.recv().unwrap();
+                }
+            })
+        })
+        .collect();
+    within(move || threads.into_iter().for_each(|thread| thread.join().unwrap()));
+    drop(within(move || loop_thread.join().unwrap()));
+    assert_eq!(timer.counts().fired, 400);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_descriptor_is_readable_when_the_loop_should_turn() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let readable = |driver: &mut Driver| {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let bell = driver.wake_fd().unwrap();
+        poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&at_once)).unwrap() == 1
+    };
+    let (timer, mut driver, clock) = virtual_driven();
+    assert!(!readable(&mut driver));
+    for _ in 0..3 {
+        timer.schedule(SECOND, |_| ()).unwrap();
+        assert!(readable(&mut driver), "there is one, where there was none");
+        driver.turn();
+        assert!(!readable(&mut driver), "a turn makes it silent");
+        timer.schedule(HOUR, |_| ()).unwrap();
+        assert!(!readable(&mut driver));
+        clock.advance(HOUR).unwrap();
+        assert_eq!(driver.turn().ran, 2);
+    }
+    // A closure takes its place.
+    let wakes = counted(&mut driver);
+    timer.schedule(SECOND, |_| ()).unwrap();
+    assert_eq!(wakes.load(SeqCst), 1);
+    assert!(!readable(&mut driver), "a new one, which was not rung");
+    drop(timer);
+    assert!(readable(&mut driver), "the timer was stopped");
+}
+
+#[test]
+fn turn_within_waits_in_real_time_and_is_woken() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let began = Instant::now();
+    assert_eq!(driver.turn_within(MS * 20).ran, 0);
+    assert!(began.elapsed() >= MS * 20, "nothing was due");
+    timer.schedule(HOUR, |_| ()).unwrap();
+    let other = timer.clone();
+    thread::spawn(move || {
+        thread::sleep(MS * 20);
+        other.schedule(MS, |_| ()).unwrap();
+        thread::sleep(MS * 20);
+        other.stop();
+    });
+    let (turn, driver) = within(move || (driver.turn_within(HOUR), driver));
+    assert_eq!(turn.ran, 1, "woken for an earlier one");
+    let (turn, _driver) = within(move || {
+        let mut driver = driver;
+        (driver.turn_within(HOUR), driver)
+    });
+    assert_eq!(turn.ran, 0, "woken by the stop");
+}
+
+#[test]
+fn a_driver_that_is_dropped_stops_its_timer() {
+    let (timer, driver, clock) = virtual_driven();
+    let drops = Drops::new();
+    let held = drops.one();
+    let handle = timer.schedule(SECOND, move |_| drop(held)).unwrap();
+    drop(driver);
+    assert_eq!((drops.count(), handle.state()), (1, State::HandedBack));
+    assert!(timer.is_stopped());
+    assert!(matches!(timer.schedule(SECOND, |_| ()), Err(ScheduleError::Stopped(_))));
+    clock.advance(HOUR).unwrap();
+    assert_eq!(timer.counts().handed_back, 1);
+    accounted(&timer);
+}
+
+#[test]
+fn the_last_clone_that_is_dropped_stops_it_too() {
+    let (timer, mut driver, _clock) = virtual_driven();
+    let drops = Drops::new();
+    let held = drops.one();
+    timer.schedule(SECOND, move |_| drop(held)).unwrap();
+    drop(timer);
+    assert_eq!(drops.count(), 1);
+    assert!(driver.is_stopped());
+    assert_eq!(driver.turn_within(HOUR).ran, 0, "it does not wait for what never comes");
+}
+
+#[test]
+fn stop_hands_back_and_cancel_is_exact_until_the_start() {
+    let (timer, mut driver, clock) = virtual_driven();
+    let log = Log::new();
+    let second = Arc::new(std::sync::OnceLock::<tourbillon::Timeout>::new());
+    let (cancels, seen) = (second.clone(), log.clone());
+    timer.schedule(SECOND, move |_| seen.add(cancels.get().unwrap().cancel())).unwrap();
+    second.set(timer.schedule(SECOND, |_| unreachable!("cancelled")).unwrap()).unwrap();
+    let repeating = timer.repeat(Repeat::every(SECOND), |_| ()).unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(driver.turn().ran, 2);
+    assert_eq!(log.take(), [true], "it was due, and not yet started");
+    assert_eq!((timer.stop().len(), repeating.state()), (1, State::HandedBack));
+    assert_eq!((driver.turn().ran, driver.turn().next), (0, None));
+    accounted(&timer);
+}
+
+#[test]
+fn a_stop_from_another_thread_waits_for_the_turn() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let (begun, wait) = mpsc::channel();
+    let (ended, log) = (Log::new(), Log::new());
+    let end = ended.clone();
+    timer
+        .schedule(Duration::ZERO, move |_| {
+            begun.send(()).unwrap();
+            thread::sleep(MS * 30);
+            end.add(());
+        })
+        .unwrap();
+    let stopped = log.clone();
+    let stopper = thread::spawn(move || {
+        wait.recv().unwrap();
+        timer.stop();
+        stopped.add(ended.len());
+    });
+    eventually(|| driver.turn().ran == 1);
+    stopper.join().unwrap();
+    assert_eq!(log.take(), [1]);
+}
+
+#[test]
+fn callbacks_may_run_elsewhere_and_panics_are_contained() {
+    let clock = VirtualClock::new();
+    let (timer, mut driver) = Timer::builder().clock(&clock).pool(1).build_driven().unwrap();
+    let (sender, received) = mpsc::channel();
+    timer.schedule(SECOND, move |_| sender.send(thread::current().id()).unwrap()).unwrap();
+    clock.advance(SECOND).unwrap();
+    driver.turn();
+    assert_ne!(within(move || received.recv().unwrap()), thread::current().id());
+
+    let (timer, mut driver, clock) = virtual_driven();
+    timer.schedule(SECOND, |_| panic_quietly()).unwrap();
+    timer.schedule(SECOND, |_| ()).unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!((driver.turn().ran, timer.counts().panicked), (2, 1));
+}
+
+#[test]
+fn a_callback_cannot_advance_the_clock_that_runs_it() {
+    let (timer, mut driver, clock) = virtual_driven();
+    let (log, own) = (Log::new(), clock.clone());
+    let seen = log.clone();
+    timer.schedule(SECOND, move |_| seen.add(own.advance(SECOND))).unwrap();
+    driver.turn_within(HOUR);
+    assert_eq!(log.take(), [Err(AdvanceError::InsideCallback)]);
+}
+
+#[test]
+fn values_without_closures() {
+    let clock = VirtualClock::new();
+    let log = Log::new();
+    let batches = log.clone();
+    let builder = Timer::builder().clock(&clock).shards(1);
+    let (engine, mut driver): (Engine<u32>, _) = builder
+        .deliver_driven(move |batch| {
+            batches.add(batch.map(|timer| timer.value).collect::<Vec<_>>());
+        })
+        .unwrap();
+    for n in [1, 2, 3] {
+        engine.schedule(SECOND, n).unwrap();
+    }
+    let late = engine.schedule(HOUR, 4).unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(driver.turn().ran, 3);
+    assert_eq!(log.take(), [[1, 2, 3]]);
+    assert!(engine.is_pending(late));
+    drop(driver);
+    assert!(engine.is_stopped() && engine.is_empty());
+    assert_eq!(engine.counts().handed_back, 1);
+    assert!(Timer::builder().pool(2).deliver_driven(|_: tourbillon::Batch<'_, ()>| ()).is_err());
+}

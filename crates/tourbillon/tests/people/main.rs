@@ -1,0 +1,13 @@
+//! Time as people use it: repeating, retrying, queues, and engines that the caller drives. Under virtual time wherever
+//! that is possible; tests that need real time say so.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod driven;
+mod queue;
+mod queue_threads;
+mod repeating;
+mod repeating_edges;
+mod retrying;
+mod suspend;

@@ -1,0 +1,195 @@
+//! The delay queue in one thread: what is there, what can be taken, and when.
+
+use std::time::Duration;
+
+use tourbillon::{
+    BootClock, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
+};
+
+use crate::common::{Drops, HOUR, HandClock, MS, SECOND, YEAR};
+
+fn virtual_queue<T: Send>() -> (DelayQueue<T>, VirtualClock) {
+    let clock = VirtualClock::new();
+    (Timer::builder().clock(&clock).queue().unwrap(), clock)
+}
+
+fn accounted<T: Send>(queue: &DelayQueue<T>) {
+    let counts = queue.counts();
+    let sum = counts.fired + counts.cancelled + counts.handed_back + counts.pending;
+    assert_eq!(counts.armed, sum, "{counts:?}");
+    assert_eq!(queue.check(), Ok(()));
+}
+
+/// All that is due.
+fn due<T: Send>(queue: &DelayQueue<T>) -> Vec<T> {
+    std::iter::from_fn(|| queue.try_take().ok()).collect()
+}
+
+#[test]
+fn what_is_due_can_be_taken_and_nothing_else() {
+    let (queue, clock) = virtual_queue();
+    for n in [30, 10, 20, 0, 40] {
+        queue.put(MS * n, n).unwrap();
+    }
+    assert_eq!(due(&queue), [0]);
+    clock.advance(MS * 10 - Duration::from_nanos(1)).unwrap();
+    assert_eq!(queue.try_take(), Err(TakeError::NothingDue), "not by a nanosecond");
+    clock.advance(Duration::from_nanos(1)).unwrap();
+    assert_eq!(due(&queue), [10]);
+    clock.advance(HOUR).unwrap();
+    assert_eq!(due(&queue), [20, 30, 40], "the earliest first");
+    assert!(queue.is_empty());
+    accounted(&queue);
+}
+
+#[test]
+fn a_deadline_between_two_ticks_is_taken_at_the_later() {
+    let (queue, clock) = virtual_queue();
+    queue.put(Duration::from_micros(1500), ()).unwrap();
+    clock.advance(Duration::from_micros(1999)).unwrap();
+    assert!(queue.try_take().is_err());
+    clock.advance(Duration::from_micros(1)).unwrap();
+    assert!(queue.try_take().is_ok());
+}
+
+#[test]
+fn moments_and_delays_at_the_edges() {
+    let (queue, clock) = virtual_queue();
+    clock.advance(HOUR).unwrap();
+    let now = queue.now();
+    queue.put_at(now - HOUR * 2, "past").unwrap();
+    queue.put_at(now, "now").unwrap();
+    let later = queue.put_at(now + SECOND, "later").unwrap();
+    assert_eq!(queue.deadline(later), Some(now + SECOND));
+    let never = queue.put(Duration::MAX, "never").unwrap();
+    assert_eq!(due(&queue), ["past", "now"]);
+    clock.advance(YEAR * 100).unwrap();
+    assert_eq!(due(&queue), ["later"]);
+    assert_eq!(queue.deadline(later), None);
+    assert_eq!(queue.remove(never), Some("never"));
+}
+
+#[test]
+fn remove_takes_out_what_is_there_once() {
+    let (queue, clock) = virtual_queue();
+    let key = queue.put(SECOND, 'a').unwrap();
+    assert_eq!(queue.remove(key), Some('a'));
+    assert_eq!(queue.remove(key), None);
+    // One that is due, but not taken.
+    let key = queue.put(SECOND, 'b').unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(queue.remove(key), Some('b'));
+    assert!(queue.try_take().is_err());
+    let key = queue.put(Duration::ZERO, 'c').unwrap();
+    assert_eq!(queue.try_take(), Ok('c'));
+    assert_eq!(queue.remove(key), None, "it was taken");
+    let other = DelayQueue::new();
+    let foreign = other.put(SECOND, 'd').unwrap();
+    queue.put(SECOND, 'e').unwrap();
+    assert_eq!(queue.remove(foreign), None, "the key of another queue");
+    assert_eq!(queue.deadline(foreign), None);
+    assert_eq!(queue.reschedule(foreign, MS), Err(RescheduleError::NotPending));
+    accounted(&queue);
+}
+
+#[test]
+fn reschedule_moves_to_both_sides() {
+    let (queue, clock) = virtual_queue();
+    let one = queue.put(SECOND * 5, 1).unwrap();
+    let two = queue.put(SECOND * 5, 2).unwrap();
+    queue.reschedule(one, SECOND).unwrap();
+    queue.reschedule_at(two, queue.now() + SECOND * 9).unwrap();
+    clock.advance(SECOND * 5).unwrap();
+    assert_eq!(due(&queue), [1]);
+    clock.advance(SECOND * 4).unwrap();
+    // It is due, and nobody has taken it.
+    queue.reschedule(two, SECOND).unwrap();
+    assert!(queue.try_take().is_err());
+    clock.advance(SECOND).unwrap();
+    assert_eq!(due(&queue), [2]);
+    assert_eq!(queue.reschedule(two, SECOND), Err(RescheduleError::NotPending));
+    accounted(&queue);
+}
+
+#[test]
+fn close_hands_back_what_was_not_taken() {
+    let (queue, clock) = virtual_queue();
+    queue.put(SECOND, "due").unwrap();
+    let key = queue.put(HOUR, "not yet").unwrap();
+    clock.advance(SECOND).unwrap();
+    let mut left = queue.close();
+    left.sort_by_key(|left| left.deadline());
+    assert_eq!(left.iter().map(|left| left.value).collect::<Vec<_>>(), ["due", "not yet"]);
+    assert_eq!(left[1].key, key);
+    assert!(queue.is_closed() && queue.is_empty());
+    assert_eq!(queue.take(), Err(TakeError::Closed));
+    assert_eq!(queue.try_take(), Err(TakeError::Closed));
+    assert_eq!(queue.take_within(HOUR), Err(TakeError::Closed));
+    assert_eq!(queue.put(SECOND, "too late"), Err(PutError::Closed("too late")));
+    assert!(queue.close().is_empty(), "a second close");
+    assert_eq!(queue.counts().handed_back, 2);
+    accounted(&queue);
+}
+
+#[test]
+fn a_limit_is_kept_and_what_was_not_put_comes_back() {
+    let queue = Timer::builder().limit(2).queue().unwrap();
+    let key = queue.put(SECOND, 1).unwrap();
+    queue.put(SECOND, 2).unwrap();
+    assert_eq!(queue.put(SECOND, 3), Err(PutError::Full(3)));
+    queue.remove(key);
+    assert!(queue.put(SECOND, 3).is_ok());
+}
+
+#[test]
+fn values_are_dropped_with_the_last_clone() {
+    let drops = Drops::new();
+    let queue = DelayQueue::new();
+    queue.put(HOUR, drops.one()).unwrap();
+    let other = queue.clone();
+    drop(queue);
+    assert_eq!((drops.count(), other.len()), (0, 1));
+    drop(other);
+    assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn a_crowd_gives_its_memory_back() {
+    let (queue, clock) = virtual_queue();
+    for n in 0..100_000_u64 {
+        queue.put(MS * (n % 1000) as u32, n).unwrap();
+    }
+    clock.advance(SECOND).unwrap();
+    let mut taken = due(&queue);
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..100_000));
+    queue.shrink();
+    accounted(&queue);
+}
+
+#[test]
+fn a_hashed_wheel_and_other_ticks_and_clocks() {
+    let tick = Duration::from_micros(10);
+    // Real time, and a clock of the user that runs with it.
+    for builder in [
+        Timer::builder().hashed(64),
+        Timer::builder().tick(tick),
+        Timer::builder().hierarchical(&[2]),
+        Timer::builder().clock(BootClock),
+        Timer::builder().clock(HandClock::new()),
+    ] {
+        let queue = builder.queue().unwrap();
+        queue.put(Duration::ZERO, 7).unwrap();
+        assert_eq!(queue.take(), Ok(7));
+    }
+    assert!(Timer::builder().tick(Duration::ZERO).queue::<()>().is_err());
+}
+
+#[test]
+fn it_says_what_to_do() {
+    assert!(TakeError::Closed.to_string().contains("closed"));
+    assert!(TakeError::NothingDue.to_string().contains("nothing is due"));
+    assert!(PutError::Full(()).to_string().contains("raise the limit"));
+    assert_eq!(format!("{:?}", PutError::Closed(())), "Closed(..)");
+    assert!(format!("{:?}", DelayQueue::<()>::new()).starts_with("DelayQueue"));
+}

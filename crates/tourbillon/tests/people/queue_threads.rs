@@ -1,0 +1,248 @@
+//! The delay queue and many threads: each value once, nobody forgotten, nobody woken for nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tourbillon::{Clock, DelayQueue, Sleeper, TakeError, Timer, VirtualClock};
+
+use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
+
+/// So many threads that wait to take, and what they got.
+fn takers<T: Send>(queue: &DelayQueue<T>, count: usize) -> mpsc::Receiver<Result<T, TakeError>> {
+    let (sender, received) = mpsc::channel();
+    for _ in 0..count {
+        let (queue, sender) = (queue.clone(), sender.clone());
+        thread::spawn(move || sender.send(queue.take()));
+    }
+    received
+}
+
+/// Real time, as short as it can be told from none: lets threads come to rest.
+fn rest() {
+    thread::sleep(MS * 30);
+}
+
+#[test]
+fn an_advance_has_what_is_due_taken_by_who_waits() {
+    for _ in 0..20 {
+        let clock = VirtualClock::new();
+        let queue = Timer::builder().clock(&clock).queue().unwrap();
+        let log = Log::new();
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (queue, log, clock) = (queue.clone(), log.clone(), clock.clone());
+                thread::spawn(move || {
+                    let value: u64 = queue.take().unwrap();
+                    log.add((value, clock.elapsed()));
+                })
+            })
+            .collect();
+        for n in 1..=4 {
+            queue.put(SECOND * n, u64::from(n)).unwrap();
+        }
+        rest();
+        // To the first, then past the others: who takes reads a time that is not before what it has taken.
+        clock.advance(SECOND).unwrap();
+        clock.advance(SECOND * 9).unwrap();
+        assert_eq!(queue.len(), 1, "three waited, one value is left");
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let mut taken = log.take();
+        taken.sort_unstable();
+        for (number, &(value, at)) in (1..).zip(&taken) {
+            assert_eq!(value, number);
+            assert!(at >= SECOND * number as u32, "{value} was taken at {at:?}");
+        }
+        assert_eq!(queue.try_take(), Ok(4));
+    }
+}
+
+#[test]
+fn a_limit_passes_in_virtual_time_for_who_leads_and_who_follows() {
+    let clock = VirtualClock::new();
+    let queue: DelayQueue<u8> = Timer::builder().clock(&clock).queue().unwrap();
+    let threads: Vec<_> = (1..=3)
+        .map(|n| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take_within(SECOND * n))
+        })
+        .collect();
+    rest();
+    clock.advance(SECOND * 2).unwrap();
+    eventually(|| threads.iter().filter(|thread| thread.is_finished()).count() == 2);
+    queue.put(SECOND / 2, 7).unwrap();
+    clock.advance(HOUR).unwrap();
+    let mut ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    ends.sort_by_key(|end| end.is_ok());
+    assert_eq!(ends, [Err(TakeError::NothingDue), Err(TakeError::NothingDue), Ok(7)]);
+}
+
+#[test]
+fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
+    // The advance may come before the take, in its midst, or after: it always ends.
+    for _ in 0..500 {
+        let clock = VirtualClock::new();
+        let queue: DelayQueue<()> = Timer::builder().clock(&clock).queue().unwrap();
+        let end = clock.now() + MS;
+        let taker = {
+            let (queue, clock) = (queue.clone(), clock.clone());
+            thread::spawn(move || queue.take_within(end.saturating_duration_since(clock.now())))
+        };
+        clock.advance(SECOND).unwrap();
+        // If it came too late to be passed, the next advance passes it.
+        if !taker.is_finished() {
+            clock.advance(SECOND).unwrap();
+        }
+        assert_eq!(within(move || taker.join().unwrap()), Err(TakeError::NothingDue));
+    }
+}
+
+#[test]
+fn close_wakes_all_takers() {
+    let queue: DelayQueue<()> = DelayQueue::new();
+    queue.put(HOUR, ()).unwrap();
+    let received = takers(&queue, 5);
+    rest();
+    assert_eq!(queue.close().len(), 1);
+    let all: Vec<_> = within(move || received.into_iter().collect());
+    assert_eq!(all, [Err(TakeError::Closed); 5]);
+}
+
+#[test]
+fn an_earlier_value_wakes_who_leads() {
+    // Real time: it must not sleep for the hour.
+    let queue = DelayQueue::new();
+    queue.put(HOUR, "later").unwrap();
+    let received = takers(&queue, 2);
+    rest();
+    let began = Instant::now();
+    queue.put(MS * 20, "sooner").unwrap();
+    let hour = queue.put(HOUR * 2, "moved").unwrap();
+    queue.reschedule(hour, MS * 40).unwrap();
+    let taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
+    assert_eq!(taken, [Ok("sooner"), Ok("moved")]);
+    assert!(began.elapsed() >= MS * 40, "never early");
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn leadership_goes_on_when_who_leads_gives_up() {
+    // Real time. The one who leads leaves without a value; one of the others must lead then.
+    let queue = DelayQueue::new();
+    let impatient = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.take_within(MS * 60))
+    };
+    rest();
+    let received = takers(&queue, 2);
+    queue.put(MS * 150, 1).unwrap();
+    queue.put(MS * 150, 2).unwrap();
+    assert_eq!(impatient.join().unwrap(), Err(TakeError::NothingDue));
+    let mut taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
+    taken.sort_by_key(|taken| taken.unwrap());
+    assert_eq!(taken, [Ok(1), Ok(2)]);
+}
+
+#[test]
+fn each_value_is_taken_once_and_never_early() {
+    // Real time: many producers, many consumers, and one who removes and moves at random.
+    const EACH: usize = 20_000;
+    let queue = DelayQueue::new();
+    let producers: Vec<_> = (0..3_usize)
+        .map(|number| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut random = fastrand::Rng::with_seed(number as u64);
+                let mut removed = 0;
+                for n in 0..EACH {
+                    let after = Duration::from_micros(random.u64(0..5_000));
+                    let key = queue.put(after, (number * EACH + n, Instant::now() + after));
+                    match random.u32(0..10) {
+                        0 => removed += usize::from(queue.remove(key.unwrap()).is_some()),
+                        // The value does not know: it may come later than it says, not earlier.
+                        1 => drop(queue.reschedule(key.unwrap(), after + MS)),
+                        _ => {}
+                    }
+                }
+                removed
+            })
+        })
+        .collect();
+    let seen: Arc<Vec<AtomicUsize>> =
+        Arc::new((0..3 * EACH).map(|_| AtomicUsize::new(0)).collect());
+    let consumers: Vec<_> = (0..3)
+        .map(|number| {
+            let (queue, seen) = (queue.clone(), seen.clone());
+            thread::spawn(move || {
+                let mut taken = 0;
+                loop {
+                    let value = match number {
+                        0 => queue.take(),
+                        1 => queue.take_within(Duration::from_micros(100)),
+                        _ => queue.try_take(),
+                    };
+                    match value {
+                        Ok((value, due)) => {
+                            // Both clocks are the system's; the queue has read its own before `due` was made.
+                            assert!(Instant::now() + Duration::from_micros(1) >= due - MS);
+                            seen[value].fetch_add(1, SeqCst);
+                            taken += 1;
+                        }
+                        Err(TakeError::Closed) => return taken,
+                        Err(_) => thread::yield_now(),
+                    }
+                }
+            })
+        })
+        .collect();
+    let removed: usize = producers.into_iter().map(|thread| thread.join().unwrap()).sum();
+    eventually(|| queue.is_empty());
+    assert!(queue.close().is_empty());
+    let taken: usize = within(move || consumers.into_iter().map(|c| c.join().unwrap()).sum());
+    assert_eq!(taken + removed, 3 * EACH);
+    assert!(seen.iter().all(|times| times.load(SeqCst) <= 1));
+    let counts = queue.counts();
+    assert_eq!((counts.fired as usize, counts.cancelled as usize), (taken, removed));
+    assert_eq!(queue.check(), Ok(()));
+}
+
+/// A clock that counts how often a driver, or who leads, went to sleep.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Clock for Counting {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        self.0.fetch_add(1, SeqCst);
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(Instant::now())));
+    }
+}
+
+#[test]
+fn nobody_is_woken_for_nothing() {
+    // Real time. One leads, three follow; what is later than the next wakes nobody.
+    let clock = Counting::default();
+    let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
+    let received = takers(&queue, 4);
+    queue.put(HOUR, 0).unwrap();
+    rest();
+    let before = clock.0.load(SeqCst);
+    for n in 0..1000 {
+        queue.put(HOUR * 2, n).unwrap();
+    }
+    rest();
+    assert_eq!(clock.0.load(SeqCst), before, "later values wake nobody");
+    // One value: who leads wakes for it and takes it, and one of the others leads.
+    queue.put(Duration::ZERO, 7).unwrap();
+    assert_eq!(received.recv().unwrap(), Ok(7));
+    rest();
+    let woken = clock.0.load(SeqCst) - before;
+    // Once when it is put, since its tick is still to come, and once by the next who leads.
+    assert!((1..=3).contains(&woken), "{woken} sleeps began");
+    queue.close();
+    assert_eq!(received.into_iter().count(), 3);
+}

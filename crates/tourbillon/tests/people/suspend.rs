@@ -1,0 +1,79 @@
+//! The clock that counts the time asleep. That a machine sleeps cannot be tested here; that the clock is read, waited
+//! for and interrupted as any other can. Real time, all of it.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tourbillon::{BootClock, Engine, Timer};
+
+use crate::common::{HOUR, MS, SECOND, accounted, within};
+
+#[test]
+fn it_runs_as_fast_as_the_other_while_the_machine_is_awake() {
+    let timer = Timer::builder().clock(BootClock).build().unwrap();
+    let (begin, real) = (timer.now(), Instant::now());
+    std::thread::sleep(MS * 50);
+    let (passed, really) = (timer.now() - begin, real.elapsed());
+    // The two were not read at the same moment.
+    assert!(passed >= MS * 50 && passed <= really + MS * 20, "{passed:?}, {really:?}");
+}
+
+#[test]
+fn timers_are_never_early_and_in_order() {
+    let timer = Timer::builder().clock(BootClock).on_driver().build().unwrap();
+    let (sender, received) = mpsc::channel();
+    for after in [40, 10, 30, 20, 0] {
+        let (sender, at) = (sender.clone(), timer.now() + MS * after);
+        timer
+            .schedule_at(at, move |run| {
+                assert!(run.timer().now() >= at, "never early");
+                sender.send(after).unwrap();
+            })
+            .unwrap();
+    }
+    let order = within(move || (0..5).map(|_| received.recv().unwrap()).collect::<Vec<_>>());
+    assert_eq!(order, [0, 10, 20, 30, 40]);
+    assert!(timer.lateness().max() < SECOND);
+    assert_eq!(timer.counts().panicked, 0);
+}
+
+#[test]
+fn an_earlier_timer_wakes_the_driver_and_so_does_a_stop() {
+    let timer = Timer::builder().clock(BootClock).build().unwrap();
+    let hour = timer.schedule(HOUR, |_| ()).unwrap();
+    let far = timer.schedule(Duration::MAX, |_| ()).unwrap();
+    for _ in 0..20 {
+        // The driver is asleep by now, or on its way.
+        let (sender, received) = mpsc::channel();
+        let began = Instant::now();
+        timer.schedule(MS * 2, move |_| sender.send(()).unwrap()).unwrap();
+        within(move || received.recv().unwrap());
+        assert!(began.elapsed() >= MS * 2);
+    }
+    assert!(hour.is_pending() && far.is_pending());
+    let stopping = timer.clone();
+    assert_eq!(within(move || stopping.stop().len()), 2);
+    accounted(&timer);
+}
+
+#[test]
+fn many_threads_wake_it_at_once() {
+    let (sender, received) = mpsc::channel();
+    let builder = Timer::builder().clock(BootClock);
+    let engine: Engine<u32> = builder
+        .deliver(move |batch| batch.for_each(|timer| sender.send(timer.value).unwrap()))
+        .unwrap();
+    let threads: Vec<_> = (0..4_u32)
+        .map(|number| {
+            let engine = engine.clone();
+            std::thread::spawn(move || {
+                for n in 0..500_u64 {
+                    engine.schedule(Duration::from_micros(n % 7 * 300), number).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let count = within(move || received.into_iter().take(2000).count());
+    assert_eq!((count, engine.counts().fired), (2000, 2000));
+}

@@ -1,0 +1,99 @@
+//! Random lives beside a plain model: a list of operations, looked through from end to end.
+
+use std::collections::BTreeSet;
+
+use crate::common::{Log, MS};
+use crate::{End, Flag, Op, is_empty, purgatory};
+
+struct Known {
+    name: usize,
+    keys: BTreeSet<u64>,
+    flag: Flag,
+    due: u32,
+}
+
+/// What must have ended, in this order where it can be known.
+#[derive(Default)]
+struct Model {
+    now: u32,
+    waiting: Vec<Known>,
+}
+
+impl Model {
+    /// Takes out those that are such, in the order in which they came.
+    fn take(&mut self, such: impl Fn(&Known) -> bool) -> Vec<Known> {
+        let (taken, rest) = std::mem::take(&mut self.waiting).into_iter().partition(such);
+        self.waiting = rest;
+        taken
+    }
+}
+
+#[test]
+fn a_random_life_is_that_of_the_model() {
+    for seed in 0..60 {
+        life(seed);
+    }
+}
+
+fn life(seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (purgatory, timer, clock) = purgatory();
+    let (log, mut model, mut names) = (Log::new(), Model::default(), 0);
+    // Few keys make crowds, many make keys of one.
+    let keys = if seed % 2 == 0 { 4 } else { 200 };
+    for step in 0..2_000 {
+        let key = rng.u64(0..keys);
+        match rng.u32(0..100) {
+            0..50 => {
+                let own: BTreeSet<u64> = (0..rng.usize(1..6)).map(|_| rng.u64(0..keys)).collect();
+                let (flag, after) = (Flag::new(), rng.u32(1..300));
+                let op = Op::flagged(names, &flag, &log);
+                purgatory.try_complete_else_watch(op, own.clone(), MS * after).unwrap();
+                let due = model.now + after;
+                model.waiting.push(Known { name: names, keys: own, flag, due });
+                names += 1;
+            }
+            50..70 => {
+                let ready = rng.u32(0..4);
+                model.waiting.iter().filter(|_| rng.u32(0..4) < ready).for_each(|op| op.flag.set());
+            }
+            70..90 => {
+                let expected = model.take(|op| op.keys.contains(&key) && op.flag.is_set());
+                assert_eq!(purgatory.check(&key), expected.len(), "seed {seed}, step {step}");
+                let expected: Vec<_> =
+                    expected.iter().map(|op| (op.name, End::Completed)).collect();
+                assert_eq!(log.take(), expected, "seed {seed}, step {step}");
+            }
+            90..93 => {
+                let expected = model.take(|op| op.keys.contains(&key));
+                let back: Vec<usize> =
+                    purgatory.cancel_key(&key).iter().map(|op| op.name).collect();
+                let expected: Vec<usize> = expected.iter().map(|op| op.name).collect();
+                assert_eq!(back, expected, "seed {seed}, step {step}");
+            }
+            _ => {
+                let by = rng.u32(1..40);
+                clock.advance(MS * by).unwrap();
+                model.now += by;
+                let now = model.now;
+                let mut expected: Vec<_> = model
+                    .take(|op| op.due <= now)
+                    .iter()
+                    .map(|op| {
+                        (op.name, if op.flag.is_set() { End::Completed } else { End::Expired })
+                    })
+                    .collect();
+                let mut ended = log.take();
+                ended.sort_by_key(|end| end.0);
+                expected.sort_by_key(|end| end.0);
+                assert_eq!(ended, expected, "seed {seed}, step {step}");
+            }
+        }
+        let watched: usize = model.waiting.iter().map(|op| op.keys.len()).sum();
+        assert_eq!(purgatory.watched(), watched, "seed {seed}, step {step}");
+        assert_eq!(purgatory.delayed(), model.waiting.len(), "seed {seed}, step {step}");
+        assert_eq!(timer.len(), model.waiting.len(), "seed {seed}, step {step}");
+    }
+    assert_eq!(purgatory.stop().len(), model.waiting.len());
+    is_empty(&purgatory, &timer);
+}

@@ -1,0 +1,177 @@
+//! Code of the user's that panics: it is counted and reported, and nothing else notices.
+
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use crate::common::{Drops, Log, PanicsWhenDropped, SECOND, panic_quietly};
+use crate::{End, Flag, Op, is_empty, purgatory};
+use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
+
+#[test]
+fn a_condition_that_panics_is_not_met_and_goes_on_waiting() {
+    let (purgatory, timer, clock) = purgatory();
+    let (log, calm) = (Log::new(), Flag::new());
+    for name in 0..2 {
+        let (told, calm) = (log.clone(), calm.clone());
+        let condition = move || if calm.is_set() && name == 0 { true } else { panic_quietly() };
+        let op = Op::new(condition, move |end| told.add((name, end)));
+        let outcome = purgatory.try_complete_else_watch(op, [1, 2], SECOND).unwrap();
+        assert_eq!(outcome, Outcome::Watched);
+    }
+    assert_eq!((timer.counts().panicked, purgatory.delayed()), (4, 2));
+    assert_eq!((purgatory.check(&1), timer.counts().panicked), (0, 6));
+    calm.set();
+    assert_eq!(purgatory.check(&2), 1);
+    // The other one panics at its last trial, too.
+    clock.advance(SECOND).unwrap();
+    assert_eq!(log.take(), [(0, End::Completed), (1, End::Expired)]);
+    assert_eq!(timer.counts().panicked, 8);
+    is_empty(&purgatory, &timer);
+}
+
+#[test]
+fn an_action_that_panics_ends_its_operation_and_no_other() {
+    let reported = Arc::new(AtomicUsize::new(0));
+    let count = reported.clone();
+    let clock = VirtualClock::new();
+    let builder = Timer::builder().clock(&clock).on_driver().on_panic(move |_| {
+        count.fetch_add(1, SeqCst);
+    });
+    let timer = builder.build().unwrap();
+    let purgatory: Purgatory<u64, Op> = Purgatory::new(&timer);
+    let (log, flag) = (Log::new(), Flag::new());
+    for name in 0..10 {
+        let (told, met) = (log.clone(), flag.clone());
+        let op = Op::new(
+            move || met.is_set() && name < 6,
+            move |end| {
+                told.add((name, end));
+                if name % 2 == 0 {
+                    panic_quietly();
+                }
+            },
+        );
+        purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
+    }
+    flag.set();
+    assert_eq!(purgatory.check(&1), 6);
+    assert_eq!((log.take().len(), timer.counts().panicked), (6, 3));
+    clock.advance(SECOND).unwrap();
+    assert_eq!((log.take().len(), timer.counts().panicked), (4, 5));
+    assert_eq!(reported.load(SeqCst), 5);
+    // One that is ready at once.
+    let op = Op::new(|| true, |_| panic_quietly());
+    assert_eq!(purgatory.try_complete_else_watch(op, [1], SECOND).unwrap(), Outcome::Completed);
+    assert_eq!(timer.counts().panicked, 6);
+    is_empty(&purgatory, &timer);
+}
+
+#[test]
+fn an_operation_whose_drop_panics_is_dropped_all_the_same() {
+    struct Fragile(
+        #[allow(dead_code)] PanicsWhenDropped,
+        bool,
+        #[allow(dead_code)] crate::common::Dropped,
+    );
+    impl Operation for Fragile {
+        fn try_complete(&mut self) -> bool {
+            self.1
+        }
+        fn on_complete(self) {}
+        fn on_expire(self) {}
+    }
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+    let purgatory = Purgatory::new(&timer);
+    let drops = Drops::new();
+    let fragile = |ready| Fragile(PanicsWhenDropped, ready, drops.one());
+    // Completed, expired, and given up with the last clone.
+    purgatory.try_complete_else_watch(fragile(true), [1], SECOND).unwrap();
+    purgatory.try_complete_else_watch(fragile(false), [1], SECOND).unwrap();
+    clock.advance(SECOND).unwrap();
+    purgatory.try_complete_else_watch(fragile(false), [1], SECOND).unwrap();
+    purgatory.try_complete_else_watch(fragile(false), [1], SECOND).unwrap();
+    assert_eq!((drops.count(), timer.counts().panicked), (2, 2));
+    drop(purgatory);
+    assert_eq!((drops.count(), timer.counts().panicked, timer.len()), (4, 4, 0));
+}
+
+/// Keys are the user's, too.
+struct Key {
+    number: u32,
+    /// Its comparisons panic.
+    moody: bool,
+    /// Its drop panics.
+    fragile: bool,
+}
+
+impl Key {
+    fn new(number: u32) -> Self {
+        Key { number, moody: false, fragile: false }
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        if self.moody || other.moody {
+            panic_quietly();
+        }
+        self.number == other.number
+    }
+}
+
+impl Eq for Key {}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        if self.fragile && !std::thread::panicking() {
+            panic_quietly();
+        }
+    }
+}
+
+#[test]
+fn a_key_whose_drop_panics_harms_nobody() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+    let purgatory: Purgatory<Key, Op> = Purgatory::new(&timer);
+    let (log, flag) = (Log::new(), Flag::new());
+    let fragile = |number| Key { fragile: true, ..Key::new(number) };
+    for name in 0..3 {
+        // The key of the second is not needed, that of the first goes with the last of them.
+        let op = Op::flagged(name, &flag, &log);
+        purgatory.try_complete_else_watch(op, [fragile(1), Key::new(2)], SECOND).unwrap();
+    }
+    assert_eq!(timer.counts().panicked, 2);
+    flag.set();
+    assert_eq!((purgatory.check(&Key::new(2)), purgatory.watched()), (3, 0));
+    assert_eq!((log.len(), timer.counts().panicked), (3, 3));
+    purgatory.try_complete_else_watch(Op::never(4), [fragile(1)], SECOND).unwrap();
+    assert_eq!((purgatory.stop().len(), timer.counts().panicked), (1, 4));
+}
+
+#[test]
+fn a_key_whose_comparison_panics_leaves_nothing_behind() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+    let purgatory: Purgatory<Key, Op> = Purgatory::new(&timer);
+    let drops = Drops::new();
+    purgatory.try_complete_else_watch(Op::never(0), [Key::new(2)], SECOND).unwrap();
+    let keys = [Key::new(1), Key { moody: true, ..Key::new(2) }, Key::new(3)];
+    let op = Op::never(1).counted(&drops);
+    let added =
+        catch_unwind(AssertUnwindSafe(|| purgatory.try_complete_else_watch(op, keys, SECOND)));
+    assert!(added.is_err(), "the panic is the caller's");
+    assert_eq!((purgatory.watched(), purgatory.delayed(), timer.len()), (1, 1, 1));
+    assert_eq!(drops.count(), 1);
+    assert_eq!(purgatory.cancel_key(&Key::new(2)).len(), 1);
+    assert_eq!((purgatory.watched(), timer.len()), (0, 0));
+}
