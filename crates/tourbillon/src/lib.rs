@@ -90,6 +90,7 @@ mod inside;
 mod key;
 mod key_table;
 mod keyed;
+mod missed;
 mod purgatory;
 mod queue;
 mod settings;
@@ -110,13 +111,14 @@ pub use engine::{Driver, Sleeper, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
+pub use missed::Missed;
 pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
 pub use queue::{DelayQueue, PutError, TakeError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
 pub use timer::{
-    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
-    Timer, Unfired,
+    Attempt, CancelOnDrop, Context, Executor, Job, Repeat, Retried, Retry, State, Timeout, Timer,
+    Unfired,
 };
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
