@@ -3,7 +3,7 @@
 //! | phase | means | entered |
 //! |---|---|---|
 //! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
-//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by `reschedule`, or by its callback |
+//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by a move; or by its callback |
 //! | runs | its callback has started | under the shard's lock, with the claim |
 //!
 //! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
