@@ -31,6 +31,7 @@ fn the_grammar() {
         ("0 0 * * 5#2", &["2025-01-10T00:00:00+00:00"]),
         ("0 0 * * FRIL", &["2025-01-31T00:00:00+00:00"]),
         // Either the 13th or a Friday; and both.
+        ("0 0 * * 7L,1L", &["2025-01-26T00:00:00+00:00", "2025-01-27T00:00:00+00:00"]),
         ("0 0 13 * FRI", &["2025-01-03T00:00:00+00:00", "2025-01-10T00:00:00+00:00"]),
         ("0 0 13 * +FRI", &["2025-06-13T00:00:00+00:00", "2026-02-13T00:00:00+00:00"]),
         ("0 0 29 2 *", &["2028-02-29T00:00:00+00:00", "2032-02-29T00:00:00+00:00"]),
@@ -62,7 +63,7 @@ fn what_is_wrong_and_where() {
         ("* * * MON *", "month is \"MON\": it must be 1 to 12, or JAN to DEC", Some(6..9)),
         ("* * * * 8", "weekday is \"8\": it must be 0 to 7 or SUN to SAT, ", Some(8..9)),
         ("* * * * JAN", "weekday is \"JAN\": it must be 0 to 7 or SUN to SAT, ", Some(8..11)),
-        ("* * * * * * 5001", "year is \"5001\": it must be 1 to 5000", Some(12..16)),
+        ("* * * * * * 5001", "year is \"5001\": it must be 1 to 4999", Some(12..16)),
         ("5-1 * * * *", "minute is \"5-1\": it must be 0 to 59", Some(0..3)),
         ("*/0 * * * *", "minute is \"*/0\": it must be 0 to 59", Some(0..3)),
         // croner would take it for a minute that never comes.
@@ -86,6 +87,12 @@ fn what_is_wrong_and_where() {
         let wrong = Cron::parse(expression, "UTC").expect_err(expression);
         assert!(wrong.to_string().starts_with(said), "{expression}: {wrong}");
         assert_eq!(wrong.span(), span, "{expression}");
+    }
+    for refused in ["0 0 * * L", "0 0 * * L,1", "0 0 15 * L", "0 0 * * 6-7#L", "0 0 0 1 1 * 5000"] {
+        assert!(
+            Cron::parse(refused, "UTC").is_err_and(|wrong| wrong.span().is_some()),
+            "{refused}"
+        );
     }
     let wrong = Cron::parse("* * * * *", "Europe/Atlantis").unwrap_err();
     assert!(matches!(&wrong, CronError::Zone { name, .. } if name == "Europe/Atlantis"), "{wrong}");

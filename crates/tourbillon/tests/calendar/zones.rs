@@ -411,6 +411,14 @@ fn once_a_day_and_every_hour() {
     }
 }
 
+/// The last runs of all are in the second half of a fold.
+#[test]
+fn nothing_follows_a_fold() {
+    let all = runs("0 */15 2 26 10 * 2025", "Europe/Berlin", "2025-10-26T00:00:00+02:00", 9);
+    assert_eq!(all.len(), 8, "{all:?}");
+    assert_eq!(all[7], "2025-10-26T02:45:00+01:00");
+}
+
 /// Around every change of the clock in forty years: what goes on by real time runs at exactly those moments at which
 /// the clock shows such a time, found by looking at each minute.
 #[test]

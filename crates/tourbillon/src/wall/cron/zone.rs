@@ -20,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Cron;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
+const TWO_DAYS: SignedDuration = SignedDuration::from_hours(48);
 
 /// Each time of day that the expression names, once.
 ///
@@ -67,18 +68,23 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut offset = zone.to_offset(after);
     let mut from = offset.to_datetime(after);
-    let mut next = cron.next_civil(from)?;
+    let mut next = cron.next_civil(from);
     for change in zone.following(after) {
-        let at = offset.to_timestamp(next).ok()?;
-        if at < change.timestamp() {
-            return Some(at);
+        if let Some(next) = next {
+            let at = offset.to_timestamp(next).ok()?;
+            if at < change.timestamp() {
+                return Some(at);
+            }
+        } else if after.duration_until(change.timestamp()) > TWO_DAYS {
+            // Nothing follows, and no clock goes back that far.
+            return None;
         }
         offset = change.offset();
         // From the change itself on. The next one is known already, unless the clock has jumped over it, or back.
         let begin = offset.to_datetime(change.timestamp()).checked_sub(SECOND).ok()?;
-        if begin < from || begin >= next {
-            (from, next) = (begin, cron.next_civil(begin)?);
+        if begin < from || next.is_some_and(|next| begin >= next) {
+            (from, next) = (begin, cron.next_civil(begin));
         }
     }
-    offset.to_timestamp(next).ok()
+    offset.to_timestamp(next?).ok()
 }
