@@ -48,6 +48,10 @@ struct State {
 enum Phase {
     Waits(SystemTime),
     Moved,
+    #[cfg_attr(
+        not(feature = "calendar"),
+        allow(dead_code, reason = "only what repeats is planned")
+    )]
     Planned(SystemTime),
     Runs(Option<SystemTime>),
 }
