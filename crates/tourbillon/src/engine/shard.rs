@@ -269,11 +269,12 @@ impl<T> Shard<T> {
         Ok(())
     }
 
-    /// Moves a pending timer, if `allowed`, which is called under the lock. If there is no memory to move it, it stays.
-    pub(crate) fn reschedule_if(&self, key: Key, deadline: Time, allowed: impl FnOnce() -> bool) {
+    /// Moves a pending timer to where `deadline` says under the lock, if it does. If there is no memory, it stays.
+    pub(crate) fn reschedule_if(&self, key: Key, deadline: impl FnOnce() -> Option<Time>) {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
+        let Some(deadline) = deadline() else { return };
+        if self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
             self.leave(state, ready);
             self.tell_loop();
         }
