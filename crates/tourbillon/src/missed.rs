@@ -2,8 +2,8 @@
 
 use tourbillon_wheel::Time;
 
-/// What becomes of what was missed in a rhythm: runs of a [timer](crate::Repeat::every) that were due while the last one
-/// still ran, or before it could start; ticks of an interval that nobody took.
+/// What becomes of what was missed in a rhythm: runs of a [timer](crate::Repeat::every) that were due while the last
+/// one still ran, or before it could start; ticks of an interval that nobody took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missed {
