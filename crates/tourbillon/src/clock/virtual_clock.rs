@@ -139,12 +139,17 @@ impl VirtualClock {
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
         let Some(target) = to() else { return Ok(false) };
-        while let Some(next) = self.next_due().filter(|&next| next <= target) {
-            self.set(next);
-            self.engines().into_iter().for_each(|engine| engine.turn());
+        loop {
+            match self.next_due().filter(|&next| next <= target) {
+                Some(next) => {
+                    self.set(next);
+                    self.engines().into_iter().for_each(|engine| engine.turn());
+                }
+                // One more look after the last step: who came to wait meanwhile has read the time before it.
+                None if self.time() >= target => return Ok(true),
+                None => self.set(target),
+            }
         }
-        self.set(target);
-        Ok(true)
     }
 
     /// Never back: what is overdue runs now.
