@@ -101,8 +101,8 @@ fn virtual_time_on_smol_with_several_threads() {
     on_threads(|task| executor.spawn(task).detach());
 }
 
-/// A task polls for the first time while another thread advances the clock past its deadline, once: it is ready, or armed
-/// before the clock has looked for the last time.
+/// A task polls for the first time while another thread advances the clock past its deadline, once: it is ready, or
+/// armed before the clock has looked for the last time.
 #[test]
 fn a_first_poll_that_meets_an_advance_is_not_stranded() {
     within(|| {
