@@ -473,7 +473,9 @@ impl<T> Shard<T> {
     #[inline]
     #[cfg(feature = "tasks")]
     fn tell_all(&self, state: &State<T>) {
-        let told = state.all_due && state.wheel.ready() == 0;
+        // A pass may come after the stop: what that has said stands.
+        let open = state.phase != Phase::Stopped;
+        let told = open && state.all_due && state.wheel.ready() == 0;
         // Release pairs with the look in `tell`.
         let claimed = if told { state.wheel.now().units() } else { NEVER };
         self.claimed.0.store(claimed, Ordering::Release);
