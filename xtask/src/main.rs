@@ -29,8 +29,8 @@ fn main() -> ExitCode {
     let outcome = match chore.as_str() {
         "test" => suite::everything(),
         "tidy" => tidy::run(),
-        "loom" => models::LOOM.run().map(|_| ()),
-        "shuttle" => models::SHUTTLE.run().map(|_| ()),
+        "loom" => models::LOOM.run(),
+        "shuttle" => models::SHUTTLE.run(),
         "planted" => planted::run(),
         "pictures" => browser::pictures(),
         "deny" => suite::deny(),

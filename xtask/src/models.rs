@@ -2,7 +2,8 @@
 //!
 //! loom tries every order of a few steps, shuttle many orders of many. Both need the crate built with a flag of its
 //! own. A model that cannot fail is a defect: for each there is at least one twin, a patch in `planted/loom` or
-//! `planted/shuttle` whose name begins with the model's; the model must fail on the patched copy.
+//! `planted/shuttle` whose name begins with the model's; the model must fail on the patched copy. Each twin is built
+//! anew, so they are commands of their own; the models alone are part of the suite.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -24,8 +25,8 @@ pub(crate) const LOOM: Checker = Checker { flag: "loom", module: "models" };
 pub(crate) const SHUTTLE: Checker = Checker { flag: "shuttle", module: "schedules" };
 
 impl Checker {
-    /// Runs the models, which must pass, and the twins, which must fail. Answers how many models there are.
-    pub(crate) fn run(&self) -> Outcome<usize> {
+    /// Runs the models, which must hold, and their twins, which must fail.
+    pub(crate) fn run(&self) -> Outcome {
         let models = self.models()?;
         let folder = format!("planted/{}", self.flag);
         let twins = patches(&folder)?;
@@ -63,11 +64,11 @@ impl Checker {
             twins.len(),
             twins.len()
         );
-        Ok(models.len())
+        Ok(())
     }
 
     /// Runs the models, and returns their names, with the modules that they are in.
-    fn models(&self) -> Outcome<Vec<String>> {
+    pub(crate) fn models(&self) -> Outcome<Vec<String>> {
         lay_out(&scratch())?;
         let mut models = Vec::new();
         let prefix = format!("test {}::", self.module);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::models::{LOOM, SHUTTLE};
-use crate::shell::{Outcome, capture, cargo, run, run_seen};
+use crate::shell::{Outcome, capture, cargo, root, run, run_seen};
 use crate::{browser, tidy};
 
 /// The crates that are published.
@@ -15,41 +15,41 @@ pub(crate) fn everything() -> Outcome {
     tidy::run()?;
     browser::install(&[])?;
     run_with(cargo(&["fmt", "--all", "--check"]), "rustfmt")?;
-    run_with(
-        cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-features",
-            "--all-targets",
-            "--profile",
-            "checked",
-            "--",
-            "-D",
-            "warnings",
-        ]),
-        "clippy",
-    )?;
-    // With every feature above, and with none here.
-    run(&mut cargo(&[
-        "clippy",
-        "-p",
-        "tourbillon",
-        "--profile",
-        "checked",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    run(cargo(&["doc", "--workspace", "--all-features", "--no-deps"])
-        .env("RUSTDOCFLAGS", "-D warnings"))?;
-    package()?;
-    let mut tests = tests()?;
+    timed("lints", lints)?;
+    timed("docs", docs)?;
+    timed("packages", package)?;
+    let mut tests = timed("tests", tests)?;
     for checker in [LOOM, SHUTTLE] {
-        tests.passed += checker.run()?;
+        tests.passed += timed("models", || checker.models())?.len();
     }
     println!("\nall of it took {:.0} s", began.elapsed().as_secs_f64());
     println!("{} passed, {} failed", tests.passed, tests.failed);
     if tests.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+}
+
+/// Says how long it took.
+fn timed<T>(what: &str, part: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    let began = Instant::now();
+    let done = part()?;
+    println!("{what}: {:.0} s", began.elapsed().as_secs_f64());
+    Ok(done)
+}
+
+/// With every feature, and the library with none as well.
+fn lints() -> Outcome {
+    let all = ["--workspace", "--all-features", "--all-targets"];
+    for what in [&all[..], &["-p", "tourbillon"]] {
+        let mut clippy = cargo(&["clippy", "--profile", "checked"]);
+        clippy.args(what).args(["--", "-D", "warnings"]);
+        run_with(clippy, "clippy")?;
+    }
+    Ok(())
+}
+
+fn docs() -> Outcome {
+    // With the profile of the lints: what they have looked at need not be looked at again.
+    let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
+    run(doc.args(["--profile", "checked"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn run_with(mut command: std::process::Command, component: &str) -> Outcome {
@@ -118,14 +118,16 @@ fn forget_packages() {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return };
     let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
-    for registry in
-        ["src", "cache"].into_iter().flat_map(|part| folders(home.join("registry").join(part)))
-    {
-        for package in folders(registry.path()) {
+    let registries =
+        ["src", "cache"].into_iter().flat_map(|part| folders(home.join("registry").join(part)));
+    // What was built of them counts as fresh for ever, as of anything that comes from a registry.
+    let built = root().join("target/debug/.fingerprint");
+    for folder in registries.map(|registry| registry.path()).chain([built]) {
+        for package in folders(folder) {
             let name = package.file_name().to_string_lossy().into_owned();
             let ours = |published: &str| {
                 let rest = name.strip_prefix(published).and_then(|rest| rest.strip_prefix('-'));
-                rest.is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+                rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_hexdigit()))
             };
             if PUBLISHED.iter().any(|published| ours(published)) {
                 // What cannot be removed is as it was; the worst is the failure that this is to prevent.
