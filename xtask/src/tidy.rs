@@ -102,7 +102,8 @@ fn page(name: &str, text: &str, found: &mut Vec<String>) {
 fn links(name: &str, text: &str, found: &mut Vec<String>) {
     for piece in text.split("](").skip(1) {
         let target = piece.split([')', '#']).next().unwrap_or_default();
-        if target.is_empty() || target.contains("://") {
+        // Links to other hosts, and those of the documentation, which rustdoc follows.
+        if target.is_empty() || target.contains("://") || target.starts_with("crate::") {
             continue;
         }
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));

@@ -11,10 +11,7 @@ use tourbillon_cli::trace::{Amount, Settings, parse_slots};
 /// Timer wheels, exact and replayable: watch them turn, follow a timer's way, replay scenarios.
 #[derive(Parser)]
 #[command(name = "tourbillon", version, arg_required_else_help = true)]
-#[command(
-    after_help = "Start here:\n  tourbillon demo\n  tourbillon trace\n  tourbillon cron \"30 2 * * *\"\n  tourbillon trace --slots 60,60,24 5420\n  \
-                        tourbillon replay scenarios/examples/*.json"
-)]
+#[command(after_help = START_HERE)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -35,6 +32,14 @@ pub(crate) enum Command {
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
 }
+
+const START_HERE: &str = "\
+Start here:
+  tourbillon demo
+  tourbillon trace
+  tourbillon trace --slots 60,60,24 5420
+  tourbillon cron \"30 2 * * *\"
+  tourbillon replay scenarios/examples/*.json";
 
 const CRON_HELP: &str = "\
 Quote the expression: the shell has its own use for a star.
@@ -83,7 +88,8 @@ pub(crate) struct Cron {
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// How many runs to show
-    #[arg(short = 'n', value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short = 'n', value_name = "RUNS", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
     /// After when: 2025-03-30T01:00, in the zone, or with an offset or Z [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

@@ -1,8 +1,8 @@
 //! A nightly backup and a report every half hour, through the night in which Berlin loses an hour, with an operator who
 //! sets the clock.
 //!
-//! Run it with `cargo run -p tourbillon --features calendar --example cron`. Time is virtual: a night passes at once, and
-//! the same way every time.
+//! Run it with `cargo run -p tourbillon --features calendar --example cron`. Time is virtual: a night passes at once,
+//! and the same way every time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -29,7 +29,7 @@
 //! | values, and no closure at all | [`Engine`]: batches of `T` for one handler, no allocation a timer |
 //! | values that threads wait for | [`DelayQueue`] |
 //! | a request that waits for a condition, but not for ever | [`Purgatory`] |
-//! | async tasks, on any runtime | `tasks`: `sleep`, `timeout`, `interval`, `DelayQueue`, with the feature of that name |
+//! | async tasks, on any runtime | `tasks`, a feature: `sleep`, `timeout`, `interval`, `DelayQueue` |
 //! | an event loop that should turn the timers itself | [`Builder::build_driven`] |
 //! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
@@ -45,9 +45,9 @@
 //! 4. **Cancel tells the truth.** True means that it will never start. False means that it has started, was cancelled
 //!    before, was handed back, or that the handle is stale.
 //! 5. **Silence is free.** No timer due, no wake-up: no ticking, none to hand timers down, none for scheduling a later
-//!    timer. Two exceptions: if the timer that the driver sleeps for is cancelled or moved to later, the driver may wake
-//!    once at the old time and sleep again; and where the system does not say when its wall clock is set (Linux does),
-//!    that clock is read every 30 s while a timer [waits for it](Timer::schedule_wall).
+//!    timer. Two exceptions: if the timer that the driver sleeps for is cancelled or moved to later, the driver may
+//!    wake once at the old time and sleep again; and where the system does not say when its wall clock is set (Linux
+//!    does), that clock is read every 30 s while a timer [waits for it](Timer::schedule_wall).
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
 //! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing. (A
 //!    [hashed](Builder::hashed) wheel also pays for the timers of later turns in the slots where something is due.)
@@ -90,6 +90,7 @@ mod inside;
 mod key;
 mod key_table;
 mod keyed;
+mod missed;
 mod purgatory;
 mod queue;
 mod settings;
@@ -112,13 +113,14 @@ pub use engine::{Driver, Sleeper, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
+pub use missed::Missed;
 pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
 pub use queue::{DelayQueue, PutError, TakeError};
 pub use settings::{AnyClock, Builder};
 pub use stopped::Stopped;
 pub use timer::{
-    Attempt, CancelOnDrop, Context, Executor, Job, Missed, Repeat, Retried, Retry, State, Timeout,
-    Timer, Unfired,
+    Attempt, CancelOnDrop, Context, Executor, Job, Repeat, Retried, Retry, State, Timeout, Timer,
+    Unfired,
 };
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;

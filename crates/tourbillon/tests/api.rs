@@ -63,7 +63,8 @@ fn listing(src: &Path) -> String {
     let mut exports: Vec<_> = statements(&root, "pub use ");
     for module in statements(&root, "pub mod ") {
         let name = module.trim_start_matches("pub mod ").trim_end_matches(';');
-        let file = fs::read_to_string(src.join(name).join("mod.rs")).unwrap();
+        let folder = fs::read_to_string(src.join(name).join("mod.rs"));
+        let file = folder.or_else(|_| fs::read_to_string(src.join(format!("{name}.rs")))).unwrap();
         let inside = statements(&file, "pub use ").into_iter();
         exports.extend(inside.map(|line| format!("{name}: {line}")));
     }

@@ -160,8 +160,13 @@ impl EngineClock {
     /// When the wall clock will show `at`, if nobody sets it: now, if that has passed.
     pub(crate) fn when(&self, at: SystemTime) -> Time {
         // In this order: what passes between the two readings makes it later, never early.
-        let left = at.duration_since(self.wall_now()).unwrap_or_default();
+        let left = self.until(at);
         self.now() + nanoseconds(left)
+    }
+
+    /// How far away that moment is by the wall clock. Not foreign code.
+    pub(crate) fn until(&self, at: SystemTime) -> Duration {
+        at.duration_since(self.wall_now()).unwrap_or_default()
     }
 
     pub(crate) fn as_virtual(&self) -> Option<&VirtualClock> {

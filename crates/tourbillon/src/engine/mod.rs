@@ -6,8 +6,8 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell or the plan of a timer
-//! that waits for the wall clock. Nobody holds two shards.
+//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell or the plan of a
+//! timer that waits for the wall clock. Nobody holds two shards.
 
 #[cfg(feature = "tracing")]
 mod alive;

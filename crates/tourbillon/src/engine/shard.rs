@@ -11,12 +11,14 @@
 //! Invariant, under the lock: `armed = fired + cancelled + handed back + wheel.len()`, and `next` is what the
 //! signal says of this shard.
 
+mod look;
+#[cfg(feature = "tasks")]
+mod told;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tourbillon_wheel::{
-    Expired, Full, GeometryError, Key, Progress, RescheduleError, SlotView, Time,
-};
+use tourbillon_wheel::{Expired, Full, GeometryError, Key, Progress, RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
 use super::hub::Hub;
@@ -29,6 +31,8 @@ use crate::contain::contain;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
+#[cfg(feature = "tasks")]
+pub(crate) use told::{Gone, Told};
 
 /// When to try again what failed for want of memory, in nanoseconds.
 pub(crate) const AGAIN: u64 = 10_000_000;
@@ -98,26 +102,6 @@ pub(crate) enum Refused<T> {
     New(T),
     Stopped(T),
     Full(T),
-}
-
-/// What a shard tells of a timer [without its lock](Shard::tell).
-#[cfg(feature = "tasks")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    Claimed,
-    /// It was not claimed, or is being claimed just now.
-    Pending,
-    /// Ask under the lock.
-    Nothing,
-}
-
-/// Why a timer that nobody has cancelled is not pending.
-#[cfg(feature = "tasks")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gone {
-    Fired,
-    /// It was handed back, or it had fired before the engine was stopped.
-    Stopped,
 }
 
 impl<T> Shard<T> {
@@ -269,11 +253,12 @@ impl<T> Shard<T> {
         Ok(())
     }
 
-    /// Moves a pending timer, if `allowed`, which is called under the lock. If there is no memory to move it, it stays.
-    pub(crate) fn reschedule_if(&self, key: Key, deadline: Time, allowed: impl FnOnce() -> bool) {
+    /// Moves a pending timer to where `deadline` says under the lock, if it does. If there is no memory, it stays.
+    pub(crate) fn reschedule_if(&self, key: Key, deadline: impl FnOnce() -> Option<Time>) {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        if allowed() && self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
+        let Some(deadline) = deadline() else { return };
+        if self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
             self.leave(state, ready);
             self.tell_loop();
         }
@@ -299,15 +284,6 @@ impl<T> Shard<T> {
     /// The deadline of a pending timer, as it was given.
     pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
         lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
-    }
-
-    /// Shows the value of a pending timer under the lock. If it is not pending, says whether the engine was stopped.
-    #[inline]
-    #[cfg(feature = "tasks")]
-    pub(crate) fn visit<R>(&self, key: Key, visit: impl FnOnce(&mut T) -> R) -> Result<R, Gone> {
-        let mut state = lock(&self.state);
-        let gone = if state.phase == Phase::Stopped { Gone::Stopped } else { Gone::Fired };
-        state.wheel.get_mut(key).map(|entry| visit(&mut entry.value)).ok_or(gone)
     }
 
     /// Something that must be decided together with the wheel.
@@ -447,37 +423,6 @@ impl<T> Shard<T> {
         self.hub.give_back(batch.len());
     }
 
-    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an
-    /// engine that claims in batches. It reads what the driver alone writes, twice a pass in which something is due:
-    ///
-    /// | the driver, under the lock | `claimed` says |
-    /// |---|---|
-    /// | makes ready what is due | nothing |
-    /// | claims, and something due is left | nothing |
-    /// | claims the last that is due | all that is due by now was claimed |
-    ///
-    /// Who was woken by a claim sees what was written before: nothing, or that it was claimed; never that it is
-    /// pending.
-    #[inline]
-    #[cfg(feature = "tasks")]
-    pub(crate) fn tell(&self, deadline: Time) -> Told {
-        match self.claimed.0.load(Ordering::Acquire) {
-            NEVER => Told::Nothing,
-            claimed if deadline.units() <= claimed => Told::Claimed,
-            _ => Told::Pending,
-        }
-    }
-
-    /// Says up to when everything was claimed, or that it is not to be said. The lock is held.
-    #[inline]
-    #[cfg(feature = "tasks")]
-    fn tell_all(&self, state: &State<T>) {
-        let told = state.all_due && state.wheel.ready() == 0;
-        // Release pairs with the look in `tell`.
-        let claimed = if told { state.wheel.now().units() } else { NEVER };
-        self.claimed.0.store(claimed, Ordering::Release);
-    }
-
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) > 0
@@ -523,50 +468,6 @@ impl<T> Shard<T> {
         drop(state);
         self.hub.give_back(taken.len());
         taken
-    }
-}
-
-/// Looking.
-impl<T> Shard<T> {
-    pub(crate) fn counts(&self) -> Counts {
-        let state = lock(&self.state);
-        Counts { pending: state.wheel.len() as u64, ..state.counts }
-    }
-
-    pub(crate) fn count_panic(&self) {
-        lock(&self.state).counts.panicked += 1;
-    }
-
-    pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
-        sum.add(&lock(&self.state).lateness);
-    }
-
-    pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
-        lock(&self.state).wheel.for_each(|key, entry| each(key, entry.deadline));
-    }
-
-    pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
-        let state = lock(&self.state);
-        (state.wheel.now(), state.wheel.memory(), state.wheel.occupied())
-    }
-
-    pub(crate) fn shrink(&self) {
-        lock(&self.state).wheel.shrink();
-    }
-
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let state = lock(&self.state);
-        state.wheel.check()?;
-        let counts = state.counts;
-        let accounted =
-            counts.fired + counts.cancelled + counts.handed_back + state.wheel.len() as u64;
-        if counts.armed != accounted {
-            return Err(format!(
-                "{} timers were armed, {accounted} are accounted for",
-                counts.armed
-            ));
-        }
-        Ok(())
     }
 }
 

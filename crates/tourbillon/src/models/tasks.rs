@@ -238,3 +238,18 @@ fn a_stop_is_an_error_and_no_hang() {
         model.accounted();
     });
 }
+
+/// The engine stops during a pass: who is not yet due learns of it all the same.
+#[test]
+fn a_stop_during_a_pass_is_told() {
+    check_to(2, || {
+        let model = Model::new();
+        let (mut due, mut later) = (model.sleep(1), model.sleep(9));
+        let task = Task::new();
+        assert!(task.poll(&mut due).is_pending() && task.poll(&mut later).is_pending());
+        model.pass(1);
+        model.timer.stop();
+        assert_eq!(task.run(&mut later), Err(SleepError::Stopped));
+        model.accounted();
+    });
+}

@@ -5,11 +5,10 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tourbillon_wheel::Time;
-
 use super::home::{Given, Global, Home};
 use super::sleep::Sleep;
 use crate::clock::nanoseconds;
+use crate::missed::Missed;
 use crate::timer::Timer;
 
 /// Ticks at once and then every period; on the default engine.
@@ -68,25 +67,11 @@ impl Timer {
     }
 }
 
-/// What becomes of the ticks of an [`Interval`] that were due before the last one was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Missed {
-    /// They follow at once, one after the other, until the rhythm is caught up with: every tick takes place.
-    #[default]
-    Burst,
-    /// They are left out; the next tick is the next of the rhythm.
-    Skip,
-    /// They are left out; the next tick is a period from now, and the rhythm goes on from there.
-    Delay,
-}
-
 /// Ticks at a fixed rate. It does not drift: each tick is due one period after the one before was due.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tourbillon::tasks::{self, Missed};
-/// use tourbillon::{Timer, VirtualClock};
+/// use tourbillon::{Missed, Timer, VirtualClock, tasks};
 ///
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder().clock(&clock).build()?;
@@ -146,7 +131,7 @@ impl<H: Home> Interval<H> {
             Some(Err(wrong)) => Poll::Ready(H::output(Err(wrong))),
             Some(Ok(())) => {
                 let due = self.next.deadline();
-                let next = following(self.next.due(), self.next.now(), self.period, self.missed);
+                let next = self.missed.following(self.next.due(), self.next.now(), self.period);
                 self.next.move_to(next);
                 Poll::Ready(H::output(Ok(due)))
             }
@@ -184,55 +169,11 @@ impl<H: Home> Interval<H> {
     }
 }
 
-/// When the next tick is due, if the last was due at `due` and is taken `now`. It stays at the end of time.
-fn following(due: Time, now: Time, period: u64, missed: Missed) -> Time {
-    let next = due + period;
-    // What is due at this very moment is not missed.
-    if missed == Missed::Burst || next >= now {
-        return next;
-    }
-    match missed {
-        Missed::Skip => {
-            let behind = (now.units() - due.units()).div_ceil(period);
-            due + behind.saturating_mul(period)
-        }
-        Missed::Burst | Missed::Delay => now + period,
-    }
-}
-
 impl<H: Home> fmt::Debug for Interval<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interval")
             .field("next", &self.next.deadline())
             .field("period", &self.period())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_follows_a_tick() {
-        use Missed::{Burst, Delay, Skip};
-        for (missed, now, next) in [
-            (Burst, 100, 110),
-            (Burst, 135, 110),
-            (Skip, 100, 110),
-            (Skip, 110, 110),
-            (Skip, 111, 120),
-            (Skip, 120, 120),
-            (Skip, 135, 140),
-            (Delay, 109, 110),
-            (Delay, 110, 110),
-            (Delay, 135, 145),
-        ] {
-            let got = following(Time::new(100), Time::new(now), 10, missed);
-            assert_eq!(got, Time::new(next), "{missed:?} at {now}");
-        }
-        for missed in [Burst, Skip, Delay] {
-            assert_eq!(following(Time::new(5), Time::MAX, u64::MAX - 1, missed), Time::MAX);
-        }
     }
 }

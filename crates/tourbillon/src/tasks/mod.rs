@@ -109,6 +109,6 @@ pub use self::quinn::QuinnRuntime;
 pub use block_on::block_on;
 pub use delay_queue::{DelayQueue, Expired};
 pub use home::{Given, Global, Home, SleepError};
-pub use interval::{Interval, Missed, interval, interval_at};
+pub use interval::{Interval, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};

@@ -298,12 +298,13 @@ impl<H: Home> Sleep<H> {
 
     #[inline]
     fn arm(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
-        let waker = waker.clone();
-        let identity = Identity::of(&waker);
-        match self.home.arm(self.deadline, waker) {
+        let own = waker.clone();
+        let identity = Identity::of(&own);
+        match self.home.arm(self.deadline, own) {
             Ok(key) => {
                 self.armed(key, identity);
-                None
+                // A virtual clock may have gone past it since it was read, and drives nobody until it is told to move.
+                if self.home.clock().as_virtual().is_some() { self.settle(waker) } else { None }
             }
             Err((_waker, wrong)) => Some(Err(wrong)),
         }

@@ -30,7 +30,7 @@ pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
 use pool::Pool;
-pub use repeat::{Missed, Repeat};
+pub use repeat::Repeat;
 pub use retry::{Attempt, Retried, Retry};
 use run::discard;
 pub(crate) use task::Alarm;

@@ -26,6 +26,7 @@ use super::{Timeout, Timer};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::error::ScheduleError;
+use crate::missed::Missed;
 
 /// When a timer runs again, for [`Timer::repeat`].
 ///
@@ -59,20 +60,6 @@ pub struct Repeat {
 enum Pace {
     Rate(u64),
     Pause(u64),
-}
-
-/// What becomes of the runs of a [rhythm](Repeat::every) that were due while the last one still ran, or before it could
-/// start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Missed {
-    /// They follow at once, one after the other, until the rhythm is caught up with: every run takes place.
-    #[default]
-    Burst,
-    /// They are left out; the next run is the next of the rhythm.
-    Skip,
-    /// They are left out; the next run is a period from now, and the rhythm goes on from there.
-    Delay,
 }
 
 impl Repeat {
@@ -138,17 +125,9 @@ impl Repeat {
     /// where everything would be due at once for ever.
     fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
-        let following = deadline + step;
-        let next = match (self.pace, self.missed) {
-            (Pace::Pause(_), _) => now + step,
-            (Pace::Rate(_), Missed::Burst) => following,
-            // What is due at this very moment is not missed.
-            (Pace::Rate(_), _) if following >= now => following,
-            (Pace::Rate(_), Missed::Skip) => {
-                let behind = (now.units() - deadline.units()).div_ceil(step);
-                deadline + behind.saturating_mul(step)
-            }
-            (Pace::Rate(_), Missed::Delay) => now + step,
+        let next = match self.pace {
+            Pace::Pause(_) => now + step,
+            Pace::Rate(_) => self.missed.following(deadline, now, step),
         };
         (next > deadline).then_some(next)
     }
@@ -229,35 +208,6 @@ mod tests {
 
     fn every(period: u64, missed: Missed) -> Repeat {
         Repeat::every(Duration::from_nanos(period)).missed(missed)
-    }
-
-    #[test]
-    fn what_was_missed_is_made_up_for_left_out_or_put_off() {
-        use Missed::{Burst, Delay, Skip};
-        for (missed, now, expected) in [
-            // In time, and just in time: all agree.
-            (Burst, 103, 110),
-            (Skip, 103, 110),
-            (Delay, 103, 110),
-            (Burst, 110, 110),
-            (Skip, 110, 110),
-            (Delay, 110, 110),
-            // One was missed; then nearly three; then exactly at the third.
-            (Burst, 111, 110),
-            (Skip, 111, 120),
-            (Delay, 111, 121),
-            (Burst, 129, 110),
-            (Skip, 129, 130),
-            (Delay, 129, 139),
-            (Burst, 130, 110),
-            (Skip, 130, 130),
-            (Delay, 130, 140),
-            // A clock that went back.
-            (Skip, 0, 110),
-            (Delay, 0, 110),
-        ] {
-            assert_eq!(next(every(10, missed), 100, now), Some(expected), "{missed:?} at {now}");
-        }
     }
 
     #[test]

@@ -86,7 +86,13 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
 fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
-    let armed = shard.rearm(at, task, running, |key| shared.cell().rearm(key));
+    let mark = |key| {
+        shared.cell().rearm(key);
+        if let Some(plan) = shared.wall() {
+            plan.armed();
+        }
+    };
+    let armed = shard.rearm(at, task, running, mark);
     match armed {
         Ok(()) => {
             if let Some(plan) = shared.wall() {

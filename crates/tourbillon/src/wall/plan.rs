@@ -3,7 +3,8 @@
 //! | phase | means | entered |
 //! |---|---|---|
 //! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
-//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by `reschedule`, or by its callback |
+//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by a move; or by its callback |
+//! | planned | its next moment is known, and it is not armed yet: the registry leaves it alone | after a run |
 //! | runs | its callback has started | under the shard's lock, with the claim |
 //!
 //! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
@@ -15,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use super::fired::Fired;
 use super::registry::Registry;
-use crate::clock::EngineClock;
+use crate::clock::{EngineClock, nanoseconds};
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
 use crate::timer::{Shared, TimerCore};
@@ -47,6 +48,11 @@ struct State {
 enum Phase {
     Waits(SystemTime),
     Moved,
+    #[cfg_attr(
+        not(feature = "calendar"),
+        allow(dead_code, reason = "only what repeats is planned")
+    )]
+    Planned(SystemTime),
     Runs(Option<SystemTime>),
 }
 
@@ -77,7 +83,7 @@ impl Plan {
     pub(crate) fn waits_for(&self) -> Option<SystemTime> {
         match lock(&self.state).phase {
             Phase::Waits(at) => Some(at),
-            Phase::Moved | Phase::Runs(_) => None,
+            Phase::Moved | Phase::Planned(_) | Phase::Runs(_) => None,
         }
     }
 
@@ -87,7 +93,15 @@ impl Plan {
             Phase::Runs(at) => at,
             // One that was handed back and is run by hand never started by the clock.
             Phase::Waits(at) => Some(at),
-            Phase::Moved => None,
+            Phase::Moved | Phase::Planned(_) => None,
+        }
+    }
+
+    /// It is armed again. The shard's lock is held: with it the key is there to move it by.
+    pub(crate) fn armed(&self) {
+        let mut state = lock(&self.state);
+        if let Phase::Planned(at) = state.phase {
+            state.phase = Phase::Waits(at);
         }
     }
 
@@ -105,7 +119,7 @@ impl Plan {
             *phase = Phase::Runs(None);
             return None;
         };
-        let left = at.duration_since(clock.wall_now()).unwrap_or_default();
+        let left = clock.until(at);
         if !left.is_zero() {
             return Some(left);
         }
@@ -128,7 +142,7 @@ impl Plan {
         };
         let (at, jumped) = fired.choose(self.rule.as_ref()?, now, was_set)?;
         let mut state = lock(&self.state);
-        (state.phase, state.seen) = (Phase::Waits(at), seen);
+        (state.phase, state.seen) = (Phase::Planned(at), seen);
         (state.jumped, state.passed) = (jumped, false);
         Some(at)
     }
@@ -139,6 +153,10 @@ impl Plan {
         let (at, fired) = {
             let mut state = lock(&self.state);
             let Phase::Waits(at) = state.phase else { return None };
+            if seen < state.seen {
+                // Somebody who has seen more was here, and moves it.
+                return None;
+            }
             state.seen = seen;
             // What has come runs, once, for all that were passed over.
             if self.rule.is_none() || at <= now {
@@ -150,7 +168,7 @@ impl Plan {
         // The rule is asked with empty hands: whoever claims a timer of the shard might wait for this lock.
         let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
         let mut state = lock(&self.state);
-        if state.phase != Phase::Waits(at) {
+        if state.phase != Phase::Waits(at) || state.seen != seen {
             return None;
         }
         (state.phase, state.jumped) = (Phase::Waits(new), jumped);
@@ -175,9 +193,14 @@ impl Plan {
 
     /// Moves its deadline to where the wall clock will show that moment.
     pub(super) fn follow(&self, core: &TimerCore, shared: &dyn Shared, first: Key, at: SystemTime) {
+        let clock = &core.hub.clock;
+        // The engine's clock may be foreign: not under the lock. The wall clock must be read there, or a deadline from
+        // before another setting could win over one from after it. A little too early costs a look.
+        let now = clock.now();
         let still = || lock(&self.state).phase == Phase::Waits(at);
+        let deadline = || still().then(|| now + nanoseconds(clock.until(at)));
         let key = shared.cell().key(first.inner());
-        core.shards[first.shard()].reschedule_if(key, core.hub.clock.when(at), still);
+        core.shards[first.shard()].reschedule_if(key, deadline);
     }
 }
 

@@ -59,7 +59,8 @@ impl Registry {
     /// From now on the engine is told when the clock is set, until it stops.
     pub(super) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
         let mut attached = lock(&self.attached);
-        if attached.is_none() {
+        // To be told so by a thread would be a waste.
+        if attached.is_none() && !core.is_stopped() {
             core.shards.iter().for_each(|shard| shard.ask());
             // A virtual clock says so by itself.
             let is_virtual = core.hub.clock.as_virtual().is_some();

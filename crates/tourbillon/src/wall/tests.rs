@@ -71,7 +71,7 @@ fn the_watch_reaches_every_timer() {
         let timeout = timer.schedule_wall(at, callback).unwrap();
         let (core, key) = (timer.core(), timeout.key());
         let wrong = core.hub.clock.now() + HOUR.as_nanos() as u64;
-        core.shards[key.shard()].reschedule_if(key.inner(), wrong, || true);
+        core.shards[key.shard()].reschedule_if(key.inner(), || Some(wrong));
     }
     assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err(), "it waits for the hour");
     assert!(watch::pretend());
@@ -106,5 +106,61 @@ fn the_watch_ends_with_the_last_engine() {
         assert!(watch::pretend());
         drop(second);
         gone();
+    }
+}
+
+/// A clock set after a run was planned and before it is armed again: whoever learns of it leaves the timer alone, and
+/// who arms it looks again.
+#[cfg(feature = "calendar")]
+#[test]
+fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
+    use crate::timer::{Callback, Context};
+
+    /// Plans as a cron job does; then the clock is set, and the watch comes.
+    struct Raced(VirtualClock, mpsc::Sender<SystemTime>, bool);
+    impl Callback for Raced {
+        const CAN_REPEAT: bool = true;
+        fn call(mut self, context: &Context<'_>) -> Option<Self> {
+            let plan = context.shared?.wall()?;
+            self.1.send(self.0.wall_now()).ok()?;
+            let at = plan.next(&context.core.hub.clock)?;
+            context.set_again(context.core.hub.clock.when(at));
+            if std::mem::take(&mut self.2) {
+                self.0.poke_wall(at + HOUR / 60);
+                context.core.delivery.wall.look_again(context.core);
+            }
+            Some(self)
+        }
+    }
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).build().unwrap();
+    let registry = timer.core().delivery.wall.clone();
+    registry.attach(timer.core()).unwrap();
+    let begin = clock.wall_now();
+    let rule = move |after: SystemTime| {
+        let hours = after.duration_since(begin).ok()?.as_secs() / 3600;
+        Some(begin + HOUR * (hours as u32 + 1))
+    };
+    let (sender, ran) = mpsc::channel();
+    let raced = Raced(clock.clone(), sender, true);
+    let rule = Some(Box::new(rule) as Box<super::Rule>);
+    timer.schedule_plan(begin + HOUR, rule, registry.epoch(), raced, |raced| raced).unwrap();
+    clock.advance(HOUR).unwrap();
+    clock.advance(Duration::from_secs(1)).unwrap();
+    assert_eq!(ran.try_iter().count(), 2, "the clock is a minute past the second run");
+}
+
+/// A timer of the wall clock on a stopped engine: no thread is started to be told so.
+#[test]
+fn a_stopped_engine_starts_no_thread() {
+    let _alone = ALONE.lock();
+    let timer = Timer::new();
+    drop(timer.stop());
+    while watch::pretend() {
+        thread::yield_now();
+    }
+    for _ in 0..50 {
+        assert!(timer.schedule_wall(SystemTime::now(), |_| ()).is_err());
+        assert!(!watch::pretend());
     }
 }

@@ -410,3 +410,35 @@ fn once_a_day_and_every_hour() {
         }
     }
 }
+
+/// The last runs of all are in the second half of a fold.
+#[test]
+fn nothing_follows_a_fold() {
+    let all = runs("0 */15 2 26 10 * 2025", "Europe/Berlin", "2025-10-26T00:00:00+02:00", 9);
+    assert_eq!(all.len(), 8, "{all:?}");
+    assert_eq!(all[7], "2025-10-26T02:45:00+01:00");
+}
+
+/// Around every change of the clock in forty years: what goes on by real time runs at exactly those moments at which
+/// the clock shows such a time, found by looking at each minute.
+#[test]
+fn by_real_time_is_what_the_clock_shows() {
+    for (zone, _) in TABLE {
+        let cron = tourbillon::Cron::parse("*/7 * * * *", zone).unwrap();
+        let hours = |hours| jiff::SignedDuration::from_hours(hours);
+        let begin: jiff::Timestamp = "1985-06-01T00:00:00Z".parse().unwrap();
+        for change in cron
+            .zone()
+            .following(begin)
+            .take_while(|change| change.timestamp() < begin + hours(350_640))
+        {
+            let (from, until) = (change.timestamp() - hours(27), change.timestamp() + hours(27));
+            let minutes =
+                (1..54 * 60).map(|minutes| from + jiff::SignedDuration::from_mins(minutes));
+            let shown = minutes.filter(|&at| cron.zone().to_datetime(at).minute() % 7 == 0);
+            let runs = std::iter::successors(cron.next_after(from), |last| cron.next_after(last));
+            let runs = runs.map(|run| run.timestamp()).take_while(|&at| at < until);
+            assert!(shown.eq(runs), "{zone}: around {}", change.timestamp());
+        }
+    }
+}

@@ -3,7 +3,8 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use tourbillon::tasks::{self, Interval, Missed};
+use tourbillon::Missed;
+use tourbillon::tasks::{self, Interval};
 use tourbillon::{Timer, VirtualClock};
 
 use crate::common::{HOUR, MS, SECOND};

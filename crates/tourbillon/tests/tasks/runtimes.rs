@@ -1,9 +1,9 @@
 //! The same futures on several runtimes, in virtual time, and the few promises that need real time and threads.
 
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,28 @@ fn virtual_time_on_smol_with_several_threads() {
         thread::spawn(|| block_on(executor.run(pending::<()>())));
     }
     on_threads(|task| executor.spawn(task).detach());
+}
+
+/// A task polls for the first time while another thread advances the clock past its deadline, once: it is ready, or
+/// armed before the clock has looked for the last time.
+#[test]
+fn a_first_poll_that_meets_an_advance_is_not_stranded() {
+    within(|| {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().shards(1).clock(&clock).build().unwrap();
+        for _ in 0..3000 {
+            let sleep = timer.sleep(SECOND);
+            let start = Arc::new(Barrier::new(2));
+            let (clock, go) = (clock.clone(), start.clone());
+            let advance = thread::spawn(move || {
+                go.wait();
+                clock.advance(SECOND).unwrap();
+            });
+            start.wait();
+            assert_eq!(block_on(sleep), Ok(()));
+            advance.join().unwrap();
+        }
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Timers that wait for the wall clock, which is set forward and back under them. Under virtual time, but for `real.rs`.
+//! Timers that wait for the wall clock, which is set forward and back under them. Under virtual time, but for
+//! `real.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;

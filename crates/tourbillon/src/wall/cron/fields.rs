@@ -37,7 +37,7 @@ const FIELDS: [Field; 7] = [
         must: "0 to 7 or SUN to SAT, 5#2 for the second Friday, or 5L for the last",
         words: &WEEKDAYS,
     },
-    Field { name: "year", must: "1 to 5000", words: &[] },
+    Field { name: "year", must: "1 to 4999", words: &[] },
 ];
 
 const MONTHS: [&str; 12] =
@@ -83,7 +83,9 @@ pub(super) fn read(expression: &str) -> Result<Read, CronError> {
         let all = values.len() == [60, 60, 24].get(place).copied().unwrap_or(0);
         repeats_within_the_day |= place < 3 && (text.starts_with('*') || all);
     }
-    let texts: Vec<&str> = parts.iter().map(|&(_, text)| text).collect();
+    let texts: Vec<String> =
+        parts.iter().zip(first..).map(|((_, text), place)| normal(place, text)).collect();
+    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
     let pattern = parse(&texts).ok_or(CronError::Fields { count: parts.len() })?;
     Ok(Read { pattern, repeats_within_the_day })
 }
@@ -109,14 +111,29 @@ fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
     expression.split_whitespace().map(|part| (place(part), part)).collect()
 }
 
+/// A field as croner is to read it: it does not know that the last 7 of a month is the last Sunday.
+fn normal(place: usize, text: &str) -> String {
+    let upper = text.to_ascii_uppercase();
+    let item = |item: &str| if item.ends_with('L') { item.replace('7', "0") } else { item.into() };
+    match place {
+        5 => upper.split(',').map(item).collect::<Vec<String>>().join(","),
+        _ => upper,
+    }
+}
+
 /// The values of a field, if it can be read.
 fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
-    let upper = text.to_ascii_uppercase();
+    let upper = normal(place, text);
     // croner takes a plus before the weekday for "and".
     let list = if place == 5 { upper.strip_prefix('+').unwrap_or(&upper) } else { &upper };
     let is_word = |word: &str| word.is_empty() || field.words.contains(&word);
     let is_known = |item: &str| item.split(|c: char| !c.is_alphabetic()).all(is_word);
     if !list.split(',').all(|item| !item.is_empty() && is_known(item)) {
+        return None;
+    }
+    // The last of no weekday, or of several at once, means nothing.
+    let no_last = |item: &str| item.starts_with('L') || item.ends_with('L') && item.contains('-');
+    if place == 5 && list.split(',').any(no_last) {
         return None;
     }
     let mut alone = ["*"; 7];
@@ -131,7 +148,10 @@ fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
         5 => &pattern.days_of_week,
         _ => &pattern.years,
     };
-    Some(component.values())
+    let values = component.values();
+    // croner's calendar ends with the first day of that year.
+    let too_far = place == 6 && !upper.starts_with('*') && values.contains(&5000);
+    (!too_far).then_some(values)
 }
 
 fn parse(fields: &[&str]) -> Option<croner::Cron> {

@@ -33,7 +33,7 @@ pub use error::CronError;
 /// | day | 1 to 31 | `L` the last, `15W` the weekday nearest to the 15th, `LW` the last weekday |
 /// | month | 1 to 12, JAN to DEC | |
 /// | weekday | 0 to 7, SUN to SAT; 0 and 7 are Sunday | `5#2` the second Friday, `5L` the last |
-/// | year | 1 to 5000 | |
+/// | year | 1 to 4999 | |
 ///
 /// If both day and weekday say something, either is enough; `+` before the weekday asks for both.
 ///
@@ -195,8 +195,9 @@ impl Timer {
     /// runs once, for the first of them. Set back, it waits: no moment that it has run for comes a second time, and one
     /// that was passed over does. Runs never overlap: what comes while the last run is at work is left out.
     ///
-    /// [`Context::wall_deadline`] is the moment that a run is for; [`Context::again`], and [`Timeout::reschedule`], put
-    /// one run in before the next.
+    /// [`Context::wall_deadline`] is the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`] say
+    /// when it runs next, instead of what the expression names until then; after that it goes on. One that has no run
+    /// to come has ended, also if it was the clock that was wrong.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no run to come.

@@ -13,11 +13,14 @@
 //! `30 2,14` is left out in a gap; and of a gap of more than two hours, as when Samoa left out a day, it finds no way
 //! out. So it is asked only for dates and times of day, which know no zone.
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use super::Cron;
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+const TWO_DAYS: SignedDuration = SignedDuration::from_hours(48);
 
 /// Each time of day that the expression names, once.
 ///
@@ -64,17 +67,24 @@ fn end_of_gap(
 pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut offset = zone.to_offset(after);
-    let mut next = cron.next_civil(offset.to_datetime(after))?;
+    let mut from = offset.to_datetime(after);
+    let mut next = cron.next_civil(from);
     for change in zone.following(after) {
-        let at = offset.to_timestamp(next).ok()?;
-        if at < change.timestamp() {
-            return Some(at);
+        if let Some(next) = next {
+            let at = offset.to_timestamp(next).ok()?;
+            if at < change.timestamp() {
+                return Some(at);
+            }
+        } else if after.duration_until(change.timestamp()) > TWO_DAYS {
+            // Nothing follows, and no clock goes back that far.
+            return None;
         }
         offset = change.offset();
-        // From the change itself on.
-        let before =
-            offset.to_datetime(change.timestamp()).checked_sub(jiff::Span::new().seconds(1));
-        next = cron.next_civil(before.ok()?)?;
+        // From the change itself on. The next one is known already, unless the clock has jumped over it, or back.
+        let begin = offset.to_datetime(change.timestamp()).checked_sub(SECOND).ok()?;
+        if begin < from || next.is_some_and(|next| begin >= next) {
+            (from, next) = (begin, cron.next_civil(begin));
+        }
     }
-    offset.to_timestamp(next).ok()
+    offset.to_timestamp(next?).ok()
 }

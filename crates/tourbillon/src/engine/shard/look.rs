@@ -1,0 +1,50 @@
+//! What can be seen of a shard from outside: counts, slots, and whether all of it is as it should be.
+
+use tourbillon_wheel::{Key, SlotView, Time};
+
+use super::Shard;
+use crate::engine::counts::{Counts, Lateness};
+use crate::sync::lock;
+
+impl<T> Shard<T> {
+    pub(crate) fn counts(&self) -> Counts {
+        let state = lock(&self.state);
+        Counts { pending: state.wheel.len() as u64, ..state.counts }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        lock(&self.state).counts.panicked += 1;
+    }
+
+    pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
+        sum.add(&lock(&self.state).lateness);
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
+        lock(&self.state).wheel.for_each(|key, entry| each(key, entry.deadline));
+    }
+
+    pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
+        let state = lock(&self.state);
+        (state.wheel.now(), state.wheel.memory(), state.wheel.occupied())
+    }
+
+    pub(crate) fn shrink(&self) {
+        lock(&self.state).wheel.shrink();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let state = lock(&self.state);
+        state.wheel.check()?;
+        let counts = state.counts;
+        let accounted =
+            counts.fired + counts.cancelled + counts.handed_back + state.wheel.len() as u64;
+        if counts.armed != accounted {
+            return Err(format!(
+                "{} timers were armed, {accounted} are accounted for",
+                counts.armed
+            ));
+        }
+        Ok(())
+    }
+}
