@@ -181,7 +181,7 @@ fn what_somebody_else_takes_out_does_not_hold_up_the_clock() {
             clock.advance(SECOND).unwrap();
             other.join().unwrap();
             queue.close();
-            drop(waiting.recv());
+            let _ = waiting.recv();
         }
     });
 }
