@@ -24,7 +24,7 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use tourbillon::{Driver, Repeat, Timeout, Timer};
+    use tourbillon::{Driver, Repeat, Timeout, Timer, WakeFd};
 
     const MS: Duration = Duration::from_millis(1);
     const REQUESTS: u32 = 12;
@@ -53,14 +53,13 @@ mod linux {
     }
 
     /// Sleeps until a socket is readable, the driver is to turn, or its timeout is over.
-    fn sleep(driver: &mut Driver, sockets: [&UdpSocket; 2]) -> Outcome<()> {
+    fn sleep(driver: &Driver, bell: &WakeFd, sockets: [&UdpSocket; 2]) -> Outcome<()> {
         let timeout = driver.timeout().map(|left| Timespec {
             tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),
         });
-        let bell = driver.wake_fd()?;
         let mut fds = [
-            PollFd::new(&bell, PollFlags::IN),
+            PollFd::new(bell, PollFlags::IN),
             PollFd::new(sockets[0], PollFlags::IN),
             PollFd::new(sockets[1], PollFlags::IN),
         ];
@@ -70,7 +69,7 @@ mod linux {
 
     pub(super) fn main() -> Outcome<()> {
         let (timer, mut driver) = Timer::builder().build_driven()?;
-        driver.wake_fd()?;
+        let bell = driver.wake_fd()?;
         let (client, server) = pair()?;
         let beats = Arc::new(AtomicU32::new(0));
         let count = beats.clone();
@@ -91,7 +90,7 @@ mod linux {
         }
         let mut turns = 0_u32;
         while !over.load(SeqCst) {
-            sleep(&mut driver, [&client, &server])?;
+            sleep(&driver, &bell, [&client, &server])?;
             driver.turn();
             turns += 1;
             // The server, which loses every third.

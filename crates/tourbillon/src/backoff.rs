@@ -59,7 +59,7 @@ pub enum Jitter {
     None,
     /// Half of the delay, and anything from nothing to the other half.
     Equal,
-    /// Anything from nothing to the delay: spreads the most, and may try again at once.
+    /// Anything from nothing to the delay: spreads the most, and may try again at once (a timer: at the next tick).
     Full,
 }
 
@@ -137,6 +137,8 @@ impl Backoff {
 
     /// Gives up rather than try again later than so long after the first try began. No limit if not set.
     ///
+    /// It is the delay that is held to this: a timer starts the try at the tick after it, and as late as it is.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use tourbillon::Backoff;
@@ -162,8 +164,12 @@ impl Backoff {
             return None;
         }
         let delay = self.delay.min(self.most);
-        // A float becomes the nearest number that there is: nothing overflows.
-        self.delay = (delay as f64 * self.factor) as u64;
+        self.delay = delay;
+        if self.factor > 1.0 {
+            // Up, so that one nanosecond grows as well. A float becomes the nearest number that there is: nothing
+            // overflows.
+            self.delay = (delay as f64 * self.factor).ceil() as u64;
+        }
         let delay = Duration::from_nanos(self.jittered(delay));
         (elapsed.saturating_add(delay) <= self.within).then_some(delay)
     }
@@ -229,6 +235,16 @@ mod tests {
         assert_eq!(seconds(Backoff::new(SECOND).factor(10.0)), [1, 10, 60, 60, 60]);
         assert_eq!(seconds(Backoff::new(SECOND * 90)), [60; 5]);
         assert_eq!(seconds(Backoff::new(SECOND).factor(1.5).most(SECOND * 3)), [1, 1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn the_smallest_delay_grows_and_one_that_stays_is_exact() {
+        let smallest = Backoff::new(Duration::from_nanos(1)).factor(1.5);
+        let nanoseconds: Vec<_> = delays(smallest, 5).iter().map(Duration::as_nanos).collect();
+        assert_eq!(nanoseconds, [1, 2, 3, 5, 8]);
+        // Too many digits for a float.
+        let long = Duration::from_nanos((1 << 53) + 1);
+        assert_eq!(delays(Backoff::new(long).most(Duration::MAX).factor(1.0), 3), [long; 3]);
     }
 
     #[test]

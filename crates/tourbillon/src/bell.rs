@@ -12,9 +12,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 
 use rustix::event::{EventfdFlags, eventfd};
+
+use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 
 pub(crate) struct Bell {
     fd: OwnedFd,

@@ -27,11 +27,20 @@ fn report(hub: &Hub, payload: Box<dyn Any + Send>) {
             report(&*payload);
         }
     }));
-    // A report that panics leaves a payload too, and the drop of a payload may panic and leave another: to drop that
-    // could go on for ever.
-    for payload in [Some(payload), reported.err()].into_iter().flatten() {
-        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(another);
-        }
+    // A report that panics leaves a payload too.
+    [Some(payload), reported.err()].into_iter().flatten().for_each(drop_payload);
+}
+
+/// Drops what nobody is left to hear of. No lock is held.
+pub(crate) fn drop_quietly<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        drop_payload(payload);
+    }
+}
+
+/// The drop of a payload may panic and leave another: to drop that could go on for ever.
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
     }
 }

@@ -105,6 +105,8 @@ mod wall;
 
 pub use backoff::{Backoff, Jitter};
 pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
+#[cfg(target_os = "linux")]
+pub use engine::WakeFd;
 pub use engine::counts::{Counts, Lateness};
 pub use engine::typed::{Batch, Engine, Fired};
 pub use engine::{Driver, Sleeper, StartError, Turn};

@@ -302,26 +302,21 @@ impl Builder {
     /// A setting that cannot be, with its name and value.
     pub fn build(mut self) -> Result<Timer, BuildError> {
         let otherwise = self.otherwise.clone();
-        let run = self.callbacks(otherwise)?;
-        Ok(Timer::with(self.settings()?, run))
+        match self.run.take().unwrap_or(otherwise) {
+            Where::Pool(0) => Err(wrong("pool", 0, "at least 1")),
+            run => Ok(Timer::with(self.settings()?, run)),
+        }
     }
 
     /// Makes a [`Timer`] without a driver thread, and the [`Driver`] that turns it instead, from an event loop for
-    /// example. Callbacks run where it is turned, unless a pool or an executor was set.
+    /// example. Callbacks run where it is turned.
     ///
     /// # Errors
-    /// As [`build`](Builder::build).
+    /// A setting that cannot be, with its name and value. A turn runs what is due and says how much that was: pool and
+    /// executor are not for it.
     pub fn build_driven(mut self) -> Result<(Timer, Driver), BuildError> {
-        let run = self.callbacks(Where::Driver)?;
-        Ok(Timer::with_driver(self.driven_settings()?, run))
-    }
-
-    /// Where callbacks are to run.
-    fn callbacks(&mut self, otherwise: Where) -> Result<Where, BuildError> {
-        match self.run.take().unwrap_or(otherwise) {
-            Where::Pool(0) => Err(wrong("pool", 0, "at least 1")),
-            run => Ok(run),
-        }
+        self.on_driver_only("left out: callbacks run where the driver is turned")?;
+        Ok(Timer::with_driver(self.driven_settings()?))
     }
 
     /// Makes an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
@@ -334,7 +329,7 @@ impl Builder {
         T: Send + 'static,
         H: FnMut(Batch<'_, T>) + Send + 'static,
     {
-        self.no_callbacks()?;
+        self.on_driver_only(HANDLERS)?;
         Ok(Engine::with(self.settings()?, Box::new(handler)))
     }
 
@@ -362,15 +357,15 @@ impl Builder {
         T: Send + 'static,
         H: FnMut(Batch<'_, T>) + Send + 'static,
     {
-        self.no_callbacks()?;
+        self.on_driver_only(HANDLERS)?;
         Ok(Engine::with_driver(self.driven_settings()?, Box::new(handler)))
     }
 
-    fn no_callbacks(&mut self) -> Result<(), BuildError> {
+    fn on_driver_only(&mut self, must: &'static str) -> Result<(), BuildError> {
         match self.run.take() {
             None | Some(Where::Driver) => Ok(()),
-            Some(Where::Pool(most)) => Err(wrong("pool", most, HANDLERS)),
-            Some(Where::Own(_)) => Err(wrong("executor", "one of your own", HANDLERS)),
+            Some(Where::Pool(most)) => Err(wrong("pool", most, must)),
+            Some(Where::Own(_)) => Err(wrong("executor", "one of your own", must)),
         }
     }
 

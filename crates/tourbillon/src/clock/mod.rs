@@ -124,7 +124,6 @@ impl EngineClock {
 
     /// Whether it is the system's: it runs by itself, and to read it is the dearest part of arming a timer.
     #[inline]
-    #[cfg(feature = "tasks")]
     pub(crate) fn is_system(&self) -> bool {
         matches!(self.source, Source::Monotonic)
     }

@@ -53,6 +53,10 @@ struct Shared {
 pub(crate) trait Driven: Send + Sync {
     /// The moment of the next timer.
     fn next_due(&self) -> Option<Time>;
+    /// Whether it is not for the clock to run what is due, but for an event loop.
+    fn waits_for_its_loop(&self) -> bool {
+        false
+    }
     /// Runs what is due now, and returns when it has run.
     fn turn(self: Arc<Self>);
     /// The wall clock was set.
@@ -115,6 +119,9 @@ impl VirtualClock {
 
     /// Moves time on to the moment of the next timer and runs what is due then. Answers whether there was one.
     ///
+    /// It sees the timers of an engine that an [event loop turns](crate::Driver), too, and leaves them to the loop:
+    /// that is to turn before the next call, which otherwise finds them due still, and does not go past them.
+    ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
     ///
@@ -135,6 +142,11 @@ impl VirtualClock {
     /// ```
     pub fn advance_to_next(&self) -> Result<bool, AdvanceError> {
         self.go(|| self.next_due())
+    }
+
+    /// [`advance`](VirtualClock::advance) to that moment; to no other, however many do so.
+    pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
+        self.go(|| Some(to)).map(|_| ())
     }
 
     /// The time of its wall clock. It begins at 2000-01-01T00:00:00Z and moves with [`advance`](VirtualClock::advance).
@@ -190,7 +202,7 @@ impl VirtualClock {
         let _alone = lock(&self.shared.advancing);
         let Some(target) = to() else { return Ok(false) };
         loop {
-            match self.next_due().filter(|&next| next <= target) {
+            match self.next_step().filter(|&next| next <= target) {
                 Some(next) => {
                     self.set(next);
                     self.engines().into_iter().for_each(|engine| engine.turn());
@@ -207,8 +219,17 @@ impl VirtualClock {
         self.shared.now.fetch_max(now.units(), Ordering::Release);
     }
 
-    pub(crate) fn next_due(&self) -> Option<Time> {
+    fn next_due(&self) -> Option<Time> {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
+    }
+
+    /// The next moment to stop at. What is due in an engine that waits for its loop does not hold up the others.
+    pub(crate) fn next_step(&self) -> Option<Time> {
+        let now = self.time();
+        let next = |engine: &Arc<dyn Driven>| {
+            engine.next_due().filter(|&next| next > now || !engine.waits_for_its_loop())
+        };
+        self.engines().iter().filter_map(next).min()
     }
 
     fn engines(&self) -> Vec<Arc<dyn Driven>> {

@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
+use super::shard::Shard;
 use super::signal::NEVER;
 use super::{Core, Deliver, Hub};
 #[cfg(target_os = "linux")]
 use crate::bell::Bell;
 use crate::clock::nanoseconds;
+use crate::contain::contain;
 
 /// Turns a timer, or an engine, that has no thread of its own: from an event loop, for example.
 ///
@@ -49,7 +51,7 @@ use crate::clock::nanoseconds;
 /// ```
 ///
 /// A virtual clock does not run the timers of such an engine: it moves time, and the next turn runs what is due by
-/// then.
+/// then. [`advance_to_next`](crate::VirtualClock::advance_to_next) moves it no further than to the first of them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,10 +68,30 @@ use crate::clock::nanoseconds;
 #[must_use = "dropped, it stops its timer"]
 pub struct Driver {
     core: Arc<dyn Turns>,
-    /// Stops the engine, and drops what is pending.
-    abandon: Box<dyn Fn() + Send>,
     #[cfg(target_os = "linux")]
     bell: Option<Arc<Bell>>,
+}
+
+/// What wakes an event loop that polls: the descriptor of [`Driver::wake_fd`]. Clones are the same one, and it stays
+/// open as long as one of them is there.
+#[cfg(target_os = "linux")]
+#[derive(Clone)]
+pub struct WakeFd {
+    bell: Arc<Bell>,
+}
+
+#[cfg(target_os = "linux")]
+impl std::os::fd::AsFd for WakeFd {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl std::fmt::Debug for WakeFd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WakeFd").field(&std::os::fd::AsFd::as_fd(self)).finish()
+    }
 }
 
 /// What a [turn](Driver::turn) has done.
@@ -84,7 +106,7 @@ pub struct Turn {
 }
 
 impl Driver {
-    pub(crate) fn new<T, D>(core: Arc<Core<T, D>>, abandon: impl Fn() + Send + 'static) -> Self
+    pub(crate) fn new<T, D>(core: Arc<Core<T, D>>) -> Self
     where
         T: Send + 'static,
         D: Deliver<T>,
@@ -95,7 +117,6 @@ impl Driver {
         core.hub.signal.settle();
         Driver {
             core,
-            abandon: Box::new(abandon),
             #[cfg(target_os = "linux")]
             bell: None,
         }
@@ -120,8 +141,8 @@ impl Driver {
     /// something ran, or the timer was stopped.
     ///
     /// Under a virtual clock to wait is to let time pass: it advances the clock to the next moment at which something
-    /// is due, here or in any engine of the clock, or by the limit. Inside a callback, where that cannot be, it does
-    /// not wait.
+    /// is due here, or by the limit, and what the clock runs runs on the way. The timers of other loops wait for
+    /// theirs. Inside a callback, where that cannot be, it does not wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -151,10 +172,8 @@ impl Driver {
     fn wait(&self, end: Time) -> bool {
         let Hub { clock, signal, .. } = self.core.hub();
         if let Some(clock) = clock.as_virtual() {
-            let others = clock.next_due().map_or(NEVER, Time::units);
-            let to = end.units().min(others).min(signal.settle());
-            let by = to.saturating_sub(clock.time().units());
-            return clock.advance(Duration::from_nanos(by)).is_ok();
+            let next = clock.next_step().unwrap_or(Time::MAX).min(Time::new(signal.least()));
+            return clock.advance_to(next.min(end)).is_ok();
         }
         let sleep = |until, sleeper: &_| clock.wait(Time::new(until).min(end), sleeper);
         signal.rest(sleep);
@@ -167,14 +186,17 @@ impl Driver {
     /// A poll that counts in milliseconds should round it up, or it spins for the last one.
     pub fn timeout(&self) -> Option<Duration> {
         let Hub { clock, signal, .. } = self.core.hub();
-        let next = Some(signal.settle()).filter(|&next| next != NEVER && !self.is_stopped())?;
+        // It only reads: to say anew until when nothing is to be done would have the loop woken once more.
+        let next = Some(signal.least()).filter(|&next| next != NEVER && !self.is_stopped())?;
         Some(Duration::from_nanos(next.saturating_sub(clock.now().units())))
     }
 
-    /// Calls `wake` whenever a timer was armed that is due earlier than the last turn has said, and when the timer was
-    /// stopped: on the thread that did it, with no lock held, and at most once between two turns. A panic of it is
-    /// contained. It replaces the one before, and what `wake_fd` made. It is not called for what was
-    /// armed before: turn once after you have set it.
+    /// Calls `wake` when a timer was armed that is due earlier than the last turn has said, and when the timer was
+    /// stopped: on the thread that did it, with no lock held. A panic of it is contained.
+    ///
+    /// Who arms after that calls it no more until the next turn; but threads that do so at the same moment may each
+    /// call it, and a stop always does. It replaces the one before, and the descriptor that `wake_fd` made, and goes
+    /// with the driver. It is not called for what was armed before: turn once after you have set it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -203,7 +225,8 @@ impl Driver {
     }
 
     /// A file descriptor that becomes readable when [`on_wake`](Driver::on_wake) would call, to poll together with the
-    /// others of the loop. A turn makes it silent again; there is nothing to read from it. Linux only.
+    /// others of the loop. A turn makes it silent again; there is nothing to read from it. The same one each time,
+    /// until a closure takes its place. Linux only.
     ///
     /// # Errors
     /// The system has no descriptor left.
@@ -218,22 +241,23 @@ impl Driver {
     /// let other = timer.clone();
     /// std::thread::spawn(move || other.schedule(Duration::ZERO, |_| ()).unwrap());
     ///
-    /// let ten_seconds = Timespec { tv_sec: 10, tv_nsec: 0 };
-    /// assert_eq!(poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&ten_seconds))?, 1);
-    /// // At the latest at the next tick.
-    /// assert_eq!(driver.turn_within(Duration::from_secs(1)).ran, 1);
+    /// let mut fds = [PollFd::new(&bell, PollFlags::IN)];
+    /// while driver.turn().ran == 0 {
+    ///     let timeout = driver.timeout().map(|left| Timespec::try_from(left).unwrap());
+    ///     poll(&mut fds, timeout.as_ref())?;
+    /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(target_os = "linux")]
-    pub fn wake_fd(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
-        use std::os::fd::AsFd;
-        if self.bell.is_none() {
-            let bell = Arc::new(Bell::new()?);
-            let rung = bell.clone();
-            self.on_wake(move || rung.ring());
-            self.bell = Some(bell);
+    pub fn wake_fd(&mut self) -> std::io::Result<WakeFd> {
+        if let Some(bell) = &self.bell {
+            return Ok(WakeFd { bell: bell.clone() });
         }
-        Ok(self.bell.as_ref().expect("it was made just now").as_fd())
+        let bell = Arc::new(Bell::new()?);
+        let rung = bell.clone();
+        self.on_wake(move || rung.ring());
+        self.bell = Some(bell.clone());
+        Ok(WakeFd { bell })
     }
 
     /// Whether its timer was stopped: there will be nothing more to do.
@@ -244,7 +268,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        (self.abandon)();
+        self.core.abandon();
     }
 }
 
@@ -258,6 +282,8 @@ impl std::fmt::Debug for Driver {
 trait Turns: Send + Sync {
     fn hub(&self) -> &Hub;
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
+    /// Stops it, drops what is pending, and forgets how to wake the loop.
+    fn abandon(&self);
 }
 
 impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
@@ -267,14 +293,17 @@ impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
 
     /// One round over the shards that have something due.
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize {
-        let mut ran = 0;
-        for shard in &self.shards {
-            if self.is_due(shard, now) {
-                let before = shard.counts().fired;
-                self.attend(shard, now);
-                ran += shard.counts().fired - before;
-            }
-        }
-        ran as usize
+        let attend = |shard: &Arc<Shard<T>>| {
+            let before = shard.counts().fired;
+            self.attend(shard, now);
+            shard.counts().fired - before
+        };
+        self.due(now).map(attend).sum::<u64>() as usize
+    }
+
+    fn abandon(&self) {
+        D::abandon(self);
+        // It may hold the timer, and so what holds it.
+        contain(&self.shards[0], || drop(self.hub.signal.take_hook()));
     }
 }

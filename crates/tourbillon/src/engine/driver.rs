@@ -18,6 +18,8 @@ use crate::inside::Inside;
 pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
     /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
     fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
+    /// The last clone of the engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
+    fn abandon(core: &Core<T, Self>);
     /// Time stands still until what is ready has run: offers again what was refused.
     fn offer_again(_core: &Arc<Core<T, Self>>, _shard: &Arc<Shard<T>>) {}
     /// The wall clock was set: looks again at what waits for it.
@@ -45,17 +47,13 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
 
     /// One round over the shards that have something due.
     fn pass(self: &Arc<Self>, now: Time) {
-        for shard in &self.shards {
-            if self.is_due(shard, now) {
-                self.attend(shard, now);
-            }
-        }
+        self.due(now).for_each(|shard| self.attend(shard, now));
     }
 
-    /// Whether the shard has something to do.
-    #[inline]
-    pub(super) fn is_due(&self, shard: &Shard<T>, now: Time) -> bool {
-        self.hub.signal.next(shard.index) <= now.units()
+    /// The shards that have something to do.
+    pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<T>>> {
+        let is_due = move |shard: &&Arc<Shard<T>>| self.hub.signal.next(shard.index) <= now.units();
+        self.shards.iter().filter(is_due)
     }
 
     /// Makes ready what is due in the shard, as much as the budget allows, and has it delivered.
@@ -70,11 +68,18 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
         self.shards.iter().filter_map(|shard| shard.next_due()).min()
     }
 
+    fn waits_for_its_loop(&self) -> bool {
+        self.hub.signal.has_hook()
+    }
+
     fn wall_was_set(self: Arc<Self>) {
         D::wall_was_set(&self);
     }
 
     fn turn(self: Arc<Self>) {
+        if self.waits_for_its_loop() {
+            return;
+        }
         self.hub.watch();
         // An executor or a hook that would advance the clock gets an error, as a callback does.
         let _inside = Inside::enter(0, self.hub.clock_id());

@@ -35,6 +35,8 @@ use crate::spawn::Spawn;
 use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 use counts::{Counts, Lateness};
+#[cfg(target_os = "linux")]
+pub use driven::WakeFd;
 pub use driven::{Driver, Turn};
 pub(crate) use driver::Deliver;
 use hub::Hub;
@@ -90,7 +92,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             #[cfg(feature = "tracing")]
             _alive: alive::Alive::new(),
         });
-        if let Some(clock) = core.hub.clock.as_virtual().filter(|_| !core.hub.signal.has_hook()) {
+        if let Some(clock) = core.hub.clock.as_virtual() {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
             clock.attach(driven);
         }

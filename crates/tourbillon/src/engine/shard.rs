@@ -34,14 +34,14 @@ use crate::sync::{Mutex, MutexGuard, lock};
 #[cfg(feature = "tasks")]
 pub(crate) use told::{Gone, Told};
 
-/// When to try again what failed for want of memory.
-const AGAIN: u64 = 10_000_000;
+/// When to try again what failed for want of memory, in nanoseconds.
+pub(crate) const AGAIN: u64 = 10_000_000;
 
 /// So many ready timers are touched at once.
 const AHEAD: usize = 16;
 
 /// So many timers are worth giving back the memory of.
-const CROWD: usize = 1 << 14;
+pub(crate) const CROWD: usize = 1 << 14;
 
 #[repr(align(128))]
 pub(crate) struct Shard<T> {

@@ -54,7 +54,7 @@ struct Hook {
     wake: Mutex<Option<Arc<Wake>>>,
 }
 
-type Wake = dyn Fn() + Send + Sync;
+pub(crate) type Wake = dyn Fn() + Send + Sync;
 
 /// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
@@ -101,7 +101,8 @@ impl Signal {
         self.next[shard].0.load(Ordering::Acquire)
     }
 
-    fn least(&self) -> u64 {
+    /// When the first of the shards has work.
+    pub(crate) fn least(&self) -> u64 {
         self.next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
@@ -161,6 +162,11 @@ impl Signal {
             // The old one is dropped after the lock is given up: it is foreign code.
             let _old = lock(&hook.wake).replace(wake);
         }
+    }
+
+    /// From now on nobody is called. Foreign code: to be dropped with no lock held.
+    pub(crate) fn take_hook(&self) -> Option<Arc<Wake>> {
+        lock(&self.hook.as_ref()?.wake).take()
     }
 
     /// What is to be called now, with no lock held, because a wake is owed.

@@ -138,6 +138,12 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         }
         *lock(&core.delivery.state) = Some(state);
     }
+
+    fn abandon(core: &Core<T, Self>) {
+        for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
+            contain(&core.shards[shard], || drop(taken.value));
+        }
+    }
 }
 
 impl<T: Send + 'static> Engine<T> {
@@ -148,8 +154,7 @@ impl<T: Send + 'static> Engine<T> {
 
     pub(crate) fn with_driver(settings: Settings, call: Call<T>) -> (Self, Driver) {
         let engine = Engine::with(settings, call);
-        let core = engine.core().clone();
-        let driver = Driver::new(core.clone(), move || abandon(&core));
+        let driver = Driver::new(engine.core().clone());
         (engine, driver)
     }
 
@@ -314,14 +319,7 @@ impl<T: Send + 'static> Clone for Engine<T> {
 
 impl<T: Send + 'static> Drop for Owner<T> {
     fn drop(&mut self) {
-        abandon(&self.core);
-    }
-}
-
-/// The last clone of an engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
-fn abandon<T: Send + 'static>(core: &Core<T, Handler<T>>) {
-    for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
-        contain(&core.shards[shard], || drop(taken.value));
+        Handler::abandon(&self.core);
     }
 }
 

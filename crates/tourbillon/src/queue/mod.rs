@@ -29,7 +29,8 @@ use take::Shared;
 /// - What is due at an earlier tick comes first, unless it was put when the other was already due.
 /// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
 ///   called.
-/// - All of it is O(1), whatever the queue holds.
+/// - To put, move, remove and take is O(1), whatever the queue holds. Who goes to sleep first looks up until when, and
+///   may have to walk the values of one slot for it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,8 +49,10 @@ use take::Shared;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Under a [`VirtualClock`](crate::VirtualClock) an advance has what is due taken, at its own moment, by whoever waits
-/// for it; what nobody waits for stays.
+/// Under a [`VirtualClock`](crate::VirtualClock) an advance stops at the moment of each value until whoever waits has
+/// taken it, and goes on; what nobody waits for stays. What a thread does with a value that it has taken is its own
+/// affair: the clock does not wait for that, nor for it to come back for the next. To have all of it happen at its own
+/// moment, take on the thread that moves the clock:
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,9 +60,15 @@ use take::Shared;
 ///
 /// let clock = VirtualClock::new();
 /// let queue = Timer::builder().clock(&clock).queue()?;
-/// queue.put(Duration::from_secs(3600), 'x')?;
-/// clock.advance(Duration::from_secs(3600))?;
-/// assert_eq!(queue.try_take(), Ok('x'));
+/// for minutes in [3, 1, 2] {
+///     queue.put(Duration::from_secs(60 * minutes), minutes)?;
+/// }
+/// while clock.advance_to_next()? {
+///     while let Ok(minutes) = queue.try_take() {
+///         assert_eq!(clock.elapsed(), Duration::from_secs(60 * minutes));
+///     }
+/// }
+/// assert!(queue.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DelayQueue<T: Send + 'static> {
@@ -81,7 +90,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// The queue is closed or full; the value comes back.
     pub fn put(&self, after: Duration, value: T) -> Result<Key, PutError<T>> {
-        self.put_time(self.shared.clock.now() + nanoseconds(after), value)
+        let now = self.shared.clock.now();
+        self.put_time(now + nanoseconds(after), now, value)
     }
 
     /// Adds a value that can be taken from that moment on.
@@ -89,12 +99,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// As [`put`](DelayQueue::put).
     pub fn put_at(&self, at: Instant, value: T) -> Result<Key, PutError<T>> {
-        self.put_time(self.shared.clock.time(at), value)
+        self.put_time(self.shared.clock.time(at), self.shared.clock.now(), value)
     }
 
-    fn put_time(&self, deadline: Time, value: T) -> Result<Key, PutError<T>> {
+    fn put_time(&self, deadline: Time, now: Time, value: T) -> Result<Key, PutError<T>> {
         let mut state = lock(&self.shared.state);
-        let key = state.put(deadline, value)?;
+        let key = state.put(deadline, due(deadline, now), value)?;
         self.shared.leave_earlier(state, key);
         Ok(Key::new(0, key))
     }
@@ -150,7 +160,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.move_to(key, self.shared.clock.now() + nanoseconds(after))
+        let now = self.shared.clock.now();
+        self.move_to(key, now + nanoseconds(after), now)
     }
 
     /// Moves a value to that moment.
@@ -158,15 +169,15 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// As [`reschedule`](DelayQueue::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.move_to(key, self.shared.clock.time(at))
+        self.move_to(key, self.shared.clock.time(at), self.shared.clock.now())
     }
 
-    fn move_to(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+    fn move_to(&self, key: Key, deadline: Time, now: Time) -> Result<(), RescheduleError> {
         if key.shard() != 0 {
             return Err(RescheduleError::NotPending);
         }
         let mut state = lock(&self.shared.state);
-        state.reschedule(key.inner(), deadline)?;
+        state.reschedule(key.inner(), deadline, due(deadline, now))?;
         self.shared.leave_earlier(state, key.inner());
         self.shared.gone();
         Ok(())
@@ -239,6 +250,11 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn check(&self) -> Result<(), String> {
         lock(&self.shared.state).check()
     }
+}
+
+/// What is due already is so now, and not at the next tick.
+fn due(deadline: Time, now: Time) -> Time {
+    if deadline <= now { Time::ZERO } else { deadline }
 }
 
 /// For models in which time is a thread.

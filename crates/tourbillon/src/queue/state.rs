@@ -7,17 +7,11 @@ use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
 use super::error::PutError;
 use crate::engine::counts::Counts;
-use crate::engine::shard::Taken;
+use crate::engine::shard::{AGAIN, CROWD, Taken};
 use crate::engine::wheels::{AnyWheel, Geometry};
 
 /// How many values one look may make ready, or hand down, before it gives up the lock.
 const BUDGET: usize = 256;
-
-/// When to try again what failed for want of memory, in nanoseconds.
-const AGAIN: u64 = 10_000_000;
-
-/// So many values are worth giving back the memory of.
-const CROWD: usize = 1 << 14;
 
 pub(super) struct State<T> {
     wheel: AnyWheel<Entry<T>>,
@@ -36,12 +30,12 @@ pub(super) struct Waiting {
     pub(super) followers: usize,
     /// How many there are altogether, those included that have been called and are on their way.
     pub(super) all: usize,
-    /// When those of them give up that have a limit. Kept for a virtual clock alone, which has to know.
+    /// When those of them give up that have a limit. Not kept for the system's clock, by which each knows it by itself.
     pub(super) limits: Vec<u64>,
 }
 
 /// Nothing is due before: who leads was woken, and others need not wake it again.
-pub(super) const AWAKE: u64 = 0;
+const AWAKE: u64 = 0;
 
 struct Entry<T> {
     deadline: Time,
@@ -51,8 +45,9 @@ struct Entry<T> {
 /// What there is to take.
 pub(super) enum Look<T> {
     Due(T),
-    /// Nothing before this moment.
-    Nothing(u64),
+    Nothing,
+    /// There is no memory to look: not before this moment.
+    Later(u64),
     /// Not known yet: the look has used up its budget.
     Unknown,
 }
@@ -69,14 +64,15 @@ impl<T> State<T> {
         }
     }
 
-    pub(super) fn put(&mut self, deadline: Time, value: T) -> Result<Key, PutError<T>> {
+    /// `due` is when it can be taken, to the tick: its deadline, or any moment that has passed.
+    pub(super) fn put(&mut self, deadline: Time, due: Time, value: T) -> Result<Key, PutError<T>> {
         if self.closed {
             return Err(PutError::Closed(value));
         }
         if self.wheel.len() >= self.most {
             return Err(PutError::Full(value));
         }
-        let put = self.wheel.insert(deadline, Entry { deadline, value });
+        let put = self.wheel.insert(due, Entry { deadline, value });
         let key = put.map_err(|Full(entry)| PutError::Full(entry.value))?;
         self.counts.armed += 1;
         Ok(key)
@@ -89,10 +85,15 @@ impl<T> State<T> {
         Some(entry.value)
     }
 
-    pub(super) fn reschedule(&mut self, key: Key, to: Time) -> Result<(), RescheduleError> {
-        self.wheel.reschedule(key, to)?;
+    pub(super) fn reschedule(
+        &mut self,
+        key: Key,
+        deadline: Time,
+        due: Time,
+    ) -> Result<(), RescheduleError> {
+        self.wheel.reschedule(key, due)?;
         if let Some(entry) = self.wheel.get_mut(key) {
-            entry.deadline = to;
+            entry.deadline = deadline;
         }
         Ok(())
     }
@@ -104,6 +105,15 @@ impl<T> State<T> {
     /// The moment from which the value can be taken.
     pub(super) fn due(&self, key: Key) -> u64 {
         self.wheel.due(key).map_or(u64::MAX, Time::units)
+    }
+
+    /// Whether who leads must be woken, because it would sleep past this moment. Asked once: then it is awake.
+    pub(super) fn wakes_leader(&mut self, due: u64) -> bool {
+        let wakes = self.waiting.leader.is_some_and(|until| until != AWAKE && due < until);
+        if wakes {
+            self.waiting.leader = Some(AWAKE);
+        }
+        wakes
     }
 
     /// Takes what is due first.
@@ -118,9 +128,9 @@ impl<T> State<T> {
             return Look::Due(expired.value.value);
         }
         match progress {
-            Progress::Done => Look::Nothing(self.upcoming().unwrap_or(u64::MAX)),
+            Progress::Done => Look::Nothing,
             Progress::More => Look::Unknown,
-            Progress::OutOfMemory => Look::Nothing((now + AGAIN).units()),
+            Progress::OutOfMemory => Look::Later((now + AGAIN).units()),
         }
     }
 
@@ -134,7 +144,7 @@ impl<T> State<T> {
         self.wheel.ready()
     }
 
-    /// When the next of those is due that are not ready.
+    /// When the next of those is due that are not ready. It may have to walk the values of a slot.
     pub(super) fn upcoming(&mut self) -> Option<u64> {
         self.wheel.upcoming().map(Time::units)
     }

@@ -8,6 +8,7 @@
 //!   leads          leader = until, unlock, sleep until then or a wake, lock, leader = none, look again
 //!   follows        followers += 1, wait for a call (unlocked), followers -= 1, look again
 //!   puts           earlier than `until`: leader = awake, unlock, wake who leads
+//!   has a limit    which the system's clock does not count: who leads sleeps no longer, and calls when it has passed
 //!   leaves         with a value or without: if nobody leads and somebody follows, call one
 //! ```
 //!
@@ -23,8 +24,9 @@ use std::time::Duration;
 use tourbillon_wheel::{Key, Time};
 
 use super::error::TakeError;
-use super::state::{AWAKE, Look, State};
+use super::state::{Look, State};
 use crate::clock::{Driven, EngineClock};
+use crate::contain::drop_quietly;
 use crate::engine::Sleeper;
 use crate::engine::shard::Taken;
 use crate::settings::Settings;
@@ -78,10 +80,11 @@ impl<T: Send + 'static> Shared<T> {
             if state.is_closed() {
                 return here.leave(state, Err(TakeError::Closed));
             }
-            let next = match state.look(now) {
+            let later = match state.look(now) {
                 Look::Due(value) => return here.leave(state, Ok(value)),
                 Look::Unknown => continue,
-                Look::Nothing(next) => next,
+                Look::Nothing => None,
+                Look::Later(at) => Some(at),
             };
             if end.is_some_and(|end| end <= now) {
                 return here.leave(state, Err(TakeError::NothingDue));
@@ -91,7 +94,9 @@ impl<T: Send + 'static> Shared<T> {
                 self.follow(state, end, now);
                 continue;
             }
-            let until = end.map_or(next, |end| end.units().min(next));
+            let next = later.or_else(|| state.upcoming()).unwrap_or(u64::MAX);
+            let limit = self.call_late(&state, now);
+            let until = end.map_or(next, |end| end.units().min(next)).min(limit);
             state.waiting.leader = Some(until);
             drop(state);
             self.clock.wait(Time::new(until), &self.sleeper);
@@ -100,24 +105,35 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     fn follow(&self, mut state: MutexGuard<'_, State<T>>, end: Option<Time>, now: Time) {
-        // A virtual clock calls. Any other may run at another pace than the system counts here: then the limit is late,
-        // and never early, because the clock is looked at again.
-        let limit = end.filter(|_| self.clock.as_virtual().is_none());
-        let limit = limit.map(|end| Duration::from_nanos(end.units() - now.units()));
+        let mut limit = None;
+        if self.clock.is_system() {
+            limit = end.map(|end| Duration::from_nanos(end.units() - now.units()));
+        } else if end.is_some_and(|end| state.wakes_leader(end.units())) {
+            // Any other clock may run at another pace than the system counts here. Who leads sleeps by it, and calls.
+            self.sleeper.wake();
+        }
         state.waiting.followers += 1;
         let mut state = wait(&self.called, state, limit);
         state.waiting.followers -= 1;
     }
 
+    /// Calls those who follow if the limit of one of them has passed, and says when the next does. Who leads calls this.
+    fn call_late(&self, state: &State<T>, now: Time) -> u64 {
+        let limits = state.waiting.limits.iter().copied();
+        if limits.clone().any(|limit| limit <= now.units()) {
+            self.called.notify_all();
+        }
+        limits.filter(|&limit| limit > now.units()).min().unwrap_or(u64::MAX)
+    }
+
     /// Gives up the lock. If the value that was put or moved is due before who leads would wake, wakes it.
     pub(super) fn leave_earlier(&self, mut state: MutexGuard<'_, State<T>>, key: Key) {
-        let Some(until) = state.waiting.leader else { return };
-        if until == AWAKE || state.due(key) >= until {
-            return;
-        }
-        state.waiting.leader = Some(AWAKE);
+        let due = state.due(key);
+        let wake = state.wakes_leader(due);
         drop(state);
-        self.sleeper.wake();
+        if wake {
+            self.sleeper.wake();
+        }
     }
 
     pub(super) fn close(&self) -> Vec<Taken<T>> {
@@ -142,6 +158,14 @@ impl<T: Send + 'static> Shared<T> {
     }
 }
 
+/// The drops of values are foreign code: one that panics must not keep the others from theirs, nor end the process.
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let all = lock(&self.state).close();
+        all.into_iter().for_each(drop_quietly);
+    }
+}
+
 /// Somebody who takes.
 struct Here<'a, T> {
     shared: &'a Shared<T>,
@@ -158,7 +182,7 @@ impl<T: Send + 'static> Here<'_, T> {
         }
         self.counted = true;
         state.waiting.all += 1;
-        if self.shared.clock.as_virtual().is_some() {
+        if !self.shared.clock.is_system() {
             state.waiting.limits.extend(self.end.map(Time::units));
         }
     }

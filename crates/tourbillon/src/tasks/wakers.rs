@@ -42,6 +42,10 @@ impl Deliver<Waker> for Wakers {
         }
         *lock(&core.delivery.batch) = batch;
     }
+
+    fn abandon(core: &TaskCore) {
+        hand_back(core);
+    }
 }
 
 /// Stops the engine and wakes all tasks, which find that it was stopped.

@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::pool::Pool;
-use super::run::run_one;
-use super::task::Task;
+use super::run::{discard, run_one};
+use super::task::{State, Task};
 use super::{Callbacks, TimerCore};
 use crate::contain::contain;
 use crate::engine::Deliver;
@@ -184,6 +184,13 @@ impl Deliver<Task> for Callbacks {
             Run::Pool(pool) if shard.has_ready() && pool.is_empty() => pool.call(core),
             Run::Driver | Run::Pool(_) => {}
         }
+    }
+
+    fn abandon(core: &TimerCore) {
+        for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
+            discard(&core.shards[shard], taken.value);
+        }
+        core.delivery.tasks.stop();
     }
 
     fn wall_was_set(core: &Arc<TimerCore>) {

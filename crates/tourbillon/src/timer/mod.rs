@@ -19,7 +19,7 @@ use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
 use crate::contain::contain;
-use crate::engine::{Core, Driver, StartError};
+use crate::engine::{Core, Deliver, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
@@ -82,7 +82,7 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        unfired::abandon(&self.core);
+        Callbacks::abandon(&self.core);
     }
 }
 
@@ -121,10 +121,9 @@ impl Timer {
         Timer { owner }
     }
 
-    pub(crate) fn with_driver(settings: Settings, run: Where) -> (Self, Driver) {
-        let timer = Timer::with(settings, run);
-        let core = timer.core().clone();
-        let driver = Driver::new(core.clone(), move || unfired::abandon(&core));
+    pub(crate) fn with_driver(settings: Settings) -> (Self, Driver) {
+        let timer = Timer::with(settings, Where::Driver);
+        let driver = Driver::new(timer.core().clone());
         (timer, driver)
     }
 

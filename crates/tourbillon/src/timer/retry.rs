@@ -73,7 +73,8 @@ impl Attempt {
 /// Retrying.
 impl Timer {
     /// Runs `job` now, where callbacks run and never inside this call, and again after each failure, as often and as
-    /// late as `backoff` says. The handle waits for the outcome, looks at it, or cancels.
+    /// late as `backoff` says. A delay of zero counts as one tick. The handle waits for the outcome, looks
+    /// at it, or cancels.
     ///
     /// Dropping the handle changes nothing: the job goes on.
     ///
@@ -274,7 +275,9 @@ where
                 let elapsed = context.core.hub.clock.now().units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
-                    context.again(delay);
+                    // A virtual clock stands still while something is due: with no delay at all, for ever.
+                    let tick = Duration::from_nanos(context.core.tick);
+                    context.again(if delay.is_zero() { tick } else { delay });
                     contain(context.shard, || drop(error));
                     return Some(self);
                 }

@@ -10,7 +10,7 @@ use tourbillon_wheel::Time;
 use super::TimerCore;
 use super::context::Context;
 use super::run::discard;
-use super::task::{State, Task};
+use super::task::Task;
 use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
@@ -35,7 +35,8 @@ impl Unfired {
         self.core.hub.clock.instant(self.deadline)
     }
 
-    /// Runs the callback here and now. A panic goes to the caller; to arm itself again does nothing.
+    /// Runs the callback here and now; to arm itself again does nothing. A panic goes to the caller, except that of one
+    /// which [survives its panics](crate::Repeat::survive_panics): that is reported and counted as ever.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let shard = &self.core.shards[self.key.shard()];
@@ -72,12 +73,4 @@ impl fmt::Debug for Unfired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unfired").field("key", &self.key).finish_non_exhaustive()
     }
-}
-
-/// The last clone of a timer, or its driver, is gone: stops the engine, and drops what is pending with no lock held.
-pub(super) fn abandon(core: &TimerCore) {
-    for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
-        discard(&core.shards[shard], taken.value);
-    }
-    core.delivery.tasks.stop();
 }

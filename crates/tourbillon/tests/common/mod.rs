@@ -19,6 +19,12 @@ pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
 #[derive(Clone)]
 pub(crate) struct Log<T>(Arc<Mutex<Vec<T>>>);
 
+impl<T> Default for Log<T> {
+    fn default() -> Self {
+        Log::new()
+    }
+}
+
 impl<T> Log<T> {
     pub(crate) fn new() -> Self {
         Log(Arc::new(Mutex::new(Vec::new())))

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use tourbillon::{AdvanceError, Driver, Engine, Repeat, ScheduleError, State, Timer, VirtualClock};
 
-use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, eventually, panic_quietly, within};
+use crate::common::{
+    self, Drops, HOUR, Log, MS, SECOND, accounted, eventually, panic_quietly, within,
+};
 
 fn virtual_driven() -> (Timer, Driver, VirtualClock) {
     let clock = VirtualClock::new();
@@ -113,6 +115,83 @@ fn the_loop_is_woken_for_an_earlier_timer_and_no_other() {
 }
 
 #[test]
+fn a_look_at_the_timeout_does_not_have_the_loop_woken_again() {
+    let (timer, mut driver, _clock) = virtual_driven();
+    let wakes = counted(&mut driver);
+    timer.schedule(SECOND * 60, |_| ()).unwrap();
+    assert_eq!(driver.timeout(), Some(SECOND * 60));
+    timer.schedule(SECOND * 50, |_| ()).unwrap();
+    assert_eq!(format!("{driver:?}"), "Driver { timeout: Some(50s), .. }");
+    timer.schedule(SECOND * 40, |_| ()).unwrap();
+    assert_eq!(wakes.load(SeqCst), 1, "no turn since");
+}
+
+#[test]
+fn what_wakes_the_loop_goes_with_the_driver() {
+    let (timer, mut driver, _clock) = virtual_driven();
+    // It holds the timer, which holds it.
+    let (drops, own) = (Drops::new(), timer.clone());
+    let held = (drops.one(), common::PanicsWhenDropped);
+    driver.on_wake(move || _ = (own.len(), &held));
+    timer.schedule(SECOND, |_| ()).unwrap();
+    drop(driver);
+    assert_eq!(drops.count(), 1);
+    assert_eq!(timer.counts().panicked, 1, "the panic of its drop is contained");
+    accounted(&timer);
+}
+
+#[test]
+fn a_virtual_clock_sees_the_timers_and_leaves_them_to_the_loop() {
+    let (timer, mut driver, clock) = virtual_driven();
+    let log = Log::new();
+    for n in [0, 1, 3] {
+        let log = log.clone();
+        timer.schedule(SECOND * n, move |run| log.add((n, run.lateness()))).unwrap();
+    }
+    let mut ran = 0;
+    while clock.advance_to_next().unwrap() {
+        ran += driver.turn().ran;
+    }
+    assert_eq!((ran, clock.elapsed()), (3, SECOND * 3));
+    let on_time = [0, 1, 3].map(|n| (n, Duration::ZERO));
+    assert_eq!(log.take(), on_time);
+
+    // What waits for its loop holds up nobody: neither an advance nor another loop.
+    let (_other, mut other) = Timer::builder().clock(&clock).build_driven().unwrap();
+    timer.schedule(SECOND, |_| ()).unwrap();
+    within(move || {
+        assert_eq!(other.turn_within(SECOND * 10).ran, 0);
+        clock.advance(SECOND * 10).unwrap();
+        assert_eq!((clock.advance_to_next(), clock.elapsed()), (Ok(true), SECOND * 23));
+    });
+    assert_eq!(driver.turn().ran, 1);
+}
+
+#[test]
+fn loops_on_one_virtual_clock_do_not_push_it_past_each_other() {
+    let clock = VirtualClock::new();
+    // Something else on the clock, which takes its time: all of them wait for it, and then go on.
+    let other = Timer::builder().clock(&clock).build().unwrap();
+    other.schedule(SECOND / 2, |_| thread::sleep(MS * 50)).unwrap();
+    let ready = Arc::new(std::sync::Barrier::new(4));
+    let loops: Vec<_> = (0..4)
+        .map(|_| {
+            let (clock, ready) = (clock.clone(), ready.clone());
+            thread::spawn(move || {
+                let (timer, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+                timer.schedule(SECOND, |_| ()).unwrap();
+                ready.wait();
+                while driver.turn_within(HOUR).ran == 0 {}
+                timer.lateness().max()
+            })
+        })
+        .collect();
+    let late = within(move || loops.into_iter().map(|one| one.join().unwrap()).max());
+    assert!(late < Some(MS), "{late:?}");
+    assert_eq!(clock.elapsed(), SECOND);
+}
+
+#[test]
 fn what_wakes_the_loop_may_do_anything() {
     let clock = VirtualClock::new();
     let (reports, panics) = mpsc::channel();
@@ -173,30 +252,34 @@ fn no_wake_is_lost_between_a_turn_and_the_sleep() {
 #[test]
 fn a_file_descriptor_is_readable_when_the_loop_should_turn() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let readable = |driver: &mut Driver| {
+    let readable = |bell: &tourbillon::WakeFd| {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let bell = driver.wake_fd().unwrap();
-        poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&at_once)).unwrap() == 1
+        poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)).unwrap() == 1
     };
     let (timer, mut driver, clock) = virtual_driven();
-    assert!(!readable(&mut driver));
+    let bell = driver.wake_fd().unwrap();
+    assert!(!readable(&bell));
     for _ in 0..3 {
         timer.schedule(SECOND, |_| ()).unwrap();
-        assert!(readable(&mut driver), "there is one, where there was none");
+        assert!(readable(&bell), "there is one, where there was none");
+        assert!(readable(&driver.wake_fd().unwrap()), "the same one each time");
         driver.turn();
-        assert!(!readable(&mut driver), "a turn makes it silent");
+        assert!(!readable(&bell), "a turn makes it silent");
         timer.schedule(HOUR, |_| ()).unwrap();
-        assert!(!readable(&mut driver));
+        assert!(!readable(&bell));
         clock.advance(HOUR).unwrap();
         assert_eq!(driver.turn().ran, 2);
     }
     // A closure takes its place.
     let wakes = counted(&mut driver);
     timer.schedule(SECOND, |_| ()).unwrap();
-    assert_eq!(wakes.load(SeqCst), 1);
-    assert!(!readable(&mut driver), "a new one, which was not rung");
+    assert_eq!((wakes.load(SeqCst), readable(&bell)), (1, false));
+    let new = driver.wake_fd().unwrap();
+    assert!(!readable(&new), "a new one, which was not rung");
     drop(timer);
-    assert!(readable(&mut driver), "the timer was stopped");
+    assert!(readable(&new), "the timer was stopped");
+    drop(driver);
+    assert!(readable(&new), "it outlives the driver");
 }
 
 #[test]
@@ -291,15 +374,17 @@ fn a_stop_from_another_thread_waits_for_the_turn() {
 }
 
 #[test]
-fn callbacks_may_run_elsewhere_and_panics_are_contained() {
-    let clock = VirtualClock::new();
-    let (timer, mut driver) = Timer::builder().clock(&clock).pool(1).build_driven().unwrap();
-    let (sender, received) = mpsc::channel();
-    timer.schedule(SECOND, move |_| sender.send(thread::current().id()).unwrap()).unwrap();
-    clock.advance(SECOND).unwrap();
-    driver.turn();
-    assert_ne!(within(move || received.recv().unwrap()), thread::current().id());
+fn callbacks_run_where_it_is_turned_and_nowhere_else() {
+    // Elsewhere they would run after the turn, which could neither count them nor have a clock wait for them.
+    let pool = Timer::builder().pool(2).build_driven().unwrap_err();
+    assert_eq!((pool.setting(), pool.value()), ("pool", "2"));
+    let executor = Timer::builder().executor(common::one_thread()).build_driven().unwrap_err();
+    assert_eq!(executor.setting(), "executor");
+    assert!(Timer::builder().on_driver().build_driven().is_ok());
+}
 
+#[test]
+fn panics_are_contained() {
     let (timer, mut driver, clock) = virtual_driven();
     timer.schedule(SECOND, |_| panic_quietly()).unwrap();
     timer.schedule(SECOND, |_| ()).unwrap();

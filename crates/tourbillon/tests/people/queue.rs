@@ -6,7 +6,7 @@ use tourbillon::{
     BootClock, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
 };
 
-use crate::common::{Drops, HOUR, HandClock, MS, SECOND, YEAR};
+use crate::common::{Drops, HOUR, HandClock, MS, PanicsWhenDropped, SECOND, YEAR};
 
 fn virtual_queue<T: Send>() -> (DelayQueue<T>, VirtualClock) {
     let clock = VirtualClock::new();
@@ -50,6 +50,22 @@ fn a_deadline_between_two_ticks_is_taken_at_the_later() {
     assert!(queue.try_take().is_err());
     clock.advance(Duration::from_micros(1)).unwrap();
     assert!(queue.try_take().is_ok());
+}
+
+#[test]
+fn zero_and_what_is_past_can_be_taken_between_two_ticks() {
+    let (queue, clock) = virtual_queue();
+    let micros = Duration::from_micros;
+    clock.advance(micros(1300)).unwrap();
+    let key = queue.put(Duration::ZERO, "now").unwrap();
+    assert_eq!(queue.deadline(key), Some(clock.now()));
+    queue.put_at(clock.now() - micros(100), "past").unwrap();
+    let moved = queue.put(HOUR, "moved").unwrap();
+    queue.reschedule(moved, Duration::ZERO).unwrap();
+    queue.put(Duration::from_nanos(1), "not yet").unwrap();
+    assert_eq!(due(&queue), ["now", "past", "moved"]);
+    clock.advance(micros(700)).unwrap();
+    assert_eq!(due(&queue), ["not yet"]);
 }
 
 #[test]
@@ -151,6 +167,16 @@ fn values_are_dropped_with_the_last_clone() {
     assert_eq!((drops.count(), other.len()), (0, 1));
     drop(other);
     assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn values_whose_drops_panic_are_dropped_all_the_same() {
+    let (queue, drops) = (DelayQueue::new(), Drops::new());
+    for _ in 0..3 {
+        queue.put(SECOND, (drops.one(), PanicsWhenDropped)).unwrap();
+    }
+    drop(queue);
+    assert_eq!(drops.count(), 3);
 }
 
 #[test]

@@ -98,6 +98,94 @@ fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
     }
 }
 
+/// A clock that jumps when it is told to, and wakes who sleeps by it.
+#[derive(Clone, Default)]
+struct Jumping {
+    hours: Arc<AtomicUsize>,
+    asleep: Log<Sleeper>,
+}
+
+impl Clock for Jumping {
+    fn now(&self) -> Instant {
+        Instant::now() + HOUR * self.hours.load(SeqCst) as u32
+    }
+
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        self.asleep.add(sleeper.clone());
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
+    }
+}
+
+#[test]
+fn a_limit_passes_when_a_clock_of_your_own_jumps() {
+    let clock = Jumping::default();
+    let queue: DelayQueue<u8> = Timer::builder().clock(clock.clone()).queue().unwrap();
+    let patient = takers(&queue, 1);
+    rest();
+    let (sender, limited) = mpsc::channel();
+    for limit in [SECOND * 60, HOUR / 2, HOUR * 9] {
+        let (queue, sender) = (queue.clone(), sender.clone());
+        thread::spawn(move || sender.send((limit, queue.take_within(limit))));
+    }
+    rest();
+    clock.hours.fetch_add(1, SeqCst);
+    clock.asleep.take().iter().for_each(Sleeper::wake);
+    let (mut ends, limited) =
+        within(move || (vec![limited.recv().unwrap(), limited.recv().unwrap()], limited));
+    ends.sort_unstable_by_key(|end| end.0);
+    let nothing = Err(TakeError::NothingDue);
+    assert_eq!(ends, [(SECOND * 60, nothing), (HOUR / 2, nothing)]);
+    queue.close();
+    assert_eq!(limited.recv(), Ok((HOUR * 9, Err(TakeError::Closed))));
+    assert_eq!(patient.recv(), Ok(Err(TakeError::Closed)));
+}
+
+#[test]
+fn a_limit_is_kept_by_who_follows_on_a_clock_of_your_own() {
+    // Real time. Who leads has no limit; who follows later has, and an earlier one than who followed before.
+    let clock = Counting::default();
+    let queue: DelayQueue<u8> = Timer::builder().clock(clock).queue().unwrap();
+    let patient = takers(&queue, 1);
+    rest();
+    let hour = queue.clone();
+    let follower = thread::spawn(move || hour.take_within(HOUR));
+    rest();
+    let short = queue.clone();
+    let end = within(move || short.take_within(MS * 30));
+    assert_eq!(end, Err(TakeError::NothingDue));
+    queue.close();
+    assert_eq!(follower.join().unwrap(), Err(TakeError::Closed));
+    assert_eq!(patient.recv(), Ok(Err(TakeError::Closed)));
+}
+
+#[test]
+fn what_somebody_else_takes_out_does_not_hold_up_the_clock() {
+    // One waits for the value; another gets at it just when it is due. The advance must not wait for the first.
+    within(|| {
+        for round in 0..300 {
+            let clock = VirtualClock::new();
+            let queue = Timer::builder().clock(&clock).queue().unwrap();
+            let key = queue.put(SECOND, ()).unwrap();
+            let waiting = takers(&queue, 1);
+            let (other, own) = (queue.clone(), clock.clone());
+            let other = thread::spawn(move || {
+                while own.elapsed() < SECOND {
+                    std::hint::spin_loop();
+                }
+                match round % 3 {
+                    0 => drop(other.remove(key)),
+                    1 => drop(other.try_take()),
+                    _ => drop(other.reschedule(key, HOUR)),
+                }
+            });
+            clock.advance(SECOND).unwrap();
+            other.join().unwrap();
+            queue.close();
+            let _ = waiting.recv();
+        }
+    });
+}
+
 #[test]
 fn close_wakes_all_takers() {
     let queue: DelayQueue<()> = DelayQueue::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tourbillon::{Job, Repeat, ScheduleError, State, Timer, VirtualClock};
 
 use crate::common::{
-    Drops, HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on, within,
+    Drops, HOUR, Log, MS, PLACES, SECOND, accounted, panic_quietly, running_on, virtual_on, within,
 };
 
 #[test]
@@ -96,6 +96,19 @@ fn stop_between_runs_hands_the_next_one_back() {
     assert_eq!((unfired.len(), repeating.unwrap().state()), (1, State::HandedBack));
     unfired.into_iter().for_each(|timer| timer.run());
     assert_eq!(log.take(), [false], "what was handed back runs once, and not again");
+}
+
+#[test]
+fn a_panic_of_what_was_handed_back_goes_to_the_caller_unless_it_survives() {
+    for (survives, panics) in [(false, 0), (true, 1)] {
+        let (timer, _clock) = virtual_on("pool");
+        let every = Repeat::every(SECOND);
+        let repeat = if survives { every.survive_panics() } else { every };
+        timer.repeat(repeat, |_| panic_quietly()).unwrap();
+        let unfired = timer.stop().pop().unwrap();
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unfired.run()));
+        assert_eq!((ran.is_ok(), timer.counts().panicked), (survives, panics));
+    }
 }
 
 #[test]

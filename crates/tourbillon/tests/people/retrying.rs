@@ -71,6 +71,18 @@ fn it_gives_up_by_tries_by_time_and_by_itself() {
 }
 
 #[test]
+fn no_delay_at_all_is_a_tick_and_lets_time_go_on() {
+    let nothing = [Backoff::new(Duration::ZERO), Backoff::new(SECOND).most(Duration::ZERO)];
+    for backoff in nothing {
+        let (timer, clock) = virtual_on("driver");
+        timer.retry(backoff, |_| Err::<(), _>("no")).unwrap();
+        let own = clock.clone();
+        within(move || own.advance(MS * 10).unwrap());
+        assert_eq!(timer.counts().fired, 11, "one at once, then one each tick");
+    }
+}
+
+#[test]
 fn the_time_of_a_slow_try_counts() {
     let clock = VirtualClock::new();
     let (timer, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
