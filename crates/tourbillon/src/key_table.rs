@@ -5,8 +5,8 @@
 //! never stands for a key. What is not needed any more, keys too, is returned to be dropped elsewhere.
 
 use std::borrow::Borrow;
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, VacantEntry};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 /// With so many places a table is worth making smaller.
@@ -36,15 +36,48 @@ pub(crate) fn tables() -> usize {
 }
 
 pub(crate) struct KeyTable<K, V> {
-    chains: HashMap<u64, Chain<K, V>, BuildHasherDefault<AsIs>>,
+    chains: ByHash<Chain<K, V>>,
 }
 
 /// The keys of one hash: nearly always one.
-struct Chain<K, V> {
+pub(crate) struct Chain<K, V> {
     first: (K, V),
-    /// A box for what is nearly never there: chains lie side by side.
-    #[expect(clippy::box_collection, reason = "a third of the size of a vector")]
-    more: Option<Box<Vec<(K, V)>>>,
+    more: More<K, V>,
+}
+
+/// A box for what is nearly never there: chains lie side by side.
+#[expect(clippy::box_collection, reason = "a third of the size of a vector")]
+type More<K, V> = Option<Box<Vec<(K, V)>>>;
+
+/// Where a key is, or is to be.
+pub(crate) enum Spot<'a, K, V> {
+    Taken(&'a mut V),
+    Free(Free<'a, K, V>),
+}
+
+/// Where a key is to be.
+pub(crate) enum Free<'a, K, V> {
+    Alone(VacantEntry<'a, u64, Chain<K, V>>),
+    /// Another key has its hash.
+    Beside(&'a mut More<K, V>),
+}
+
+impl<'a, K, V> Free<'a, K, V> {
+    /// No code of the user's runs here.
+    #[inline]
+    pub(crate) fn put(self, key: K, value: V) -> &'a mut V {
+        match self {
+            Free::Alone(vacant) => {
+                &mut vacant.insert(Chain { first: (key, value), more: None }).first.1
+            }
+            Free::Beside(more) => {
+                let more = more.get_or_insert_default();
+                more.push((key, value));
+                let place = more.len() - 1;
+                &mut more[place].1
+            }
+        }
+    }
 }
 
 impl<K, V> KeyTable<K, V> {
@@ -66,35 +99,24 @@ impl<K, V> KeyTable<K, V> {
         Some(&mut pair.1)
     }
 
-    /// The value of the key, which is made if there is none. If there was, the key comes back.
+    /// Where the value of the key lies, or is to lie. Keys are compared here, and not when it is put there.
     #[inline]
-    pub(crate) fn get_or_make(
-        &mut self,
-        hash: u64,
-        key: K,
-        make: impl FnOnce() -> V,
-    ) -> (&mut V, Option<K>)
+    pub(crate) fn spot(&mut self, hash: u64, key: &K) -> Spot<'_, K, V>
     where
         K: Eq,
     {
         let chain = match self.chains.entry(hash) {
-            Entry::Vacant(vacant) => {
-                let chain = vacant.insert(Chain { first: (key, make()), more: None });
-                return (&mut chain.first.1, None);
-            }
+            Entry::Vacant(vacant) => return Spot::Free(Free::Alone(vacant)),
             Entry::Occupied(occupied) => occupied.into_mut(),
         };
-        if chain.first.0 == key {
-            return (&mut chain.first.1, Some(key));
+        if chain.first.0 == *key {
+            return Spot::Taken(&mut chain.first.1);
         }
-        let more = chain.more.get_or_insert_default();
-        match more.iter().position(|pair| pair.0 == key) {
-            Some(place) => (&mut more[place].1, Some(key)),
-            None => {
-                more.push((key, make()));
-                let place = more.len() - 1;
-                (&mut more[place].1, None)
-            }
+        let place =
+            chain.more.as_ref().and_then(|more| more.iter().position(|pair| pair.0 == *key));
+        match (place, &mut chain.more) {
+            (Some(place), Some(more)) => Spot::Taken(&mut more[place].1),
+            (_, more) => Spot::Free(Free::Beside(more)),
         }
     }
 
@@ -150,8 +172,8 @@ impl<K, V> KeyTable<K, V> {
     }
 }
 
-/// A set of hashes.
-pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<AsIs>>;
+/// Something for each of many hashes.
+pub(crate) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
 
 /// Takes a hash for its own.
 #[derive(Default)]
@@ -180,10 +202,12 @@ mod tests {
     fn keys_of_one_hash_are_told_apart() {
         let mut table = KeyTable::new();
         for key in ["a", "b", "c"] {
-            let (value, back) = table.get_or_make(7, key, || key.to_owned());
-            assert_eq!((value.as_str(), back), (key, None));
+            let Spot::Free(free) = table.spot(7, &key) else { panic!("{key} is there") };
+            assert_eq!(free.put(key, key.to_owned()), key);
         }
-        assert_eq!(table.get_or_make(7, "b", || unreachable!()).1, Some("b"));
+        for key in ["a", "b", "c"] {
+            assert!(matches!(table.spot(7, &key), Spot::Taken(value) if value == key));
+        }
         assert_eq!(table.get_mut(7, "c").map(|value| value.as_str()), Some("c"));
         assert!(table.get_mut(7, "d").is_none() && table.get_mut(8, "a").is_none());
         assert_eq!(table.find(7, |value| (value == "b").then_some(1)), Some(1));
@@ -200,7 +224,8 @@ mod tests {
     fn a_crowd_of_keys_leaves_no_memory_behind() {
         let mut table = KeyTable::new();
         for hash in 0..100_000 {
-            table.get_or_make(hash, hash, || ());
+            let Spot::Free(free) = table.spot(hash, &hash) else { panic!("{hash} is there") };
+            free.put(hash, ());
         }
         let room = table.chains.capacity();
         for hash in 0..99_900 {

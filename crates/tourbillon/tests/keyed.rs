@@ -1,6 +1,8 @@
 //! What keyed timers promise: one for each key, and whoever was replaced or cancelled in time never runs.
 
 mod common;
+#[path = "keyed/foreign.rs"]
+mod foreign;
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -12,7 +12,8 @@
 //! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
 //! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
-//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock.
+//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock, and the clock,
+//! which may be the user's, is read before.
 
 mod alarm;
 mod retry;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
+use crate::clock::nanoseconds;
 use crate::engine::StartError;
 use crate::error::ScheduleError;
 use crate::key_table::{choose, hash, tables};
@@ -231,17 +233,22 @@ where
             return Err(refused(error, (job, then)));
         }
         let hash = hash(&self.owner.hasher, &key);
-        let trying = Trying::new(job, then);
+        let now = core.timer.time();
+        let (trying, held) = Trying::new(job, then);
         let arm = |number| {
             let place = Arc::new(Place { core: core.clone(), hash, number });
-            let (job, then) = (trying.job(place.clone()), trying.then(place));
-            core.timer.retry_then(backoff, job, then).map(Armed::Retry)
+            let (job, then) = held.closures(place);
+            core.timer.retry_from(now, backoff, job, then).map(Armed::Retry)
         };
         match core.shelf(hash).put(hash, key, true, arm) {
             Ok(put) => Ok(core.put_away(put)),
             Err((error, key)) => {
                 core.timer.contain(|| drop(key));
-                Err(error.map(|_| trying.into_inner()))
+                Err(error.map(|closures| {
+                    let inner = trying.into_inner();
+                    drop(closures);
+                    inner
+                }))
             }
         }
     }
@@ -262,10 +269,11 @@ where
             return Err(refused(error, callback));
         }
         let hash = hash(&self.owner.hasher, &key);
+        let at = core.timer.time() + nanoseconds(after);
         let mut callback = Some(callback);
         let arm = |number| {
             let alarm = Alarm(Some(Place { core: core.clone(), hash, number }));
-            let armed = core.timer.arm(after, move |context| alarm.ring(context));
+            let armed = core.timer.arm_time(at, move |context| alarm.ring(context));
             armed.map(|timer| {
                 let callback = callback.take().expect("it is armed once");
                 Armed::Once(timer, Box::new(callback))
@@ -310,9 +318,10 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let timer = &self.owner.core.timer;
+        let at = timer.time() + nanoseconds(after);
         let moved = self.look(key, |armed| match armed {
-            Armed::Once(key, _) => timer.reschedule(*key, after),
-            Armed::Retry(handle) => handle.reschedule(after),
+            Armed::Once(key, _) => timer.move_to(*key, at),
+            Armed::Retry(handle) => handle.move_to(at),
         });
         moved.unwrap_or(Err(RescheduleError::NotPending))
     }

@@ -1,64 +1,71 @@
 //! A retry under a key: the job asks before each try whether the key is still its own, and the outcome frees the key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::alarm::Place;
 use crate::sync::{Mutex, lock};
 use crate::timer::{Attempt, Retried};
 
-/// The closures of a retry. They lie here except while they run, so that they come back if it is refused.
+/// The closures of a retry, for who must give them back if it is refused. They belong to the timer: when it lets go of
+/// them they are dropped, whoever still looks on here.
 pub(super) struct Trying<J, L> {
+    job: Weak<Mutex<Option<J>>>,
+    then: Weak<Mutex<Option<L>>>,
+}
+
+/// The closures of a retry, on their way to the timer. They lie here except while they run.
+pub(super) struct Held<J, L> {
     job: Arc<Mutex<Option<J>>>,
     then: Arc<Mutex<Option<L>>>,
 }
 
 impl<J, L> Trying<J, L> {
-    pub(super) fn new(job: J, then: L) -> Self {
-        Trying { job: Arc::new(Mutex::new(Some(job))), then: Arc::new(Mutex::new(Some(then))) }
+    pub(super) fn new(job: J, then: L) -> (Self, Held<J, L>) {
+        let (job, then) = (Arc::new(Mutex::new(Some(job))), Arc::new(Mutex::new(Some(then))));
+        (Trying { job: Arc::downgrade(&job), then: Arc::downgrade(&then) }, Held { job, then })
     }
 
-    /// The job, for the timer. A try that is not made, because the key is another's by now, fails with no error and
-    /// gives up.
-    pub(super) fn job<K, T, E>(
-        &self,
+    /// The closures, if neither has run and the timer's are there still.
+    pub(super) fn into_inner(self) -> (J, L) {
+        let (job, then) = (self.job.upgrade(), self.then.upgrade());
+        let (job, then) = job.zip(then).expect("they are there still");
+        let (job, then) = (lock(&job).take(), lock(&then).take());
+        job.zip(then).expect("neither has run")
+    }
+}
+
+impl<J, L> Held<J, L> {
+    /// The job and the listener, for the timer. A try that is not made, because the key is another's by now, fails with
+    /// no error and gives up. The key is free when the listener hears of the outcome.
+    #[expect(clippy::type_complexity, reason = "two closures")]
+    pub(super) fn closures<K, T, E>(
+        self,
         place: Arc<Place<K>>,
-    ) -> impl FnMut(&Attempt) -> Result<T, Option<E>> + Send + use<K, T, E, J, L>
+    ) -> (
+        impl FnMut(&Attempt) -> Result<T, Option<E>> + Send + use<K, T, E, J, L>,
+        impl FnOnce(Retried<T, Option<E>>) + Send + use<K, T, E, J, L>,
+    )
     where
         K: Eq + Send + 'static,
         J: FnMut(&Attempt) -> Result<T, E> + Send,
+        L: FnOnce(Retried<T, E>) + Send,
     {
-        let job = self.job.clone();
-        move |attempt| {
-            if !place.holds() {
+        let Held { job, then } = self;
+        let own = place.clone();
+        let job = move |attempt: &Attempt| {
+            if !own.holds() {
                 attempt.give_up();
                 return Err(None);
             }
             run(&job, attempt).map_err(Some)
-        }
-    }
-
-    /// The listener, for the timer. The key is free when it hears of the outcome.
-    pub(super) fn then<K, T, E>(
-        &self,
-        place: Arc<Place<K>>,
-    ) -> impl FnOnce(Retried<T, Option<E>>) + Send + use<K, T, E, J, L>
-    where
-        K: Eq + Send + 'static,
-        L: FnOnce(Retried<T, E>) + Send,
-    {
-        let then = self.then.clone();
-        move |outcome| {
+        };
+        let then = move |outcome| {
             place.take();
             let then = lock(&then).take().expect("there is one outcome");
             then(without_option(outcome));
-        }
-    }
-
-    /// The closures, if neither has run.
-    pub(super) fn into_inner(self) -> (J, L) {
-        let (job, then) = (lock(&self.job).take(), lock(&self.then).take());
-        job.zip(then).expect("neither has run")
+        };
+        (job, then)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The keys that have a timer: a part of them on each shelf, under a lock of its own.
 //!
-//! Under the lock keys are compared, and timers are armed and moved; nothing else of the user's runs. What leaves is
-//! returned, to be dropped or run elsewhere.
+//! Under the lock keys are compared, and timers are armed and moved, to a time that was read before; nothing else of the
+//! user's runs. What leaves is returned, to be dropped or run elsewhere.
 
 use std::borrow::Borrow;
 
 use crate::key::Key;
-use crate::key_table::KeyTable;
+use crate::key_table::{KeyTable, Spot};
 use crate::sync::{Mutex, lock};
 use crate::timer::{Context, Timeout};
 
@@ -62,23 +62,29 @@ impl<K: Eq> Shelf<K> {
         replace: bool,
         arm: impl FnOnce(u64) -> Result<Armed, E>,
     ) -> Result<Put<K>, (E, K)> {
+        // The key is older than the lock: if a comparison panics it is dropped after it.
         let mut state = lock(&self.state);
-        let taken = state.keys.get_mut(hash, &key).is_some();
-        if taken && !replace {
+        let State { keys, count, number } = &mut *state;
+        let spot = keys.spot(hash, &key);
+        if matches!(spot, Spot::Taken(_)) && !replace {
             return Ok(Put::Taken(key));
         }
-        state.number += 1;
-        let number = state.number;
+        *number += 1;
+        let number = *number;
         // Under the lock: a timer that fires at once waits for it, and finds its number.
         let armed = match arm(number) {
             Ok(armed) => armed,
             Err(error) => return Err((error, key)),
         };
-        let mut new = Some(Slot { number, armed });
-        let (slot, unused) = state.keys.get_or_make(hash, key, || new.take().expect("it is new"));
-        let old = new.take().map(|new| std::mem::replace(slot, new));
-        state.count += usize::from(!taken);
-        Ok(Put::Done(old, unused))
+        let new = Slot { number, armed };
+        Ok(match spot {
+            Spot::Taken(slot) => Put::Done(Some(std::mem::replace(slot, new)), Some(key)),
+            Spot::Free(free) => {
+                free.put(key, new);
+                *count += 1;
+                Put::Done(None, None)
+            }
+        })
     }
 
     /// Takes out what lies under the key.

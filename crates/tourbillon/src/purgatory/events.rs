@@ -6,10 +6,11 @@ use std::hash::{BuildHasher, Hash};
 use super::Purgatory;
 use super::basket::Basket;
 use super::list::BATCH;
-use super::node::{Entry, Why};
+use super::node::Entry;
 use super::operation::Operation;
 use super::shelf::Walk;
-use super::turn::is_trying_any;
+use super::turn::is_trying;
+use super::wish::Why;
 use crate::key_table::hash;
 
 /// Events.
@@ -23,8 +24,13 @@ where
     /// those whose condition holds. Returns how many this call has completed.
     ///
     /// One whose condition another thread is trying at this moment is not waited for: that thread tries it once more,
-    /// and if it completes it, it is counted there. Inside another action the count is exact too; the actions run when
-    /// the other has returned.
+    /// and if it completes it, it is counted there. So this call may try one operation several times: once more after
+    /// each trial during which others have checked its keys, as long as they go on. Inside another action the count is
+    /// exact too; the actions run when the other has returned.
+    ///
+    /// Inside a condition it tries others as anywhere. One that is being tried at that moment, the caller's own too, is
+    /// tried once more for it, but not for a check inside a condition that comes during that trial: two conditions that
+    /// check each other's keys come to an end.
     pub fn check<Q>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -39,8 +45,9 @@ where
     /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
     /// [`Cancelled`](crate::WaitError::Cancelled).
     ///
-    /// For an operation whose condition another thread is trying at this moment it waits until that has returned: it
-    /// has then been completed, or it is handed back, after the others. So do not hold a lock that a condition takes.
+    /// For an operation whose condition another thread is trying at this moment it waits until that has returned, and has
+    /// seen the checks that were made before: it has then been completed, or it is handed back, after the others. So do
+    /// not hold a lock that a condition takes.
     /// Called inside a condition it waits for nobody, and leaves those alone that are being tried.
     ///
     /// ```
@@ -64,7 +71,7 @@ where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let basket = (!is_trying_any()).then(Basket::new);
+        let basket = (!is_trying()).then(Basket::new);
         let mut operations = Vec::new();
         self.for_each(key, |entry| {
             operations.extend(entry.take(Why::Cancelled, basket.as_ref()));

@@ -30,6 +30,13 @@ impl<T> Few<T> {
         self.first.iter().flatten().chain(&self.more)
     }
 
+    pub(super) fn get(&self, place: usize) -> Option<&T> {
+        match self.first.get(place) {
+            Some(value) => value.as_ref(),
+            None => self.more.get(place - IN_PLACE),
+        }
+    }
+
     /// In the order in which they were pushed.
     #[inline]
     pub(super) fn for_each(self, mut show: impl FnMut(T)) {

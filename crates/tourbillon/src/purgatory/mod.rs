@@ -23,6 +23,7 @@ mod shelf;
 mod turn;
 mod wait;
 mod watching;
+mod wish;
 mod work;
 
 use std::convert::Infallible;
@@ -35,10 +36,10 @@ use crate::key_table::{choose, tables};
 use crate::sync::atomic::{AtomicBool, Ordering::Release};
 use basket::Basket;
 pub use error::{WaitError, WatchError};
-use node::Why;
 pub use operation::{Operation, Outcome};
 use shelf::Shelf;
 pub use wait::Wait;
+use wish::Why;
 
 /// Holds operations that wait for something, each watched under keys, until an event on one of the keys completes them
 /// or their time is up. Clones are the same purgatory, and any thread may use it.
@@ -46,7 +47,9 @@ pub use wait::Wait;
 /// - **Exactly once**: an operation is completed, expires, or is handed back; one of them, once. At the timeout its
 ///   condition is tried one last time: if it holds, the operation is completed.
 /// - **No event is missed**: whoever changes something that a condition looks at calls [`check`](Purgatory::check)
-///   after that, and the operation sees the change, whatever else happens at that moment.
+///   after that, and an operation that is there sees the change before it expires or is handed back, whatever else
+///   happens at that moment. One that a cancel or a stop has asked for already is handed back as it is. Only checks
+///   that are made inside conditions are granted [no more than once](Purgatory::check).
 /// - **Over means gone**: at once from every key and from the wheel, with its memory, before its action runs.
 /// - **No deadlock**: conditions and actions run with no lock held, and may use the purgatory. An action that completes
 ///   others, which complete others, takes no more stack than one: actions run one after the other.
@@ -54,7 +57,7 @@ pub use wait::Wait;
 ///
 /// `K` is the type of the keys, and `O` of the operations; a purgatory that is only used with
 /// [closures](Purgatory::when) and [futures](Purgatory::wait) needs none. Under a lock keys are compared, and nothing
-/// else: `Eq` must not use the purgatory.
+/// else: `Eq` must not use the purgatory. Their drop may.
 ///
 /// Dropping the last clone stops it: operations that wait are dropped.
 ///
@@ -178,13 +181,14 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
 
     /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
     /// [`Stopped`](WaitError::Stopped); from now on nothing is watched. A second stop returns nothing. The timer goes
-    /// on.
+    /// on. The other way round, a timer that is stopped tells waits and closures too, and hands no operations back:
+    /// those wait on without a timeout, until this is called.
     ///
     /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying at this moment.
     /// Called inside a condition it waits for nobody, and those that are being tried are dropped if their condition
     /// does not hold.
     pub fn stop(&self) -> Vec<O> {
-        let basket = (!turn::is_trying_any()).then(Basket::new);
+        let basket = (!turn::is_trying()).then(Basket::new);
         let mut operations = self.core().stop(basket.as_ref());
         operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
         operations
@@ -197,7 +201,7 @@ impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
         let mut operations = Vec::new();
         for shelf in &self.shelves {
             for (key, list) in shelf.close() {
-                self.timer.contain(|| drop(key));
+                self.drop_key(key);
                 operations.extend(
                     list.into_entries().filter_map(|entry| entry.take(Why::Stopped, basket)),
                 );
@@ -211,6 +215,14 @@ impl<K, O> Core<K, O> {
     #[inline]
     fn shelf(&self, hash: u64) -> &Shelf<K, O> {
         choose(&self.shelves, hash)
+    }
+
+    /// Foreign code: neither a lock nor an operation is held.
+    #[inline]
+    fn drop_key(&self, key: K) {
+        if std::mem::needs_drop::<K>() {
+            self.timer.contain(|| drop(key));
+        }
     }
 }
 

@@ -2,23 +2,29 @@
 //!
 //! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who
 //! comes meanwhile leaves a wish, and the holder grants it after the condition has returned. So a condition is never
-//! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more.
+//! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more. There
+//! are two wishes, for another trial and for an end, and the trial comes first: an event that was there before a cancel
+//! is seen.
 //!
 //! | state | what comes | and then |
 //! |---|---|---|
 //! | resting | a check | trying, by that thread |
 //! | | the timeout | trying for the last time, by that thread |
 //! | | a cancel, a stop, a withdrawal | over: it is theirs |
-//! | trying, with a wish | a check | the wish is *again*, if it was *nothing* |
-//! | | the timeout | the wish is *expire*, unless it is *back* |
-//! | | a cancel, a stop, a withdrawal | the wish is *back*, unless it is already |
-//! | | condition met | over: completed, whatever the wish |
+//! | trying | a check | wishes *again*, unless *back* was wished |
+//! | | the timeout | wishes *expire*, unless *back* was wished |
+//! | | a cancel, a stop | wishes *back*, unless that was wished |
+//! | | a withdrawal | the same, and *again* is forgotten |
+//! | | condition met | over: completed, whatever the wishes |
+//! | | not met, *expire* | trying for the last time |
+//! | | not met, *again* | trying, for the last time if it was |
 //! | | not met, *back* | over: it is theirs who wished |
 //! | | not met, for the last time | over: expired |
-//! | | not met, *expire* | trying for the last time |
-//! | | not met, *again* | trying |
-//! | | not met, *nothing* | resting |
+//! | | not met, no wish | resting |
 //! | over | anything | nothing |
+//!
+//! Conditions that check each other's keys, or their own, would have each other tried for ever. So *again* that was
+//! wished inside a condition is granted once: not after a trial that was itself made for such a wish.
 //!
 //! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
 //! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key
@@ -26,8 +32,10 @@
 //!
 //! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use super::Core;
@@ -36,7 +44,8 @@ use super::error::{WaitError, WatchError};
 use super::few::Few;
 use super::operation::Outcome;
 use super::shelf::Place;
-use super::turn::{act, attempt, catch_up, is_trying};
+use super::turn::{attempt, catch_up, is_trying};
+use super::wish::{Again, End, Why, Wish};
 use super::work::Work;
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
@@ -67,23 +76,6 @@ struct Traces {
     timer: Option<Key>,
 }
 
-/// What a holder is to do when the condition was not met.
-enum Wish<O> {
-    Nothing,
-    Again,
-    Expire,
-    Back(Why, Option<Ticket<O>>),
-}
-
-/// Why one ends that is neither completed nor expired.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    Cancelled,
-    Stopped,
-    /// Nobody waits for it any more.
-    Withdrawn,
-}
-
 /// One that waits, whatever it is.
 pub(super) trait Entry<O>: Send + Sync {
     /// Tries it after an event. Whether it was completed here.
@@ -112,49 +104,64 @@ where
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let traces = Traces { places: Few::new(), timer: None };
-        let inside = Mutex::new(Inside { state: State::Trying(Wish::Nothing), traces });
+        let inside = Mutex::new(Inside { state: State::Trying(Wish::NONE), traces });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, nobody has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
             Ok(timer) => timer,
-            Err(refused) => return Err(WatchError::from_schedule(refused, work)),
+            Err(refused) => {
+                keys.for_each(|(_, key)| core.drop_key(key));
+                return Err(WatchError::from_schedule(refused, work));
+            }
         };
         let mut traces = Traces { places: Few::new(), timer: Some(timer) };
-        // A comparison of keys may panic: the operation is held here, and would be held for ever.
-        let watched = catch_unwind(AssertUnwindSafe(|| node.watch_under(keys, &mut traces.places)));
+        let mut spare = Few::new();
+        let watched = node.watch_under(keys, &mut traces.places, &mut spare);
         lock(&node.inside).traces = traces;
         if let Ok(true) = watched {
             let completed = node.hold(work, false);
+            spare.for_each(|key| core.drop_key(key));
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
         let traces = lock(&node.inside).end();
         node.leave(traces);
+        spare.for_each(|key| core.drop_key(key));
         match watched {
             Ok(_) => Err(WatchError::Stopped(work)),
             Err(panic) => {
                 core.timer.contain(|| drop(work));
+                catch_up();
                 resume_unwind(panic)
             }
         }
     }
 
-    /// `false` if the purgatory was stopped.
-    fn watch_under(self: &Arc<Self>, keys: Few<(u64, K)>, places: &mut Few<Place>) -> bool {
-        let (mut first, mut open) = (true, true);
+    /// `false` if the purgatory was stopped, or the panic of a comparison of keys: the operation is held here, and would
+    /// be held for ever. Keys that are not needed become spare: to drop one is foreign code, which may wait for the
+    /// holder.
+    fn watch_under(
+        self: &Arc<Self>,
+        keys: Few<(u64, K)>,
+        places: &mut Few<Place>,
+        spare: &mut Few<K>,
+    ) -> thread::Result<bool> {
+        let (mut first, mut watched) = (true, Ok(true));
         keys.for_each(|(hash, key)| {
-            if !open {
-                return self.drop_key(Some(key));
+            let mut key = Some(key);
+            if let Ok(true) = watched {
+                let (shelf, entry) = (self.core.shelf(hash), self.clone());
+                let watch = || shelf.watch(hash, &mut key, mem::take(&mut first), entry);
+                match catch_unwind(AssertUnwindSafe(watch)) {
+                    Ok(Some(place)) => places.push(place),
+                    Ok(None) => watched = Ok(false),
+                    Err(panic) => watched = Err(panic),
+                }
             }
-            let shelf = self.core.shelf(hash);
-            let (place, unused) = shelf.watch(hash, key, first, self.clone());
-            self.drop_key(unused);
-            match place {
-                Some(place) => places.push(place),
-                None => open = false,
+            if let Some(key) = key.filter(|_| mem::needs_drop::<K>()) {
+                spare.push(key);
             }
-            first = false;
         });
-        open
+        watched
     }
 
     /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
@@ -165,34 +172,41 @@ where
     }
 
     fn hold_on(&self, mut work: W, mut last: bool) -> bool {
+        let timer = &self.core.timer;
+        // Whether this trial is made for a check that was made inside a condition.
+        let mut echo = false;
         loop {
-            let met = attempt(&self.core.timer, self.id(), || work.attempt());
+            let met = attempt(timer, || work.attempt());
             let mut inside = lock(&self.inside);
             let State::Trying(wish) = &mut inside.state else { unreachable!("the holder ends it") };
-            let wish = std::mem::replace(wish, Wish::Nothing);
-            match wish {
-                Wish::Nothing if !met && !last => {
+            let again = mem::take(&mut wish.again);
+            if !met {
+                if let End::Expire = wish.end {
+                    wish.end = End::No;
+                    (last, echo) = (true, false);
+                    continue;
+                }
+                if again == Again::Yes || (again == Again::Echo && !echo) {
+                    echo = again == Again::Echo;
+                    continue;
+                }
+                if !wish.is_back() && !last {
                     inside.state = State::Resting(work);
                     return false;
                 }
-                Wish::Again if !met && !last => continue,
-                Wish::Expire if !met && !last => {
-                    last = true;
-                    continue;
-                }
-                _ => {}
             }
+            let end = mem::replace(&mut wish.end, End::No);
             let traces = inside.end();
             drop(inside);
             self.leave(traces);
-            match wish {
+            match end {
                 _ if met => {
                     // Who waits for it need not wait for the action.
-                    drop(wish);
-                    act(&self.core.timer, move || work.complete());
+                    drop(end);
+                    work.complete(timer);
                 }
-                Wish::Back(why, ticket) => self.hand_over(work, why, ticket),
-                _ => act(&self.core.timer, move || work.expire()),
+                End::Back(why, ticket) => self.hand_over(work, why, ticket),
+                _ => work.expire(timer),
             }
             return met;
         }
@@ -202,19 +216,13 @@ where
     fn leave(&self, traces: Traces) {
         let mut first = true;
         traces.places.for_each(|place| {
-            let key = self.core.shelf(place.hash).unwatch(place, std::mem::take(&mut first));
-            self.drop_key(key);
+            let key = self.core.shelf(place.hash).unwatch(place, mem::take(&mut first));
+            if let Some(key) = key {
+                self.core.drop_key(key);
+            }
         });
         if let Some(timer) = traces.timer {
             self.core.timer.cancel(timer);
-        }
-    }
-
-    /// Foreign code: no lock is held.
-    #[inline]
-    fn drop_key(&self, key: Option<K>) {
-        if let Some(key) = key {
-            self.core.timer.contain(|| drop(key));
         }
     }
 
@@ -239,22 +247,23 @@ where
     }
 
     /// Ends one that rests. If it is being tried, `wish` may say what to do then.
-    fn end(&self, wish: impl FnOnce() -> Option<Wish<O>>) -> Option<W> {
+    fn end(&self, wish: impl FnOnce() -> Option<End<O>>) -> Option<W> {
         let mut inside = lock(&self.inside);
         let work = inside.take_hold(|now| {
-            if !matches!(now, Wish::Back(..)) {
-                *now = wish().unwrap_or_else(|| std::mem::replace(now, Wish::Nothing));
+            if now.is_back() {
+                return;
+            }
+            if let Some(end) = wish() {
+                now.end = end;
+            }
+            if let End::Back(Why::Withdrawn, _) = now.end {
+                now.again = Again::No;
             }
         })?;
         let traces = inside.end();
         drop(inside);
         self.leave(traces);
         Some(work)
-    }
-
-    /// What tells it from others while it is there.
-    fn id(&self) -> usize {
-        std::ptr::from_ref(self).cast::<()>() as usize
     }
 }
 
@@ -270,7 +279,7 @@ impl<O, W> Inside<O, W> {
             }
             State::Over => return None,
         }
-        match std::mem::replace(&mut self.state, State::Trying(Wish::Nothing)) {
+        match mem::replace(&mut self.state, State::Trying(Wish::NONE)) {
             State::Resting(work) => Some(work),
             State::Trying(_) | State::Over => unreachable!("it was looked at"),
         }
@@ -279,7 +288,7 @@ impl<O, W> Inside<O, W> {
     /// It is over, and these are its traces.
     fn end(&mut self) -> Traces {
         self.state = State::Over;
-        std::mem::replace(&mut self.traces, Traces { places: Few::new(), timer: None })
+        mem::replace(&mut self.traces, Traces { places: Few::new(), timer: None })
     }
 }
 
@@ -292,8 +301,8 @@ where
     fn ring(&self) {
         let mut inside = lock(&self.inside);
         let work = inside.take_hold(|wish| {
-            if !matches!(wish, Wish::Back(..)) {
-                *wish = Wish::Expire;
+            if !wish.is_back() {
+                wish.end = End::Expire;
             }
         });
         if let Some(work) = work {
@@ -309,7 +318,7 @@ where
         if W::RETURNS {
             return;
         }
-        if let Some(work) = self.end(|| Some(Wish::Back(Why::Stopped, None))) {
+        if let Some(work) = self.end(|| Some(End::Back(Why::Stopped, None))) {
             self.give_back(work, Why::Stopped);
         }
     }
@@ -328,9 +337,8 @@ where
 {
     fn check(&self) -> bool {
         let work = lock(&self.inside).take_hold(|wish| {
-            // A condition that checks its own key would have itself tried for ever.
-            if matches!(wish, Wish::Nothing) && !is_trying(self.id()) {
-                *wish = Wish::Again;
+            if !wish.is_back() {
+                wish.again = wish.again.max(if is_trying() { Again::Echo } else { Again::Yes });
             }
         });
         work.is_some_and(|work| self.hold(work, false))
@@ -338,9 +346,9 @@ where
 
     fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {
         let work = self.end(|| match basket {
-            Some(basket) if W::RETURNS => Some(Wish::Back(why, Some(basket.ticket()))),
+            Some(basket) if W::RETURNS => Some(End::Back(why, Some(basket.ticket()))),
             None if W::RETURNS && why == Why::Cancelled => None,
-            _ => Some(Wish::Back(why, None)),
+            _ => Some(End::Back(why, None)),
         })?;
         self.give_back(work, why)
     }
@@ -353,7 +361,7 @@ where
     W: Work<O>,
 {
     fn withdraw(&self) {
-        if let Some(work) = self.end(|| Some(Wish::Back(Why::Withdrawn, None))) {
+        if let Some(work) = self.end(|| Some(End::Back(Why::Withdrawn, None))) {
             self.give_back(work, Why::Withdrawn);
         }
     }

@@ -6,7 +6,8 @@ use std::convert::Infallible;
 ///
 /// Exactly one of [`on_complete`](Operation::on_complete) and [`on_expire`](Operation::on_expire) is called, once, and
 /// takes the operation; or it is handed back by [`cancel_key`](crate::Purgatory::cancel_key) or
-/// [`stop`](crate::Purgatory::stop), and neither is.
+/// [`stop`](crate::Purgatory::stop), and neither is. If the timer is stopped, an operation goes on waiting for its
+/// condition, with no timeout any more: stop the purgatory to have it back.
 ///
 /// The operation is never used by two threads at once, so it needs no lock of its own. All its code runs with no lock
 /// of the purgatory's held, and may use the purgatory.
@@ -42,8 +43,10 @@ pub trait Operation: Send + Sized + 'static {
     /// condition may take what it waited for.
     ///
     /// It is tried before the operation is watched and once more after that, by every check of one of its keys, and one
-    /// last time at the timeout; never by two threads at once. It should be short, and only look. One that panics
-    /// counts as not met: the panic is counted and reported by the timer, and the operation goes on waiting.
+    /// last time at the timeout, and again for checks that come during a trial; never by two threads at once. It should
+    /// be short, and only look, or take what it finds: [a check inside of it](crate::Purgatory::check) is granted once.
+    /// One that panics counts as not met: the panic is counted and reported by the timer, and the operation goes on
+    /// waiting.
     fn try_complete(&mut self) -> bool;
 
     /// The condition holds: runs on the thread that has found out, after the operation has left the purgatory.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::list::{BATCH, Batch, List};
 use super::node::Entry;
-use crate::key_table::KeyTable;
+use crate::key_table::{KeyTable, Spot};
 use crate::sync::{Mutex, lock};
 
 #[repr(align(128))]
@@ -53,26 +53,29 @@ impl<K: Eq, O> Shelf<K, O> {
     }
 
     /// Watches an entry under a key; `first` of its keys or another. `None` if the shelf is closed. A key that is not
-    /// needed comes back, to be dropped.
+    /// needed stays where it is, also if a comparison panics.
     #[inline]
     pub(super) fn watch(
         &self,
         hash: u64,
-        key: K,
+        key: &mut Option<K>,
         first: bool,
         entry: Arc<dyn Entry<O>>,
-    ) -> (Option<Place>, Option<K>) {
+    ) -> Option<Place> {
         let mut state = lock(&self.state);
         if state.closed {
-            return (None, Some(key));
+            return None;
         }
-        state.serial += 1;
-        let serial = state.serial;
-        let (list, unused) = state.keys.get_or_make(hash, key, List::new);
-        let position = list.push(serial, entry);
-        state.watched += 1;
-        state.delayed += usize::from(first);
-        (NonZeroU64::new(serial).map(|serial| Place { hash, serial, position }), unused)
+        let State { keys, serial, watched, delayed, .. } = &mut *state;
+        let list = match keys.spot(hash, key.as_ref()?) {
+            Spot::Taken(list) => list,
+            Spot::Free(free) => free.put(key.take()?, List::new()),
+        };
+        *serial += 1;
+        let position = list.push(*serial, entry);
+        *watched += 1;
+        *delayed += usize::from(first);
+        NonZeroU64::new(*serial).map(|serial| Place { hash, serial, position })
     }
 
     /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.

@@ -17,15 +17,15 @@ thread_local! {
 struct Turn {
     /// How many pieces of foreign code the thread is inside of, one within the other.
     depth: usize,
-    /// The operations whose condition it is inside of; 0 for one that is not watched yet.
-    trying: Vec<usize>,
+    /// How many conditions it is inside of.
+    trying: usize,
     /// The actions that wait.
     later: VecDeque<Box<dyn FnOnce()>>,
 }
 
 impl Turn {
     const fn new() -> Self {
-        Turn { depth: 0, trying: Vec::new(), later: VecDeque::new() }
+        Turn { depth: 0, trying: 0, later: VecDeque::new() }
     }
 
     /// The next action, if the thread is inside of nothing.
@@ -58,15 +58,15 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
 
 /// Tries a condition. One that panics is not met. Actions that came up in it wait on: the thread holds the operation
 /// still.
-pub(super) fn attempt(timer: &Timer, operation: usize, condition: impl FnOnce() -> bool) -> bool {
+pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     change(|turn| {
         turn.depth += 1;
-        turn.trying.push(operation);
+        turn.trying += 1;
     });
     let met = timer.contain(condition);
     change(|turn| {
         turn.depth -= 1;
-        turn.trying.pop();
+        turn.trying -= 1;
     });
     met.unwrap_or(false)
 }
@@ -78,14 +78,9 @@ pub(super) fn catch_up() {
     }
 }
 
-/// Whether the thread is inside the condition of this operation.
-pub(super) fn is_trying(operation: usize) -> bool {
-    look(|turn| turn.trying.contains(&operation))
-}
-
 /// Whether the thread is inside a condition.
-pub(super) fn is_trying_any() -> bool {
-    look(|turn| !turn.trying.is_empty())
+pub(super) fn is_trying() -> bool {
+    look(|turn| turn.trying > 0)
 }
 
 /// Runs foreign code, which does not unwind.

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::error::WaitError;
 use super::node::Withdraw;
+use super::turn::act;
+use super::work::Listen;
+use crate::Timer;
 use crate::sync::{Mutex, lock};
 
 /// A wait in a [`Purgatory`](crate::Purgatory): the value that its condition gave, or why there is none. Made by
@@ -17,8 +20,8 @@ use crate::sync::{Mutex, lock};
 #[must_use = "dropped at once, it is withdrawn at once"]
 pub struct Wait<T> {
     letter: Arc<Letter<T>>,
-    /// What waits in the purgatory, until the outcome is here.
-    entry: Option<Arc<dyn Withdraw>>,
+    /// What waits in the purgatory. It is there until the outcome is.
+    entry: Option<Weak<dyn Withdraw>>,
 }
 
 /// Where the outcome is put.
@@ -35,14 +38,6 @@ enum State<T> {
 impl<T> Letter<T> {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Letter { state: Mutex::new(State::Awaited(None)) })
-    }
-
-    /// Puts the outcome, and wakes who waits for it. Once.
-    pub(super) fn put(&self, outcome: Result<T, WaitError>) {
-        let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
-        if let State::Awaited(Some(waker)) = before {
-            waker.wake();
-        }
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, WaitError>> {
@@ -62,8 +57,22 @@ impl<T> Letter<T> {
     }
 }
 
+impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
+    /// The outcome is here at once, wherever the thread is: it may wait for it. The wake is foreign, and so is the drop of
+    /// a value that nobody waits for any more.
+    fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
+        let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
+        if let State::Awaited(Some(waker)) = before {
+            act(timer, move || waker.wake());
+        }
+        if let Some(unread) = Arc::into_inner(self) {
+            act(timer, move || drop(unread));
+        }
+    }
+}
+
 impl<T> Wait<T> {
-    pub(super) fn new(letter: Arc<Letter<T>>, entry: Option<Arc<dyn Withdraw>>) -> Self {
+    pub(super) fn new(letter: Arc<Letter<T>>, entry: Option<Weak<dyn Withdraw>>) -> Self {
         Wait { letter, entry }
     }
 }
@@ -84,7 +93,7 @@ impl<T> Future for Wait<T> {
 
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
-        if let Some(entry) = self.entry.take() {
+        if let Some(entry) = self.entry.take().and_then(|entry| entry.upgrade()) {
             entry.withdraw();
         }
     }

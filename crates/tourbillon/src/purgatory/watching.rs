@@ -1,18 +1,20 @@
 //! How operations, closures and futures come to wait.
 
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Purgatory;
 use super::error::{WaitError, WatchError};
 use super::few::Few;
-use super::node::Node;
+use super::node::{Node, Withdraw};
 use super::operation::{Operation, Outcome};
-use super::turn::{act, attempt, catch_up};
+use super::turn::{attempt, catch_up};
 use super::wait::{Letter, Wait};
-use super::work::{Own, When, Work};
-use crate::key_table::{Hashes, hash};
+use super::work::{Listen, Own, Then, When, Work};
+use crate::key_table::{ByHash, hash};
 use crate::sync::atomic::Ordering::Acquire;
 
 /// So many keys of one operation are many.
@@ -31,7 +33,8 @@ where
     ///
     /// The condition is tried first, when there is neither a timer nor anything watched, and once more when there is,
     /// so that an event in between is not missed. Inside another action, what is completed here is *decided* here, and
-    /// its own action runs when the other has returned.
+    /// its own action runs when the other has returned. So an action, or a condition, must not block until the action
+    /// of another operation has run; a [`Wait`] is ready at once, there too.
     ///
     /// # Errors
     /// There are no keys, the purgatory or its timer was stopped, or the timer is full or could not be started. The
@@ -87,10 +90,10 @@ where
         C: FnMut() -> Option<T> + Send + 'static,
         F: FnOnce(Result<T, WaitError>) + Send + 'static,
     {
-        let added = self.add(When::new(condition, then), keys, timeout);
+        let added = self.add(When::new(condition, Then(then)), keys, timeout);
         added
             .map(|(_, outcome)| outcome)
-            .map_err(|error| error.map(|when| (when.condition, when.then)))
+            .map_err(|error| error.map(|when| (when.condition, when.listener.0)))
     }
 
     /// Waits until `condition` gives a value, or until the time is up. It is tried now, and from now on it is watched,
@@ -146,12 +149,15 @@ where
         C: FnMut() -> Option<T> + Send + 'static,
     {
         let letter = Letter::new();
-        let sender = letter.clone();
-        let then = move |outcome| sender.put(outcome);
-        match self.add(When::new(condition, then), keys, timeout) {
-            Ok((node, _)) => Wait::new(letter, node.map(|node| node as _)),
+        match self.add(When::new(condition, letter.clone()), keys, timeout) {
+            Ok((node, _)) => {
+                let entry = node.map(|node| Arc::downgrade(&(node as Arc<dyn Withdraw>)));
+                Wait::new(letter, entry)
+            }
             Err(error) => {
-                letter.put(Err(WaitError::from(&error)));
+                let (why, timer) = (WaitError::from(&error), &self.core().timer);
+                timer.contain(|| drop(error));
+                letter.clone().hear(Err(why), timer);
                 Wait::new(letter, None)
             }
         }
@@ -166,19 +172,27 @@ where
         timeout: Duration,
     ) -> Result<(Option<Arc<Node<K, O, W>>>, Outcome), WatchError<W>> {
         let core = self.core();
-        let keys = self.hashed(keys);
-        if keys.is_empty() {
+        let mut hashed = Few::new();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.hash(keys, &mut hashed))) {
+            // Not while it unwinds: a drop that panics then would be the end of the process.
+            hashed.for_each(|(_, key)| core.drop_key(key));
+            core.timer.contain(|| drop(work));
+            resume_unwind(panic);
+        }
+        if hashed.is_empty() {
             return Err(WatchError::NoKeys(work));
         }
         // Pairs with the store of a stop: who comes after it is refused.
         if core.stopped.load(Acquire) {
+            hashed.for_each(|(_, key)| core.drop_key(key));
             return Err(WatchError::Stopped(work));
         }
-        if attempt(&core.timer, 0, || work.attempt()) {
-            act(&core.timer, move || work.complete());
+        if attempt(&core.timer, || work.attempt()) {
+            work.complete(&core.timer);
+            hashed.for_each(|(_, key)| core.drop_key(key));
             return Ok((None, Outcome::Completed));
         }
-        let watched = Node::watch(core, work, keys, timeout);
+        let watched = Node::watch(core, work, hashed, timeout);
         if watched.is_err() {
             // Nobody holds it any more, and no holder has.
             catch_up();
@@ -187,21 +201,34 @@ where
     }
 
     /// Each key once, with its hash.
-    fn hashed(&self, keys: impl IntoIterator<Item = K>) -> Few<(u64, K)> {
-        let (mut all, mut count) = (Few::new(), 0);
-        // The hashes of many: to compare each with each would be the square of that.
-        let mut seen = Hashes::default();
+    fn hash(&self, keys: impl IntoIterator<Item = K>, all: &mut Few<(u64, K)>) {
+        let mut count = 0;
+        // Where the first key of each hash is, of many: to compare each with each would be the square of that.
+        let mut first = ByHash::default();
         for key in keys {
             let hashed = (hash(&self.owner.hasher, &key), key);
-            if count == MANY {
-                seen.extend(all.iter().map(|other: &(u64, K)| other.0));
-            }
-            let new = count >= MANY && seen.insert(hashed.0);
-            if new || all.iter().all(|other| *other != hashed) {
+            let known = if count < MANY {
+                all.iter().any(|other| *other == hashed)
+            } else {
+                if first.is_empty() {
+                    first.extend(all.iter().enumerate().map(|(place, other)| (other.0, place)));
+                }
+                match first.entry(hashed.0) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(count);
+                        false
+                    }
+                    // If it is another of the same hash, all are looked at: that is rare.
+                    Entry::Occupied(place) => {
+                        all.get(*place.get()).is_some_and(|other| *other == hashed)
+                            || all.iter().any(|other| *other == hashed)
+                    }
+                }
+            };
+            if !known {
                 all.push(hashed);
                 count += 1;
             }
         }
-        all
     }
 }

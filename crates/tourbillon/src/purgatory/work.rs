@@ -5,15 +5,15 @@ use super::operation::Operation;
 use super::turn::act;
 use crate::Timer;
 
-/// All of it is foreign code but for `back`.
+/// Whoever ends it holds neither a lock nor the operation: this calls foreign code, and contains it.
 pub(super) trait Work<O>: Send + Sized + 'static {
     /// Whether there is an operation to be handed back.
     const RETURNS: bool;
 
-    /// Tries the condition.
+    /// Tries the condition. Foreign code, which the caller contains.
     fn attempt(&mut self) -> bool;
-    fn complete(self);
-    fn expire(self);
+    fn complete(self, timer: &Timer);
+    fn expire(self, timer: &Timer);
     /// It ends otherwise: the operation, or a word to who waits.
     fn back(self, why: WaitError, timer: &Timer) -> Option<O>;
 }
@@ -28,12 +28,12 @@ impl<O: Operation> Work<O> for Own<O> {
         self.0.try_complete()
     }
 
-    fn complete(self) {
-        self.0.on_complete();
+    fn complete(self, timer: &Timer) {
+        act(timer, move || self.0.on_complete());
     }
 
-    fn expire(self) {
-        self.0.on_expire();
+    fn expire(self, timer: &Timer) {
+        act(timer, move || self.0.on_expire());
     }
 
     fn back(self, _: WaitError, _: &Timer) -> Option<O> {
@@ -41,24 +41,50 @@ impl<O: Operation> Work<O> for Own<O> {
     }
 }
 
-/// A condition that gives a value, and a closure that is told the outcome.
-pub(super) struct When<T, C, F> {
+/// A condition that gives a value, and who is told the outcome.
+pub(super) struct When<T, C, L> {
     pub(super) condition: C,
-    pub(super) then: F,
+    pub(super) listener: L,
     found: Option<T>,
 }
 
-impl<T, C, F> When<T, C, F> {
-    pub(super) fn new(condition: C, then: F) -> Self {
-        When { condition, then, found: None }
+/// Who is told an outcome.
+pub(super) trait Listen<T>: Send + 'static {
+    fn hear(self, outcome: Result<T, WaitError>, timer: &Timer);
+}
+
+/// A closure of the user's.
+pub(super) struct Then<F>(pub(super) F);
+
+impl<T, F> Listen<T> for Then<F>
+where
+    T: 'static,
+    F: FnOnce(Result<T, WaitError>) + Send + 'static,
+{
+    fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
+        act(timer, move || (self.0)(outcome));
     }
 }
 
-impl<O, T, C, F> Work<O> for When<T, C, F>
+impl<T, C, L: Listen<T>> When<T, C, L> {
+    pub(super) fn new(condition: C, listener: L) -> Self {
+        When { condition, listener, found: None }
+    }
+
+    /// The condition goes first: who hears of the outcome may count on that. And its drop may panic, as the listener
+    /// may: both at once would be the end of the process.
+    fn tell(self, outcome: Result<T, WaitError>, timer: &Timer) {
+        let When { condition, listener, .. } = self;
+        timer.contain(|| drop(condition));
+        listener.hear(outcome, timer);
+    }
+}
+
+impl<O, T, C, L> Work<O> for When<T, C, L>
 where
     T: Send + 'static,
     C: FnMut() -> Option<T> + Send + 'static,
-    F: FnOnce(Result<T, WaitError>) + Send + 'static,
+    L: Listen<T>,
 {
     const RETURNS: bool = false;
 
@@ -67,18 +93,18 @@ where
         self.found.is_some()
     }
 
-    fn complete(self) {
-        if let Some(found) = self.found {
-            (self.then)(Ok(found));
+    fn complete(mut self, timer: &Timer) {
+        if let Some(found) = self.found.take() {
+            self.tell(Ok(found), timer);
         }
     }
 
-    fn expire(self) {
-        (self.then)(Err(WaitError::Expired));
+    fn expire(self, timer: &Timer) {
+        self.tell(Err(WaitError::Expired), timer);
     }
 
     fn back(self, why: WaitError, timer: &Timer) -> Option<O> {
-        act(timer, move || (self.then)(Err(why)));
+        self.tell(Err(why), timer);
         None
     }
 }

@@ -270,7 +270,7 @@ impl Timer {
     }
 
     #[inline]
-    fn arm_time<F>(&self, at: Time, callback: F) -> Result<Key, ScheduleError<F>>
+    pub(crate) fn arm_time<F>(&self, at: Time, callback: F) -> Result<Key, ScheduleError<F>>
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
@@ -317,7 +317,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.time() + nanoseconds(after), Task::moved)
+        self.move_to(key, self.time() + nanoseconds(after))
     }
 
     /// Moves a timer to that moment.
@@ -325,7 +325,12 @@ impl Timer {
     /// # Errors
     /// As [`reschedule`](Timer::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at), Task::moved)
+        self.move_to(key, self.core().hub.clock.time(at))
+    }
+
+    #[inline]
+    pub(crate) fn move_to(&self, key: Key, at: Time) -> Result<(), RescheduleError> {
+        self.core().reschedule(key, at, Task::moved)
     }
 
     /// Whether the timer is pending.
@@ -440,7 +445,7 @@ impl Timer {
     }
 
     #[inline]
-    fn time(&self) -> Time {
+    pub(crate) fn time(&self) -> Time {
         self.core().hub.clock.now()
     }
 }

@@ -143,9 +143,26 @@ impl Timer {
         J: FnMut(&Attempt) -> Result<T, E> + Send + 'static,
         L: FnOnce(Retried<T, E>) + Send + 'static,
     {
+        self.retry_from(self.time(), backoff, job, then)
+    }
+
+    /// [`retry_then`](Timer::retry_then) from that time on.
+    pub(crate) fn retry_from<T, E, J, L>(
+        &self,
+        first: Time,
+        backoff: Backoff,
+        job: J,
+        then: L,
+    ) -> Result<Timeout, ScheduleError<(J, L)>>
+    where
+        T: 'static,
+        E: 'static,
+        J: FnMut(&Attempt) -> Result<T, E> + Send + 'static,
+        L: FnOnce(Retried<T, E>) + Send + 'static,
+    {
         let trying = Trying { backoff, job, then, tries: 0, began: None };
         let cell = Arc::new(WithState::new(trying));
-        self.schedule_cell(self.time(), cell, |trying| (trying.job, trying.then))
+        self.schedule_cell(first, cell, |trying| (trying.job, trying.then))
     }
 }
 

@@ -100,7 +100,7 @@ impl Timeout {
         self.move_to(self.shard.hub.clock.time(at))
     }
 
-    fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
+    pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
         self.shard.reschedule(self.shared.cell().key(self.first), deadline, Task::moved)
     }
 

@@ -4,6 +4,8 @@
 mod common;
 
 mod cases;
+mod events;
+mod keys;
 mod model;
 mod panics;
 mod races;

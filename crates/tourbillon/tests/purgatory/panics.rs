@@ -175,3 +175,64 @@ fn a_key_whose_comparison_panics_leaves_nothing_behind() {
     assert_eq!(purgatory.cancel_key(&Key::new(2)).len(), 1);
     assert_eq!((purgatory.watched(), timer.len()), (0, 0));
 }
+
+/// A panic during an unwinding would abort.
+#[test]
+fn a_listener_may_panic_beside_a_condition_whose_drop_panics() {
+    let (purgatory, timer, clock) = purgatory();
+    let fragile = |found: Option<()>| {
+        let held = PanicsWhenDropped;
+        move || {
+            let _held = &held;
+            found
+        }
+    };
+    // Completed, expired, cancelled.
+    purgatory.when([1], SECOND, fragile(Some(())), |_| panic_quietly()).unwrap();
+    assert_eq!(timer.counts().panicked, 2);
+    purgatory.when([1], SECOND, fragile(None), |_| panic_quietly()).unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(timer.counts().panicked, 4);
+    purgatory.when([1], SECOND, fragile(None), |_| panic_quietly()).unwrap();
+    purgatory.cancel_key(&1);
+    assert_eq!(timer.counts().panicked, 6);
+    is_empty(&purgatory, &timer);
+}
+
+#[test]
+fn who_hears_of_an_outcome_finds_what_the_condition_held_gone() {
+    let (purgatory, _timer, _clock) = purgatory();
+    let (drops, log) = (Drops::new(), Log::new());
+    let (held, dropped, told) = (drops.one(), drops.clone(), log.clone());
+    let condition = move || {
+        let _held = &held;
+        Some(())
+    };
+    purgatory.when([1], SECOND, condition, move |_| told.add(dropped.count())).unwrap();
+    assert_eq!(log.take(), [1]);
+}
+
+/// A panic during an unwinding would abort.
+#[test]
+fn a_hash_may_panic_beside_an_operation_whose_drop_panics() {
+    #[derive(PartialEq, Eq)]
+    struct Unhashable;
+    impl Hash for Unhashable {
+        fn hash<H: Hasher>(&self, _: &mut H) {
+            panic_quietly();
+        }
+    }
+    let timer = Timer::new();
+    let purgatory: Purgatory<Unhashable, Op> = Purgatory::new(&timer);
+    let held = PanicsWhenDropped;
+    let condition = move || {
+        let _held = &held;
+        false
+    };
+    let op = Op::new(condition, |_| ());
+    let added = catch_unwind(AssertUnwindSafe(|| {
+        purgatory.try_complete_else_watch(op, [Unhashable], SECOND)
+    }));
+    assert!(added.is_err());
+    assert_eq!((timer.counts().panicked, timer.len()), (1, 0));
+}

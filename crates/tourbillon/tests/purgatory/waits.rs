@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use crate::common::{Drops, SECOND, eventually, within};
+use crate::common::{Drops, Log, SECOND, eventually, within};
 use crate::{Flag, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, Timer, VirtualClock, Wait, WaitError};
 
@@ -218,4 +218,65 @@ fn operations_and_waits_wait_under_the_same_key() {
     assert_eq!(poll(&mut wait, &count().1), Poll::Ready(Err(WaitError::Cancelled)));
     clock.advance(SECOND).unwrap();
     is_empty(&purgatory, &timer);
+}
+
+/// An action may block.
+#[test]
+fn a_wait_that_is_ready_is_ready_inside_an_action() {
+    within(|| {
+        let (purgatory, timer, _clock) = purgatory();
+        let (own, log) = (purgatory.clone(), Log::new());
+        let told = log.clone();
+        let end = move |_| told.add(block_on(own.wait([2], SECOND, || Some(7))));
+        purgatory.try_complete_else_watch(Op::new(|| true, end), [1], SECOND).unwrap();
+        assert_eq!(log.take(), [Ok(7)]);
+        is_empty(&purgatory, &timer);
+    });
+}
+
+#[test]
+fn a_wait_that_is_over_is_ready_inside_an_action() {
+    let (purgatory, timer, _clock) = purgatory();
+    let (own, log) = (purgatory.clone(), Log::new());
+    let told = log.clone();
+    let end = move |_| {
+        let flag = Flag::new();
+        let met = flag.clone();
+        let mut wait = own.wait([2], SECOND, move || met.is_set().then_some(()));
+        flag.set();
+        told.add((own.check(&2), poll(&mut wait, Waker::noop())));
+        let mut wait = own.wait([3], SECOND, || None::<()>);
+        own.cancel_key(&3);
+        told.add((0, poll(&mut wait, Waker::noop())));
+    };
+    purgatory.try_complete_else_watch(Op::new(|| true, end), [1], SECOND).unwrap();
+    let cancelled = Poll::Ready(Err(WaitError::Cancelled));
+    assert_eq!(log.take(), [(1, Poll::Ready(Ok(()))), (0, cancelled)]);
+    is_empty(&purgatory, &timer);
+}
+
+/// Whoever stops a timer may keep what it hands back.
+#[test]
+fn a_wait_hears_of_the_stop_of_its_timer_at_once() {
+    let (purgatory, timer, _clock) = purgatory();
+    let mut wait = purgatory.wait([1], SECOND, || None::<()>);
+    purgatory.try_complete_else_watch(Op::never(0), [1], SECOND).unwrap();
+    let unfired = timer.stop();
+    assert_eq!(poll(&mut wait, Waker::noop()), Poll::Ready(Err(WaitError::Stopped)));
+    drop(unfired);
+    // An operation waits on.
+    assert_eq!((purgatory.delayed(), purgatory.stop().len()), (1, 1));
+}
+
+#[test]
+fn a_wait_that_is_over_does_not_keep_the_engine() {
+    let (purgatory, timer, _clock) = purgatory();
+    let drops = Drops::new();
+    let pending = drops.one();
+    timer.schedule(SECOND, move |_| drop(pending)).unwrap();
+    let wait = purgatory.wait([1], SECOND, || None::<()>);
+    drop(purgatory);
+    drop(timer);
+    assert_eq!(drops.count(), 1, "the timer was stopped");
+    assert_eq!(block_on(wait), Err(WaitError::Stopped));
 }

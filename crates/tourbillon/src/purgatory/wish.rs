@@ -1,0 +1,43 @@
+//! What is left with a holder by those who come meanwhile.
+
+use super::basket::Ticket;
+
+/// What a holder is to do when the condition was not met.
+pub(super) struct Wish<O> {
+    pub(super) again: Again,
+    pub(super) end: End<O>,
+}
+
+/// Whether it is to be tried once more.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Again {
+    #[default]
+    No,
+    /// For a check that was made inside a condition.
+    Echo,
+    Yes,
+}
+
+/// How it is to end.
+pub(super) enum End<O> {
+    No,
+    Expire,
+    Back(Why, Option<Ticket<O>>),
+}
+
+/// Why one ends that is neither completed nor expired.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Cancelled,
+    Stopped,
+    /// Nobody waits for it any more.
+    Withdrawn,
+}
+
+impl<O> Wish<O> {
+    pub(super) const NONE: Self = Wish { again: Again::No, end: End::No };
+
+    pub(super) fn is_back(&self) -> bool {
+        matches!(self.end, End::Back(..))
+    }
+}
