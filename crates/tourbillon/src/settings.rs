@@ -306,13 +306,13 @@ impl Builder {
     }
 
     /// Makes a [`Timer`] without a driver thread, and the [`Driver`] that turns it instead, from an event loop for
-    /// example. Callbacks run where it is turned, unless a pool or an executor was set.
+    /// example. Callbacks run where it is turned.
     ///
     /// # Errors
-    /// As [`build`](Builder::build).
+    /// As [`build`](Builder::build). Pool and executor are not for it: a turn says what it ran.
     pub fn build_driven(mut self) -> Result<(Timer, Driver), BuildError> {
-        let run = self.callbacks(Where::Driver)?;
-        Ok(Timer::with_driver(self.driven_settings()?, run))
+        self.no_callbacks()?;
+        Ok(Timer::with_driver(self.driven_settings()?, Where::Driver))
     }
 
     /// Where callbacks are to run.
@@ -447,7 +447,7 @@ impl Builder {
 }
 
 const MOST_SHARDS: usize = 1024;
-const HANDLERS: &str = "left out: a handler runs on the driver";
+const HANDLERS: &str = "left out: this one runs on its driver";
 
 /// What [`Builder::clock`] takes: a [`VirtualClock`], the [`BootClock`], or a [`Clock`] of your own.
 pub struct AnyClock(Source);

@@ -167,14 +167,14 @@ impl Driver {
     /// A poll that counts in milliseconds should round it up, or it spins for the last one.
     pub fn timeout(&self) -> Option<Duration> {
         let Hub { clock, signal, .. } = self.core.hub();
-        let next = Some(signal.settle()).filter(|&next| next != NEVER && !self.is_stopped())?;
+        let next = Some(signal.least()).filter(|&next| next != NEVER && !self.is_stopped())?;
         Some(Duration::from_nanos(next.saturating_sub(clock.now().units())))
     }
 
     /// Calls `wake` whenever a timer was armed that is due earlier than the last turn has said, and when the timer was
-    /// stopped: on the thread that did it, with no lock held, and at most once between two turns. A panic of it is
-    /// contained. It replaces the one before, and what `wake_fd` made. It is not called for what was
-    /// armed before: turn once after you have set it.
+    /// stopped: on the thread that did it, with no lock held, and for timers at most once between two turns. A panic
+    /// of it is contained. It replaces the one before, and what `wake_fd` made. It is not called for what was armed
+    /// before: turn once after you have set it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -245,6 +245,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         (self.abandon)();
+        self.core.hub().signal.forget_hook();
     }
 }
 

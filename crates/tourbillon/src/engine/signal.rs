@@ -101,7 +101,7 @@ impl Signal {
         self.next[shard].0.load(Ordering::Acquire)
     }
 
-    fn least(&self) -> u64 {
+    pub(crate) fn least(&self) -> u64 {
         self.next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
@@ -161,6 +161,11 @@ impl Signal {
             // The old one is dropped after the lock is given up: it is foreign code.
             let _old = lock(&hook.wake).replace(wake);
         }
+    }
+
+    /// The loop is gone: nobody is woken any more. The hook may hold the timer, and is dropped with no lock held.
+    pub(crate) fn forget_hook(&self) {
+        let _old = self.hook.as_ref().and_then(|hook| lock(&hook.wake).take());
     }
 
     /// What is to be called now, with no lock held, because a wake is owed.

@@ -29,7 +29,8 @@ use take::Shared;
 /// - What is due at an earlier tick comes first, unless it was put when the other was already due.
 /// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
 ///   called.
-/// - All of it is O(1), whatever the queue holds.
+/// - To put, remove, move and take what is due is O(1). One who finds nothing due asks when something will be, which
+///   may look through a crowded slot if the first of it was removed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -76,7 +77,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         DelayQueue { shared: Shared::new(settings) }
     }
 
-    /// Adds a value that can be taken after so long. Zero and what is past can be taken at once.
+    /// Adds a value that can be taken after so long: at the first tick that is not before, also if that is no time at
+    /// all.
     ///
     /// # Errors
     /// The queue is closed or full; the value comes back.

@@ -17,6 +17,7 @@
 //!
 //! A follower with a limit may wake by itself just when it is called. It leaves like any other, and calls the next.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -139,6 +140,17 @@ impl<T: Send + 'static> Shared<T> {
     #[cfg(all(loom, test))]
     pub(super) fn pass_time(&self) {
         self.sleeper.wake();
+    }
+}
+
+/// One by one, and each contained: a second panic while the first unwinds would abort.
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let left = lock(&self.state).close();
+        for taken in left {
+            // The drop of a payload may panic as well.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(taken.value))).map_err(std::mem::forget);
+        }
     }
 }
 

@@ -73,7 +73,8 @@ impl Attempt {
 /// Retrying.
 impl Timer {
     /// Runs `job` now, where callbacks run and never inside this call, and again after each failure, as often and as
-    /// late as `backoff` says. The handle waits for the outcome, looks at it, or cancels.
+    /// late as `backoff` says; a delay of less than a tick counts as one. The handle waits for the outcome, looks at
+    /// it, or cancels.
     ///
     /// Dropping the handle changes nothing: the job goes on.
     ///
@@ -274,7 +275,8 @@ where
                 let elapsed = context.core.hub.clock.now().units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
-                    context.again(delay);
+                    // No delay at all would never let a virtual clock, or the others of a driver, get any further.
+                    context.again(delay.max(Duration::from_nanos(context.core.tick)));
                     contain(context.shard, || drop(error));
                     return Some(self);
                 }

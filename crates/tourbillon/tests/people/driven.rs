@@ -291,14 +291,10 @@ fn a_stop_from_another_thread_waits_for_the_turn() {
 }
 
 #[test]
-fn callbacks_may_run_elsewhere_and_panics_are_contained() {
-    let clock = VirtualClock::new();
-    let (timer, mut driver) = Timer::builder().clock(&clock).pool(1).build_driven().unwrap();
-    let (sender, received) = mpsc::channel();
-    timer.schedule(SECOND, move |_| sender.send(thread::current().id()).unwrap()).unwrap();
-    clock.advance(SECOND).unwrap();
-    driver.turn();
-    assert_ne!(within(move || received.recv().unwrap()), thread::current().id());
+fn callbacks_run_here_and_panics_are_contained() {
+    assert_eq!(Timer::builder().pool(1).build_driven().unwrap_err().setting(), "pool");
+    let refused = Timer::builder().executor(Err).build_driven();
+    assert_eq!(refused.unwrap_err().setting(), "executor");
 
     let (timer, mut driver, clock) = virtual_driven();
     timer.schedule(SECOND, |_| panic_quietly()).unwrap();
@@ -340,4 +336,23 @@ fn values_without_closures() {
     assert!(engine.is_stopped() && engine.is_empty());
     assert_eq!(engine.counts().handed_back, 1);
     assert!(Timer::builder().pool(2).deliver_driven(|_: tourbillon::Batch<'_, ()>| ()).is_err());
+}
+
+#[test]
+fn a_hook_that_holds_the_timer_goes_with_the_driver_and_a_look_wakes_nobody() {
+    let (timer, mut driver, _clock) = virtual_driven();
+    let drops = Drops::new();
+    let (held, own, wakes) = (drops.one(), timer.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = wakes.clone();
+    driver.on_wake(move || {
+        let _held = (&held, &own);
+        count.fetch_add(1, SeqCst);
+    });
+    for n in (1..10).rev() {
+        timer.schedule(SECOND * n, |_| ()).unwrap();
+        let _ = (driver.timeout(), format!("{driver:?}"));
+    }
+    assert_eq!(wakes.load(SeqCst), 1, "once between two turns");
+    drop(driver);
+    assert_eq!(drops.count(), 1);
 }

@@ -6,7 +6,7 @@ use tourbillon::{
     BootClock, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
 };
 
-use crate::common::{Drops, HOUR, HandClock, MS, SECOND, YEAR};
+use crate::common::{Drops, HOUR, HandClock, MS, PanicsWhenDropped, SECOND, YEAR};
 
 fn virtual_queue<T: Send>() -> (DelayQueue<T>, VirtualClock) {
     let clock = VirtualClock::new();
@@ -192,4 +192,13 @@ fn it_says_what_to_do() {
     assert!(PutError::Full(()).to_string().contains("raise the limit"));
     assert_eq!(format!("{:?}", PutError::Closed(())), "Closed(..)");
     assert!(format!("{:?}", DelayQueue::<()>::new()).starts_with("DelayQueue"));
+}
+
+#[test]
+fn values_that_panic_when_dropped_do_not_abort() {
+    let queue = DelayQueue::new();
+    for _ in 0..3 {
+        queue.put(HOUR, PanicsWhenDropped).unwrap();
+    }
+    drop(queue);
 }

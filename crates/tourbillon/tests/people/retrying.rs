@@ -356,3 +356,11 @@ fn dropping_the_handle_changes_nothing() {
     clock.advance(HOUR).unwrap();
     assert_eq!((timer.counts().fired, timer.len()), (5, 0));
 }
+
+#[test]
+fn no_delay_at_all_is_a_tick() {
+    let (timer, clock) = virtual_on("driver");
+    timer.retry(Backoff::new(Duration::ZERO), |_| Err::<(), ()>(())).unwrap();
+    clock.advance(MS * 10).unwrap();
+    assert_eq!(timer.counts().fired, 11);
+}
