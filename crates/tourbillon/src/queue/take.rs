@@ -117,7 +117,7 @@ impl<T: Send + 'static> Shared<T> {
         state.waiting.followers -= 1;
     }
 
-    /// Calls those who follow if the limit of one of them has passed, and says when the next does. Who leads calls this.
+    /// Calls those who follow if the limit of one of them has passed, and says when the next does. For who leads.
     fn call_late(&self, state: &State<T>, now: Time) -> u64 {
         let limits = state.waiting.limits.iter().copied();
         if limits.clone().any(|limit| limit <= now.units()) {
