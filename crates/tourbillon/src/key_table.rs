@@ -45,8 +45,7 @@ pub(crate) struct Chain<K, V> {
     more: More<K, V>,
 }
 
-/// A box for what is nearly never there: chains lie side by side.
-#[expect(clippy::box_collection, reason = "a third of the size of a vector")]
+/// A box, a third of the size of a vector, for what is nearly never there: chains lie side by side.
 type More<K, V> = Option<Box<Vec<(K, V)>>>;
 
 /// Where a key is, or is to be.

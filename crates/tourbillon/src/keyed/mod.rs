@@ -12,8 +12,8 @@
 //! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
 //! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
-//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock, and the clock,
-//! which may be the user's, is read before.
+//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock, and the
+//! clock, which may be the user's, is read before.
 
 mod alarm;
 mod retry;

@@ -1,7 +1,7 @@
 //! The keys that have a timer: a part of them on each shelf, under a lock of its own.
 //!
-//! Under the lock keys are compared, and timers are armed and moved, to a time that was read before; nothing else of the
-//! user's runs. What leaves is returned, to be dropped or run elsewhere.
+//! Under the lock keys are compared, and timers are armed and moved, to a time that was read before; nothing else of
+//! the user's runs. What leaves is returned, to be dropped or run elsewhere.
 
 use std::borrow::Borrow;
 

@@ -45,10 +45,10 @@ where
     /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
     /// [`Cancelled`](crate::WaitError::Cancelled).
     ///
-    /// For an operation whose condition another thread is trying at this moment it waits until that has returned, and has
-    /// seen the checks that were made before: it has then been completed, or it is handed back, after the others. So do
-    /// not hold a lock that a condition takes.
-    /// Called inside a condition it waits for nobody, and leaves those alone that are being tried.
+    /// For an operation whose condition another thread is trying at this moment it waits until that has returned, and
+    /// has seen the checks that were made before: it has then been completed, or it is handed back, after the others.
+    /// So do not hold a lock that a condition takes. Called inside a condition it waits for nobody, and leaves those
+    /// alone that are being tried.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -136,9 +136,9 @@ where
         }
     }
 
-    /// `false` if the purgatory was stopped, or the panic of a comparison of keys: the operation is held here, and would
-    /// be held for ever. Keys that are not needed become spare: to drop one is foreign code, which may wait for the
-    /// holder.
+    /// `false` if the purgatory was stopped, or the panic of a comparison of keys: the operation is held here, and
+    /// would be held for ever. Keys that are not needed become spare: to drop one is foreign code, which may wait for
+    /// the holder.
     fn watch_under(
         self: &Arc<Self>,
         keys: Few<(u64, K)>,

@@ -58,8 +58,8 @@ impl<T> Letter<T> {
 }
 
 impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
-    /// The outcome is here at once, wherever the thread is: it may wait for it. The wake is foreign, and so is the drop of
-    /// a value that nobody waits for any more.
+    /// The outcome is here at once, wherever the thread is: it may wait for it. The wake is foreign, and so is the drop
+    /// of a value that nobody waits for any more.
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
         if let State::Awaited(Some(waker)) = before {
