@@ -18,6 +18,15 @@ pub(crate) struct Hub {
     /// everything else here is read by every operation and written by none.
     busy: Padded<AtomicUsize>,
     pub(crate) on_panic: Option<OnPanic>,
+    /// The engine, for who knows a shard of it alone.
+    #[cfg(feature = "tasks")]
+    engine: std::sync::OnceLock<std::sync::Weak<dyn Start>>,
+}
+
+/// An engine that can be started.
+#[cfg(feature = "tasks")]
+pub(crate) trait Start: Send + Sync {
+    fn start(self: Arc<Self>) -> Result<(), super::StartError>;
 }
 
 /// The top bit of the count of those that are at work.
@@ -62,7 +71,23 @@ impl Hub {
             limit,
             busy: Padded(AtomicUsize::new(0)),
             on_panic,
+            #[cfg(feature = "tasks")]
+            engine: std::sync::OnceLock::new(),
         }
+    }
+
+    /// Whose hub it is.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn know(&self, engine: std::sync::Weak<dyn Start>) {
+        let _never_known_before = self.engine.set(engine);
+    }
+
+    /// Starts the engine, if it is still there.
+    #[cold]
+    #[cfg(feature = "tasks")]
+    pub(crate) fn start(&self) -> Result<(), super::StartError> {
+        let engine = self.engine.get().and_then(std::sync::Weak::upgrade);
+        engine.map_or(Err(super::StartError::Stopped), |engine| engine.start())
     }
 
     /// As long as what is returned lives, the current thread claims timers and runs them. It is there before the first

@@ -92,6 +92,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             #[cfg(feature = "tracing")]
             _alive: alive::Alive::new(),
         });
+        #[cfg(feature = "tasks")]
+        core.hub.know(Arc::<Self>::downgrade(&core));
         if let Some(clock) = core.hub.clock.as_virtual() {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
             clock.attach(driven);
@@ -234,27 +236,16 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         Some(all)
     }
 
-    /// Stops, and waits for the callbacks that run. What was pending, and whether they have ended. `tell` sees what was
-    /// pending before that wait, with no lock held: who runs may wait to hear of it.
-    pub(crate) fn stop_and_wait(
-        &self,
-        mark: impl FnMut(&T),
-        tell: impl Fn(&T, &Shard<T>),
-        limit: Option<Duration>,
-    ) -> (Vec<(usize, Taken<T>)>, bool) {
-        let first = self.stop(mark);
-        let pending = first.iter().flatten();
-        pending.for_each(|(shard, taken)| tell(&taken.value, &self.shards[*shard]));
-        // Two callbacks that stop the same engine must not wait for each other.
-        let wait = first.is_some() || inside::depth(self.hub.id()) == 0;
-        let finished = wait && self.wait_for_silence(limit);
-        (first.unwrap_or_default(), finished)
+    /// How many callbacks of this engine the thread is inside of. Two that stop the same engine from inside must not
+    /// wait for each other: only the first waits.
+    pub(crate) fn depth(&self) -> usize {
+        inside::depth(self.hub.id())
     }
 
     /// Waits until no callback runs, except those that the caller is inside of. Threads end by themselves after that;
     /// to wait for them too would be to wait for a driver that waits in an executor for who knows what.
-    fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
-        let own = inside::depth(self.hub.id());
+    pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
+        let own = self.depth();
         self.hub.watch();
         self.hub.quiet.wait_until(limit, || self.hub.busy() <= own)
     }
@@ -273,6 +264,13 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         let mut sum = Lateness::new();
         self.shards.iter().for_each(|shard| shard.add_lateness(&mut sum));
         sum
+    }
+}
+
+#[cfg(feature = "tasks")]
+impl<T: Send + 'static, D: Deliver<T>> hub::Start for Core<T, D> {
+    fn start(self: Arc<Self>) -> Result<(), StartError> {
+        Core::start(&self)
     }
 }
 

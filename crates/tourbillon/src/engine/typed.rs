@@ -246,9 +246,11 @@ impl<T: Send + 'static> Engine<T> {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let (all, finished) = core.stop_and_wait(|_| (), |_, _| (), limit);
+        let first = core.stop(|_| ());
+        let finished = (first.is_some() || core.depth() == 0) && core.wait_for_silence(limit);
         let begin = core.hub.clock.begin();
-        let unfired = all.into_iter().map(|(shard, taken)| Fired::new(shard, taken, begin));
+        let unfired =
+            first.into_iter().flatten().map(|(shard, taken)| Fired::new(shard, taken, begin));
         Stopped { unfired: unfired.collect(), finished }
     }
 

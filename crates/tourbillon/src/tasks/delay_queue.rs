@@ -7,10 +7,12 @@
 //! |---|---|---|
 //! | an earlier item comes, or one is moved to earlier | moved to it | is woken when that is due |
 //! | the earliest is removed, or moved to later | stays | may be woken once for nothing |
-//! | the last is removed | stays | is woken now: the stream ends |
+//! | the last is removed | taken out | is woken now: the stream ends |
+//! | the last comes out | taken out | has it |
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::Hash;
@@ -23,11 +25,10 @@ use tourbillon_wheel::{self as wheel, Full, HierarchicalWheel, Progress, Time};
 
 use super::home::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
-use super::wakers::quietly;
 use crate::clock::nanoseconds;
 use crate::timer::Timer;
 
-/// So many items are made ready at once.
+/// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
 const BUDGET: usize = 1024;
 /// The levels of the wheel, as the engine has them.
 const SLOTS: &[u32] = &[256];
@@ -43,7 +44,8 @@ const AGAIN: u64 = 10_000_000;
 /// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
 /// due earlier, and when the last one is removed.
 ///
-/// Any delay will do, for centuries. Every operation is O(1); a million items are one timer of the engine.
+/// Any delay will do, for centuries. Every operation is O(1); a million items are one timer of the engine, and a queue
+/// that is empty is none. Its memory is kept for what comes next, until [`clear`](DelayQueue::clear).
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,8 +76,8 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     sleep: Sleep<H>,
     /// Who waits for the next item.
     waiting: Option<Waker>,
-    /// The engine has failed, and the stream has said so.
-    failed: bool,
+    /// The engine was stopped, and the stream has said so.
+    stopped: bool,
 }
 
 struct Item<K, V> {
@@ -112,7 +114,8 @@ impl<K: Hash + Eq + Clone, V> Default for DelayQueue<K, V> {
 /// Queues, on this timer.
 impl Timer {
     /// An empty [`DelayQueue`]. If the timer is stopped, the stream gives an error once, and ends; what is in the queue
-    /// stays there, to be removed.
+    /// stays there, to be removed. If there was no room for its timer, or no thread, the stream says so, and tries again
+    /// when it is polled again.
     pub fn delay_queue<K: Hash + Eq + Clone, V>(&self) -> DelayQueue<K, V, Given> {
         DelayQueue::with(self.given())
     }
@@ -123,7 +126,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn with(home: H) -> Self {
         let sleep = Sleep::after(home, Duration::ZERO);
         let wheel = empty(sleep.tick());
-        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, failed: false }
+        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, stopped: false }
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
@@ -147,10 +150,22 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         if self.keys.try_reserve(1).is_err() {
             return Err(Full((key, value)));
         }
-        let item = Item { key: key.clone(), value, deadline };
+        if self.wheel.is_empty() {
+            // There is nothing to hand down: the hand may go on, and what comes is filed where it is found soonest.
+            let _nothing_is_due = self.wheel.advance(self.sleep.now(), BUDGET);
+        }
+        // The map first: a key whose hash panics leaves everything as it was.
+        let entry = self.keys.entry(key);
+        let item = Item { key: entry.key().clone(), value, deadline };
         let new =
-            self.wheel.insert(deadline, item).map_err(|full| Full((key.clone(), full.0.value)))?;
-        let old = self.keys.insert(key, new).and_then(|old| self.wheel.cancel(old));
+            self.wheel.insert(deadline, item).map_err(|Full(item)| Full((item.key, item.value)))?;
+        let old = match entry {
+            Entry::Occupied(mut entry) => self.wheel.cancel(entry.insert(new)),
+            Entry::Vacant(entry) => {
+                entry.insert(new);
+                None
+            }
+        };
         self.sleep_no_longer_than(new);
         Ok(old.map(|item| item.value))
     }
@@ -245,13 +260,13 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.keys.is_empty()
     }
 
-    /// Drops all items: none of them expires.
+    /// Drops all items, and gives their memory back: none of them expires.
     pub fn clear(&mut self) {
-        self.keys.clear();
+        let keys = std::mem::take(&mut self.keys);
         let items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
         self.wake();
-        // At the end: the drop of a value may panic, and leaves a queue that is empty.
-        drop(items);
+        // At the end: the drop of a key or a value may panic, and leaves a queue that is empty.
+        drop((keys, items));
     }
 }
 
@@ -268,7 +283,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         poll_fn(|context| self.poll_expired(context)).await
     }
 
-    /// [`next`](DelayQueue::next), for a future of your own.
+    /// [`next`](DelayQueue::next), for a future of your own. One poll takes a bounded time: if more than a thousand or so
+    /// have to be handed down, it wakes its task to go on.
     pub fn poll_expired(
         &mut self,
         context: &mut Context<'_>,
@@ -279,11 +295,16 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             }
             let now = self.sleep.now();
             let progress = self.wheel.advance(now, BUDGET);
-            if progress == Progress::More || self.wheel.ready() > 0 {
+            if self.wheel.ready() > 0 {
                 continue;
             }
-            if self.wheel.is_empty() || self.failed {
+            if self.wheel.is_empty() || self.stopped {
                 return Poll::Ready(None);
+            }
+            if progress == Progress::More {
+                self.wait(context.waker());
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
             let due = match progress {
                 Progress::OutOfMemory => now + AGAIN,
@@ -307,11 +328,15 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn pop(&mut self) -> Option<Expired<K, V>> {
         let Item { key, value, deadline } = self.wheel.pop()?.value;
         self.keys.remove(&key);
+        if self.keys.is_empty() {
+            let waker = self.rest();
+            self.sleep.contain(|| drop(waker));
+        }
         Some(Expired { key, value, deadline: self.sleep.instant(deadline) })
     }
 
     fn fail(&mut self, wrong: SleepError) -> H::Output<Expired<K, V>> {
-        self.failed = true;
+        self.stopped = wrong == SleepError::Stopped;
         H::output(Err(wrong))
     }
 
@@ -326,14 +351,29 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn wait(&mut self, waker: &Waker) {
         if !self.waiting.as_ref().is_some_and(|waiting| waiting.will_wake(waker)) {
             let old = self.waiting.replace(waker.clone());
-            quietly(|| drop(old));
+            self.sleep.contain(|| drop(old));
         }
     }
 
+    /// It is empty: nothing is to be pending for it.
     fn wake(&mut self) {
-        if let Some(waker) = self.waiting.take() {
-            quietly(|| waker.wake());
+        if let Some(waker) = self.rest() {
+            self.sleep.contain(|| waker.wake());
         }
+    }
+}
+
+impl<K, V, H: Home> DelayQueue<K, V, H> {
+    fn rest(&mut self) -> Option<Waker> {
+        self.sleep.rest();
+        self.waiting.take()
+    }
+}
+
+impl<K, V, H: Home> Drop for DelayQueue<K, V, H> {
+    fn drop(&mut self) {
+        let waker = self.rest();
+        self.sleep.contain(|| drop(waker));
     }
 }
 
@@ -354,10 +394,6 @@ impl<K: Hash + Eq + Clone + Unpin, V: Unpin, H: Home> Stream for DelayQueue<K, V
         context: &mut Context<'_>,
     ) -> Poll<Option<H::Output<Expired<K, V>>>> {
         self.get_mut().poll_expired(context)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.keys.len(), None)
     }
 }
 

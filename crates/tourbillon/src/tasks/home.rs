@@ -9,7 +9,7 @@ use tourbillon_wheel::Time;
 use super::wakers::{TaskCore, Wakers};
 use crate::clock::EngineClock;
 use crate::engine::shard::{Refused, Shard};
-use crate::engine::{Core, Unarmed};
+use crate::engine::{Core, StartError, Unarmed};
 use crate::key::Key;
 use crate::settings::Builder;
 
@@ -32,7 +32,8 @@ pub struct Given {
     shard: Arc<Shard<Waker>>,
 }
 
-/// Why a future on a timer of yours could not wait for its time. The time had not come.
+/// Why a future on a timer of yours could not wait for its time. The time had not come. What was refused for want of
+/// room or of a thread may be polled again, and tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SleepError {
@@ -64,6 +65,8 @@ pub(crate) trait Place: fmt::Debug + Send + Sync + Unpin + 'static {
     /// Nanoseconds.
     fn tick(&self) -> u64;
     fn shard(&self, key: Key) -> &Shard<Waker>;
+    /// Where to count what concerns no key.
+    fn any_shard(&self) -> &Shard<Waker>;
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)>;
     fn output<T>(outcome: Result<T, SleepError>) -> Self::Output<T>
     where
@@ -119,6 +122,10 @@ impl Place for Global {
         &Global::core().shards[key.shard()]
     }
 
+    fn any_shard(&self) -> &Shard<Waker> {
+        &Global::core().shards[0]
+    }
+
     #[inline]
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
         Global::core().arm(at, waker).map_err(|unarmed| match unarmed {
@@ -143,6 +150,12 @@ impl Given {
         Given { shard: shard.clone() }
     }
 
+    /// Whether the other one is on the same timer.
+    #[cfg(feature = "hyper")]
+    pub(super) fn shares(&self, other: &Given) -> bool {
+        Arc::ptr_eq(&self.shard.hub, &other.shard.hub)
+    }
+
     /// For a model in which time is a thread.
     #[cfg(all(loom, test))]
     pub(crate) fn hub(&self) -> &crate::engine::hub::Hub {
@@ -165,12 +178,23 @@ impl Place for Given {
         &self.shard
     }
 
+    fn any_shard(&self) -> &Shard<Waker> {
+        &self.shard
+    }
+
     #[inline]
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
-        match self.shard.arm(at, waker) {
+        let mut armed = self.shard.arm(at, waker);
+        if let Err(Refused::New(waker)) = armed {
+            match self.shard.hub.start() {
+                Ok(()) => armed = self.shard.arm(at, waker),
+                Err(StartError::Stopped) => return Err((waker, SleepError::Stopped)),
+                Err(StartError::Thread(_)) => return Err((waker, SleepError::Thread)),
+            }
+        }
+        match armed {
             Ok(key) => Ok(Key::new(self.shard.index, key)),
-            Err(Refused::New(waker)) => Err((waker, SleepError::Thread)),
-            Err(Refused::Stopped(waker)) => Err((waker, SleepError::Stopped)),
+            Err(Refused::New(waker) | Refused::Stopped(waker)) => Err((waker, SleepError::Stopped)),
             Err(Refused::Full(waker)) => Err((waker, SleepError::Full)),
         }
     }

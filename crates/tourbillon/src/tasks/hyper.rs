@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use hyper::rt;
 
-use super::home::{Given, Global, Home};
+use super::home::{Global, Home};
 use super::sleep::{Sleep, sleep, sleep_until};
 use crate::timer::Timer;
 
 /// A timer for [hyper](https://docs.rs/hyper), on the default engine or on a [`Timer`] of yours: give it to a server's
 /// or client's builder, whatever runtime it is on.
 ///
-/// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited.
+/// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited. Nor is it
+/// on one that has no room or no thread for a sleep, until that is polled again and finds it.
 ///
 /// # Panics
 /// On the default engine, its sleeps as [`sleep`](super::sleep()).
@@ -34,7 +35,7 @@ use crate::timer::Timer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// The default engine if there is none. Not a [`Given`]: the threads of a server keep to their own shards.
+    /// The default engine if there is none. Not a [`Given`](super::Given): the threads of a server keep to their own shards.
     timer: Option<Timer>,
 }
 
@@ -73,8 +74,8 @@ impl rt::Timer for HyperTimer {
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, new_deadline: Instant) {
         let moved = match &self.timer {
-            None => reset::<Global>(sleep.as_mut(), new_deadline),
-            Some(_) => reset::<Given>(sleep.as_mut(), new_deadline),
+            None => reset(sleep.as_mut(), new_deadline, |_: &Sleep<Global>| true),
+            Some(timer) => reset(sleep.as_mut(), new_deadline, |sleep| sleep.is_on(timer)),
         };
         if !moved {
             *sleep = self.sleep_until(new_deadline);
@@ -82,10 +83,14 @@ impl rt::Timer for HyperTimer {
     }
 }
 
-/// Moves a sleep, if it is one of ours: it stays where it is, and nothing is allocated.
-fn reset<H: Home>(sleep: Pin<&mut (dyn rt::Sleep + 'static)>, at: Instant) -> bool {
-    let ours = sleep.downcast_mut_pin::<HyperSleep<H>>();
-    ours.map(|mut sleep| sleep.0.reset_at(at)).is_some()
+/// Moves a sleep, if it is on the same engine: it stays where it is, and nothing is allocated.
+fn reset<H: Home>(
+    sleep: Pin<&mut (dyn rt::Sleep + 'static)>,
+    at: Instant,
+    ours: impl FnOnce(&Sleep<H>) -> bool,
+) -> bool {
+    let sleep = sleep.downcast_mut_pin::<HyperSleep<H>>().filter(|sleep| ours(&sleep.0));
+    sleep.map(|mut sleep| sleep.0.reset_at(at)).is_some()
 }
 
 struct HyperSleep<H: Home>(Sleep<H>);

@@ -17,7 +17,8 @@ use crate::timer::Timer;
 /// A runtime of [quinn](https://docs.rs/quinn) with another's tasks and sockets and Tourbillon's timers and clock, on
 /// the default engine or on a [`Timer`] of yours.
 ///
-/// quinn's timers cannot fail. On a timer that was stopped they never end, and connections are not limited by them.
+/// quinn's timers cannot fail. On a timer that was stopped they never end, and connections are not limited by them. Nor
+/// are they on one that has no room or no thread for a timer, until that is polled again and finds it.
 ///
 /// # Panics
 /// On the default engine, its timers as [`sleep`](super::sleep()).

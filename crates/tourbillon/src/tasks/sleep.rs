@@ -3,7 +3,7 @@
 //! | state | its waker | left by |
 //! |---|---|---|
 //! | fresh | nowhere | the first poll, which arms it without a look at the clock: that was read just now |
-//! | idle | nowhere | a poll, which looks at the clock and arms it if its time has not come |
+//! | idle | nowhere | a poll, which looks at the clock and arms it if its time has not come; refused, it stays idle |
 //! | armed | in the wheel, until the driver claims it or a stop hands it back | the poll that finds it gone; a drop |
 //! | over | nowhere | a reset |
 //!
@@ -109,7 +109,10 @@ impl Timer {
 /// [`Timer::sleep`] make one.
 ///
 /// It may be polled by one task and then by another, which alone is woken; polled again when it is over, it is ready
-/// again. It needs no pin.
+/// again. After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread) a poll tries again. It needs no pin.
+///
+/// The first poll may trust the clock as it was when the sleep was made: if that was long ago and its time has come
+/// meanwhile, it is ready a tick later, when the driver has seen it, rather than at once.
 ///
 /// # Cancel safety
 /// Dropping it cancels it: it is out of the wheel, and its task will not be woken for it. A wake that is under way at
@@ -140,6 +143,14 @@ impl Identity {
     #[inline]
     fn of(waker: &Waker) -> Self {
         Identity { data: waker.data().addr(), table: std::ptr::from_ref(waker.vtable()).addr() }
+    }
+}
+
+#[cfg(feature = "hyper")]
+impl Sleep<Given> {
+    /// Whether it is on that timer.
+    pub(super) fn is_on(&self, timer: &Timer) -> bool {
+        self.home.shares(&timer.given())
     }
 }
 
@@ -279,11 +290,13 @@ impl<H: Home> Sleep<H> {
             State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             State::Idle | State::Fresh => self.arm(waker),
         }?;
-        self.state = State::Over(outcome);
+        // Room may be made, and a thread found: only a stop is for ever.
+        let over = matches!(outcome, Ok(()) | Err(SleepError::Stopped));
+        self.state = if over { State::Over(outcome) } else { State::Idle };
         Some(outcome)
     }
 
-    /// For those who cannot be told of an error: it never ends then, which is not early.
+    /// For those who cannot be told of an error: it does not end then, which is not early, and the next poll tries again.
     #[cfg(any(feature = "hyper", feature = "quinn"))]
     pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
         match self.poll_outcome(waker) {
@@ -306,8 +319,14 @@ impl<H: Home> Sleep<H> {
                 // A virtual clock may have gone past it since it was read, and drives nobody until it is told to move.
                 if self.home.clock().as_virtual().is_some() { self.settle(waker) } else { None }
             }
-            Err((_waker, wrong)) => Some(Err(wrong)),
+            Err((_waker, wrong)) => Some(self.refused(wrong)),
         }
+    }
+
+    /// It was not armed. If its time has come since the clock was read, it need not be.
+    #[cold]
+    fn refused(&self, wrong: SleepError) -> Result<(), SleepError> {
+        if self.home.clock().now() >= self.deadline { Ok(()) } else { Err(wrong) }
     }
 
     #[inline]
@@ -337,6 +356,17 @@ impl<H: Home> Sleep<H> {
             *doubt = false;
         }
         self.look(waker)
+    }
+
+    /// Nobody waits for it any more: as if it had not been polled.
+    pub(super) fn rest(&mut self) {
+        self.take_out();
+        self.state = State::Idle;
+    }
+
+    /// Runs foreign code that is no part of a timer. A panic is counted and reported.
+    pub(super) fn contain(&self, foreign: impl FnOnce()) {
+        contain(self.home.any_shard(), foreign);
     }
 
     /// Takes its waker out of the wheel, if it is there.

@@ -5,7 +5,6 @@
 //! code in each of its parts: it is cloned, woken and dropped with none of our locks held, and its panics end here.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -52,12 +51,5 @@ impl Deliver<Waker> for Wakers {
 pub(crate) fn hand_back(core: &TaskCore) {
     for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
         contain(&core.shards[shard], || taken.value.wake());
-    }
-}
-
-/// Calls a waker that no engine holds. Its panics end here; the drop of the payload might be another.
-pub(super) fn quietly(foreign: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {
-        std::mem::forget(payload);
     }
 }

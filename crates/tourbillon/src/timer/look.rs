@@ -14,7 +14,7 @@ impl Timer {
         self.core().hub.clock.instant(self.time())
     }
 
-    /// How many timers are pending.
+    /// How many timers are pending, tasks that sleep included.
     pub fn len(&self) -> usize {
         self.counts().pending as usize
     }

@@ -391,15 +391,19 @@ impl Timer {
     }
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
-        let core = self.core();
+        let (core, tasks) = (self.core(), &self.core().delivery.tasks);
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Before the wait: a callback that runs may wait for a task.
-        core.delivery.tasks.stop();
-        let (mark, tell) = (|task: &Task| task.mark(State::HandedBack), Task::handed_back);
-        let (all, finished) = core.stop_and_wait(mark, tell, limit);
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        let finished = core.delivery.tasks.stop_and_wait(left) && finished;
-        let unfired = all.into_iter().map(|(shard, taken)| Unfired {
+        let first = core.stop(|task| task.mark(State::HandedBack));
+        // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
+        tasks.stop();
+        for (shard, taken) in first.iter().flatten() {
+            taken.value.handed_back(&core.shards[*shard]);
+        }
+        // A callback and a waker are inside of the same timer, and must not wait for each other.
+        let wait = first.is_some() || core.depth() + tasks.depth() == 0;
+        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
+        let unfired = first.into_iter().flatten().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
             deadline: taken.deadline,
             task: Some(taken.value),

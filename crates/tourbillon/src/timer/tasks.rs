@@ -16,18 +16,15 @@ mod with {
     use std::sync::{Arc, OnceLock};
     use std::time::Duration;
 
+    use crate::engine::Core;
     use crate::engine::counts::{Counts, Lateness};
-    use crate::engine::{Core, StartError};
     use crate::settings::Settings;
-    use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use crate::tasks::wakers::{TaskCore, Wakers, hand_back};
     use crate::view::Snapshot;
 
     pub(crate) struct Tasks {
         settings: Settings,
         core: OnceLock<Arc<TaskCore>>,
-        /// Whether it was started, or stopped, so that who sleeps need not ask: that takes a lock for all threads.
-        started: AtomicBool,
     }
 
     impl Tasks {
@@ -36,25 +33,13 @@ mod with {
             let mut settings = Settings { name, ..settings.clone() };
             // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
             settings.hub.driven = false;
-            Tasks { settings, core: OnceLock::new(), started: AtomicBool::new(false) }
+            Tasks { settings, core: OnceLock::new() }
         }
 
-        /// The engine, started unless that is impossible: then who arms there finds out.
+        /// The engine. Who arms there first starts it.
         #[inline]
         pub(crate) fn engine(&self) -> &Arc<TaskCore> {
-            let core = self.core.get_or_init(|| Core::new(self.settings.clone(), Wakers::new()));
-            // Relaxed: whether it has started, the shard knows under its lock.
-            if !self.started.load(Relaxed) {
-                self.start(core);
-            }
-            core
-        }
-
-        #[cold]
-        fn start(&self, core: &Arc<TaskCore>) {
-            if matches!(core.start(), Ok(()) | Err(StartError::Stopped)) {
-                self.started.store(true, Relaxed);
-            }
+            self.core.get_or_init(|| Core::new(self.settings.clone(), Wakers::new()))
         }
 
         /// Hands all tasks back: they wake, and find an error.
@@ -62,11 +47,14 @@ mod with {
             hand_back(self.to_be_stopped());
         }
 
-        /// The same, and waits for the wakers that are being called.
-        pub(crate) fn stop_and_wait(&self, limit: Option<Duration>) -> bool {
-            let core = self.to_be_stopped();
-            hand_back(core);
-            core.stop_and_wait(|_| (), |_, _| (), limit).1
+        /// How many wakers of this timer the thread is inside of.
+        pub(crate) fn depth(&self) -> usize {
+            self.core.get().map_or(0, |core| core.depth())
+        }
+
+        /// Waits for the wakers that are being called, except those that the caller is inside of.
+        pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
+            self.core.get().is_none_or(|core| core.wait_for_silence(limit))
         }
 
         /// If there is none yet, one that will never start: who comes after a stop must find that.
@@ -121,7 +109,11 @@ mod without {
 
         pub(crate) fn stop(&self) {}
 
-        pub(crate) fn stop_and_wait(&self, _limit: Option<Duration>) -> bool {
+        pub(crate) fn depth(&self) -> usize {
+            0
+        }
+
+        pub(crate) fn wait_for_silence(&self, _limit: Option<Duration>) -> bool {
             true
         }
 

@@ -8,6 +8,7 @@ mod hand;
 mod intervals;
 mod panics;
 mod queue;
+mod refusals;
 mod runtimes;
 #[cfg(all(feature = "hyper", feature = "quinn"))]
 mod servers;

@@ -110,5 +110,38 @@ fn a_queue_survives_them_too() {
     clock.advance(SECOND).unwrap();
     assert_eq!(task.wakes(), 1);
     assert!(task.poll_fn(|context| queue.poll_expired(context)).is_ready());
-    goes_on(&timer, &clock, 0);
+    goes_on(&timer, &clock, 2);
+}
+
+#[test]
+fn a_queue_is_dropped_with_a_waker_whose_drop_panics() {
+    let (timer, clock) = timer();
+    let mut queue = timer.delay_queue();
+    queue.insert(1, (), SECOND).unwrap();
+    let waker = panics_when_dropped();
+    assert!(queue.poll_expired(&mut std::task::Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    drop(queue);
+    goes_on(&timer, &clock, 1);
+}
+
+#[test]
+fn a_key_whose_hash_panics_leaves_a_queue_that_is_whole() {
+    thread_local!(static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(true) });
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    struct Odd;
+    impl std::hash::Hash for Odd {
+        fn hash<H: std::hash::Hasher>(&self, _state: &mut H) {
+            if PANICS.get() {
+                panic_quietly();
+            }
+        }
+    }
+    let (timer, clock) = timer();
+    let mut queue = timer.delay_queue();
+    assert!(catch_unwind(AssertUnwindSafe(|| queue.insert(Odd, (), SECOND))).is_err());
+    PANICS.set(false);
+    clock.advance(SECOND).unwrap();
+    let polled = Task::new().poll_fn(|context| queue.poll_expired(context));
+    assert!(queue.is_empty() && matches!(polled, Poll::Ready(None)), "{polled:?}");
 }

@@ -273,3 +273,50 @@ fn it_agrees_with_a_map() {
         }
     }
 }
+
+#[test]
+fn a_queue_that_is_empty_has_nothing_pending() {
+    for way in 0..3 {
+        let (timer, clock) = timer();
+        let mut queue = timer.delay_queue();
+        let task = Task::new();
+        queue.insert(1, (), HOUR).unwrap();
+        assert!(poll(&task, &mut queue).is_pending());
+        match way {
+            0 => queue.clear(),
+            1 => _ = queue.remove(&1),
+            _ => {
+                queue.reset(&1, Duration::ZERO);
+                assert_eq!(poll(&task, &mut queue), Poll::Ready(Some(1)));
+            }
+        }
+        assert_eq!((timer.len(), task.held()), (0, 0), "{way}: timers of the engine, wakers");
+        assert_eq!(poll(&task, &mut queue), Poll::Ready(None));
+        assert!(!clock.advance_to_next().unwrap(), "{way}: nothing is there to jump to");
+    }
+}
+
+#[test]
+fn one_poll_is_bounded_and_has_its_task_go_on() {
+    let (timer, clock) = timer();
+    let mut queue = timer.delay_queue();
+    // All in one slot of a level above.
+    for key in 0..10_000 {
+        queue.insert(key, (), 600 * SECOND + MS * (key % 100)).unwrap();
+    }
+    let task = Task::new();
+    assert!(poll(&task, &mut queue).is_pending());
+    clock.advance(600 * SECOND - MS).unwrap();
+    task.wakes();
+    let mut rounds = 0;
+    while poll(&task, &mut queue).is_pending() && task.wakes() == 1 {
+        rounds += 1;
+    }
+    assert!((9..200).contains(&rounds), "{rounds} polls to hand them down");
+    clock.advance(SECOND).unwrap();
+    let mut out = 0;
+    while let Some(_item) = tasks::block_on(&clock, queue.next()).unwrap() {
+        out += 1;
+    }
+    assert_eq!(out, 10_000);
+}

@@ -81,3 +81,28 @@ fn quinn_has_our_timers_and_clock_and_the_others_of_the_inner_runtime() {
     futures_lite::future::block_on(std::future::poll_fn(|context| sleep.as_mut().poll(context)));
     assert!(Instant::now() >= now + 2 * MS);
 }
+
+#[test]
+fn hyper_resets_a_sleep_to_the_timer_that_is_asked() {
+    let ((one, _), (two, clock)) = (timer(), timer());
+    let mut sleep = HyperTimer::from(one.clone()).sleep(HOUR);
+    one.stop();
+    let two = HyperTimer::from(two);
+    two.reset(&mut sleep, two.now() + SECOND);
+    let task = Task::new();
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert!(task.poll(&mut sleep).is_ready());
+}
+
+#[test]
+fn a_limit_of_hyper_that_found_no_room_tries_again() {
+    let (timer, clock, key) = crate::refusals::full();
+    let mut sleep = HyperTimer::from(timer.clone()).sleep(SECOND);
+    let task = Task::new();
+    assert!(task.poll(&mut sleep).is_pending());
+    assert!(timer.cancel(key), "there is room again");
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert!(task.poll(&mut sleep).is_ready());
+}

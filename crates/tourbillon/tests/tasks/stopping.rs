@@ -1,5 +1,6 @@
 //! Engines that stop, are full, or cannot start: an error, never an early success, and never a hang.
 
+use std::sync::{Arc, Barrier, mpsc};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -93,6 +94,54 @@ fn a_stop_from_a_waker() {
 }
 
 #[test]
+fn a_callback_and_a_waker_that_both_stop_do_not_wait_for_each_other() {
+    let timer = Timer::builder().build().unwrap();
+    let (done, is_done) = mpsc::channel();
+    let both = Arc::new(Barrier::new(2));
+    let act = || {
+        let (both, stop, done) = (both.clone(), timer.clone(), done.clone());
+        move || {
+            both.wait();
+            stop.stop();
+            done.send(()).unwrap();
+        }
+    };
+    let (in_callback, in_waker) = (act(), act());
+    timer.schedule(MS, move |_| in_callback()).unwrap();
+    let mut sleep = timer.sleep(MS);
+    assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(in_waker)).is_pending());
+    for _ in 0..2 {
+        is_done.recv_timeout(10 * SECOND).expect("both return");
+    }
+}
+
+#[test]
+fn a_stop_inside_of_a_waker_says_that_all_has_ended() {
+    let (timer, clock) = timer();
+    let (told, finished) = mpsc::channel();
+    let stop = timer.clone();
+    let act = move || told.send(stop.stop_within(SECOND).finished).unwrap();
+    let mut sleep = timer.sleep(MS);
+    assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(act)).is_pending());
+    clock.advance(MS).unwrap();
+    assert!(finished.recv().unwrap());
+}
+
+#[test]
+fn a_stop_ends_a_callback_that_waits_for_a_sleep() {
+    let timer = Timer::builder().build().unwrap();
+    let (begun, has_begun) = mpsc::channel();
+    let inner = timer.clone();
+    let wait = move || {
+        begun.send(()).unwrap();
+        let _stopped = futures_lite::future::block_on(inner.sleep(HOUR));
+    };
+    timer.schedule(MS, move |_| wait()).unwrap();
+    has_begun.recv().unwrap();
+    assert!(timer.stop_within(10 * SECOND).finished);
+}
+
+#[test]
 fn the_limit_is_for_tasks_and_callbacks_together() {
     let clock = VirtualClock::new();
     let timer = Timer::builder().limit(2).clock(&clock).build().unwrap();
@@ -115,7 +164,6 @@ fn the_limit_is_for_tasks_and_callbacks_together() {
 
 #[test]
 fn a_driver_that_cannot_start_is_an_error_and_another_try() {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     let fails = Arc::new(AtomicBool::new(true));
     let fail = fails.clone();

@@ -1,0 +1,91 @@
+//! No room, no thread, and a time that has come meanwhile: what passes is tried again, and what is due is a success.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+use std::thread;
+
+use futures_lite::future::block_on;
+use tourbillon::tasks::SleepError;
+use tourbillon::{Key, Timer, VirtualClock};
+
+use crate::common::{HOUR, MS, SECOND};
+use crate::hand::Task;
+
+/// A timer with room for one, which is there.
+pub(crate) fn full() -> (Timer, VirtualClock, Key) {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).limit(1).build().unwrap();
+    let key = timer.arm(HOUR, |_| ()).unwrap();
+    (timer, clock, key)
+}
+
+#[test]
+fn a_sleep_that_found_no_room_tries_again() {
+    let (timer, clock, key) = full();
+    let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
+    assert_eq!(task.poll(&mut sleep), Poll::Ready(Err(SleepError::Full)));
+    assert!(timer.cancel(key), "there is room again");
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn a_queue_that_found_no_room_tries_again() {
+    let (timer, clock, key) = full();
+    let mut queue = timer.delay_queue();
+    queue.insert(1, "one", SECOND).unwrap();
+    let task = Task::new();
+    let first = task.poll_fn(|context| queue.poll_expired(context));
+    assert!(matches!(first, Poll::Ready(Some(Err(SleepError::Full)))));
+    assert!(timer.cancel(key), "there is room again");
+    assert!(task.poll_fn(|context| queue.poll_expired(context)).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert_eq!(task.wakes(), 1);
+    assert!(task.poll_fn(|context| queue.poll_expired(context)).is_ready());
+}
+
+#[test]
+fn an_interval_that_found_no_room_tries_again() {
+    let (timer, clock, key) = full();
+    let mut interval = timer.interval_at(timer.now() + SECOND, SECOND);
+    let task = Task::new();
+    let first = task.poll_fn(|context| interval.poll_tick(context));
+    assert_eq!(first, Poll::Ready(Err(SleepError::Full)));
+    assert!(timer.cancel(key), "there is room again");
+    assert!(task.poll_fn(|context| interval.poll_tick(context)).is_pending());
+    clock.advance(SECOND).unwrap();
+    let tick = task.poll_fn(|context| interval.poll_tick(context));
+    assert!(matches!(tick, Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn an_interval_that_found_no_thread_tries_again() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let fail = fails.clone();
+    let builder = Timer::builder().spawn(move |name, body| {
+        if fail.load(SeqCst) {
+            return Err(std::io::Error::other("no thread today"));
+        }
+        thread::Builder::new().name(name).spawn(body).map(drop)
+    });
+    let timer = builder.build().unwrap();
+    let mut interval = timer.interval_at(timer.now() + HOUR, MS);
+    assert_eq!(block_on(interval.tick()), Err(SleepError::Thread));
+    fails.store(false, SeqCst);
+    interval.reset_after(MS);
+    assert!(block_on(interval.tick()).is_ok());
+}
+
+#[test]
+fn a_time_that_has_come_before_the_first_poll_is_a_success() {
+    // In real time: that of a virtual clock is always looked at.
+    let timer = Timer::builder().limit(1).build().unwrap();
+    let _full = timer.schedule(HOUR, |_| ()).unwrap();
+    let (mut refused, mut stopped) = (timer.sleep(MS), timer.sleep(MS));
+    thread::sleep(5 * MS);
+    assert_eq!(Task::new().poll(&mut refused), Poll::Ready(Ok(())), "it needs no room");
+    timer.stop();
+    assert_eq!(Task::new().poll(&mut stopped), Poll::Ready(Ok(())), "it was due before the stop");
+}
