@@ -114,8 +114,8 @@ impl<K: Hash + Eq + Clone, V> Default for DelayQueue<K, V> {
 /// Queues, on this timer.
 impl Timer {
     /// An empty [`DelayQueue`]. If the timer is stopped, the stream gives an error once, and ends; what is in the queue
-    /// stays there, to be removed. If there was no room for its timer, or no thread, the stream says so, and tries again
-    /// when it is polled again.
+    /// stays there, to be removed. If there was no room for its timer, or no thread, the stream says so, and the next
+    /// poll tries again.
     pub fn delay_queue<K: Hash + Eq + Clone, V>(&self) -> DelayQueue<K, V, Given> {
         DelayQueue::with(self.given())
     }
@@ -283,8 +283,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         poll_fn(|context| self.poll_expired(context)).await
     }
 
-    /// [`next`](DelayQueue::next), for a future of your own. One poll takes a bounded time: if more than a thousand or so
-    /// have to be handed down, it wakes its task to go on.
+    /// [`next`](DelayQueue::next), for a future of your own. One poll takes a bounded time: if more than a thousand or
+    /// so have to be handed down, it wakes its task to go on.
     pub fn poll_expired(
         &mut self,
         context: &mut Context<'_>,

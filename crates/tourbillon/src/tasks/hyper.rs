@@ -14,8 +14,8 @@ use crate::timer::Timer;
 /// A timer for [hyper](https://docs.rs/hyper), on the default engine or on a [`Timer`] of yours: give it to a server's
 /// or client's builder, whatever runtime it is on.
 ///
-/// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited. Nor is it
-/// on one that has no room or no thread for a sleep, until that is polled again and finds it.
+/// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited. Nor is
+/// it on one that has no room or no thread for a sleep, until that is polled again and finds it.
 ///
 /// # Panics
 /// On the default engine, its sleeps as [`sleep`](super::sleep()).
@@ -35,7 +35,8 @@ use crate::timer::Timer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// The default engine if there is none. Not a [`Given`](super::Given): the threads of a server keep to their own shards.
+    /// The default engine if there is none. Not a [`Given`](super::Given): the threads of a server keep to their own
+    /// shards.
     timer: Option<Timer>,
 }
 

@@ -296,7 +296,8 @@ impl<H: Home> Sleep<H> {
         Some(outcome)
     }
 
-    /// For those who cannot be told of an error: it does not end then, which is not early, and the next poll tries again.
+    /// For those who cannot be told of an error: it does not end then, which is not early, and the next poll tries
+    /// again.
     #[cfg(any(feature = "hyper", feature = "quinn"))]
     pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
         match self.poll_outcome(waker) {
