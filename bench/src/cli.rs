@@ -30,17 +30,17 @@ pub enum Command {
     Task(Task),
     /// One run of one contestant of `task`, told in JSON
     #[command(hide = true)]
-    TaskTurn(TaskTurn),
+    TaskTurn(Turn<task::Row>),
     /// What people build on timers: the delay queue, and timers that repeat
     People(People),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
-    Turn(Turn),
+    Turn(Turn<Row>),
     /// Operations that wait under keys, beside a plain map of lists with tokio's sleeps
     Purgatory(Purgatory),
     /// One run of one contestant of `purgatory`, told in JSON
     #[command(hide = true)]
-    PurgatoryTurn(PurgatoryTurn),
+    PurgatoryTurn(Turn<purgatory::Row>),
     /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
     Instructions {
         /// Operations of the shorter of the two runs
@@ -151,10 +151,11 @@ pub struct People {
     pub rounds: Option<u16>,
 }
 
+/// One run of one contestant.
 #[derive(Args)]
-pub struct Turn {
+pub struct Turn<R: ValueEnum + Clone + Send + Sync + 'static> {
     pub contestant: String,
-    pub row: Row,
+    pub row: R,
     #[arg(long)]
     pub quick: bool,
 }
@@ -175,22 +176,6 @@ pub struct Task {
 }
 
 #[derive(Args)]
-pub struct TaskTurn {
-    pub contestant: String,
-    pub row: task::Row,
-    #[arg(long)]
-    pub quick: bool,
-}
-
-impl Task {
-    /// Those asked for, in their order.
-    pub fn rows(&self) -> Vec<task::Row> {
-        let asked = |row: &&task::Row| self.rows.is_empty() || self.rows.contains(row);
-        task::Row::value_variants().iter().filter(asked).copied().collect()
-    }
-}
-
-#[derive(Args)]
 pub struct Purgatory {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]
@@ -206,28 +191,10 @@ pub struct Purgatory {
     pub rows: Vec<purgatory::Row>,
 }
 
-impl Purgatory {
-    /// Those asked for, in their order.
-    pub fn rows(&self) -> Vec<purgatory::Row> {
-        let asked = |row: &&purgatory::Row| self.rows.is_empty() || self.rows.contains(row);
-        purgatory::Row::value_variants().iter().filter(asked).copied().collect()
-    }
-}
-
-#[derive(Args)]
-pub struct PurgatoryTurn {
-    pub contestant: String,
-    pub row: purgatory::Row,
-    #[arg(long)]
-    pub quick: bool,
-}
-
-impl Timer {
-    /// Those asked for, in their order.
-    pub fn rows(&self) -> Vec<Row> {
-        let asked = |row: &&Row| self.rows.is_empty() || self.rows.contains(row);
-        Row::value_variants().iter().filter(asked).copied().collect()
-    }
+/// The rows that were asked for, in their order, or all.
+pub fn asked<R: ValueEnum + Copy + PartialEq>(rows: &[R]) -> Vec<R> {
+    let asked = |row: &&R| rows.is_empty() || rows.contains(row);
+    R::value_variants().iter().filter(asked).copied().collect()
 }
 
 /// `10k`, `1M`, `250000`.

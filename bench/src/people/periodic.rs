@@ -9,7 +9,7 @@ use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
 use tourbillon::{Builder, Repeat, Timer};
 
 use super::{Row, Run};
-use crate::timer::system;
+use crate::system;
 
 pub fn rows(quick: bool) -> Vec<Row> {
     let watch = Duration::from_secs(if quick { 1 } else { 3 });

@@ -10,7 +10,7 @@ use tourbillon::{DelayQueue, TakeError, Timer};
 use super::heap::Heap;
 use super::{Row, Run};
 use crate::rng::Rng;
-use crate::timer::system;
+use crate::system;
 
 /// Delays are uniform over so long.
 const DELAYS: Duration = Duration::from_millis(10);

@@ -11,16 +11,12 @@ mod plain;
 mod rows;
 mod show;
 
-use std::collections::BTreeMap;
-use std::process::Command;
-
-use clap::ValueEnum;
-
-use crate::cli::{Purgatory, PurgatoryTurn};
+use crate::cli::{Purgatory, Turn, asked};
+use crate::league::turn::Running;
 use crate::{create, machine, suite, write};
 use contestant::Contestant;
+use figure::Readings;
 pub use figure::Row;
-use figure::{Figure, Readings};
 use ours::Ours;
 use plain::Plain;
 use show::Scores;
@@ -36,7 +32,7 @@ const CONTESTANTS: [(&str, &str); 2] =
 /// What is wrong with the options, with the file, or with a run.
 pub fn run(options: &Purgatory) -> Result<(), String> {
     let file = create(options.json.as_deref())?;
-    let rows = options.rows();
+    let rows = asked(&options.rows);
     let rounds = usize::from(options.rounds.unwrap_or(if options.quick { 1 } else { 3 }));
     let machine = machine::describe();
     let mut scores = Scores::default();
@@ -48,7 +44,9 @@ pub fn run(options: &Purgatory) -> Result<(), String> {
                 let index = (round + turn) % CONTESTANTS.len();
                 let name = CONTESTANTS[index].0;
                 bar.set_message(format!("{row:?}: {name}"));
-                for (figure, value) in in_a_process(name, row, options.quick)? {
+                let running = Running::start("purgatory-turn", name, &row, options.quick);
+                let readings: Result<Readings, String> = running.and_then(Running::finish);
+                for (figure, value) in readings.map_err(|why| format!("{name}: {row:?} {why}"))? {
                     scores.add(figure, index, value);
                 }
                 bar.inc(1);
@@ -61,29 +59,12 @@ pub fn run(options: &Purgatory) -> Result<(), String> {
     write(file, &show::Report::new(&machine, options.quick, &scores, &rows, &CONTESTANTS))
 }
 
-/// One run: what it leaves behind would be paid for by the next.
-fn in_a_process(contestant: &str, row: Row, quick: bool) -> Result<Readings, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let value = row.to_possible_value().ok_or("a row has a name")?;
-    let mut command = Command::new(program);
-    command.args(["purgatory-turn", contestant, value.get_name()]);
-    if quick {
-        command.arg("--quick");
-    }
-    let output = command.output().map_err(|error| error.to_string())?;
-    let problem =
-        || format!("{contestant} failed at {row:?}: {}", String::from_utf8_lossy(&output.stderr));
-    let readings: BTreeMap<Figure, f64> =
-        serde_json::from_slice(&output.stdout).map_err(|_| problem())?;
-    Ok(readings)
-}
-
 /// The run itself, in its own process.
 ///
 /// # Errors
 ///
 /// There is no such contestant.
-pub fn turn(turn: &PurgatoryTurn) -> Result<(), String> {
+pub fn turn(turn: &Turn<Row>) -> Result<(), String> {
     let readings = match turn.contestant.as_str() {
         Ours::NAME => rows::run::<Ours>(turn.row, turn.quick),
         Plain::NAME => rows::run::<Plain>(turn.row, turn.quick),

@@ -3,15 +3,15 @@
 //! All of them are there for the whole process, so a contestant is a type. An adapter translates and adds nothing. A
 //! runtime of tokio is there for all of them: it is the executor of one row, and tokio's own timers need it.
 
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use super::figure::{Figure, Row};
+use super::figure::{Kind, Row};
 use super::rows;
+use crate::league;
 
 /// What one run of one row gave.
-pub type Readings = Vec<(Figure, f64)>;
+pub type Readings = league::Readings<Row>;
 
 pub trait Contestant: Send + Sync + 'static {
     type Sleep: Future + Send + 'static;
@@ -40,46 +40,9 @@ pub trait Contestant: Send + Sync + 'static {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    Ours,
-    /// What ours are compared with.
-    Tokio,
-    Peer,
-}
-
-/// A contestant, as the report names it.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
-pub struct Contender {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub settings: &'static str,
-}
-
-/// A contestant as the harness holds it, its type forgotten.
-pub trait Entrant {
-    fn contender(&self) -> Contender;
-    fn absent(&self, row: Row) -> Option<&'static str>;
-    /// Runs the row once.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no figure.
-    fn run(&self, row: Row, quick: bool) -> Result<Readings, &'static str>;
-}
-
-pub struct Of<C>(PhantomData<C>);
-
-impl<C: Contestant> Of<C> {
-    pub fn boxed() -> Box<dyn Entrant> {
-        Box::new(Of::<C>(PhantomData))
-    }
-}
-
-impl<C: Contestant> Entrant for Of<C> {
-    fn contender(&self) -> Contender {
-        Contender { name: C::NAME, kind: C::KIND, settings: C::SETTINGS }
+impl<C: Contestant> league::Entrant<Row> for league::Of<C> {
+    fn contender(&self) -> league::Contender<Kind> {
+        league::Contender { name: C::NAME, kind: C::KIND, settings: C::SETTINGS }
     }
 
     fn absent(&self, row: Row) -> Option<&'static str> {

@@ -10,11 +10,12 @@ use pingora_timeout::Timeout;
 use pingora_timeout::fast_timeout::{FastOrTokioTimeout, fast_timeout};
 use tourbillon::tasks::{self, Given};
 
-use super::contestant::{Contestant, Entrant, Kind, Of};
-use super::figure::Row;
+use super::contestant::Contestant;
+use super::figure::{Kind, Row};
+use crate::league::{Entrants, Of};
 
 /// Everybody, in the order of the tables.
-pub fn all() -> Vec<Box<dyn Entrant>> {
+pub fn all() -> Entrants<Row> {
     vec![
         Of::<Default>::boxed(),
         Of::<OnTimer>::boxed(),

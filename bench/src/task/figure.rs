@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::contestant::Kind;
+use crate::league::{self, Target};
 
 /// One workload, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
@@ -40,17 +40,25 @@ pub enum Figure {
     LaterSwitches,
 }
 
-/// What a figure of ours is held to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// So much of tokio's.
-    OfTokio(f64),
-    AtMost(f64),
+pub enum Kind {
+    Ours,
+    /// What ours are compared with.
+    Tokio,
+    Peer,
 }
 
-impl Row {
-    pub fn figures(self) -> &'static [Figure] {
+impl league::Kind for Kind {
+    fn is_tokio(self) -> bool {
+        self == Kind::Tokio
+    }
+}
+
+impl league::Row for Row {
+    type Figure = Figure;
+
+    fn figures(self) -> &'static [Figure] {
         match self {
             Row::Churn => &[Figure::Churn],
             Row::Threads => &[Figure::Threads],
@@ -62,17 +70,20 @@ impl Row {
         }
     }
 
-    pub fn rounds(self, quick: bool) -> usize {
-        match (self, quick) {
+    fn rounds(self, quick: bool, asked: Option<u16>) -> usize {
+        let default = match (self, quick) {
             (_, true) | (Row::Later, _) => 1,
             (Row::FireOnTokio | Row::FireOnSmol, false) => 2,
             (_, false) => 3,
-        }
+        };
+        asked.map_or(default, usize::from)
     }
 }
 
-impl Figure {
-    pub fn title(self) -> &'static str {
+impl league::Figure for Figure {
+    type Kind = Kind;
+
+    fn title(self) -> &'static str {
         match self {
             Figure::Churn => {
                 "create a sleep, poll it once, drop the oldest of 1 M, one thread: ns for all three"
@@ -98,22 +109,20 @@ impl Figure {
         }
     }
 
-    /// Whether the ratio to tokio's says something.
-    pub fn compares(self) -> bool {
+    fn compares(self) -> bool {
         !matches!(self, Figure::LaterSwitches | Figure::ReadyClocks)
     }
 
-    /// What one of ours is held to.
-    pub fn target(self, kind: Kind) -> Option<Target> {
+    fn targets(self, kind: Kind) -> Vec<Target<Self>> {
         let target = match self {
             Figure::Churn | Figure::Reset | Figure::ResetPolled => Target::OfTokio(0.5),
             Figure::Threads => Target::OfTokio(0.2),
-            Figure::Ready => return None,
+            Figure::Ready => return Vec::new(),
             // One reading, and what it takes to write it down.
             Figure::ReadyClocks => Target::AtMost(1.25),
             Figure::FireOnTokio | Figure::FireOnSmol => Target::OfTokio(0.7),
             Figure::LaterSwitches => Target::AtMost(0.0),
         };
-        (kind == Kind::Ours).then_some(target)
+        if kind == Kind::Ours { vec![target] } else { Vec::new() }
     }
 }

@@ -16,10 +16,10 @@ use super::contestant::{Contestant, Readings};
 use super::figure::Figure;
 use crate::machine;
 use crate::rng::Rng;
+use crate::system::{self, Threads};
 use crate::timer::rows::churn::per;
 use crate::timer::rows::{Delays, MILLION};
 use crate::timer::sink::{self, Tally};
-use crate::timer::system::{self, Threads};
 
 /// The million is spread over so long, and first due after so long.
 const SPREAD: Duration = Duration::from_secs(4);

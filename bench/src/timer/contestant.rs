@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::figure::Row;
+use super::figure::{Kind, Row};
 
 /// A timer service under test.
 pub trait Contestant: Send + Sync + Sized + 'static {
@@ -32,18 +32,6 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     fn absent(_row: Row) -> Option<&'static str> {
         None
     }
-}
-
-/// Whose it is, and where its callbacks run: the targets depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    OursOnPool,
-    OursOnDriver,
-    OursTyped,
-    /// What ours are compared with.
-    Tokio,
-    Peer,
 }
 
 /// A contestant as one thread uses it.

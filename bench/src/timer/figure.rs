@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::contestant::Kind;
+use crate::league::{self, Target};
 
 /// One workload, as named on the command line, by name or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
@@ -61,20 +61,28 @@ pub enum Figure {
     Early,
 }
 
-/// What a figure of ours is held to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// Whose it is, and where its callbacks run: the targets depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// So much of tokio's.
-    OfTokio(f64),
-    /// So much of its own other figure.
-    OfOwn(Figure, f64),
-    AtMost(f64),
+pub enum Kind {
+    OursOnPool,
+    OursOnDriver,
+    OursTyped,
+    /// What ours are compared with.
+    Tokio,
+    Peer,
 }
 
-impl Row {
-    /// In the order of the tables. What a table compares with comes before it.
-    pub fn figures(self) -> &'static [Figure] {
+impl league::Kind for Kind {
+    fn is_tokio(self) -> bool {
+        self == Kind::Tokio
+    }
+}
+
+impl league::Row for Row {
+    type Figure = Figure;
+
+    fn figures(self) -> &'static [Figure] {
         match self {
             Row::Churn => &[Figure::Churn100k, Figure::Churn1m],
             Row::Threads => &[Figure::Threads],
@@ -88,14 +96,32 @@ impl Row {
         }
     }
 
+    fn rounds(self, quick: bool, asked: Option<u16>) -> usize {
+        let default = match (self, quick) {
+            // What is counted does not vary.
+            (Row::Idle, _) => return 1,
+            (Row::Fire | Row::Lateness | Row::Later, true) => 1,
+            (Row::Fire | Row::Lateness | Row::Later, false) | (_, true) => 2,
+            _ => 3,
+        };
+        asked.map_or(default, usize::from)
+    }
+
+    /// Threads that sleep disturb nobody, and those that do not are counted for their own.
+    fn is_for_all_at_once(self) -> bool {
+        self == Row::Idle
+    }
+
     /// Where its callbacks run changes nothing where none run.
-    pub fn fires(self) -> bool {
-        matches!(self, Row::Fire | Row::Lateness)
+    fn is_for(self, kind: Kind) -> bool {
+        kind != Kind::OursOnDriver || matches!(self, Row::Fire | Row::Lateness)
     }
 }
 
-impl Figure {
-    pub fn title(self) -> &'static str {
+impl league::Figure for Figure {
+    type Kind = Kind;
+
+    fn title(self) -> &'static str {
         match self {
             Figure::Churn100k => {
                 "schedule one, cancel the oldest of 100 k, one thread: ns for the pair"
@@ -137,16 +163,14 @@ impl Figure {
         }
     }
 
-    /// Whether the ratio to tokio's says something.
-    pub fn compares(self) -> bool {
+    fn compares(self) -> bool {
         !matches!(
             self,
             Figure::IdleSwitches | Figure::IdleCpu | Figure::LaterSwitches | Figure::Early
         )
     }
 
-    /// What one of ours is held to.
-    pub fn targets(self, kind: Kind) -> Vec<Target> {
+    fn targets(self, kind: Kind) -> Vec<Target<Self>> {
         let cpu = match kind {
             Kind::OursOnPool => 400.0,
             Kind::OursOnDriver => 200.0,
@@ -155,9 +179,8 @@ impl Figure {
         };
         match self {
             Figure::Churn100k | Figure::Churn1m => vec![Target::OfTokio(0.45)],
-            // 1.8 times the throughput.
             Figure::Threads => {
-                vec![Target::OfTokio(0.15), Target::OfOwn(Figure::Churn1m, 1.0 / 1.8)]
+                vec![Target::OfTokio(0.15), Target::Throughput(Figure::Churn1m, 1.8)]
             }
             Figure::Elsewhere | Figure::PassedOn => vec![Target::OfTokio(0.5)],
             Figure::MovedLater | Figure::Moved => vec![Target::OfTokio(0.2)],

@@ -8,7 +8,8 @@ use hierarchical_hash_wheel_timer::{
     ClosureTimer, OneShotClosureState, PeriodicClosureState, Timer,
 };
 
-use crate::timer::contestant::{Contestant, Kind, Seat};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::figure::Kind;
 use crate::timer::figure::Row;
 use crate::timer::sink;
 

@@ -5,11 +5,12 @@ mod ours;
 mod pool;
 mod tokio_time;
 
-use super::entrant::{Entrant, Of};
+use super::figure::Row;
+use crate::league::{Entrants, Of};
 use ours::{Handles, Keys, Typed};
 
 /// Everybody, in the order of the tables.
-pub fn all() -> Vec<Box<dyn Entrant>> {
+pub fn all() -> Entrants<Row> {
     vec![
         Of::<Handles<false>>::boxed(),
         Of::<Keys<false>>::boxed(),

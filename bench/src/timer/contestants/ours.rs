@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use tourbillon::{Engine, Key, Timeout, Timer};
 
-use crate::timer::contestant::{Contestant, Kind, Seat};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::figure::Kind;
 use crate::timer::sink;
 
 /// Each timer with its handle.

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use scheduled_thread_pool::{JobHandle, OnPoolDropBehavior, ScheduledThreadPool};
 
-use crate::timer::contestant::{Contestant, Kind, Seat};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::figure::Kind;
 use crate::timer::figure::Row;
 use crate::timer::sink;
 

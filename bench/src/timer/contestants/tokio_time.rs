@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::time::{Sleep, sleep, sleep_until};
 
-use crate::timer::contestant::{Contestant, Kind, Seat};
+use crate::timer::contestant::{Contestant, Seat};
+use crate::timer::figure::Kind;
 use crate::timer::sink;
 
 pub struct Tokio(Runtime);

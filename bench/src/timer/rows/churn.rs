@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::{Delays, MANY, MILLION};
 use crate::machine;
 use crate::rng::Rng;
+use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::entrant::Readings;
 use crate::timer::figure::Figure;
 use crate::timer::plan::Plan;
-use crate::timer::system;
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Short timers, how many are pending, and how often an awake driver wakes.

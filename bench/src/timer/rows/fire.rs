@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::MILLION;
 use crate::rng::Rng;
+use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::entrant::Readings;
 use crate::timer::figure::Figure;
 use crate::timer::plan::Plan;
 use crate::timer::sink::{self, Tally};
-use crate::timer::system;
 
 /// The million is spread over so long.
 const SPREAD: Duration = Duration::from_secs(4);

@@ -4,11 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Delays, MILLION};
+use crate::system::{Threads, Used};
 use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::entrant::Readings;
 use crate::timer::figure::Figure;
 use crate::timer::plan::Plan;
-use crate::timer::system::{Threads, Used};
 
 /// A contestant has come to rest after so long.
 const CALM: Duration = Duration::from_millis(200);

@@ -4,30 +4,28 @@
 //! when somebody else asks, threads that are still ending. It also makes a run that hangs or panics a missing figure.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{panic, thread};
 
 use clap::ValueEnum;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::entrant::Readings;
-use super::plan::Plan;
-use super::system::{self, Waits};
-use super::{contestants, end_at_panic};
+use super::{Entrants, Row};
 use crate::cli::Turn;
 use crate::counting;
+use crate::system::{self, Waits};
 
 /// A run that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a run tells.
 #[derive(Deserialize, Serialize)]
-pub struct Outcome {
+pub struct Outcome<F> {
     /// Or why there are none.
-    pub readings: Result<Readings, String>,
+    pub readings: Result<Vec<(F, f64)>, String>,
     pub waits: Waits,
 }
 
@@ -36,15 +34,23 @@ pub struct Outcome {
 /// # Errors
 ///
 /// There is no such contestant.
-pub fn run(turn: &Turn) -> Result<(), String> {
+pub fn run<R: Row>(turn: &Turn<R>, entrants: &Entrants<R>) -> Result<(), String> {
     counting::stop();
     end_at_panic();
-    let entrants = contestants::all();
     let entrant = entrants.iter().find(|entrant| entrant.contender().name == turn.contestant);
     let entrant = entrant.ok_or("there is no such contestant")?;
-    let readings = entrant.run(turn.row, &Plan { quick: turn.quick, rounds: None });
-    let outcome = Outcome { readings: readings.map_err(str::to_owned), waits: system::waits() };
+    let readings = entrant.run(turn.row, turn.quick).map_err(str::to_owned);
+    let outcome = Outcome { readings, waits: system::waits() };
     serde_json::to_writer(std::io::stdout(), &outcome).map_err(|error| error.to_string())
+}
+
+/// A thread that panics would leave those waiting that it was to meet, and a run has to end.
+fn end_at_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::exit(101);
+    }));
 }
 
 /// A run that is under way.

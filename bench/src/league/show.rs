@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::contestant::Contender;
-use super::figure::{Figure, Row, Target};
 use super::scores::{Scores, Verdict};
+use super::{Contender, Figure, KindOf, Row, Target};
 use crate::machine::Machine;
 use crate::results::Summary;
 use crate::table::Table;
@@ -13,11 +12,9 @@ use crate::table::Table;
 const QUIET: f64 = 0.03;
 
 /// Who takes part, and with which settings.
-pub fn contenders(scores: &Scores, machine: &Machine) {
+pub fn contenders<R: Row>(scores: &Scores<R>, machine: &Machine, about: &str) {
     let Machine { cpu, cores, memory_gib, .. } = machine;
-    println!(
-        "{cpu}, {cores} cores, {memory_gib:.1} GiB; real time; threads that measure are pinned, all others are not"
-    );
+    println!("{cpu}, {cores} cores, {memory_gib:.1} GiB; {about}");
     let mut table = Table::new("contestants", vec![String::new()]);
     for contender in &scores.contenders {
         table.row(vec![contender.name.to_owned()], contender.settings);
@@ -26,12 +23,13 @@ pub fn contenders(scores: &Scores, machine: &Machine) {
 }
 
 /// How many targets were met, and whether the figures deserve trust.
-pub fn summing_up(scores: &Scores, rows: &[Row]) {
-    let figures = rows.iter().flat_map(|row| row.figures());
-    let verdicts: Vec<Verdict> = figures
-        .flat_map(|&figure| (0..scores.contenders.len()).map(move |index| (figure, index)))
-        .filter_map(|(figure, index)| scores.verdict(figure, index))
-        .collect();
+pub fn summing_up<R: Row>(scores: &Scores<R>, rows: &[R]) {
+    let mut verdicts = Vec::new();
+    for &figure in rows.iter().flat_map(|row| row.figures()) {
+        for contender in 0..scores.contenders.len() {
+            verdicts.extend(scores.verdicts(figure, contender));
+        }
+    }
     let met = verdicts.iter().filter(|verdict| verdict.met).count();
     println!("\n{met} of {} targets met", verdicts.len());
     if let Some(waited) = scores.waits.share() {
@@ -44,7 +42,7 @@ pub fn summing_up(scores: &Scores, rows: &[Row]) {
 }
 
 /// The tables of one row.
-pub fn row(scores: &Scores, row: Row) {
+pub fn row<R: Row>(scores: &Scores<R>, row: R) {
     for &figure in row.figures() {
         let header = ["", "median", "least", "most", "/ tokio"].map(str::to_owned).to_vec();
         let mut table = Table::new(figure.title(), header);
@@ -54,8 +52,9 @@ pub fn row(scores: &Scores, row: Row) {
                 let ratio = scores.of_tokio(figure, index);
                 let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
                 let [median, min, max] = [median, min, max].map(written);
-                let verdict = scores.verdict(figure, index).map(judged).unwrap_or_default();
-                table.row(vec![name, median, min, max, ratio], verdict);
+                let verdicts: Vec<String> =
+                    scores.verdicts(figure, index).into_iter().map(judged).collect();
+                table.row(vec![name, median, min, max, ratio], verdicts.join("; "));
             } else if let Some(why) = scores.absent(row, index) {
                 table.row(vec![name, "–".to_owned()], why);
             }
@@ -72,46 +71,54 @@ fn written(value: f64) -> String {
     }
 }
 
-fn judged(verdict: Verdict) -> String {
+fn judged<F>(verdict: Verdict<F>) -> String {
     let value = verdict.value;
     let text = match verdict.target {
         Target::OfTokio(most) => format!("{value:.2} ≤ {most} of tokio's"),
+        Target::Throughput(_, least) => {
+            format!("{value:.2} ≥ {least:.1} times one thread's throughput")
+        }
+        Target::OfOwn(_, most) => format!("{value:.2} ≤ {most} of its own before"),
         Target::AtMost(most) => format!("{value:.2} ≤ {most}"),
     };
     if verdict.met { text } else { format!("MISSED {text}") }
 }
 
 #[derive(Serialize)]
-pub struct Report<'a> {
+pub struct Report<'a, R: Row> {
     machine: &'a Machine,
     quick: bool,
     /// The share of their time that threads which measured waited for a core.
     waited: Option<f64>,
-    contestants: &'a [Contender],
-    cells: Vec<Cell<'a>>,
+    contestants: &'a [Contender<KindOf<R>>],
+    cells: Vec<Cell<'a, R>>,
 }
 
 /// One figure of one contestant, or why there is none.
 #[derive(Serialize)]
-struct Cell<'a> {
-    row: Row,
-    figure: Figure,
+struct Cell<'a, R: Row> {
+    row: R,
+    figure: R::Figure,
     title: &'static str,
     contestant: &'static str,
     #[serde(flatten)]
     summary: Option<Summary>,
     of_tokio: Option<f64>,
-    verdict: Option<Verdict>,
+    verdicts: Vec<Verdict<R::Figure>>,
     absent: Option<&'a str>,
 }
 
-impl<'a> Report<'a> {
-    pub fn new(machine: &'a Machine, quick: bool, rows: &[Row], scores: &'a Scores) -> Self {
+impl<'a, R: Row> Report<'a, R> {
+    pub fn new(machine: &'a Machine, quick: bool, rows: &[R], scores: &'a Scores<R>) -> Self {
         let mut cells = Vec::new();
         for &row in rows {
             for &figure in row.figures() {
                 for (index, contender) in scores.contenders.iter().enumerate() {
                     let summary = scores.summary(figure, index);
+                    let absent = scores.absent(row, index).filter(|_| summary.is_none());
+                    if summary.is_none() && absent.is_none() {
+                        continue;
+                    }
                     cells.push(Cell {
                         row,
                         figure,
@@ -119,8 +126,8 @@ impl<'a> Report<'a> {
                         contestant: contender.name,
                         summary,
                         of_tokio: scores.of_tokio(figure, index),
-                        verdict: scores.verdict(figure, index),
-                        absent: scores.absent(row, index).filter(|_| summary.is_none()),
+                        verdicts: scores.verdicts(figure, index),
+                        absent,
                     });
                 }
             }
