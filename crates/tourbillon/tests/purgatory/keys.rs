@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use crate::common::{Log, PanicsWhenDropped, SECOND, panic_quietly, within};
+use crate::common::{Drops, Log, PanicsWhenDropped, SECOND, panic_quietly, within};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, Timer, VirtualClock};
 
@@ -166,4 +166,45 @@ fn many_keys_given_twice_cost_little_more_than_once() {
     let twice = took((0..KEYS).chain(0..KEYS).collect());
     assert!(twice < once * 20, "{once:?}, {twice:?}");
     is_empty(&purgatory, &timer);
+}
+
+#[test]
+fn a_key_whose_drop_panics_harms_nobody() {
+    let (purgatory, timer) = keyed();
+    let (log, flag) = (Log::new(), Flag::new());
+    let fragile = |number| {
+        // A panic during an unwinding would abort.
+        Key::new(number).when_dropped(|| {
+            if !thread::panicking() {
+                panic_quietly();
+            }
+        })
+    };
+    for name in 0..3 {
+        // The key of the second is not needed, that of the first goes with the last of them.
+        let op = Op::flagged(name, &flag, &log);
+        purgatory.try_complete_else_watch(op, [fragile(1), Key::new(2)], SECOND).unwrap();
+    }
+    assert_eq!(timer.counts().panicked, 2);
+    flag.set();
+    assert_eq!((purgatory.check(&Key::new(2)), purgatory.watched()), (3, 0));
+    assert_eq!((log.len(), timer.counts().panicked), (3, 3));
+    purgatory.try_complete_else_watch(Op::never(4), [fragile(1)], SECOND).unwrap();
+    assert_eq!((purgatory.stop().len(), timer.counts().panicked), (1, 4));
+}
+
+#[test]
+fn a_key_whose_comparison_panics_leaves_nothing_behind() {
+    let (purgatory, timer) = keyed();
+    let drops = Drops::new();
+    purgatory.try_complete_else_watch(Op::never(0), [Key::new(2)], SECOND).unwrap();
+    let keys = [Key::new(1), Key::moody(2), Key::new(3)];
+    let op = Op::never(1).counted(&drops);
+    let added =
+        catch_unwind(AssertUnwindSafe(|| purgatory.try_complete_else_watch(op, keys, SECOND)));
+    assert!(added.is_err(), "the panic is the caller's");
+    assert_eq!((purgatory.watched(), purgatory.delayed(), timer.len()), (1, 1, 1));
+    assert_eq!(drops.count(), 1);
+    assert_eq!(purgatory.cancel_key(&Key::new(2)).len(), 1);
+    assert_eq!((purgatory.watched(), timer.len()), (0, 0));
 }

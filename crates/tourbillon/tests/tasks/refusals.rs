@@ -60,8 +60,8 @@ fn an_interval_that_found_no_room_tries_again() {
     assert!(matches!(tick, Poll::Ready(Ok(_))));
 }
 
-#[test]
-fn an_interval_that_found_no_thread_tries_again() {
+/// A timer that gets no thread, until it is told otherwise.
+fn without_threads() -> (Timer, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(true));
     let fail = fails.clone();
     let builder = Timer::builder().spawn(move |name, body| {
@@ -70,7 +70,20 @@ fn an_interval_that_found_no_thread_tries_again() {
         }
         thread::Builder::new().name(name).spawn(body).map(drop)
     });
-    let timer = builder.build().unwrap();
+    (builder.build().unwrap(), fails)
+}
+
+#[test]
+fn a_sleep_that_finds_no_thread_is_an_error_and_another_may_find_one() {
+    let (timer, fails) = without_threads();
+    assert_eq!(Task::new().poll(&mut timer.sleep(MS)), Poll::Ready(Err(SleepError::Thread)));
+    fails.store(false, SeqCst);
+    assert_eq!(block_on(timer.sleep(MS)), Ok(()));
+}
+
+#[test]
+fn an_interval_that_found_no_thread_tries_again() {
+    let (timer, fails) = without_threads();
     let mut interval = timer.interval_at(timer.now() + HOUR, MS);
     assert_eq!(block_on(interval.tick()), Err(SleepError::Thread));
     fails.store(false, SeqCst);

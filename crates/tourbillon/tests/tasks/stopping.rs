@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::Poll;
-use std::thread;
 use std::time::Duration;
 
 use tourbillon::tasks::{self, SleepError};
@@ -160,24 +159,6 @@ fn the_limit_is_for_tasks_and_callbacks_together() {
     timer.arm(HOUR, |_| ()).unwrap();
     timer.arm(HOUR, |_| ()).unwrap();
     assert!(timer.arm(HOUR, |_| ()).is_err(), "all places were given back, once");
-}
-
-#[test]
-fn a_driver_that_cannot_start_is_an_error_and_another_try() {
-    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-    let fails = Arc::new(AtomicBool::new(true));
-    let fail = fails.clone();
-    let builder = Timer::builder().spawn(move |name, body| {
-        if fail.load(SeqCst) {
-            return Err(std::io::Error::other("no thread today"));
-        }
-        thread::Builder::new().name(name).spawn(body).map(drop)
-    });
-    let timer = builder.build().unwrap();
-    let task = Task::new();
-    assert_eq!(task.poll(&mut timer.sleep(MS)), Poll::Ready(Err(SleepError::Thread)));
-    fails.store(false, SeqCst);
-    assert_eq!(futures_lite::future::block_on(timer.sleep(MS)), Ok(()));
 }
 
 #[test]
