@@ -61,6 +61,9 @@ pub(crate) enum Free<'a, K, V> {
     Beside(&'a mut More<K, V>),
 }
 
+/// Whether a value stays in the table.
+pub(crate) struct Stays(pub(crate) bool);
+
 impl<'a, K, V> Free<'a, K, V> {
     /// No code of the user's runs here.
     #[inline]
@@ -133,22 +136,31 @@ impl<K, V> KeyTable<K, V> {
         chain.more.as_mut()?.iter_mut().find_map(|pair| look(&mut pair.1))
     }
 
-    /// Takes out the first value under the hash that is such. A table that was crowded gives memory back.
+    /// What `look` finds in the first value under the hash in which it finds something, and whether that value stays.
+    /// One that does not is taken out with its key. A table that was crowded gives memory back.
     #[inline]
-    pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&V) -> bool) -> Option<(K, V)> {
+    pub(crate) fn take<R>(
+        &mut self,
+        hash: u64,
+        mut look: impl FnMut(&mut V) -> Option<(R, Stays)>,
+    ) -> Option<(R, Option<(K, V)>)> {
         let Entry::Occupied(mut occupied) = self.chains.entry(hash) else { return None };
         let chain = occupied.get_mut();
-        if !is(&chain.first.1) {
-            let more = chain.more.as_mut()?;
-            let place = more.iter().position(|pair| is(&pair.1))?;
-            return Some(more.swap_remove(place));
+        if let Some((found, Stays(stays))) = look(&mut chain.first.1) {
+            if stays {
+                return Some((found, None));
+            }
+            if let Some(next) = chain.more.as_mut().and_then(|more| more.pop()) {
+                return Some((found, Some(std::mem::replace(&mut chain.first, next))));
+            }
+            let chain = occupied.remove();
+            self.shrink();
+            return Some((found, Some(chain.first)));
         }
-        if let Some(next) = chain.more.as_mut().and_then(|more| more.pop()) {
-            return Some(std::mem::replace(&mut chain.first, next));
-        }
-        let chain = occupied.remove();
-        self.shrink();
-        Some(chain.first)
+        let more = chain.more.as_mut()?;
+        let met = |(place, pair): (usize, &mut (K, V))| Some((place, look(&mut pair.1)?));
+        let (place, (found, Stays(stays))) = more.iter_mut().enumerate().find_map(met)?;
+        Some((found, (!stays).then(|| more.swap_remove(place))))
     }
 
     /// Few steps for each that was removed: the table is halved only when seven of eight have gone.
@@ -212,8 +224,10 @@ mod tests {
         assert_eq!(table.find(7, |value| (value == "b").then_some(1)), Some(1));
 
         // The first, one in the middle, and the last.
-        assert_eq!(table.remove(7, |value| value == "a").map(|pair| pair.0), Some("a"));
-        assert_eq!(table.remove(7, |value| value == "a"), None);
+        let take = |key| move |value: &mut String| (value == key).then_some(((), Stays(false)));
+        let taken = table.take(7, take("a")).and_then(|taken| taken.1);
+        assert_eq!(taken.map(|pair| pair.0), Some("a"));
+        assert!(table.take(7, take("a")).is_none());
         assert!(table.get_mut(7, "b").is_some() && table.get_mut(7, "c").is_some());
         assert_eq!(table.take_all().count(), 2);
         assert!(table.get_mut(7, "b").is_none());
@@ -227,14 +241,13 @@ mod tests {
             free.put(hash, ());
         }
         let room = table.chains.capacity();
+        let go = |(): &mut ()| Some(((), Stays(false)));
         for hash in 0..99_900 {
-            assert!(table.remove(hash, |()| true).is_some());
+            assert!(table.take(hash, go).is_some());
         }
         assert!(table.chains.capacity() < room / 64, "{} of {room}", table.chains.capacity());
         for hash in 99_900..100_000 {
-            assert!(
-                table.get_mut(hash, &hash).is_some() && table.remove(hash, |()| true).is_some()
-            );
+            assert!(table.get_mut(hash, &hash).is_some() && table.take(hash, go).is_some());
         }
         assert_eq!(table.chains.capacity(), 0);
     }

@@ -6,7 +6,7 @@
 use std::borrow::Borrow;
 
 use crate::key::Key;
-use crate::key_table::{KeyTable, Spot};
+use crate::key_table::{KeyTable, Spot, Stays};
 use crate::sync::{Mutex, lock};
 use crate::timer::{Context, Timeout};
 
@@ -127,8 +127,9 @@ impl<K: Eq> Shelf<K> {
 
 impl<K> State<K> {
     fn remove(&mut self, hash: u64, number: u64) -> Option<(K, Slot)> {
-        let taken = self.keys.remove(hash, |slot| slot.number == number)?;
+        let is = |slot: &mut Slot| (slot.number == number).then_some(((), Stays(false)));
+        let (_, taken) = self.keys.take(hash, is)?;
         self.count -= 1;
-        Some(taken)
+        taken
     }
 }

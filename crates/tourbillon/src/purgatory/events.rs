@@ -5,13 +5,15 @@ use std::hash::{BuildHasher, Hash};
 
 use super::Purgatory;
 use super::basket::Basket;
-use super::list::BATCH;
 use super::node::Entry;
 use super::operation::Operation;
 use super::shelf::Walk;
 use super::turn::is_trying;
 use super::wish::Why;
 use crate::key_table::hash;
+
+/// So many are copied at a time.
+const BATCH: usize = 16;
 
 /// Events.
 impl<K, O, S> Purgatory<K, O, S>
@@ -88,7 +90,17 @@ where
     {
         let hash = hash(&self.owner.hasher, key);
         let shelf = self.core().shelf(hash);
-        let (mut walk, mut batch) = (Walk::default(), [const { None }; BATCH]);
+        let mut walk = Walk::default();
+        // Many keys have one.
+        let mut first = [None];
+        shelf.walk(hash, key, &mut walk, &mut first);
+        let [Some(first)] = first else { return };
+        show(&*first);
+        drop(first);
+        if walk.done {
+            return;
+        }
+        let mut batch = [const { None }; BATCH];
         while shelf.walk(hash, key, &mut walk, &mut batch) {
             batch.iter_mut().map_while(Option::take).for_each(|entry| show(&*entry));
         }

@@ -1,20 +1,20 @@
 //! Those that wait under one key, in the order in which they came.
 //!
 //! ```text
-//!   position  0    1    2    3    4    5
-//!   serial    3    7    8   12   15   20
-//!            ─────────────────────────────
-//!             ·    a    ·    ·    b    c      · has left
-//!                  └ head: nobody waits before
+//!   serial    7    8   12   15   20
+//!            ────────────────────────
+//!             a    ·    ·    b    c      · has left; others before `a` too, and nothing is left of them
 //! ```
 //!
-//! When more have left than wait, those that wait close ranks; that costs a few steps for each that has left, and a
-//! list never holds much more memory than who waits in it. Nobody is told its new position: serials rise, so whoever is
-//! no longer where it was is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the
-//! last that it saw.
+//! Who leaves from the front leaves nothing behind: a list of few stays small, however many come and go. When more have
+//! left from the midst than wait, those that wait close ranks: that costs a few steps for each that has left, and a
+//! list never holds much more memory than who waits in it. Nobody knows its position: serials rise, so who leaves from
+//! the midst is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the last that it
+//! saw.
 //!
 //! Many keys have one operation each: a list of one takes no memory of its own.
 
+use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
 use super::node::Entry;
@@ -22,11 +22,8 @@ use super::node::Entry;
 /// So many gaps are not worth closing.
 const GAPS: usize = 16;
 
-/// So many are copied at a time.
-pub(super) const BATCH: usize = 16;
-
-/// Some that wait under a key.
-pub(super) type Batch<O> = [Option<Arc<dyn Entry<O>>>; BATCH];
+/// So much room is not worth giving back.
+const ROOM: usize = 32;
 
 pub(super) enum List<O> {
     One(Slot<O>),
@@ -34,10 +31,10 @@ pub(super) enum List<O> {
 }
 
 pub(super) struct Many<O> {
-    slots: Vec<Slot<O>>,
+    /// The first of them waits.
+    slots: VecDeque<Slot<O>>,
     /// How many wait.
-    waiting: u32,
-    head: u32,
+    waiting: usize,
 }
 
 pub(super) struct Slot<O> {
@@ -46,58 +43,66 @@ pub(super) struct Slot<O> {
 }
 
 impl<O> List<O> {
-    pub(super) fn new() -> Self {
-        List::Many(Many { slots: Vec::new(), waiting: 0, head: 0 })
+    pub(super) fn one(serial: u64, entry: Arc<dyn Entry<O>>) -> Self {
+        List::One(Slot { serial, entry: Some(entry) })
+    }
+
+    fn none() -> Self {
+        List::Many(Many { slots: VecDeque::new(), waiting: 0 })
     }
 
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, List::Many(Many { waiting: 0, .. }))
     }
 
-    /// Adds one, whose serial is higher than all before. Returns its position.
+    /// Adds one, whose serial is higher than all before.
     #[inline]
-    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Entry<O>>) -> u32 {
-        let slot = Slot { serial, entry: Some(entry) };
-        if self.is_empty() {
-            *self = List::One(slot);
-            return 0;
-        }
-        self.many().push(slot)
+    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Entry<O>>) {
+        self.many().push(Slot { serial, entry: Some(entry) });
     }
 
-    /// Takes out the one with that serial, which was at that position once.
+    /// Takes out the one with that serial.
     #[inline]
-    pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
+    pub(super) fn remove(&mut self, serial: u64) -> Option<Arc<dyn Entry<O>>> {
         let slot = match self {
-            List::Many(many) => return many.remove(serial, position),
+            List::Many(many) => return many.remove(serial),
             List::One(slot) => slot,
         };
         let entry = if slot.serial == serial { slot.entry.take() } else { None };
         if entry.is_some() {
-            *self = List::new();
+            *self = List::none();
         }
         entry
     }
 
-    /// Copies the next with a serial after `after` and not after `until`. Returns the last serial, and how many.
+    /// Copies the next with a serial after `after` and not after `until`. Returns the last serial, and whether those were
+    /// all.
     #[inline]
-    pub(super) fn copy(&self, after: u64, until: u64, to: &mut Batch<O>) -> (u64, usize) {
-        let rest = match self {
-            List::One(slot) => std::slice::from_ref(slot),
-            List::Many(many) => many.behind(after),
+    pub(super) fn copy(
+        &self,
+        after: u64,
+        until: u64,
+        to: &mut [Option<Arc<dyn Entry<O>>>],
+    ) -> (u64, bool) {
+        let (one, many) = match self {
+            List::One(slot) => (Some(slot), None),
+            List::Many(many) => (None, Some(many.behind(after))),
         };
-        let (mut last, mut count) = (after, 0);
-        let met = rest.iter().filter(|slot| slot.entry.is_some() && slot.serial > after);
-        for (slot, place) in met.take_while(|slot| slot.serial <= until).zip(to) {
+        let rest = one.into_iter().chain(many.into_iter().flatten());
+        let met = rest.filter(|slot| slot.entry.is_some() && slot.serial > after);
+        let mut met = met.take_while(|slot| slot.serial <= until);
+        let mut last = after;
+        for place in to {
+            let Some(slot) = met.next() else { return (last, true) };
             place.clone_from(&slot.entry);
-            (last, count) = (slot.serial, count + 1);
+            last = slot.serial;
         }
-        (last, count)
+        (last, met.next().is_none())
     }
 
     pub(super) fn into_entries(self) -> impl Iterator<Item = Arc<dyn Entry<O>>> {
         let (one, many) = match self {
-            List::One(slot) => (Some(slot), Vec::new()),
+            List::One(slot) => (Some(slot), VecDeque::new()),
             List::Many(many) => (None, many.slots),
         };
         one.into_iter().chain(many).filter_map(|slot| slot.entry)
@@ -105,7 +110,7 @@ impl<O> List<O> {
 
     fn many(&mut self) -> &mut Many<O> {
         if let List::One(_) = self {
-            let List::One(slot) = std::mem::replace(self, List::new()) else { unreachable!() };
+            let List::One(slot) = std::mem::replace(self, List::none()) else { unreachable!() };
             if let List::Many(many) = self {
                 many.push(slot);
             }
@@ -119,49 +124,41 @@ impl<O> List<O> {
 
 impl<O> Many<O> {
     #[inline]
-    fn push(&mut self, slot: Slot<O>) -> u32 {
-        debug_assert!(self.slots.last().is_none_or(|last| last.serial < slot.serial));
-        self.slots.push(slot);
+    fn push(&mut self, slot: Slot<O>) {
+        debug_assert!(self.slots.back().is_none_or(|last| last.serial < slot.serial));
+        self.slots.push_back(slot);
         self.waiting += 1;
-        (self.slots.len() - 1) as u32
     }
 
     #[inline]
-    fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
-        let place = match self.slots.get(position as usize) {
-            Some(slot) if slot.serial == serial => position as usize,
+    fn remove(&mut self, serial: u64) -> Option<Arc<dyn Entry<O>>> {
+        let place = match self.slots.front() {
+            Some(slot) if slot.serial == serial => 0,
             _ => self.slots.binary_search_by_key(&serial, |slot| slot.serial).ok()?,
         };
         let entry = self.slots[place].entry.take()?;
         self.waiting -= 1;
-        let (len, waiting) = (self.slots.len(), self.waiting as usize);
-        if len - waiting > waiting + GAPS {
-            self.close_ranks();
-        } else {
-            let gap = |slot: &Slot<O>| slot.entry.is_none();
-            while self.slots.get(self.head as usize).is_some_and(gap) {
-                self.head += 1;
-            }
+        while self.slots.front().is_some_and(|slot| slot.entry.is_none()) {
+            self.slots.pop_front();
+        }
+        if self.slots.len() > 2 * self.waiting + GAPS {
+            self.slots.retain(|slot| slot.entry.is_some());
+        }
+        if self.slots.capacity() > ROOM && self.slots.capacity() / 4 > self.slots.len() {
+            self.slots.shrink_to(self.slots.len() * 2);
         }
         Some(entry)
     }
 
-    #[cold]
-    fn close_ranks(&mut self) {
-        self.slots.retain(|slot| slot.entry.is_some());
-        self.head = 0;
-        if self.slots.capacity() / 4 > self.slots.len() {
-            self.slots.shrink_to(self.slots.len() * 2);
-        }
-    }
-
-    /// Those with a serial after that one.
+    /// Those with a serial after that one, and perhaps some before.
     #[inline]
-    fn behind(&self, after: u64) -> &[Slot<O>] {
-        let begin = match self.slots.get(self.head as usize) {
-            Some(slot) if slot.serial > after => self.head as usize,
-            _ => self.slots.partition_point(|slot| slot.serial <= after),
+    fn behind(&self, after: u64) -> vec_deque::Iter<'_, Slot<O>> {
+        let begin = match self.slots.front() {
+            Some(slot) if slot.serial <= after => {
+                self.slots.partition_point(|slot| slot.serial <= after)
+            }
+            _ => 0,
         };
-        &self.slots[begin..]
+        self.slots.range(begin..)
     }
 }

@@ -117,13 +117,12 @@ where
         let mut traces = Traces { places: Few::new(), timer: Some(timer) };
         let mut spare = Few::new();
         let watched = node.watch_under(keys, &mut traces.places, &mut spare);
-        lock(&node.inside).traces = traces;
         if let Ok(true) = watched {
-            let completed = node.hold(work, false);
+            let completed = node.hold(work, false, Some(traces));
             spare.for_each(|key| core.drop_key(key));
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
-        let traces = lock(&node.inside).end();
+        lock(&node.inside).state = State::Over;
         node.leave(traces);
         spare.for_each(|key| core.drop_key(key));
         match watched {
@@ -164,20 +163,24 @@ where
         watched
     }
 
-    /// Tries it, and grants wishes, until it rests or is over. Whether it was completed.
-    fn hold(&self, work: W, last: bool) -> bool {
-        let completed = self.hold_on(work, last);
+    /// Tries it, and grants wishes, until it rests or is over. Whether it was completed. Who has just added it brings
+    /// its traces.
+    fn hold(&self, work: W, last: bool, traces: Option<Traces>) -> bool {
+        let completed = self.hold_on(work, last, traces);
         catch_up();
         completed
     }
 
-    fn hold_on(&self, mut work: W, mut last: bool) -> bool {
+    fn hold_on(&self, mut work: W, mut last: bool, mut traces: Option<Traces>) -> bool {
         let timer = &self.core.timer;
         // Whether this trial is made for a check that was made inside a condition.
         let mut echo = false;
         loop {
             let met = attempt(timer, || work.attempt());
             let mut inside = lock(&self.inside);
+            if let Some(traces) = traces.take() {
+                inside.traces = traces;
+            }
             let State::Trying(wish) = &mut inside.state else { unreachable!("the holder ends it") };
             let again = mem::take(&mut wish.again);
             if !met {
@@ -308,7 +311,7 @@ where
         if let Some(work) = work {
             inside.traces.timer = None;
             drop(inside);
-            self.hold(work, true);
+            self.hold(work, true, None);
         }
     }
 
@@ -341,7 +344,7 @@ where
                 wish.again = wish.again.max(if is_trying() { Again::Echo } else { Again::Yes });
             }
         });
-        work.is_some_and(|work| self.hold(work, false))
+        work.is_some_and(|work| self.hold(work, false, None))
     }
 
     fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {

@@ -7,9 +7,9 @@ use std::borrow::Borrow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use super::list::{BATCH, Batch, List};
+use super::list::List;
 use super::node::Entry;
-use crate::key_table::{KeyTable, Spot};
+use crate::key_table::{KeyTable, Spot, Stays};
 use crate::sync::{Mutex, lock};
 
 #[repr(align(128))]
@@ -33,8 +33,6 @@ struct State<K, O> {
 pub(super) struct Place {
     pub(super) hash: u64,
     serial: NonZeroU64,
-    /// Where it was in its list at first.
-    position: u32,
 }
 
 /// How far a walk over those under a key has come. It meets everybody who was there when it began.
@@ -42,7 +40,7 @@ pub(super) struct Place {
 pub(super) struct Walk {
     after: u64,
     until: Option<u64>,
-    done: bool,
+    pub(super) done: bool,
 }
 
 impl<K: Eq, O> Shelf<K, O> {
@@ -67,38 +65,42 @@ impl<K: Eq, O> Shelf<K, O> {
             return None;
         }
         let State { keys, serial, watched, delayed, .. } = &mut *state;
-        let list = match keys.spot(hash, key.as_ref()?) {
-            Spot::Taken(list) => list,
-            Spot::Free(free) => free.put(key.take()?, List::new()),
-        };
         *serial += 1;
-        let position = list.push(*serial, entry);
+        match keys.spot(hash, key.as_ref()?) {
+            Spot::Taken(list) => list.push(*serial, entry),
+            Spot::Free(free) => drop(free.put(key.take()?, List::one(*serial, entry))),
+        }
         *watched += 1;
         *delayed += usize::from(first);
-        NonZeroU64::new(*serial).map(|serial| Place { hash, serial, position })
+        NonZeroU64::new(*serial).map(|serial| Place { hash, serial })
     }
 
     /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
     #[inline]
     pub(super) fn unwatch(&self, place: Place, first: bool) -> Option<K> {
-        let Place { hash, serial, position } = place;
+        let Place { hash, serial } = place;
         let mut state = lock(&self.state);
         let take = |list: &mut List<O>| {
-            let entry = list.remove(serial.get(), position)?;
-            Some((entry, list.is_empty()))
+            let entry = list.remove(serial.get())?;
+            Some((entry, Stays(!list.is_empty())))
         };
-        let (entry, empty) = state.keys.find(hash, take)?;
+        let (entry, gone) = state.keys.take(hash, take)?;
         state.watched -= 1;
         state.delayed -= usize::from(first);
-        let gone = if empty { state.keys.remove(hash, List::is_empty) } else { None };
         drop(state);
         drop(entry);
         gone.map(|(key, _)| key)
     }
 
-    /// Copies the next few who wait under a key. `false` if there are none any more.
+    /// Copies the next who wait under a key, as many as there is room for. `false` if there are none any more.
     #[inline]
-    pub(super) fn walk<Q>(&self, hash: u64, key: &Q, walk: &mut Walk, to: &mut Batch<O>) -> bool
+    pub(super) fn walk<Q>(
+        &self,
+        hash: u64,
+        key: &Q,
+        walk: &mut Walk,
+        to: &mut [Option<Arc<dyn Entry<O>>>],
+    ) -> bool
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -109,10 +111,10 @@ impl<K: Eq, O> Shelf<K, O> {
         let mut state = lock(&self.state);
         let until = *walk.until.get_or_insert(state.serial);
         let Some(list) = state.keys.get_mut(hash, key) else { return false };
-        let (last, count) = list.copy(walk.after, until, to);
-        walk.after = last;
-        walk.done = count < BATCH;
-        count > 0
+        let (last, done) = list.copy(walk.after, until, to);
+        let met = last > walk.after;
+        (walk.after, walk.done) = (last, done);
+        met
     }
 
     /// Takes nobody in from now on, and gives out all who are here.
