@@ -13,7 +13,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask CHORE
+cargo xtask CHORE [PART]
 
   test      everything that must hold: style, lints, docs, packages, all tests
   tidy      the style of the source, as a test
@@ -22,23 +22,29 @@ cargo xtask CHORE
   planted   plants one fault at a time in a scratch copy; the suite must catch each
   pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
+
+With a PART of a name, `loom`, `shuttle` and `planted` plant only the faults whose file has it in its name.
 ";
 
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1).unwrap_or_default();
-    let outcome = match chore.as_str() {
-        "test" => suite::everything(),
-        "tidy" => tidy::run(),
-        "loom" => models::LOOM.run(),
-        "shuttle" => models::SHUTTLE.run(),
-        "planted" => planted::run(),
-        "pictures" => browser::pictures(),
-        "deny" => suite::deny(),
-        "" | "help" | "-h" | "--help" => {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["test"] => suite::everything(),
+        ["tidy"] => tidy::run(),
+        ["loom"] => models::LOOM.run(""),
+        ["loom", part] if !part.starts_with('-') => models::LOOM.run(part),
+        ["shuttle"] => models::SHUTTLE.run(""),
+        ["shuttle", part] if !part.starts_with('-') => models::SHUTTLE.run(part),
+        ["planted"] => planted::run(""),
+        ["planted", part] if !part.starts_with('-') => planted::run(part),
+        ["pictures"] => browser::pictures(),
+        ["deny"] => suite::deny(),
+        [] | ["help" | "-h" | "--help", ..] | [_, "-h" | "--help", ..] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
         }
-        unknown => Err(format!("there is no chore {unknown:?}\n\n{HELP}")),
+        _ => Err(format!("there is no chore {:?}\n\n{HELP}", words.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,9 +15,9 @@ const STEPS: &str = "60000";
 /// A fault may make the wheel turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-pub(crate) fn run() -> Outcome {
+pub(crate) fn run(part: &str) -> Outcome {
     let scratch = scratch();
-    let patches = patches("planted")?;
+    let patches = patches("planted", part)?;
     lay_out(&scratch)?;
     println!("the suite without a fault …");
     if let Some(failed) = first_failure(&scratch)? {
@@ -41,13 +41,17 @@ pub(crate) fn scratch() -> PathBuf {
     root().join("target/planted")
 }
 
-/// The patches of a folder, in the order of their names.
-pub(crate) fn patches(folder: &str) -> Outcome<Vec<PathBuf>> {
+/// The patches of a folder with `part` in their name, in the order of their names.
+pub(crate) fn patches(folder: &str, part: &str) -> Outcome<Vec<PathBuf>> {
     let mut patches: Vec<PathBuf> = fs::read_dir(root().join(folder))
         .map_err(|error| format!("{folder}/: {error}"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|ending| ending == "patch"))
+        .filter(|path| path.file_stem().is_some_and(|name| name.to_string_lossy().contains(part)))
         .collect();
+    if patches.is_empty() {
+        return Err(format!("{folder}/ has no patch with {part:?} in its name"));
+    }
     patches.sort();
     Ok(patches)
 }
