@@ -47,6 +47,8 @@ pub enum Kind {
     /// What ours are compared with.
     Tokio,
     Peer,
+    /// No timer: the memory that a reset cannot do without.
+    Floor,
 }
 
 impl league::Kind for Kind {
@@ -77,6 +79,10 @@ impl league::Row for Row {
             (_, false) => 3,
         };
         asked.map_or(default, usize::from)
+    }
+
+    fn is_for(self, kind: Kind) -> bool {
+        kind != Kind::Floor || self == Row::Reset
     }
 }
 
