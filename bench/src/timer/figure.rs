@@ -71,6 +71,8 @@ pub enum Kind {
     /// What ours are compared with.
     Tokio,
     Peer,
+    /// No timer: the memory that moving one cannot do without.
+    Floor,
 }
 
 impl league::Kind for Kind {
@@ -114,7 +116,11 @@ impl league::Row for Row {
 
     /// Where its callbacks run changes nothing where none run.
     fn is_for(self, kind: Kind) -> bool {
-        kind != Kind::OursOnDriver || matches!(self, Row::Fire | Row::Lateness)
+        match kind {
+            Kind::OursOnDriver => matches!(self, Row::Fire | Row::Lateness),
+            Kind::Floor => self == Row::Reschedule,
+            _ => true,
+        }
     }
 }
 
@@ -175,7 +181,7 @@ impl league::Figure for Figure {
             Kind::OursOnPool => 400.0,
             Kind::OursOnDriver => 200.0,
             Kind::OursTyped => 80.0,
-            Kind::Tokio | Kind::Peer => return Vec::new(),
+            Kind::Tokio | Kind::Peer | Kind::Floor => return Vec::new(),
         };
         match self {
             Figure::Churn100k | Figure::Churn1m => vec![Target::OfTokio(0.45)],

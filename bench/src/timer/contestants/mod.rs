@@ -1,6 +1,7 @@
 //! The timer services that take part.
 
 mod hash_wheel;
+mod memory;
 mod ours;
 mod pool;
 mod tokio_time;
@@ -20,5 +21,6 @@ pub fn all() -> Entrants<Row> {
         Of::<tokio_time::Tokio>::boxed(),
         Of::<pool::Pool>::boxed(),
         Of::<hash_wheel::HashWheel>::boxed(),
+        Of::<memory::Memory>::boxed(),
     ]
 }
