@@ -71,7 +71,7 @@ pub enum Kind {
     /// What ours are compared with.
     Tokio,
     Peer,
-    /// No timer: the memory that moving one cannot do without.
+    /// No timer: the memory that one cannot do without.
     Floor,
 }
 
@@ -118,7 +118,7 @@ impl league::Row for Row {
     fn is_for(self, kind: Kind) -> bool {
         match kind {
             Kind::OursOnDriver => matches!(self, Row::Fire | Row::Lateness),
-            Kind::Floor => self == Row::Reschedule,
+            Kind::Floor => matches!(self, Row::Reschedule | Row::Fire),
             _ => true,
         }
     }

@@ -1,23 +1,34 @@
-//! No timer: what moving one cannot do without, where threads share the engine and a key names a timer. A random key, a
-//! lock, a reading of the clock, and one record of the size of a wheel's.
+//! No timer: what one cannot do without, where threads share the engine and a key names a timer.
+//!
+//! To move one: a random key, a lock, a reading of the clock, and a record of the size of a wheel's. To fire them: a
+//! thread that wakes when some are due, is told which, and looks at the record of each. There is no wheel: what is due
+//! when is sorted beforehand, and nobody pays for that.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::contestant::{Contestant, Seat};
 use super::super::figure::Kind;
-
-const ONE_ROW: &str = "it has a part in one row: moving";
+use super::super::sink;
 
 pub struct Memory {
-    records: Mutex<Vec<Record>>,
+    shared: Arc<Shared>,
+}
+
+pub struct Shared {
     start: Instant,
+    records: Mutex<Vec<Record>>,
+    /// The records of each millisecond. It ends with the contestant.
+    due: Mutex<Option<BTreeMap<u64, Vec<u32>>>>,
 }
 
 struct Record {
     deadline: u64,
     generation: u64,
-    _rest: [u64; 2],
+    payload: u64,
+    _rest: u64,
 }
 
 /// As a key is: where, and which of those that were there.
@@ -27,45 +38,73 @@ pub struct Key {
 }
 
 impl Contestant for Memory {
-    type Seat<'a> = &'a Memory;
+    type Seat<'a> = &'a Shared;
     type Handle = Key;
     const NAME: &'static str = "the memory alone";
     const KIND: Kind = Kind::Floor;
-    const SETTINGS: &'static str = "no timer: a lock, a reading of the clock, one record";
+    const SETTINGS: &'static str = "no timer: a lock, the clock, a record each; sorted beforehand";
 
     fn new() -> Self {
-        Memory { records: Mutex::default(), start: Instant::now() }
+        let (records, due) = (Mutex::default(), Mutex::new(Some(BTreeMap::new())));
+        let shared = Arc::new(Shared { start: Instant::now(), records, due });
+        let wakes = shared.clone();
+        thread::spawn(move || wakes.fire());
+        Memory { shared }
     }
 
-    fn sit(&self, _: usize) -> &Memory {
-        self
-    }
-}
-
-impl Memory {
-    fn at(&self, after: Duration) -> u64 {
-        (self.start.elapsed() + after).as_millis() as u64
+    fn sit(&self, _: usize) -> &Shared {
+        &self.shared
     }
 }
 
-impl Seat for &Memory {
+impl Drop for Memory {
+    fn drop(&mut self) {
+        *lock(&self.shared.due) = None;
+    }
+}
+
+impl Shared {
+    /// A deadline is rounded up.
+    fn tick(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.start).as_nanos().div_ceil(1_000_000) as u64
+    }
+
+    fn fire(&self) {
+        loop {
+            let next = match &*lock(&self.due) {
+                Some(due) => due.keys().next().copied(),
+                None => return,
+            };
+            let rest = match next {
+                Some(tick) => self.start + Duration::from_millis(tick),
+                None => Instant::now() + Duration::from_millis(50),
+            };
+            thread::sleep(rest.saturating_duration_since(Instant::now()));
+            let due = next.and_then(|tick| lock(&self.due).as_mut()?.remove(&tick));
+            let records = lock(&self.records);
+            due.iter().flatten().for_each(|&place| sink::fired(records[place as usize].payload));
+        }
+    }
+}
+
+impl Seat for &Shared {
     type Handle = Key;
 
     fn schedule(&mut self, after: Duration, payload: u64) -> Key {
-        let record = Record { deadline: self.at(after), generation: payload, _rest: [0; 2] };
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        records.push(record);
+        let deadline = self.tick(Instant::now() + after);
+        let mut records = lock(&self.records);
+        records.push(Record { deadline, generation: payload, payload, _rest: 0 });
         Key { place: records.len() as u64 - 1, generation: payload }
     }
 
     fn cancel(&mut self, _: Key) -> bool {
-        unreachable!("{ONE_ROW}")
+        unreachable!("it has no part in such rows")
     }
 
     #[inline]
     fn reschedule(&mut self, key: &mut Key, after: Duration) {
-        let deadline = self.at(after);
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = self.tick(Instant::now() + after);
+        let mut records = lock(&self.records);
         if let Some(record) = records.get_mut(key.place as usize)
             && record.generation == key.generation
         {
@@ -73,7 +112,14 @@ impl Seat for &Memory {
         }
     }
 
-    fn fire_at(&mut self, _: Instant, _: u64) {
-        unreachable!("{ONE_ROW}")
+    fn fire_at(&mut self, at: Instant, payload: u64) {
+        let key = self.schedule(at.saturating_duration_since(Instant::now()), payload);
+        if let Some(due) = &mut *lock(&self.due) {
+            due.entry(self.tick(at)).or_default().push(key.place as u32);
+        }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
