@@ -3,7 +3,6 @@
 use std::future::{Pending, pending};
 use std::pin::Pin;
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_lite::FutureExt;
@@ -13,6 +12,7 @@ use tourbillon::tasks::{self, Given};
 
 use super::contestant::Contestant;
 use super::figure::{Kind, Row};
+use super::memory::Memory;
 use crate::league::{Entrants, Of};
 
 /// Everybody, in the order of the tables.
@@ -203,47 +203,5 @@ impl Contestant for Pingora {
 
     fn absent(row: Row) -> Option<&'static str> {
         (row == Row::Reset).then_some("it has no reset")
-    }
-}
-
-struct Memory;
-
-/// As large as a sleep.
-struct Place {
-    at: Instant,
-    _rest: [u64; 6],
-}
-
-impl Future for Place {
-    type Output = ();
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if Instant::now() < self.at { Poll::Pending } else { Poll::Ready(()) }
-    }
-}
-
-impl Contestant for Memory {
-    type Sleep = Place;
-    const NAME: &'static str = "the memory alone";
-    const KIND: Kind = Kind::Floor;
-    const SETTINGS: &'static str = "no timer: a reading of the clock, written into the future";
-
-    #[inline]
-    fn sleep(after: Duration) -> Place {
-        Place { at: Instant::now() + after, _rest: [0; 6] }
-    }
-
-    fn sleep_until(_: Instant) -> impl Future + Send + 'static {
-        pending::<()>()
-    }
-
-    fn timeout<F: Future>(_: Duration, future: F) -> impl Future {
-        future
-    }
-
-    #[inline]
-    fn reset(mut sleep: Pin<&mut Place>, after: Duration) {
-        sleep.at = Instant::now() + after;
     }
 }

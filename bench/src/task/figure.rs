@@ -47,7 +47,7 @@ pub enum Kind {
     /// What ours are compared with.
     Tokio,
     Peer,
-    /// No timer: the memory that a reset cannot do without.
+    /// No timer: what one cannot do without.
     Floor,
 }
 
@@ -82,7 +82,8 @@ impl league::Row for Row {
     }
 
     fn is_for(self, kind: Kind) -> bool {
-        kind != Kind::Floor || self == Row::Reset
+        let floor = matches!(self, Row::Reset | Row::FireOnTokio | Row::FireOnSmol);
+        floor || kind != Kind::Floor
     }
 }
 

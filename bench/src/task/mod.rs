@@ -8,6 +8,7 @@
 mod contestant;
 mod contestants;
 mod figure;
+mod memory;
 mod rows;
 
 use crate::cli::{Task, Turn, asked};
