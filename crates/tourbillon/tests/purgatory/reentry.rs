@@ -325,3 +325,22 @@ fn a_condition_that_checks_its_own_key_comes_to_an_end() {
         is_empty(&purgatory, &timer);
     });
 }
+
+/// A wait that is ready at once tells nobody: the actions that came up in its condition run all the same.
+#[test]
+fn an_action_that_came_up_in_the_condition_of_a_wait_runs_after_it() {
+    within(|| {
+        let (purgatory, timer, _clock) = purgatory();
+        let (log, flag) = (Log::new(), Flag::new());
+        purgatory.try_complete_else_watch(Op::flagged(7, &flag, &log), [2], SECOND).unwrap();
+        let own = purgatory.clone();
+        let condition = move || {
+            flag.set();
+            Some(own.check(&2))
+        };
+        let wait = purgatory.wait([1], SECOND, condition);
+        assert_eq!(log.take(), [(7, End::Completed)]);
+        drop(wait);
+        is_empty(&purgatory, &timer);
+    });
+}
