@@ -11,6 +11,7 @@ mod panics;
 mod races;
 mod reentry;
 mod stopping;
+mod threads;
 mod waits;
 
 use std::sync::Arc;
