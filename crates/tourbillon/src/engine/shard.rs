@@ -328,6 +328,16 @@ impl<T> Shard<T> {
         }
     }
 
+    /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
+    pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
+        if !self.hub.signal.has_hook() {
+            return locked();
+        }
+        let done = self.hub.signal.tell_later(locked);
+        self.tell_loop_now();
+        done
+    }
+
     #[cold]
     fn tell_loop_now(&self) {
         if let Some(wake) = self.hub.signal.owed() {
