@@ -45,7 +45,7 @@ pub use error::CronError;
 ///   time. (Two that fall into one gap are one run. A day that was left out as a whole has no runs.)
 /// - An expression that **repeats within the day**, with a `*` or a `*/n` for the second, the minute or the hour, as
 ///   `*/15 * * * *` or `0 * * * *`, goes on by real time: what does not exist is left out, what happens twice runs
-///   twice, and every 15 minutes stays every 15 minutes.
+///   twice, and every 15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
 /// use tourbillon::Cron;
