@@ -197,7 +197,8 @@ impl Timer {
     ///
     /// [`Context::wall_deadline`] is the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`] say
     /// when it runs next, instead of what the expression names until then; after that it goes on. One that has no run
-    /// to come has ended, also if it was the clock that was wrong.
+    /// to come has ended; but if a setting of the clock went past runs that it has not made, the last among them, it
+    /// stays pending, and makes them if the clock is set back.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no run to come.
@@ -259,5 +260,5 @@ fn plan_next(context: &Context<'_>) -> bool {
         return true;
     }
     let clock = &context.core.hub.clock;
-    plan.next(clock).is_some_and(|at| context.set_again(clock.when(at)))
+    plan.next(clock).is_some_and(|at| context.set_again(at))
 }
