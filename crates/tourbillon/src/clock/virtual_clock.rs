@@ -189,7 +189,7 @@ impl VirtualClock {
     }
 
     /// Sets the wall clock and tells nobody: a test plays the watch.
-    #[cfg(all(test, feature = "calendar"))]
+    #[cfg(all(test, any(feature = "calendar", shuttle)))]
     pub(crate) fn poke_wall(&self, to: SystemTime) {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.time().units());
     }
