@@ -58,7 +58,7 @@ struct Hook {
 pub(crate) type Wake = dyn Fn() + Send + Sync;
 
 thread_local! {
-    /// The signal whose wakes this thread tells later, by its address; or 0.
+    // The signal whose wakes this thread tells later, by its address; or 0.
     static LATER: Cell<usize> = const { Cell::new(0) };
 }
 
