@@ -144,6 +144,13 @@ impl VirtualClock {
         self.go(|| self.next_due())
     }
 
+    /// [`advance_to_next`](VirtualClock::advance_to_next), past what is due already and waits for its loop: for who
+    /// cannot wait for that to turn.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn advance_a_step(&self) -> Result<bool, AdvanceError> {
+        self.go(|| self.next_step())
+    }
+
     /// [`advance`](VirtualClock::advance) to that moment; to no other, however many do so.
     pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
         self.go(|| Some(to)).map(|_| ())

@@ -266,3 +266,16 @@ fn a_boot_clock_wakes_both_drivers() {
         received.recv().unwrap();
     });
 }
+
+/// What is due in an engine that waits for its loop does not keep the clock from going on: nobody turns it here.
+#[test]
+fn a_loop_that_nobody_turns_holds_up_no_task() {
+    within(|| {
+        let (timer, clock) = timer();
+        let (turned, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+        turned.schedule(SECOND, |_| ()).unwrap();
+        tasks::block_on(&clock, timer.sleep(SECOND * 5)).unwrap().unwrap();
+        assert_eq!(clock.elapsed(), SECOND * 5);
+        drop(driver);
+    });
+}
