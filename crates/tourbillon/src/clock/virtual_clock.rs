@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::Time;
 
 use super::{far, nanoseconds, wall};
-use crate::inside;
+use crate::inside::{self, Inside};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -207,6 +207,8 @@ impl VirtualClock {
         }
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
+        // An executor, or what wakes a loop, that would advance the clock gets an error, as a callback does.
+        let _inside = Inside::enter(0, self.id());
         let Some(target) = to() else { return Ok(false) };
         loop {
             match self.next_step().filter(|&next| next <= target) {
