@@ -363,7 +363,7 @@ impl<K: Eq + Send + 'static> Core<K> {
         choose(&self.shelves, hash)
     }
 
-    /// Arms or moves a timer under the lock of a shelf. Who drives the engine is woken afterwards: that is foreign code.
+    /// Arms or moves a timer under the lock of a shelf. Who drives the engine is woken after it: that is foreign code.
     fn on_shelf<R>(&self, hash: u64, locked: impl FnOnce(&Shelf<K>) -> R) -> R {
         self.timer.core().shards[0].tell_loop_after(|| locked(self.shelf(hash)))
     }

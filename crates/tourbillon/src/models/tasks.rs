@@ -202,8 +202,8 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
     });
 }
 
-/// A sleep is filed behind the hand while a pass is under way, which does not claim it: when it is over, it is out of the
-/// wheel, and was not left there to wake its task for nothing.
+/// A sleep is filed behind the hand while a pass is under way, which does not claim it: when it is over, it is out of
+/// the wheel, and was not left there to wake its task for nothing.
 #[test]
 fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
     check_to(2, || {

@@ -47,9 +47,9 @@ fn a_setting_of_the_wall_clock_is_never_missed() {
     });
 }
 
-/// The wall clock is set twice while a timer is armed, back and then ahead, and the watch looks after each. Who arms the
-/// timer may see the first setting and move it when the second has come: it runs when the clock as it was set last shows
-/// its moment, and no earlier.
+/// The wall clock is set twice while a timer is armed, back and then ahead, and the watch looks after each. Who arms
+/// the timer may see the first setting and move it when the second has come: it runs when the clock as it was set last
+/// shows its moment, and no earlier.
 #[test]
 fn two_settings_of_the_wall_clock_leave_nobody_behind() {
     explore(|| {

@@ -26,7 +26,7 @@ mod with {
     pub(crate) struct Tasks {
         settings: Settings,
         core: OnceLock<Arc<TaskCore>>,
-        /// Whether the timer was stopped. Who makes the engine holds the lock: so a stop finds it, or it is made stopped.
+        /// Whether the timer was stopped. Who makes the engine holds the lock: a stop finds it, or it is made stopped.
         stopped: Mutex<bool>,
     }
 

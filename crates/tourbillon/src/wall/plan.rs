@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
 //! | moved | it runs at its deadline, as any other timer | under the shard's lock, by a move; or by its callback |
-//! | stranded | the clock was set past moments that have not run, and shows none to come: it may be set back | as waits |
-//! | planned | which of the two it will be is known, and it is not armed yet: the registry leaves it alone | after a run |
+//! | stranded | the clock was set past moments that have not run, and none is to come: it may be set back | as waits |
+//! | planned | which of the two it will be is known, but it is not armed: the registry leaves it alone | after a run |
 //! | runs | its callback has started | under the shard's lock, with the claim |
 //!
 //! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
