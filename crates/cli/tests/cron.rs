@@ -83,6 +83,39 @@ fn a_day_that_was_left_out() {
     }
 }
 
+/// The midnight that is left out has no run; the next one is at the same moment, and has its own.
+#[test]
+fn a_midnight_that_was_left_out() {
+    let args = ["0 0 * * *", "--tz", "Pacific/Apia", "-n", "2", "--from", "2011-12-28T12:00"];
+    let (code, out, _) = cron(&args);
+    assert_eq!(code, 0);
+    for part in [
+        "  Thu 2011-12-29 00:00 -10:00   2011-12-29 10:00Z   in 12h\n",
+        "  Sat 2011-12-31 00:00 +14:00   2011-12-30 10:00Z   in 1d 12h\n",
+        "a day that is left out has no runs\n",
+    ] {
+        assert!(out.contains(part), "no {part:?} in\n{out}");
+    }
+    // What repeats goes on by real time.
+    let args = ["0 */6 * * *", "--tz", "Pacific/Apia", "-n", "1", "--from", "2011-12-29T23:00"];
+    let (_, out, _) = cron(&args);
+    assert!(out.contains("Sat 2011-12-31 00:00 +14:00   2011-12-30 10:00Z   in 1h\n"), "{out}");
+    assert!(out.contains("its times there are left out\n"), "{out}");
+}
+
+/// However many runs there are, each that a gap has moved says so.
+#[test]
+fn every_jump_counts_and_not_all_are_told() {
+    let args = ["30 2 * * *", "--tz", "Europe/Berlin", "-n", "4000", "--from", "2025-01-01"];
+    let (code, out, _) = cron(&args);
+    assert_eq!(code, 0);
+    // 4000 days end in December 2035: eleven gaps and eleven folds.
+    let count = |part: &str| out.matches(part).count();
+    assert_eq!((count("gap: for 02:30"), count("fold: the first time")), (11, 11));
+    assert_eq!((count("gap: 02:00 to 03:00"), count("fold: 02:00 to 03:00")), (4, 4));
+    assert!(out.ends_with("  and 14 more until Sun 2035-10-28\n"), "{out}");
+}
+
 #[test]
 fn where_no_jump_matters() {
     let args = ["*/10 0 0 * * *", "--tz", "UTC", "-n", "1", "--from", "2025-01-01T00:00:09Z"];

@@ -26,17 +26,23 @@ const TICK: Duration = Duration::from_millis(1);
 struct ModelClock {
     begin: Instant,
     ticks: Arc<AtomicU64>,
+    /// Whether who has read it lets others go first: what it does next, it does by an old reading.
+    gives_way: bool,
 }
 
 impl ModelClock {
     fn new() -> Self {
-        ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)) }
+        ModelClock { begin: Instant::now(), ticks: Arc::new(AtomicU64::new(0)), gives_way: false }
     }
 }
 
 impl Clock for ModelClock {
     fn now(&self) -> Instant {
-        self.begin + TICK * self.ticks.load(SeqCst) as u32
+        let ticks = self.ticks.load(SeqCst) as u32;
+        if self.gives_way {
+            thread::yield_now();
+        }
+        self.begin + TICK * ticks
     }
 
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {

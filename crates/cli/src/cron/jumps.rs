@@ -1,14 +1,11 @@
 //! Where a zone's clock jumps, and what becomes of an expression there.
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 use jiff::{Span, Timestamp, Zoned};
 use tourbillon::Cron;
 
-/// So many changes of the clock are looked at: fifty years of most zones.
+/// So many changes of the clock are looked at beyond the runs: fifty years of most zones.
 pub(super) const LOOKED_AT: usize = 100;
-
-/// So many are told.
-const TOLD: usize = 8;
 
 /// A change of the clock at which the expression names a time.
 pub(super) struct Jump {
@@ -16,12 +13,12 @@ pub(super) struct Jump {
     /// What the clock shows before it, and after.
     pub(super) before: DateTime,
     pub(super) after: DateTime,
-    /// The first time that the expression names in the gap or the fold.
+    /// The first time that the expression names in the gap or the fold: of those that have a run, if one has.
     pub(super) first: DateTime,
     /// Whether it names more than that one.
     pub(super) more: bool,
-    /// Whether it runs when a gap ends.
-    pub(super) runs_after: bool,
+    /// Whether the time lies in a day that is left out as a whole, which has no runs.
+    pub(super) no_such_day: bool,
 }
 
 impl Jump {
@@ -38,19 +35,21 @@ impl Jump {
 /// The changes between the two moments that touch the expression; and then the first gap and the first fold, if they
 /// come later.
 pub(super) fn touching(cron: &Cron, from: &Zoned, until: &Zoned) -> Vec<Jump> {
-    let (mut gap, mut fold) = (false, false);
+    let (mut gap, mut fold, mut beyond) = (false, false, 0);
     let mut jumps = Vec::new();
     let mut offset = from.offset();
-    for change in cron.zone().following(from.timestamp()).take(LOOKED_AT) {
+    for change in cron.zone().following(from.timestamp()) {
         let at = change.timestamp();
         let (before, after) = (offset.to_datetime(at), change.offset().to_datetime(at));
         offset = change.offset();
-        if jumps.len() == TOLD || at > until.timestamp() && gap && fold {
+        let is_beyond = at > until.timestamp();
+        beyond += usize::from(is_beyond);
+        if is_beyond && (gap && fold || beyond > LOOKED_AT) {
             break;
         }
         let Some(jump) = touch(cron, at, before, after) else { continue };
         let is_first = !std::mem::replace(if jump.is_gap() { &mut gap } else { &mut fold }, true);
-        if is_first || at <= until.timestamp() {
+        if is_first || !is_beyond {
             jumps.push(jump);
         }
     }
@@ -58,12 +57,32 @@ pub(super) fn touching(cron: &Cron, from: &Zoned, until: &Zoned) -> Vec<Jump> {
 }
 
 fn touch(cron: &Cron, at: Timestamp, before: DateTime, after: DateTime) -> Option<Jump> {
-    let (first, last) = (before.min(after), before.max(after));
-    let second = Span::new().seconds(1);
-    // From the first second on.
-    let first = cron.next_civil(first.checked_sub(second).ok()?).filter(|&civil| civil < last)?;
-    let more = cron.next_civil(first).is_some_and(|civil| civil < last);
-    let next = cron.next_after(at.checked_sub(second).ok()?);
-    let runs_after = next.is_some_and(|next| next.timestamp() == at);
-    Some(Jump { at, before, after, first, more, runs_after })
+    let (begin, end) = (before.min(after), before.max(after));
+    let named = |from: DateTime| {
+        let second = Span::new().seconds(1);
+        cron.next_civil(from.checked_sub(second).ok()?).filter(|&civil| civil < end)
+    };
+    let mut first = named(begin)?;
+    let mut no_such_day = false;
+    if before < after {
+        // Of a day that is left out as a whole no time has a run, but one before or after it may have.
+        let left_out = |time: DateTime| Some(time).filter(|&time| is_left_out(time, begin, end));
+        let day_after =
+            |time: DateTime| Some(time.date().tomorrow().ok()?.to_datetime(Time::midnight()));
+        let mut next = Some(first);
+        while let Some(time) = next.and_then(left_out) {
+            next = day_after(time).and_then(named);
+        }
+        no_such_day = next.is_none();
+        first = next.unwrap_or(first);
+    }
+    let more = cron.next_civil(first).is_some_and(|civil| civil < end);
+    Some(Jump { at, before, after, first, more, no_such_day })
+}
+
+/// Whether the gap leaves out all of the day.
+fn is_left_out(time: DateTime, begin: DateTime, end: DateTime) -> bool {
+    let midnight = time.date().to_datetime(Time::midnight());
+    begin <= midnight
+        && time.date().tomorrow().is_ok_and(|next| next.to_datetime(Time::midnight()) <= end)
 }

@@ -12,6 +12,8 @@ use super::jumps::{Jump, LOOKED_AT};
 
 /// How runs are written.
 const STRONG: Style = Style::new().bold();
+/// So many gaps and folds are told.
+const TOLD: usize = 8;
 /// How a gap or a fold is written.
 const JUMP: Style = AnsiColor::Yellow.on_default();
 
@@ -60,7 +62,7 @@ impl Teller<'_> {
     /// What is odd about a run.
     fn note(&self, run: &Zoned) -> Option<String> {
         let Preview { cron, jumps, .. } = self.preview;
-        let at = |jump: &&Jump| jump.at == run.timestamp() && jump.is_gap() && jump.runs_after;
+        let at = |jump: &&Jump| jump.at == run.timestamp() && jump.is_gap() && !jump.no_such_day;
         if let Some(gap) = jumps.iter().find(at).filter(|_| !cron.repeats_within_the_day()) {
             return Some(format!("gap: for {}", time_of(gap, gap.first)));
         }
@@ -76,8 +78,14 @@ impl Teller<'_> {
     fn jumps(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let Preview { cron, from, jumps, .. } = self.preview;
         writeln!(out, "\nWhere the clock jumps")?;
-        if !jumps.is_empty() {
-            return jumps.iter().try_for_each(|jump| self.jump(out, jump));
+        if let Some(last) = jumps.last() {
+            jumps.iter().take(TOLD).try_for_each(|jump| self.jump(out, jump))?;
+            return match jumps.len().saturating_sub(TOLD) {
+                0 => Ok(()),
+                more => {
+                    writeln!(out, "  and {more} more until {}", last.range().0.strftime("%a %F"))
+                }
+            };
         }
         match cron.zone().following(from.timestamp()).take(LOOKED_AT).count() {
             0 => writeln!(out, "  the clock of this zone does not jump any more"),
@@ -101,7 +109,7 @@ impl Teller<'_> {
         writeln!(out, "{date}{JUMP}{word}: {from} to {to} {is}{JUMP:#}")?;
         let (time, end) = (time_of(jump, jump.first), time_of(jump, jump.after));
         let runs = match (jump.is_gap(), cron.repeats_within_the_day(), jump.more) {
-            (true, false, _) if !jump.runs_after => "a day that is left out has no runs".to_owned(),
+            (true, false, _) if jump.no_such_day => "a day that is left out has no runs".to_owned(),
             (true, false, false) => format!("{time} runs when the gap ends, at {end}"),
             (true, false, true) => format!("its times there are one run, at {end}"),
             (true, true, _) => "its times there are left out".to_owned(),

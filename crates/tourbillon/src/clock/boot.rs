@@ -15,8 +15,6 @@
 /// - Its moments are those of [`Timer::now`], and run ahead of [`Instant::now`] by the time asleep: for
 ///   [`schedule_at`](crate::Timer::schedule_at) and its like, add to `timer.now()`.
 /// - Without file descriptors to wait with, the driver looks at the clock once a second.
-/// - A thread that follows another in a [`DelayQueue`](crate::DelayQueue) counts its limit awake: after a sleep of the
-///   machine it gives up later than it was told.
 ///
 /// [`Builder::clock`]: crate::Builder::clock
 /// [`Timer::now`]: crate::Timer::now
@@ -59,6 +57,13 @@ mod linux {
         begin: u64,
         /// Made for the first wait. Whoever waits is alone: a driver, or who leads in a queue.
         alarm: OnceLock<OwnedFd>,
+    }
+
+    /// The same clock for another who waits: to share the alarm would be to set it for one and miss the other.
+    impl Clone for Boot {
+        fn clone(&self) -> Self {
+            Boot { begin: self.begin, alarm: OnceLock::new() }
+        }
     }
 
     impl Boot {

@@ -52,7 +52,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Waits until the given moment (for ever if there is none), or until the sleeper is woken. It may end early.
     ///
     /// What is here suits a clock that runs as fast as the real one. One that jumps must call
-    /// [`Sleeper::wake`] when it does, or be late.
+    /// [`Sleeper::wake`] when it does, or be late. A timer has a driver for callbacks and one for tasks, which wait at
+    /// the same time, each with a sleeper of its own: wake all of them.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
         sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
     }
@@ -73,7 +74,7 @@ pub(crate) enum Source {
     #[default]
     Monotonic,
     #[cfg(target_os = "linux")]
-    Boot(Arc<boot::Boot>),
+    Boot(boot::Boot),
     Virtual(VirtualClock),
     Own(Arc<dyn Clock>),
 }
@@ -82,7 +83,7 @@ impl Source {
     /// The clock that counts the time asleep, where there is one.
     pub(crate) fn boot() -> Self {
         #[cfg(target_os = "linux")]
-        return Source::Boot(Arc::new(boot::Boot::new()));
+        return Source::Boot(boot::Boot::new());
         #[cfg(not(target_os = "linux"))]
         Source::Monotonic
     }
@@ -95,7 +96,7 @@ impl EngineClock {
             Source::Monotonic => {}
             // Here and not earlier: its time begins after that of the instants, as the monotonic clock's does.
             #[cfg(target_os = "linux")]
-            Source::Boot(clock) => *clock = Arc::new(boot::Boot::new()),
+            Source::Boot(clock) => *clock = boot::Boot::new(),
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {
                 begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::Time;
 
 use super::{far, nanoseconds, wall};
-use crate::inside;
+use crate::inside::{self, Inside};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -144,6 +144,13 @@ impl VirtualClock {
         self.go(|| self.next_due())
     }
 
+    /// [`advance_to_next`](VirtualClock::advance_to_next), past what is due already and waits for its loop: for who
+    /// cannot wait for that to turn.
+    #[cfg(feature = "tasks")]
+    pub(crate) fn advance_a_step(&self) -> Result<bool, AdvanceError> {
+        self.go(|| self.next_step())
+    }
+
     /// [`advance`](VirtualClock::advance) to that moment; to no other, however many do so.
     pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
         self.go(|| Some(to)).map(|_| ())
@@ -189,7 +196,7 @@ impl VirtualClock {
     }
 
     /// Sets the wall clock and tells nobody: a test plays the watch.
-    #[cfg(all(test, feature = "calendar"))]
+    #[cfg(all(test, any(feature = "calendar", shuttle)))]
     pub(crate) fn poke_wall(&self, to: SystemTime) {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.time().units());
     }
@@ -200,6 +207,8 @@ impl VirtualClock {
         }
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
+        // An executor, or what wakes a loop, that would advance the clock gets an error, as a callback does.
+        let _inside = Inside::enter(0, self.id());
         let Some(target) = to() else { return Ok(false) };
         loop {
             match self.next_step().filter(|&next| next <= target) {

@@ -24,6 +24,21 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The same, with so many pending: nobody counts what the wheel knows.
+    pub(crate) fn with_pending(self, pending: usize) -> Self {
+        Counts { pending: pending as u64, ..self }
+    }
+
+    /// Whether everything is accounted for.
+    pub(crate) fn check(self) -> Result<(), String> {
+        let Counts { armed, fired, cancelled, handed_back, pending, .. } = self;
+        let accounted = fired + cancelled + handed_back + pending;
+        if armed != accounted {
+            return Err(format!("{armed} were armed, {accounted} are accounted for"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn add(&mut self, other: Counts) {
         self.armed += other.armed;
         self.fired += other.fired;

@@ -40,9 +40,6 @@ pub(crate) const AGAIN: u64 = 10_000_000;
 /// So many ready timers are touched at once.
 const AHEAD: usize = 16;
 
-/// So many timers are worth giving back the memory of.
-pub(crate) const CROWD: usize = 1 << 14;
-
 #[repr(align(128))]
 pub(crate) struct Shard<T> {
     pub(crate) index: usize,
@@ -84,9 +81,9 @@ pub(crate) enum Phase {
 }
 
 /// What is in the wheel: the deadline as it was given (the wheel knows only its tick), and the value.
-struct Entry<T> {
-    deadline: Time,
-    value: T,
+pub(crate) struct Entry<T> {
+    pub(crate) deadline: Time,
+    pub(crate) value: T,
 }
 
 /// A timer that was taken out of the wheel.
@@ -209,18 +206,10 @@ impl<T> Shard<T> {
         let entry = state.wheel.cancel(key)?;
         state.counts.cancelled += 1;
         mark(&entry.value);
-        Self::release_when_empty(&mut state);
+        state.wheel.release_when_empty();
         self.leave(state, ready);
         self.hub.give_back(1);
         Some(entry.value)
-    }
-
-    /// The last timer of a crowd has gone: so goes the memory of the crowd. That takes few steps, with nothing pending.
-    #[inline]
-    fn release_when_empty(state: &mut State<T>) {
-        if state.wheel.len() == 0 && state.wheel.capacity() > CROWD {
-            state.wheel.shrink();
-        }
     }
 
     /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of
@@ -328,6 +317,16 @@ impl<T> Shard<T> {
         }
     }
 
+    /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
+    pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
+        if !self.hub.signal.has_hook() {
+            return locked();
+        }
+        let done = self.hub.signal.tell_later(locked);
+        self.tell_loop_now();
+        done
+    }
+
     #[cold]
     fn tell_loop_now(&self) {
         if let Some(wake) = self.hub.signal.owed() {
@@ -396,7 +395,7 @@ impl<T> Shard<T> {
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
         let keeps = mark(&taken.value);
         self.publish_ready(&state);
-        Self::release_when_empty(&mut state);
+        state.wheel.release_when_empty();
         drop(state);
         if asks {
             self.tell_loop();
@@ -418,7 +417,7 @@ impl<T> Shard<T> {
         #[cfg(feature = "tasks")]
         self.tell_all(&state);
         self.publish_ready(&state);
-        Self::release_when_empty(&mut state);
+        state.wheel.release_when_empty();
         drop(state);
         self.hub.give_back(batch.len());
     }

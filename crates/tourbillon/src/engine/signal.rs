@@ -22,6 +22,7 @@
 //!
 //! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
+use std::cell::Cell;
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::sync::OnceLock;
@@ -30,7 +31,7 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 use crate::bell::Bell;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, thread_local, wait};
 
 /// `until` while the driver is awake.
 const AWAKE: u64 = 0;
@@ -55,6 +56,22 @@ struct Hook {
 }
 
 pub(crate) type Wake = dyn Fn() + Send + Sync;
+
+thread_local! {
+    // The signal whose wakes this thread tells later, by its address; or 0.
+    static LATER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread tells no wake of the signal: it holds a lock, and arms under it.
+struct Later {
+    before: usize,
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        let _ = LATER.try_with(|later| later.set(self.before));
+    }
+}
 
 /// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
@@ -169,9 +186,24 @@ impl Signal {
         lock(&self.hook.as_ref()?.wake).take()
     }
 
+    /// Does what arms timers under a lock of ours, and gives that up at its end. A wake that it owes is told by whoever
+    /// asks next for what is [owed](Signal::owed): the caller must.
+    pub(crate) fn tell_later<R>(&self, locked: impl FnOnce() -> R) -> R {
+        let before = LATER.try_with(|later| later.replace(self.id())).unwrap_or_default();
+        let _later = Later { before };
+        locked()
+    }
+
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
     /// What is to be called now, with no lock held, because a wake is owed.
     pub(crate) fn owed(&self) -> Option<Arc<Wake>> {
         let hook = self.hook.as_ref()?;
+        if LATER.try_with(Cell::get).is_ok_and(|later| later == self.id()) {
+            return None;
+        }
         if !hook.owed.swap(false, Ordering::AcqRel) {
             return None;
         }

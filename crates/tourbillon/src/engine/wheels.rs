@@ -5,6 +5,9 @@ use tourbillon_wheel::{
     SlotView, Time,
 };
 
+/// So many timers are worth giving back the memory of.
+const CROWD: usize = 1 << 14;
+
 /// Which wheel an engine turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
@@ -117,6 +120,14 @@ impl<T> AnyWheel<T> {
 
     pub(crate) fn memory(&self) -> usize {
         on!(self, wheel => wheel.memory())
+    }
+
+    /// The last of a crowd has gone: so goes the memory of the crowd. That takes few steps, with nothing pending.
+    #[inline]
+    pub(crate) fn release_when_empty(&mut self) {
+        if self.len() == 0 && self.capacity() > CROWD {
+            self.shrink();
+        }
     }
 
     /// Gives back the memory that nothing pending needs; without the memory to do it, it stays as it is.

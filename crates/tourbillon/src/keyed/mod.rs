@@ -12,8 +12,8 @@
 //! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
 //! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
-//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock, and the
-//! clock, which may be the user's, is read before.
+//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock; the clock,
+//! which may be the user's, is read before, and who drives the engine is woken after.
 
 mod alarm;
 mod retry;
@@ -240,7 +240,7 @@ where
             let (job, then) = held.closures(place);
             core.timer.retry_from(now, backoff, job, then).map(Armed::Retry)
         };
-        match core.shelf(hash).put(hash, key, true, arm) {
+        match core.on_shelf(hash, |shelf| shelf.put(hash, key, true, arm)) {
             Ok(put) => Ok(core.put_away(put)),
             Err((error, key)) => {
                 core.timer.contain(|| drop(key));
@@ -279,8 +279,7 @@ where
                 Armed::Once(timer, Box::new(callback))
             })
         };
-        let put = core.shelf(hash).put(hash, key, replace, arm);
-        match put {
+        match core.on_shelf(hash, |shelf| shelf.put(hash, key, replace, arm)) {
             Ok(put) => Ok((core.put_away(put), callback)),
             Err((error, key)) => {
                 core.timer.contain(|| drop(key));
@@ -355,13 +354,18 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let hash = hash(&self.owner.hasher, key);
-        self.owner.core.shelf(hash).with(hash, key, look)
+        self.owner.core.on_shelf(hash, |shelf| shelf.with(hash, key, look))
     }
 }
 
 impl<K: Eq + Send + 'static> Core<K> {
     fn shelf(&self, hash: u64) -> &Shelf<K> {
         choose(&self.shelves, hash)
+    }
+
+    /// Arms or moves a timer under the lock of a shelf. Who drives the engine is woken after it: that is foreign code.
+    fn on_shelf<R>(&self, hash: u64, locked: impl FnOnce(&Shelf<K>) -> R) -> R {
+        self.timer.core().shards[0].tell_loop_after(|| locked(self.shelf(hash)))
     }
 
     /// Starts the driver, if it was not.

@@ -28,7 +28,10 @@ impl Model {
     }
 
     fn with_budget(timers: usize) -> Self {
-        let clock = ModelClock::new();
+        Model::with(ModelClock::new(), timers)
+    }
+
+    fn with(clock: ModelClock, timers: usize) -> Self {
         let builder = Timer::builder().clock(clock.clone()).shards(1).budget(timers).on_driver();
         let builder = builder.spawn(|_, body| {
             thread::spawn(body);
@@ -195,6 +198,33 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
         drop(sleep);
         model.timer.stop();
         assert_eq!(model.timer.counts().handed_back, 0);
+        model.accounted();
+    });
+}
+
+/// A sleep is filed behind the hand while a pass is under way, which does not claim it: when it is over, it is out of
+/// the wheel, and was not left there to wake its task for nothing.
+#[test]
+fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
+    check_to(2, || {
+        let clock = ModelClock { gives_way: true, ..ModelClock::new() };
+        let model = Model::with(clock, 1024);
+        let mut other = model.sleep(1);
+        assert!(Task::new().poll(&mut other).is_pending());
+        let time = model.time(1);
+        let task = Task::new();
+        let mut sleep = model.timer.sleep_until(model.clock.begin + TICK);
+        let over = (0..3).any(|_| {
+            thread::yield_now();
+            task.poll(&mut sleep).is_ready()
+        });
+        drop(other);
+        if over {
+            assert_eq!(model.timer.counts().pending, 0);
+        }
+        drop(sleep);
+        time.join().unwrap();
+        model.timer.stop();
         model.accounted();
     });
 }

@@ -7,7 +7,7 @@ use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
 use super::error::PutError;
 use crate::engine::counts::Counts;
-use crate::engine::shard::{AGAIN, CROWD, Taken};
+use crate::engine::shard::{AGAIN, Entry, Taken};
 use crate::engine::wheels::{AnyWheel, Geometry};
 
 /// How many values one look may make ready, or hand down, before it gives up the lock.
@@ -36,11 +36,6 @@ pub(super) struct Waiting {
 
 /// Nothing is due before: who leads was woken, and others need not wake it again.
 const AWAKE: u64 = 0;
-
-struct Entry<T> {
-    deadline: Time,
-    value: T,
-}
 
 /// What there is to take.
 pub(super) enum Look<T> {
@@ -81,7 +76,7 @@ impl<T> State<T> {
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.wheel.cancel(key)?;
         self.counts.cancelled += 1;
-        self.release_when_empty();
+        self.wheel.release_when_empty();
         Some(entry.value)
     }
 
@@ -124,7 +119,7 @@ impl<T> State<T> {
         }
         if let Some(expired) = self.wheel.pop() {
             self.counts.fired += 1;
-            self.release_when_empty();
+            self.wheel.release_when_empty();
             return Look::Due(expired.value.value);
         }
         match progress {
@@ -167,27 +162,15 @@ impl<T> State<T> {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        Counts { pending: self.wheel.len() as u64, ..self.counts }
+        self.counts.with_pending(self.wheel.len())
     }
 
     pub(super) fn shrink(&mut self) {
         self.wheel.shrink();
     }
 
-    /// The last value of a crowd has gone: so goes the memory of the crowd.
-    fn release_when_empty(&mut self) {
-        if self.wheel.len() == 0 && self.wheel.capacity() > CROWD {
-            self.wheel.shrink();
-        }
-    }
-
     pub(super) fn check(&self) -> Result<(), String> {
         self.wheel.check()?;
-        let Counts { armed, fired, cancelled, handed_back, pending, .. } = self.counts();
-        let accounted = fired + cancelled + handed_back + pending;
-        if armed != accounted {
-            return Err(format!("{armed} values were put, {accounted} are accounted for"));
-        }
-        Ok(())
+        self.counts().check()
     }
 }

@@ -14,7 +14,8 @@ use crate::sync::{Condvar, Mutex, lock, wait};
 /// The future is all there is, so when it waits and was not woken, everything is idle. Several tasks are one future: a
 /// join of them, or a single-threaded executor's `run`, as of
 /// [`async_executor`](https://docs.rs/async-executor). Work on other threads cannot be seen from here: the clock does
-/// not wait for it. When nothing is pending on the clock, the thread sleeps until another one wakes the future.
+/// not wait for it, nor for an [event loop](crate::Driver) to run what is due there. When nothing is pending on the
+/// clock, the thread sleeps until another one wakes the future.
 ///
 /// # Errors
 /// Inside a callback of an engine on this clock; the future is dropped then.
@@ -43,7 +44,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
             return Ok(output);
         }
         while !bell.was_rung() {
-            if !clock.advance_to_next()? {
+            if !clock.advance_a_step()? {
                 bell.listen();
                 break;
             }

@@ -180,7 +180,7 @@ impl<H: Home> Sleep<H> {
         self.home.clock().instant(self.deadline)
     }
 
-    /// Whether its time has come, and it was polled since.
+    /// Whether its time has come, and it was polled since. One of zero is so from the beginning.
     pub fn is_elapsed(&self) -> bool {
         matches!(self.state, State::Over(Ok(())))
     }

@@ -19,12 +19,15 @@ mod with {
     use crate::engine::Core;
     use crate::engine::counts::{Counts, Lateness};
     use crate::settings::Settings;
+    use crate::sync::{Mutex, lock};
     use crate::tasks::wakers::{TaskCore, Wakers, hand_back};
     use crate::view::Snapshot;
 
     pub(crate) struct Tasks {
         settings: Settings,
         core: OnceLock<Arc<TaskCore>>,
+        /// Whether the timer was stopped. Who makes the engine holds the lock: a stop finds it, or it is made stopped.
+        stopped: Mutex<bool>,
     }
 
     impl Tasks {
@@ -33,18 +36,34 @@ mod with {
             let mut settings = Settings { name, ..settings.clone() };
             // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
             settings.hub.driven = false;
-            Tasks { settings, core: OnceLock::new() }
+            Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 
         /// The engine. Who arms there first starts it.
         #[inline]
         pub(crate) fn engine(&self) -> &Arc<TaskCore> {
-            self.core.get_or_init(|| Core::new(self.settings.clone(), Wakers::new()))
+            self.core.get().unwrap_or_else(|| self.make())
+        }
+
+        #[cold]
+        fn make(&self) -> &Arc<TaskCore> {
+            let stopped = lock(&self.stopped);
+            self.core.get_or_init(|| {
+                if !*stopped {
+                    return Core::new(self.settings.clone(), Wakers::new());
+                }
+                // It will never start: who comes after a stop must find that.
+                let core =
+                    Core::new(Settings { shards: 1, ..self.settings.clone() }, Wakers::new());
+                hand_back(&core);
+                core
+            })
         }
 
         /// Hands all tasks back: they wake, and find an error.
         pub(crate) fn stop(&self) {
-            hand_back(self.to_be_stopped());
+            *lock(&self.stopped) = true;
+            self.core.get().into_iter().for_each(|core| hand_back(core));
         }
 
         /// How many wakers of this timer the thread is inside of.
@@ -55,12 +74,6 @@ mod with {
         /// Waits for the wakers that are being called, except those that the caller is inside of.
         pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
             self.core.get().is_none_or(|core| core.wait_for_silence(limit))
-        }
-
-        /// If there is none yet, one that will never start: who comes after a stop must find that.
-        fn to_be_stopped(&self) -> &Arc<TaskCore> {
-            let small = || Settings { shards: 1, ..self.settings.clone() };
-            self.core.get_or_init(|| Core::new(small(), Wakers::new()))
         }
 
         pub(crate) fn counts(&self) -> Counts {

@@ -65,6 +65,14 @@ impl Fired {
         Some((at, was_set && !follows()))
     }
 
+    /// Whether an occurrence that follows upon one that fired has not.
+    #[cfg(feature = "calendar")]
+    pub(super) fn has_passed_over(&self, rule: &Rule) -> bool {
+        let in_a_span = |at| self.spans.iter().any(|&(first, last)| first <= at && at <= last);
+        let next = |&(_, last): &(SystemTime, SystemTime)| rule(last);
+        self.spans.iter().filter_map(next).any(|at| !in_a_span(at))
+    }
+
     fn join_nearest(&mut self) {
         let apart = |pair: &[(SystemTime, SystemTime)]| pair[1].0.duration_since(pair[0].1).ok();
         let pairs = self.spans.windows(2).enumerate();

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
 //! | moved | it runs at its deadline, as any other timer | under the shard's lock, by a move; or by its callback |
-//! | planned | its next moment is known, and it is not armed yet: the registry leaves it alone | after a run |
+//! | stranded | the clock was set past moments that have not run, and none is to come: it may be set back | as waits |
+//! | planned | which of the two it will be is known, but it is not armed: the registry leaves it alone | after a run |
 //! | runs | its callback has started | under the shard's lock, with the claim |
 //!
 //! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
@@ -13,6 +14,9 @@
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
+
+#[cfg(feature = "calendar")]
+use tourbillon_wheel::Time;
 
 use super::fired::Fired;
 use super::registry::Registry;
@@ -47,13 +51,21 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Waits(SystemTime),
+    Stranded,
     Moved,
     #[cfg_attr(
         not(feature = "calendar"),
         allow(dead_code, reason = "only what repeats is planned")
     )]
-    Planned(SystemTime),
+    Planned(Option<SystemTime>),
     Runs(Option<SystemTime>),
+}
+
+impl Phase {
+    /// Whether it follows the wall clock when that is set.
+    fn follows(self) -> bool {
+        matches!(self, Phase::Waits(_) | Phase::Stranded)
+    }
 }
 
 impl Plan {
@@ -83,7 +95,7 @@ impl Plan {
     pub(crate) fn waits_for(&self) -> Option<SystemTime> {
         match lock(&self.state).phase {
             Phase::Waits(at) => Some(at),
-            Phase::Moved | Phase::Planned(_) | Phase::Runs(_) => None,
+            Phase::Stranded | Phase::Moved | Phase::Planned(_) | Phase::Runs(_) => None,
         }
     }
 
@@ -93,7 +105,7 @@ impl Plan {
             Phase::Runs(at) => at,
             // One that was handed back and is run by hand never started by the clock.
             Phase::Waits(at) => Some(at),
-            Phase::Moved | Phase::Planned(_) => None,
+            Phase::Stranded | Phase::Moved | Phase::Planned(_) => None,
         }
     }
 
@@ -101,7 +113,7 @@ impl Plan {
     pub(crate) fn armed(&self) {
         let mut state = lock(&self.state);
         if let Phase::Planned(at) = state.phase {
-            state.phase = Phase::Waits(at);
+            state.phase = at.map_or(Phase::Stranded, Phase::Waits);
         }
     }
 
@@ -130,9 +142,9 @@ impl Plan {
         None
     }
 
-    /// Plans the next run, after one has ended; `None` if it was the last.
+    /// Plans the next run, after one has ended, and says when to arm it for; `None` if it was the last.
     #[cfg(feature = "calendar")]
-    pub(super) fn next(&self, clock: &EngineClock) -> Option<SystemTime> {
+    pub(super) fn next(&self, clock: &EngineClock) -> Option<Time> {
         // In this order: a setting of the clock that is not seen here is seen by `settle`.
         let seen = self.registry.epoch();
         let now = clock.wall_now();
@@ -140,35 +152,41 @@ impl Plan {
             let state = lock(&self.state);
             (state.fired.clone(), state.passed || state.seen != seen)
         };
-        let (at, jumped) = fired.choose(self.rule.as_ref()?, now, was_set)?;
+        let rule = self.rule.as_ref()?;
+        let next = fired.choose(rule, now, was_set);
+        if next.is_none() && !(was_set && fired.has_passed_over(rule)) {
+            return None;
+        }
+        let at = next.map(|(at, _)| at);
         let mut state = lock(&self.state);
         (state.phase, state.seen) = (Phase::Planned(at), seen);
-        (state.jumped, state.passed) = (jumped, false);
-        Some(at)
+        (state.jumped, state.passed) = (next.is_some_and(|(_, jumped)| jumped), at.is_none());
+        Some(at.map_or(Time::MAX, |at| clock.when(at)))
     }
 
     /// The clock was set, so many times until now, and shows `now`: what the timer waits for since. `None` if it does
     /// not wait for the clock.
     fn look_again(&self, now: SystemTime, seen: u64) -> Option<SystemTime> {
-        let (at, fired) = {
+        let (phase, fired) = {
             let mut state = lock(&self.state);
-            let Phase::Waits(at) = state.phase else { return None };
-            if seen < state.seen {
-                // Somebody who has seen more was here, and moves it.
+            if !state.phase.follows() || seen < state.seen {
+                // Or somebody who has seen more was here, and moves it.
                 return None;
             }
             state.seen = seen;
-            // What has come runs, once, for all that were passed over.
-            if self.rule.is_none() || at <= now {
-                state.passed = true;
-                return Some(at);
+            match state.phase {
+                // What has come runs, once, for all that were passed over.
+                Phase::Waits(at) if self.rule.is_none() || at <= now => {
+                    state.passed = true;
+                    return Some(at);
+                }
+                phase => (phase, state.fired.clone()),
             }
-            (at, state.fired.clone())
         };
         // The rule is asked with empty hands: whoever claims a timer of the shard might wait for this lock.
         let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
         let mut state = lock(&self.state);
-        if state.phase != Phase::Waits(at) || state.seen != seen {
+        if state.phase != phase || state.seen != seen {
             return None;
         }
         (state.phase, state.jumped) = (Phase::Waits(new), jumped);
@@ -179,7 +197,7 @@ impl Plan {
     pub(crate) fn settle(&self, core: &TimerCore) {
         let is_behind = || {
             let state = lock(&self.state);
-            matches!(state.phase, Phase::Waits(_)) && state.seen != self.registry.epoch()
+            state.phase.follows() && state.seen != self.registry.epoch()
         };
         while is_behind() && self.registry.look_at(core, self.id) {}
     }

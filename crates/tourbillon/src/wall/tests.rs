@@ -116,38 +116,42 @@ fn the_watch_ends_with_the_last_engine() {
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     use crate::timer::{Callback, Context};
 
-    /// Plans as a cron job does; then the clock is set, and the watch comes.
-    struct Raced(VirtualClock, mpsc::Sender<SystemTime>, bool);
+    /// Plans as a cron job does; then the clock is set, once, and the watch comes.
+    struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
         const CAN_REPEAT: bool = true;
         fn call(mut self, context: &Context<'_>) -> Option<Self> {
             let plan = context.shared?.wall()?;
-            self.1.send(self.0.wall_now()).ok()?;
-            let at = plan.next(&context.core.hub.clock)?;
-            context.set_again(context.core.hub.clock.when(at));
-            if std::mem::take(&mut self.2) {
-                self.0.poke_wall(at + HOUR / 60);
+            self.1.send(()).ok()?;
+            context.set_again(plan.next(&context.core.hub.clock)?);
+            if let Some(to) = self.2.take() {
+                self.0.poke_wall(to);
                 context.core.delivery.wall.look_again(context.core);
             }
             Some(self)
         }
     }
-    let clock = VirtualClock::new();
-    let timer = Timer::builder().clock(&clock).build().unwrap();
-    let registry = timer.core().delivery.wall.clone();
-    registry.attach(timer.core()).unwrap();
-    let begin = clock.wall_now();
-    let rule = move |after: SystemTime| {
-        let hours = after.duration_since(begin).ok()?.as_secs() / 3600;
-        Some(begin + HOUR * (hours as u32 + 1))
-    };
-    let (sender, ran) = mpsc::channel();
-    let raced = Raced(clock.clone(), sender, true);
-    let rule = Some(Box::new(rule) as Box<super::Rule>);
-    timer.schedule_plan(begin + HOUR, rule, registry.epoch(), raced, |raced| raced).unwrap();
-    clock.advance(HOUR).unwrap();
-    clock.advance(Duration::from_secs(1)).unwrap();
-    assert_eq!(ran.try_iter().count(), 2, "the clock is a minute past the second run");
+    // Every hour, nine times. The first run ends when it is time for it, and then it is a minute past the second; or
+    // it is late, by a setting of the clock to after the last, and then it is a minute to the fifth.
+    let (minute, second, late) = (HOUR / 60, HOUR / 3600, HOUR * 99);
+    for (set, to, wait) in [(HOUR, HOUR * 2 + minute, second), (late, HOUR * 5 - minute, minute)] {
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).build().unwrap();
+        let registry = timer.core().delivery.wall.clone();
+        registry.attach(timer.core()).unwrap();
+        let begin = clock.wall_now();
+        let rule = move |after: SystemTime| {
+            let hours = after.duration_since(begin).ok()?.as_secs() / 3600;
+            (hours < 9).then(|| begin + HOUR * (hours as u32 + 1))
+        };
+        let (sender, ran) = mpsc::channel();
+        let raced = Raced(clock.clone(), sender, Some(begin + to));
+        let rule = Some(Box::new(rule) as Box<super::Rule>);
+        timer.schedule_plan(begin + HOUR, rule, registry.epoch(), raced, |raced| raced).unwrap();
+        clock.set_wall(begin + set).unwrap();
+        clock.advance(wait).unwrap();
+        assert_eq!(ran.try_iter().count(), 2, "set to {to:?}");
+    }
 }
 
 /// A timer of the wall clock on a stopped engine: no thread is started to be told so.

@@ -151,10 +151,30 @@ fn what_it_says_of_itself() {
     assert_eq!(format!("{cron:?}"), "Cron(\"0 9 * * MON\", Europe/Berlin)");
     assert_eq!(cron.zone().iana_name(), Some("Europe/Berlin"));
     assert!(!cron.repeats_within_the_day());
-    for repeats in ["*/15 9 * * *", "0 * * * *", "* 0 9 * * *", "0 */2 * * *", "0 0-23 * * *"] {
+    for repeats in [
+        "*/15 9 * * *",
+        "0 * * * *",
+        "* 0 9 * * *",
+        "0 */2 * * *",
+        "0 0-23 * * *",
+        // What a star stands for.
+        "0-59/15 9 * * *",
+        "00-59/15 9 * * *",
+        "0-59/15,7 9 * * *",
+        "0 0-23/2 * * *",
+        "0-59/30 0 9 * * *",
+    ] {
         assert!(Cron::parse(repeats, "UTC").unwrap().repeats_within_the_day(), "{repeats}");
     }
-    for fixed in ["0,15,30 9 * * *", "0 0-22 * * *", "@daily", "30 0 9 * * *"] {
+    for fixed in [
+        "0,15,30 9 * * *",
+        "0-58/15 9 * * *",
+        "0 0-22 * * *",
+        "0 1-23/2 * * *",
+        "0 0 1-31 * *",
+        "@daily",
+        "30 0 9 * * *",
+    ] {
         assert!(!Cron::parse(fixed, "UTC").unwrap().repeats_within_the_day(), "{fixed}");
     }
 }

@@ -120,6 +120,42 @@ fn ten_years_ahead_for_an_hour() {
 }
 
 /// Those that a jump passed over have not run: set back, they come.
+/// The clock is set past the last year of the expression, by mistake.
+#[test]
+fn past_the_last_year_and_back() {
+    let job = Job::new("0 0 0 1 * * 2026", "UTC", "2026-03-15T00:00:00Z");
+    job.set("2030-01-01T00:00:00Z").ran(&["2026-04-01T00:00:00Z"]);
+    assert!(job.timeout.is_pending() && job.timeout.wall_deadline().is_none());
+    job.pass(YEAR).set("2031-06-01T00:00:00Z").pass(YEAR).ran(&[]);
+    job.set("2026-03-20T00:00:00Z").next_is("2026-05-01T00:00:00Z");
+    job.pass(HOUR * 24 * 60).ran(&["2026-05-01T00:00:00Z"]).next_is("2026-06-01T00:00:00Z");
+    // By itself it comes to an end.
+    job.set("2026-11-15T00:00:00Z").ran(&["2026-06-01T00:00:00Z"]).pass(HOUR * 24 * 60);
+    job.ran(&["2026-12-01T00:00:00Z"]);
+    assert!(!job.timeout.is_pending());
+
+    // Only the last was passed over: it has run, and nothing is left.
+    let job = Job::new("0 0 0 1 * * 2026", "UTC", "2026-11-15T00:00:00Z");
+    job.set("2030-01-01T00:00:00Z").ran(&["2026-12-01T00:00:00Z"]);
+    assert!(!job.timeout.is_pending());
+}
+
+/// One that waits for the clock to be set back can be moved, and cancelled.
+#[test]
+fn what_waits_for_the_clock_to_be_set_back_is_a_timer() {
+    let clock = VirtualClock::new();
+    clock.set_wall("2026-03-15T00:00:00Z".parse::<Timestamp>().unwrap().into()).unwrap();
+    let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+    let cron = Cron::parse("0 0 0 1 * * 2026", "UTC").unwrap();
+    let job = timer.schedule_cron(&cron, |_| ()).unwrap();
+    clock.set_wall("2030-01-01T00:00:00Z".parse::<Timestamp>().unwrap().into()).unwrap();
+    job.reschedule(SECOND).unwrap();
+    clock.advance(HOUR).unwrap();
+    assert_eq!((timer.counts().fired, job.is_pending()), (2, true));
+    assert!(job.cancel());
+    accounted(&timer);
+}
+
 #[test]
 fn what_was_passed_over_comes_again() {
     let job = Job::new(HOURLY, "UTC", "2025-06-01T08:30:00Z");

@@ -64,6 +64,30 @@ fn a_clock_may_look_at_the_keys() {
     });
 }
 
+/// Who turns a timer is woken by code of the user's, which may look at the keys.
+#[test]
+fn a_loop_that_is_woken_may_look_at_the_keys() {
+    within(|| {
+        let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+        let (keyed, log) = (KeyedTimer::new(&timer), Log::new());
+        let (looks, seen) = (keyed.clone(), log.clone());
+        driver.on_wake(move || seen.add((looks.len(), looks.is_pending(&1))));
+        keyed.schedule(1, HOUR * 3, |_| ()).unwrap();
+        assert_eq!(log.take(), [(1, true)], "told once, when the key was there");
+        driver.turn();
+        keyed.reschedule(&1, HOUR * 2).unwrap();
+        assert_eq!(log.take(), [(1, true)], "moved to earlier");
+        driver.turn();
+        assert!(keyed.schedule(1, HOUR, |_| ()).unwrap());
+        assert_eq!(log.take(), [(1, true)], "replaced");
+        driver.turn();
+        keyed.retry(2, Backoff::new(HOUR), |_| Err::<(), _>(()), |_| ()).unwrap();
+        assert_eq!(log.take(), [(2, true)]);
+        // The hook keeps the keys.
+        drop(driver);
+    });
+}
+
 /// Each time a key is put its comparisons are all made before its timer is armed.
 #[test]
 fn a_comparison_that_panics_leaves_no_timer_and_holds_no_lock() {

@@ -392,6 +392,22 @@ fn panics_are_contained() {
     assert_eq!((driver.turn().ran, timer.counts().panicked), (2, 1));
 }
 
+/// A setting of the wall clock tells the loop in the midst of it.
+#[test]
+fn what_wakes_the_loop_cannot_advance_the_clock_that_tells_it() {
+    within(|| {
+        let (timer, mut driver, clock) = virtual_driven();
+        timer.schedule_wall(clock.wall_now() + HOUR, |_| ()).unwrap();
+        driver.turn();
+        let (log, own) = (Log::new(), clock.clone());
+        let told = log.clone();
+        driver.on_wake(move || told.add(own.advance(MS)));
+        clock.set_wall(clock.wall_now() + HOUR).unwrap();
+        assert_eq!(log.take(), [Err(AdvanceError::InsideCallback)]);
+        assert_eq!(driver.turn().ran, 1);
+    });
+}
+
 #[test]
 fn a_callback_cannot_advance_the_clock_that_runs_it() {
     let (timer, mut driver, clock) = virtual_driven();

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use async_executor::{Executor, LocalExecutor};
 use futures_lite::future::block_on;
 use tourbillon::tasks::{self, SleepError};
-use tourbillon::{AdvanceError, Context, Timer, VirtualClock};
+use tourbillon::{AdvanceError, BootClock, Context, Timer, VirtualClock};
 
 use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
-use crate::hand::timer;
+use crate::hand::{Task, timer};
 
 /// Three tasks of different rhythms, and what they note: who, at which second.
 async fn chorus(
@@ -243,5 +243,39 @@ fn a_stop_in_the_midst_of_it() {
             let counts = timer.counts();
             assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
         }
+    });
+}
+
+/// Real time. Tasks and callbacks have a driver each, and each waits for its own moment by the clock that they share.
+#[test]
+fn a_boot_clock_wakes_both_drivers() {
+    within(|| {
+        let timer = Timer::builder().clock(BootClock).build().unwrap();
+        let mut sleep = timer.sleep(MS * 100);
+        assert!(Task::new().poll(&mut sleep).is_pending());
+        thread::sleep(MS * 20);
+        let hour = timer.schedule(HOUR, |_| ()).unwrap();
+        assert_eq!(block_on(sleep), Ok(()));
+
+        let (sender, received) = mpsc::channel();
+        assert!(hour.cancel());
+        timer.schedule(MS * 100, move |_| sender.send(()).unwrap()).unwrap();
+        thread::sleep(MS * 20);
+        let mut sleep = timer.sleep(HOUR);
+        assert!(Task::new().poll(&mut sleep).is_pending());
+        received.recv().unwrap();
+    });
+}
+
+/// What is due in an engine that waits for its loop does not keep the clock from going on: nobody turns it here.
+#[test]
+fn a_loop_that_nobody_turns_holds_up_no_task() {
+    within(|| {
+        let (timer, clock) = timer();
+        let (turned, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+        turned.schedule(SECOND, |_| ()).unwrap();
+        tasks::block_on(&clock, timer.sleep(SECOND * 5)).unwrap().unwrap();
+        assert_eq!(clock.elapsed(), SECOND * 5);
+        drop(driver);
     });
 }

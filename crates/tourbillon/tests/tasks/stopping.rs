@@ -53,6 +53,15 @@ fn what_has_fired_before_the_stop_is_a_success() {
     assert_eq!((counts.fired, counts.handed_back), (1, 1));
 }
 
+/// What can be seen of an engine for tasks is its wheel.
+#[test]
+fn a_stop_makes_no_engine_for_tasks_that_never_came() {
+    let (timer, _clock) = timer();
+    let shards = timer.snapshot().shards.len();
+    timer.stop();
+    assert_eq!(timer.snapshot().shards.len(), shards);
+}
+
 #[test]
 fn a_timer_that_never_had_tasks_refuses_them_after_a_stop() {
     let (timer, clock) = timer();

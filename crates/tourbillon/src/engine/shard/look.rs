@@ -9,7 +9,7 @@ use crate::sync::lock;
 impl<T> Shard<T> {
     pub(crate) fn counts(&self) -> Counts {
         let state = lock(&self.state);
-        Counts { pending: state.wheel.len() as u64, ..state.counts }
+        state.counts.with_pending(state.wheel.len())
     }
 
     pub(crate) fn count_panic(&self) {
@@ -36,15 +36,6 @@ impl<T> Shard<T> {
     pub(crate) fn check(&self) -> Result<(), String> {
         let state = lock(&self.state);
         state.wheel.check()?;
-        let counts = state.counts;
-        let accounted =
-            counts.fired + counts.cancelled + counts.handed_back + state.wheel.len() as u64;
-        if counts.armed != accounted {
-            return Err(format!(
-                "{} timers were armed, {accounted} are accounted for",
-                counts.armed
-            ));
-        }
-        Ok(())
+        state.counts.with_pending(state.wheel.len()).check()
     }
 }

@@ -79,9 +79,7 @@ pub(super) fn read(expression: &str) -> Result<Read, CronError> {
             must: field.must,
         };
         let values = values(field, place, text).ok_or_else(wrong)?;
-        // All of them, written one by one, are every one of them.
-        let all = values.len() == [60, 60, 24].get(place).copied().unwrap_or(0);
-        repeats_within_the_day |= place < 3 && (text.starts_with('*') || all);
+        repeats_within_the_day |= is_star(place, text, &values);
     }
     let texts: Vec<String> =
         parts.iter().zip(first..).map(|((_, text), place)| normal(place, text)).collect();
@@ -119,6 +117,16 @@ fn normal(place: usize, text: &str) -> String {
         5 => upper.split(',').map(item).collect::<Vec<String>>().join(","),
         _ => upper,
     }
+}
+
+/// Whether the second, the minute or the hour begins with a star. By the manual of cron a star stands for "first-last",
+/// so these are the same: `0-59` and `*`, `0-59/15` and `*/15`, and all of them written one by one.
+fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
+    let Some(&last) = [59, 59, 23].get(place) else { return false };
+    let range = text.split(['/', ',']).next().and_then(|range| range.split_once('-'));
+    let is = |number: &str, value| number.parse() == Ok::<u16, _>(value);
+    let whole = range.is_some_and(|(from, to)| is(from, 0) && is(to, last));
+    text.starts_with('*') || whole || values.len() == usize::from(last) + 1
 }
 
 /// The values of a field, if it can be read.

@@ -45,7 +45,7 @@ pub use error::CronError;
 ///   time. (Two that fall into one gap are one run. A day that was left out as a whole has no runs.)
 /// - An expression that **repeats within the day**, with a `*` or a `*/n` for the second, the minute or the hour, as
 ///   `*/15 * * * *` or `0 * * * *`, goes on by real time: what does not exist is left out, what happens twice runs
-///   twice, and every 15 minutes stays every 15 minutes.
+///   twice, and every 15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
 /// use tourbillon::Cron;
@@ -197,7 +197,8 @@ impl Timer {
     ///
     /// [`Context::wall_deadline`] is the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`] say
     /// when it runs next, instead of what the expression names until then; after that it goes on. One that has no run
-    /// to come has ended, also if it was the clock that was wrong.
+    /// to come has ended; but if a setting of the clock went past runs that it has not made, the last among them, it
+    /// stays pending, and makes them if the clock is set back.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no run to come.
@@ -259,5 +260,5 @@ fn plan_next(context: &Context<'_>) -> bool {
         return true;
     }
     let clock = &context.core.hub.clock;
-    plan.next(clock).is_some_and(|at| context.set_again(clock.when(at)))
+    plan.next(clock).is_some_and(|at| context.set_again(at))
 }
