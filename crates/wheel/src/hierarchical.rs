@@ -38,7 +38,7 @@ impl Hierarchical {
     /// Looks again at the levels of which a slot has begun.
     fn look_above(&mut self, hand: Tick) {
         self.above = Tick::MAX;
-        for (level, begin) in self.levels.levels.iter().zip(&mut self.begins).skip(1) {
+        for (begin, level) in self.begins[1..].iter_mut().zip(&self.levels.levels[1..]) {
             if *begin <= hand {
                 *begin = level.next_begin(hand);
             }
@@ -52,12 +52,14 @@ impl Hierarchical {
         if self.above > hand {
             return None;
         }
-        let above = self.begins.iter().enumerate().skip(1).filter(|&(_, &begin)| begin <= hand);
-        above.map(|(l, _)| (l as u8, &self.levels.levels[l])).find_map(|(l, level)| {
+        let above = self.begins[1..].iter().zip(&self.levels.levels[1..]).zip(1..);
+        for ((_, level), number) in above.filter(|((begin, _), _)| **begin <= hand) {
             let (slot, begin) = level.find(hand);
-            let begins = begin == hand && level.occupied.contains(slot);
-            begins.then_some((l, level.base + slot))
-        })
+            if begin == hand && level.occupied.contains(slot) {
+                return Some((number, level.base + slot));
+            }
+        }
+        None
     }
 }
 
@@ -66,7 +68,7 @@ impl Rules for Hierarchical {
 
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        self.levels.spot(due.max(hand), hand)
+        self.levels.spot(due, hand)
     }
 
     #[inline]

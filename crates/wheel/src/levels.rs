@@ -185,20 +185,20 @@ impl Levels {
         level
     }
 
-    /// The number of the slot in which a timer is filed that is due then, at the hand or after it.
+    /// The number of the slot in which a timer is filed that is due then; the one under the hand if that is past.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        let left = due - hand;
+        let (left, past) = due.overflowing_sub(hand);
         let way = &self.ways[(left | 1).ilog2() as usize];
-        if left >= way.end {
-            return self.spot_by_search(due, left);
+        if past || left >= way.end {
+            return self.spot_by_search(due.max(hand), hand);
         }
         way.base + ((due >> (way.shift % 64)) as u32 & way.mask)
     }
 
     #[inline(never)]
-    fn spot_by_search(&self, due: Tick, left: u64) -> u32 {
-        let level = &self.levels[self.reaching(left)];
+    fn spot_by_search(&self, due: Tick, hand: Tick) -> u32 {
+        let level = &self.levels[self.reaching(due - hand)];
         level.base + level.slot(due)
     }
 

@@ -22,8 +22,9 @@ impl Chunks {
         let chunk = self.draw(slot)?;
         *head = chunk;
         self.words[chunk as usize] = Word { refs: 1, over: 1 };
-        self.refs[chunk as usize][0] = node;
-        Ok(chunk * LEN)
+        let position = chunk * LEN;
+        self.refs[position as usize] = node;
+        Ok(position)
     }
 
     /// Gives a ring whose head is full a head with a gap: the tail if it is low, or a new chunk.
@@ -63,11 +64,15 @@ impl Chunks {
     #[inline]
     fn draw(&mut self, slot: u32) -> Result<u32, OutOfMemory> {
         self.reserve(1)?;
-        let chunk = self.free;
-        let link = &mut self.links[chunk as usize];
-        self.free = link.next;
+        let mut chunk = self.free;
+        if chunk == NONE {
+            chunk = self.fresh;
+            self.fresh += 1;
+        } else {
+            self.free = self.links[chunk as usize].next;
+        }
         self.free_len -= 1;
-        *link = Link { owner: slot, next: chunk, previous: chunk };
+        self.links[chunk as usize] = Link { owner: slot, next: chunk, previous: chunk };
         Ok(chunk)
     }
 
@@ -115,7 +120,7 @@ impl Chunks {
     pub(crate) fn release(&mut self, chunk: u32) -> u32 {
         let next = self.unlink(chunk);
         self.words[chunk as usize] = Word::EMPTY;
-        self.links[chunk as usize] = Link { owner: NONE, next: self.free, previous: NONE };
+        self.links[chunk as usize] = Link { next: self.free, ..Link::FREE };
         self.free = chunk;
         self.free_len += 1;
         next
@@ -124,9 +129,9 @@ impl Chunks {
     /// The node of the only reference of a ring, if it is.
     #[inline]
     pub(crate) fn only(&self, head: u32) -> Option<u32> {
-        let refs = self.words[head as usize].refs;
+        let (nodes, refs) = self.content(head);
         let only = refs.is_power_of_two() && self.links[head as usize].next == head;
-        only.then(|| self.refs[head as usize][refs.trailing_zeros() as usize % CHUNK])
+        only.then(|| nodes[refs.trailing_zeros() as usize % CHUNK])
     }
 
     /// Gives a chunk that is a ring of its own to another slot.
@@ -265,7 +270,8 @@ mod tests {
             let positions = (0..NODES).map(|_| None).collect();
             let mut ring = Ring { pool: Chunks::new(), head: NONE, positions };
             (0..NODES).for_each(|node| ring.add(node));
-            assert_eq!(ring.pool.len(), NODES.div_ceil(LEN) as usize, "the chunks are full");
+            let chunks = ring.pool.len() - ring.pool.free_len();
+            assert_eq!(chunks, NODES.div_ceil(LEN) as usize, "the chunks are full");
             ring.check();
             for n in 0..NODES {
                 ring.remove(n * stride % NODES);
