@@ -1,8 +1,8 @@
 //! The references in the slots: rings of small arrays, out of one pool.
 //!
 //! ```text
-//!   slot ──► [ head ] ⇄ [ 32 ] ⇄ [ 29 of 32 ] ⇄ [ 18 of 32 ] ⇄ [ tail: 12 of 32 ] ⇄ back to the head
-//!              ▲ filed here          ▲ cancelled: a bit              ▲ filled next
+//!   slot ──► [ head ] ⇄ [ 32 ] ⇄ [ 29 of 32 ] ⇄ [ low: 12 of 32 ] ⇄ [ 18 of 32 ] ⇄ back to the head
+//!              ▲ filed here          ▲ cancelled: a bit   ▲ filled next
 //! ```
 //!
 //! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
@@ -17,6 +17,8 @@
 //! What was cancelled never holds more memory than what is left: [`rings`] says how.
 
 mod rings;
+
+pub(crate) use rings::Ring;
 
 use alloc::vec::Vec;
 

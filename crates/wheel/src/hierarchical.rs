@@ -180,7 +180,7 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.slots[number as usize].head != NONE {
+        while core.slots[number as usize].ring.head != NONE {
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
@@ -254,7 +254,7 @@ impl Hierarchical {
             }
             return Ok(());
         }
-        core.look(number, core.slots[number as usize].head, budget.work);
+        core.look(number, core.slots[number as usize].ring.head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         budget.work -= core.batch.len;
@@ -275,10 +275,10 @@ impl Hierarchical {
     /// written to its node.
     #[inline]
     fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> Option<(u32, Tick)> {
-        let node = core.chunks.only(core.slots[number as usize].head)?;
+        let node = core.chunks.only(core.slots[number as usize].ring.head)?;
         let due = core.nodes.node(node).due();
         let to = self.spot(due, core.hand);
-        if core.slots.get(to as usize)?.head != NONE {
+        if core.slots.get(to as usize)?.ring.head != NONE {
             return None;
         }
         core.carry(self, number, to, node, due);
@@ -311,7 +311,7 @@ impl Hierarchical {
         number: u32,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
-        core.look(number, core.slots[number as usize].head, budget.work);
+        core.look(number, core.slots[number as usize].ring.head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         for nth in 0..core.batch.len {
