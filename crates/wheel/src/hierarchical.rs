@@ -38,9 +38,10 @@ impl Hierarchical {
     /// Looks again at the levels of which a slot has begun.
     fn look_above(&mut self, hand: Tick) {
         self.above = Tick::MAX;
-        for (begin, level) in self.begins[1..].iter_mut().zip(&self.levels.levels[1..]) {
+        for number in 1..self.levels.top {
+            let begin = &mut self.begins[number];
             if *begin <= hand {
-                *begin = level.next_begin(hand);
+                *begin = self.levels.levels[number].next_begin(hand);
             }
             self.above = self.above.min(*begin);
         }
@@ -52,11 +53,14 @@ impl Hierarchical {
         if self.above > hand {
             return None;
         }
-        let above = self.begins[1..].iter().zip(&self.levels.levels[1..]).zip(1..);
-        for ((_, level), number) in above.filter(|((begin, _), _)| **begin <= hand) {
+        for number in 1..self.levels.top {
+            if self.begins[number] > hand {
+                continue;
+            }
+            let level = &self.levels.levels[number];
             let (slot, begin) = level.find(hand);
             if begin == hand && level.occupied.contains(slot) {
-                return Some((number, level.base + slot));
+                return Some((number as u8, level.base + slot));
             }
         }
         None

@@ -124,6 +124,8 @@ pub(crate) struct Levels {
     ways: [Way; 64],
     /// With fewer ticks left than this, a timer is filed on a level that is made; 0 if the lowest is not.
     pub(crate) made: u64,
+    /// No level from this one on is made; at least 1.
+    pub(crate) top: usize,
 }
 
 impl Way {
@@ -157,7 +159,7 @@ impl Levels {
             }
         }
         let mut levels =
-            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0 };
+            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0, top: 1 };
         levels.find_ways();
         Ok(levels)
     }
@@ -165,6 +167,7 @@ impl Levels {
     fn find_ways(&mut self) {
         let made = self.levels.iter().take_while(|level| level.is_made());
         self.made = made.last().map_or(0, |level| level.reach.saturating_add(1));
+        self.top = self.levels.iter().rposition(Level::is_made).map_or(1, |last| last + 1);
         for bit in 0..64 {
             // No ticks left go the way of one: every level has two slots.
             let least = 1 << bit;
