@@ -131,7 +131,7 @@ impl Chunks {
             return Err(OutOfMemory);
         }
         // Several at a time, and not so many that somebody would have to wait for them.
-        let several = self.len().clamp(8, 64).clamp(least, most);
+        let several = self.len().clamp(8, 16).clamp(least, most);
         let count = if self.grow_arrays(several).is_ok() { several } else { least };
         self.grow_arrays(count)?;
         self.make(count);
