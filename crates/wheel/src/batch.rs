@@ -85,7 +85,7 @@ impl<T> Core<T> {
     /// True if some stay there because they were moved to later. Room for a chunk must have been reserved.
     #[inline]
     pub(crate) fn ripen(&mut self, rules: &mut impl Rules, number: u32, most: usize) -> bool {
-        let chunk = self.slots[number as usize].head;
+        let chunk = self.slots[number as usize].ring.head;
         let (nodes, mut refs) = self.chunks.content(chunk);
         let (mut late, mut looked) = (0, 0);
         while refs != 0 && looked < most {

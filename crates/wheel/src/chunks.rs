@@ -1,8 +1,8 @@
 //! The references in the slots: rings of small arrays, out of one pool.
 //!
 //! ```text
-//!   slot ──► [ head ] ⇄ [ 32 ] ⇄ [ 29 of 32 ] ⇄ [ 18 of 32 ] ⇄ [ tail: 12 of 32 ] ⇄ back to the head
-//!              ▲ filed here          ▲ cancelled: a bit              ▲ filled next
+//!   slot ──► [ head ] ⇄ [ 32 ] ⇄ [ 29 of 32 ] ⇄ [ low: 12 of 32 ] ⇄ [ 18 of 32 ] ⇄ back to the head
+//!              ▲ filed here          ▲ cancelled: a bit   ▲ filled next
 //! ```
 //!
 //! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
@@ -17,6 +17,8 @@
 //! What was cancelled never holds more memory than what is left: [`rings`] says how.
 
 mod rings;
+
+pub(crate) use rings::Ring;
 
 use alloc::vec::Vec;
 
@@ -66,31 +68,46 @@ struct Link {
     previous: u32,
 }
 
+impl Link {
+    const FREE: Link = Link { owner: NONE, next: NONE, previous: NONE };
+}
+
 pub(crate) struct Chunks {
-    refs: Vec<[u32; CHUNK]>,
+    /// By their positions.
+    refs: Vec<u32>,
     words: Vec<Word>,
     links: Vec<Link>,
+    /// The first of those that were used and are free, or `NONE`.
     free: u32,
+    /// The first that was never used: it is free, and so are all behind it.
+    fresh: u32,
     free_len: usize,
 }
 
 impl Chunks {
     pub(crate) const fn new() -> Self {
-        Chunks { refs: Vec::new(), words: Vec::new(), links: Vec::new(), free: NONE, free_len: 0 }
+        Chunks {
+            refs: Vec::new(),
+            words: Vec::new(),
+            links: Vec::new(),
+            free: NONE,
+            fresh: 0,
+            free_len: 0,
+        }
     }
 
     /// A pool of so many chunks, and no more.
     pub(crate) fn with_chunks(count: usize) -> Result<Self, OutOfMemory> {
         let mut pool = Chunks::new();
         pool.room_for(count)?;
-        pool.grow(count)?;
+        pool.make(count);
         Ok(pool)
     }
 
     /// Makes sure that `count` references can be filed, whatever the slots they go to.
     #[inline]
     pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        if self.free_len >= count { Ok(()) } else { self.grow(count) }
+        if self.free_len >= count { Ok(()) } else { self.grow(count - self.free_len) }
     }
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
@@ -99,29 +116,41 @@ impl Chunks {
     }
 
     fn room_for(&mut self, chunks: usize) -> Result<(), OutOfMemory> {
-        self.refs.try_reserve_exact(chunks).map_err(|_| OutOfMemory)?;
+        let refs = chunks.checked_mul(CHUNK).ok_or(OutOfMemory)?;
+        self.refs.try_reserve_exact(refs).map_err(|_| OutOfMemory)?;
         self.words.try_reserve_exact(chunks).map_err(|_| OutOfMemory)?;
         self.links.try_reserve_exact(chunks).map_err(|_| OutOfMemory)
     }
 
+    /// Makes at least so many more chunks.
     #[cold]
-    fn grow(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        while self.free_len < count {
-            let index = self.links.len() as u32;
-            // Positions end before the words for where a reference is not.
-            if index >= READY / LEN {
-                return Err(OutOfMemory);
-            }
-            grow_by(&mut self.refs, 1)?;
-            grow_by(&mut self.words, 1)?;
-            grow_by(&mut self.links, 1)?;
-            self.refs.push([NONE; CHUNK]);
-            self.words.push(Word::EMPTY);
-            self.links.push(Link { owner: NONE, next: self.free, previous: NONE });
-            self.free = index;
-            self.free_len += 1;
+    fn grow(&mut self, least: usize) -> Result<(), OutOfMemory> {
+        // Positions end before the words for where a reference is not.
+        let most = (READY / LEN) as usize - self.len();
+        if least > most {
+            return Err(OutOfMemory);
         }
+        // Several at a time, and not so many that somebody would have to wait for them.
+        let several = self.len().clamp(8, 16).clamp(least, most);
+        let count = if self.grow_arrays(several).is_ok() { several } else { least };
+        self.grow_arrays(count)?;
+        self.make(count);
         Ok(())
+    }
+
+    fn grow_arrays(&mut self, chunks: usize) -> Result<(), OutOfMemory> {
+        grow_by(&mut self.refs, chunks * CHUNK)?;
+        grow_by(&mut self.words, chunks)?;
+        grow_by(&mut self.links, chunks)
+    }
+
+    /// Makes chunks, for which there must be room.
+    fn make(&mut self, count: usize) {
+        let len = self.len() + count;
+        self.refs.resize(len * CHUNK, NONE);
+        self.words.resize(len, Word::EMPTY);
+        self.links.resize(len, Link::FREE);
+        self.free_len += count;
     }
 
     /// Files a reference in the lowest gap of the head of a ring; `None` if that is full, or there is no ring.
@@ -134,8 +163,9 @@ impl Chunks {
         let bit = word.refs.trailing_ones();
         word.refs |= 1 << (bit % LEN);
         word.over += 1;
-        self.refs[head as usize][bit as usize % CHUNK] = node;
-        Some(head * LEN + bit)
+        let position = head * LEN + bit;
+        self.refs[position as usize] = node;
+        Some(position)
     }
 
     /// The slot that a position belongs to, or `NONE`.
@@ -156,8 +186,7 @@ impl Chunks {
     /// The first references of a chunk, at most `most` of them, copied. Returns how many, and which are left.
     #[inline]
     pub(crate) fn first(&self, chunk: u32, most: usize, copy: &mut [u32; CHUNK]) -> (usize, u32) {
-        let mut refs = self.words[chunk as usize].refs;
-        let nodes = &self.refs[chunk as usize];
+        let (nodes, mut refs) = self.content(chunk);
         if refs == u32::MAX && most >= CHUNK {
             *copy = *nodes;
             return (CHUNK, 0);
@@ -174,7 +203,8 @@ impl Chunks {
     /// The references of a chunk, and a bit for each that counts.
     #[inline]
     pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u32) {
-        (&self.refs[chunk as usize], self.words[chunk as usize].refs)
+        let refs = self.refs[chunk as usize * CHUNK..].first_chunk();
+        (refs.expect("a chunk has all its references"), self.words[chunk as usize].refs)
     }
 
     /// Lets only these references of a chunk count. There must be one.
@@ -184,16 +214,16 @@ impl Chunks {
 
     /// The references of a chunk, each with its position.
     pub(crate) fn of_chunk(&self, chunk: u32) -> impl Iterator<Item = (Position, u32)> {
-        let mut refs = self.words[chunk as usize].refs;
+        let (nodes, mut refs) = self.content(chunk);
         core::iter::from_fn(move || {
             let bit = (refs != 0).then(|| refs.trailing_zeros())?;
             refs &= refs - 1;
-            Some((chunk * LEN + bit, self.refs[chunk as usize][bit as usize]))
+            Some((chunk * LEN + bit, nodes[bit as usize % CHUNK]))
         })
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.refs.capacity() * size_of::<[u32; CHUNK]>()
+        self.refs.capacity() * size_of::<u32>()
             + self.words.capacity() * size_of::<Word>()
             + self.links.capacity() * size_of::<Link>()
     }

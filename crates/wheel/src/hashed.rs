@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
+use crate::chunks::Ring;
 use crate::nodes::NONE;
 use crate::rules::{Budget, Cut, Rules, Scan, Watch};
 use crate::shared::{Core, Slot};
@@ -165,10 +166,11 @@ impl Rules for Hashed {
         loop {
             if core.scan.slot == NONE {
                 let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
-                if slot.head == NONE || self.floor(number, slot.min, core.hand) > core.hand {
+                if slot.ring.head == NONE || self.floor(number, slot.min, core.hand) > core.hand {
                     return Ok(());
                 }
-                core.scan = Scan { slot: number, head: core::mem::replace(&mut slot.head, NONE) };
+                core.scan = Scan { slot: number, head: slot.ring.head };
+                slot.ring = Ring::NONE;
                 (slot.min, slot.witness) = (Tick::MAX, NONE);
             }
             let room = budget.ready.saturating_sub(core.ready.len());

@@ -38,9 +38,10 @@ impl Hierarchical {
     /// Looks again at the levels of which a slot has begun.
     fn look_above(&mut self, hand: Tick) {
         self.above = Tick::MAX;
-        for (level, begin) in self.levels.levels.iter().zip(&mut self.begins).skip(1) {
+        for number in 1..self.levels.top {
+            let begin = &mut self.begins[number];
             if *begin <= hand {
-                *begin = level.next_begin(hand);
+                *begin = self.levels.levels[number].next_begin(hand);
             }
             self.above = self.above.min(*begin);
         }
@@ -52,12 +53,17 @@ impl Hierarchical {
         if self.above > hand {
             return None;
         }
-        let above = self.begins.iter().enumerate().skip(1).filter(|&(_, &begin)| begin <= hand);
-        above.map(|(l, _)| (l as u8, &self.levels.levels[l])).find_map(|(l, level)| {
+        for number in 1..self.levels.top {
+            if self.begins[number] > hand {
+                continue;
+            }
+            let level = &self.levels.levels[number];
             let (slot, begin) = level.find(hand);
-            let begins = begin == hand && level.occupied.contains(slot);
-            begins.then_some((l, level.base + slot))
-        })
+            if begin == hand && level.occupied.contains(slot) {
+                return Some((number as u8, level.base + slot));
+            }
+        }
+        None
     }
 }
 
@@ -66,7 +72,7 @@ impl Rules for Hierarchical {
 
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        self.levels.spot(due.max(hand), hand)
+        self.levels.spot(due, hand)
     }
 
     #[inline]
@@ -178,7 +184,7 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.slots[number as usize].head != NONE {
+        while core.slots[number as usize].ring.head != NONE {
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
@@ -252,7 +258,7 @@ impl Hierarchical {
             }
             return Ok(());
         }
-        core.look(number, core.slots[number as usize].head, budget.work);
+        core.look(number, core.slots[number as usize].ring.head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         budget.work -= core.batch.len;
@@ -273,10 +279,10 @@ impl Hierarchical {
     /// written to its node.
     #[inline]
     fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> Option<(u32, Tick)> {
-        let node = core.chunks.only(core.slots[number as usize].head)?;
+        let node = core.chunks.only(core.slots[number as usize].ring.head)?;
         let due = core.nodes.node(node).due();
         let to = self.spot(due, core.hand);
-        if core.slots.get(to as usize)?.head != NONE {
+        if core.slots.get(to as usize)?.ring.head != NONE {
             return None;
         }
         core.carry(self, number, to, node, due);
@@ -309,7 +315,7 @@ impl Hierarchical {
         number: u32,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
-        core.look(number, core.slots[number as usize].head, budget.work);
+        core.look(number, core.slots[number as usize].ring.head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         for nth in 0..core.batch.len {

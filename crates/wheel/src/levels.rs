@@ -124,6 +124,8 @@ pub(crate) struct Levels {
     ways: [Way; 64],
     /// With fewer ticks left than this, a timer is filed on a level that is made; 0 if the lowest is not.
     pub(crate) made: u64,
+    /// No level from this one on is made; at least 1.
+    pub(crate) top: usize,
 }
 
 impl Way {
@@ -157,7 +159,7 @@ impl Levels {
             }
         }
         let mut levels =
-            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0 };
+            Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0, top: 1 };
         levels.find_ways();
         Ok(levels)
     }
@@ -165,6 +167,7 @@ impl Levels {
     fn find_ways(&mut self) {
         let made = self.levels.iter().take_while(|level| level.is_made());
         self.made = made.last().map_or(0, |level| level.reach.saturating_add(1));
+        self.top = self.levels.iter().rposition(Level::is_made).map_or(1, |last| last + 1);
         for bit in 0..64 {
             // No ticks left go the way of one: every level has two slots.
             let least = 1 << bit;
@@ -185,20 +188,20 @@ impl Levels {
         level
     }
 
-    /// The number of the slot in which a timer is filed that is due then, at the hand or after it.
+    /// The number of the slot in which a timer is filed that is due then; the one under the hand if that is past.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        let left = due - hand;
+        let (left, past) = due.overflowing_sub(hand);
         let way = &self.ways[(left | 1).ilog2() as usize];
-        if left >= way.end {
-            return self.spot_by_search(due, left);
+        if past || left >= way.end {
+            return self.spot_by_search(due.max(hand), hand);
         }
         way.base + ((due >> (way.shift % 64)) as u32 & way.mask)
     }
 
     #[inline(never)]
-    fn spot_by_search(&self, due: Tick, left: u64) -> u32 {
-        let level = &self.levels[self.reaching(left)];
+    fn spot_by_search(&self, due: Tick, hand: Tick) -> u32 {
+        let level = &self.levels[self.reaching(due - hand)];
         level.base + level.slot(due)
     }
 

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 use crate::batch::Batch;
-use crate::chunks::{CHUNK, Chunks, Position};
+use crate::chunks::{CHUNK, Chunks, Position, Ring};
 use crate::due::Front;
 use crate::nodes::{NONE, Nodes};
 use crate::ready::Ready;
@@ -25,8 +25,7 @@ use crate::tick::{Scale, Tick};
 pub(crate) struct Slot {
     /// A lower bound of what is due here; `Tick::MAX` if nothing is.
     pub(crate) min: Tick,
-    /// The head of its ring of chunks, or `NONE`.
-    pub(crate) head: u32,
+    pub(crate) ring: Ring,
     /// The node that `min` was taken from: while it is here and due then, `min` is exact.
     pub(crate) witness: u32,
     pub(crate) level: u8,
@@ -34,7 +33,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) const fn new(level: u8) -> Self {
-        Slot { min: Tick::MAX, head: NONE, witness: NONE, level }
+        Slot { min: Tick::MAX, ring: Ring::NONE, witness: NONE, level }
     }
 }
 
@@ -81,8 +80,8 @@ impl<T> Core<T> {
         due: Tick,
         number: u32,
     ) -> Option<Position> {
-        let &Slot { min, head, .. } = self.slots.get(number as usize)?;
-        let Some(position) = self.chunks.push(head, node) else {
+        let &Slot { min, ring, .. } = self.slots.get(number as usize)?;
+        let Some(position) = self.chunks.push(ring.head, node) else {
             return self.widen(rules, node, due, number);
         };
         if due < min || number == self.front.slot() {
@@ -101,12 +100,12 @@ impl<T> Core<T> {
         number: u32,
     ) -> Option<Position> {
         let slot = &mut self.slots[number as usize];
-        if slot.head == NONE && self.scan.slot != number {
-            let position = self.chunks.open(&mut slot.head, number, node).ok()?;
+        if slot.ring.head == NONE && self.scan.slot != number {
+            let position = self.chunks.open(&mut slot.ring, number, node).ok()?;
             self.occupy(rules, number, due, node);
             return Some(position);
         }
-        let position = self.chunks.add(&mut slot.head, number, node).ok()?;
+        let position = self.chunks.add(&mut slot.ring, number, node).ok()?;
         if due < slot.min || number == self.front.slot() {
             self.lower(rules, number, due, node);
         }
@@ -134,10 +133,10 @@ impl<T> Core<T> {
         node: u32,
         due: Tick,
     ) {
-        let chunk = core::mem::replace(&mut self.slots[from as usize].head, NONE);
+        let ring = core::mem::replace(&mut self.slots[from as usize].ring, Ring::NONE);
         self.empty(rules, from);
-        self.slots[to as usize].head = chunk;
-        self.chunks.give(chunk, to);
+        self.slots[to as usize].ring = ring;
+        self.chunks.give(ring.head, to);
         self.occupy(rules, to, due, node);
     }
 
@@ -195,12 +194,12 @@ impl<T> Core<T> {
         let chunk = position / CHUNK as u32;
         if self.chunks.is_empty(chunk) {
             self.release(rules, number, chunk);
-        } else if slot.head == chunk || self.scan.slot == number {
+        } else if slot.ring.head == chunk || self.scan.slot == number {
             // Of a slot that is being looked through nothing may move to where it was looked at.
             self.chunks.unmark(chunk);
-        } else if let Some(few) = self.chunks.thin(&mut slot.head, chunk) {
+        } else if let Some(few) = self.chunks.thin(&mut slot.ring, chunk) {
             for node in few {
-                let position = self.chunks.add(&mut slot.head, number, node);
+                let position = self.chunks.add(&mut slot.ring, number, node);
                 self.nodes.node_mut(node).position = position.expect("a chunk has just been freed");
             }
         }
@@ -210,8 +209,8 @@ impl<T> Core<T> {
     pub(crate) fn release(&mut self, rules: &mut impl Rules, number: u32, chunk: u32) {
         let next = self.chunks.release(chunk);
         let slot = &mut self.slots[number as usize];
-        if slot.head == chunk {
-            slot.head = next;
+        if slot.ring.head == chunk {
+            slot.ring.head = next;
         }
         if self.scan.head == chunk {
             self.scan.head = next;
@@ -236,7 +235,7 @@ impl<T> Core<T> {
     /// Whether a slot holds a timer.
     #[inline]
     pub(crate) fn is_occupied(&self, number: u32) -> bool {
-        self.slots[number as usize].head != NONE || self.scan.slot == number
+        self.slots[number as usize].ring.head != NONE || self.scan.slot == number
     }
 
     /// The slot that a timer is filed in, or `NONE`.
@@ -248,7 +247,7 @@ impl<T> Core<T> {
     /// The heads of the rings of a slot: its own, and that of what is still to be looked through.
     pub(crate) fn rings(&self, number: u32) -> [u32; 2] {
         let scanned = if self.scan.slot == number { self.scan.head } else { NONE };
-        [self.slots[number as usize].head, scanned]
+        [self.slots[number as usize].ring.head, scanned]
     }
 
     /// How many timers are filed in a slot, counted.
@@ -275,18 +274,18 @@ impl<T> Core<T> {
             if self.witnessed(number).is_none() {
                 self.slots[number as usize].witness = NONE;
             }
-            let heads = self.rings(number).map(|old| {
-                let mut head = NONE;
+            let rings = self.rings(number).map(|old| {
+                let mut ring = Ring::NONE;
                 let (chunks, nodes) = (&self.chunks, &mut self.nodes);
                 for (_, node) in chunks.ring(old).flat_map(|chunk| chunks.of_chunk(chunk)) {
-                    let position = pool.add(&mut head, number, node);
+                    let position = pool.add(&mut ring, number, node);
                     nodes.node_mut(node).position = position.expect("the pool has just the size");
                 }
-                head
+                ring
             });
-            self.slots[number as usize].head = heads[0];
+            self.slots[number as usize].ring = rings[0];
             if self.scan.slot == number {
-                self.scan.head = heads[1];
+                self.scan.head = rings[1].head;
             }
         }
         self.chunks = pool;

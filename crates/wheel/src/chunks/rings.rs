@@ -1,79 +1,99 @@
 //! How the chunks of a slot hang together: a ring, filled at its head and thinned out as its timers are cancelled.
 //!
-//! - The head takes new references. It is full when it gives way: to the tail if that is low, or to a new chunk.
-//! - A chunk that is not the head is looked at when [`LOW`] references are left: it goes to the tail, where the
-//!   low ones wait to be filled, the last to come first. It is looked at again with [`FEW`] left: they move to
-//!   where there is room, and the chunk is free.
+//! - The head takes new references. It is full when it gives way: to a chunk that is low, if one is known, or to a new
+//!   one. The chunks of a ring have no order, so any of them may be its head.
+//! - A chunk that is not the head is looked at when [`LOW`] references are left: it is the one to be filled next, until
+//!   another is. It is looked at again with [`FEW`] left: they move to where there is room, and the chunk is free.
 //! - So every chunk but the head has more than `FEW` references, and no cancel moves more than `FEW`.
 
 use super::{CHUNK, Chunks, FEW, LEN, LOW, Link, Position, Word};
 use crate::OutOfMemory;
 use crate::nodes::NONE;
 
+/// Where the chunks of a slot are.
+#[derive(Clone, Copy)]
+pub(crate) struct Ring {
+    /// The one that is being filled, or `NONE` if there are none.
+    pub(crate) head: u32,
+    /// The one that came down to `LOW` last, or `NONE`. It may have been filled, freed or given away since: who wants
+    /// to use it asks for the truth. The tempting alternative, a list of all that are low, touches two more of
+    /// them for each that comes and goes.
+    low: u32,
+}
+
+impl Ring {
+    pub(crate) const NONE: Ring = Ring { head: NONE, low: NONE };
+}
+
 impl Chunks {
     /// Begins the ring of a slot with its first reference.
     #[inline]
     pub(crate) fn open(
         &mut self,
-        head: &mut u32,
+        ring: &mut Ring,
         slot: u32,
         node: u32,
     ) -> Result<Position, OutOfMemory> {
         let chunk = self.draw(slot)?;
-        *head = chunk;
+        ring.head = chunk;
         self.words[chunk as usize] = Word { refs: 1, over: 1 };
-        self.refs[chunk as usize][0] = node;
-        Ok(chunk * LEN)
+        let position = chunk * LEN;
+        self.refs[position as usize] = node;
+        Ok(position)
     }
 
-    /// Gives a ring whose head is full a head with a gap: the tail if it is low, or a new chunk.
-    pub(crate) fn widen(&mut self, head: &mut u32, slot: u32) -> Result<(), OutOfMemory> {
-        let tail = self.links[*head as usize].previous;
-        if self.is_low(tail) {
-            self.resign(*head);
-            *head = tail;
-            self.unmark(tail);
+    /// Gives a ring whose head is full a head with a gap: one that is low, or a new chunk.
+    pub(crate) fn widen(&mut self, ring: &mut Ring, slot: u32) -> Result<(), OutOfMemory> {
+        let low = core::mem::replace(&mut ring.low, NONE);
+        let here = self.links.get(low as usize).is_some_and(|link| link.owner == slot);
+        if here && self.is_low(low) {
+            self.lead(ring, low);
         } else {
             let chunk = self.draw(slot)?;
-            self.resign(*head);
-            self.link(chunk, *head);
-            *head = chunk;
+            self.link(chunk, ring.head);
+            self.lead(ring, chunk);
         }
         Ok(())
+    }
+
+    /// Makes another chunk of a ring its head. That which was is full: it is one like any other from now on.
+    fn lead(&mut self, ring: &mut Ring, chunk: u32) {
+        self.words[ring.head as usize] = Word::new(u32::MAX, LOW);
+        ring.head = chunk;
+        self.unmark(chunk);
     }
 
     /// Files a reference in a ring, wherever there is room.
     pub(crate) fn add(
         &mut self,
-        head: &mut u32,
+        ring: &mut Ring,
         slot: u32,
         node: u32,
     ) -> Result<Position, OutOfMemory> {
-        if let Some(position) = self.push(*head, node) {
+        if let Some(position) = self.push(ring.head, node) {
             return Ok(position);
         }
-        if *head == NONE {
-            return self.open(head, slot, node);
+        if ring.head == NONE {
+            return self.open(ring, slot, node);
         }
-        self.widen(head, slot)?;
-        self.push(*head, node).ok_or(OutOfMemory)
+        self.widen(ring, slot)?;
+        self.push(ring.head, node).ok_or(OutOfMemory)
     }
 
     /// Takes one of the free chunks, as a ring of its own.
     #[inline]
     fn draw(&mut self, slot: u32) -> Result<u32, OutOfMemory> {
         self.reserve(1)?;
-        let chunk = self.free;
-        let link = &mut self.links[chunk as usize];
-        self.free = link.next;
+        let mut chunk = self.free;
+        if chunk == NONE {
+            chunk = self.fresh;
+            self.fresh += 1;
+        } else {
+            self.free = self.links[chunk as usize].next;
+        }
         self.free_len -= 1;
-        *link = Link { owner: slot, next: chunk, previous: chunk };
+        self.links[chunk as usize] = Link { owner: slot, next: chunk, previous: chunk };
         Ok(chunk)
-    }
-
-    /// A head that is full becomes a chunk like any other.
-    fn resign(&mut self, head: u32) {
-        self.words[head as usize] = Word::new(u32::MAX, LOW);
     }
 
     /// Nobody has to look at this chunk before it is empty.
@@ -90,7 +110,7 @@ impl Chunks {
         self.words[chunk as usize].refs == 0
     }
 
-    /// Links a chunk into a ring, as its tail.
+    /// Links a chunk into the ring of a head.
     fn link(&mut self, chunk: u32, head: u32) {
         let tail = core::mem::replace(&mut self.links[head as usize].previous, chunk);
         self.links[tail as usize].next = chunk;
@@ -115,7 +135,7 @@ impl Chunks {
     pub(crate) fn release(&mut self, chunk: u32) -> u32 {
         let next = self.unlink(chunk);
         self.words[chunk as usize] = Word::EMPTY;
-        self.links[chunk as usize] = Link { owner: NONE, next: self.free, previous: NONE };
+        self.links[chunk as usize] = Link { next: self.free, ..Link::FREE };
         self.free = chunk;
         self.free_len += 1;
         next
@@ -124,9 +144,9 @@ impl Chunks {
     /// The node of the only reference of a ring, if it is.
     #[inline]
     pub(crate) fn only(&self, head: u32) -> Option<u32> {
-        let refs = self.words[head as usize].refs;
+        let (nodes, refs) = self.content(head);
         let only = refs.is_power_of_two() && self.links[head as usize].next == head;
-        only.then(|| self.refs[head as usize][refs.trailing_zeros() as usize % CHUNK])
+        only.then(|| nodes[refs.trailing_zeros() as usize % CHUNK])
     }
 
     /// Gives a chunk that is a ring of its own to another slot.
@@ -135,24 +155,18 @@ impl Chunks {
         self.links[chunk as usize].owner = slot;
     }
 
-    /// A chunk that is not the head of its ring has come down to its mark: it goes to the tail, or, if only a
-    /// few references are left, they are to be filed anew. Returns those; the chunk is free then.
-    pub(crate) fn thin(&mut self, head: &mut u32, chunk: u32) -> Option<[u32; FEW as usize]> {
+    /// A chunk that is not the head of its ring has come down to its mark: it is to be filled, or, if only a few
+    /// references are left, they are to be filed anew. Returns those; the chunk is free then.
+    pub(crate) fn thin(&mut self, ring: &mut Ring, chunk: u32) -> Option<[u32; FEW as usize]> {
         let refs = self.words[chunk as usize].refs;
         if refs.count_ones() > FEW {
-            self.unlink(chunk);
-            self.link(chunk, *head);
             self.words[chunk as usize] = Word::new(refs, FEW);
+            ring.low = chunk;
             return None;
         }
-        let tail = self.links[*head as usize].previous;
-        if self.words[*head as usize].refs == u32::MAX && (tail == chunk || !self.is_low(tail)) {
-            // Nowhere in the ring is room: it is the one to be filled.
-            self.unlink(chunk);
-            self.link(chunk, *head);
-            self.resign(*head);
-            *head = chunk;
-            self.unmark(chunk);
+        if self.words[ring.head as usize].refs == u32::MAX {
+            // It has the room that the head has not.
+            self.lead(ring, chunk);
             return None;
         }
         let mut few = [NONE; FEW as usize];
@@ -213,15 +227,15 @@ mod tests {
     use alloc::vec::Vec;
 
     /// A ring, and where the reference to each node is.
-    struct Ring {
+    struct Model {
         pool: Chunks,
-        head: u32,
+        ring: Ring,
         positions: Vec<Option<Position>>,
     }
 
-    impl Ring {
+    impl Model {
         fn add(&mut self, node: u32) {
-            let position = self.pool.add(&mut self.head, 7, node).unwrap();
+            let position = self.pool.add(&mut self.ring, 7, node).unwrap();
             self.positions[node as usize] = Some(position);
         }
 
@@ -233,18 +247,19 @@ mod tests {
             }
             if self.pool.is_empty(chunk) {
                 let next = self.pool.release(chunk);
-                self.head = if self.head == chunk { next } else { self.head };
-            } else if self.head == chunk {
+                let head = &mut self.ring.head;
+                *head = if *head == chunk { next } else { *head };
+            } else if self.ring.head == chunk {
                 self.pool.unmark(chunk);
-            } else if let Some(few) = self.pool.thin(&mut self.head, chunk) {
+            } else if let Some(few) = self.pool.thin(&mut self.ring, chunk) {
                 few.into_iter().for_each(|node| self.add(node));
             }
         }
 
         fn check(&self) {
-            let chunks = self.pool.check(self.head, 7, true).unwrap();
+            let chunks = self.pool.check(self.ring.head, 7, true).unwrap();
             assert_eq!(chunks + self.pool.free_len(), self.pool.len());
-            let refs = self.pool.ring(self.head).flat_map(|chunk| self.pool.of_chunk(chunk));
+            let refs = self.pool.ring(self.ring.head).flat_map(|chunk| self.pool.of_chunk(chunk));
             let mut count = 0;
             for (position, node) in refs {
                 assert_eq!(self.positions[node as usize], Some(position));
@@ -252,7 +267,7 @@ mod tests {
                 count += 1;
             }
             assert_eq!(count, self.positions.iter().flatten().count());
-            assert_eq!(count, self.pool.count(self.head));
+            assert_eq!(count, self.pool.count(self.ring.head));
             assert!(chunks <= 1 + count / (FEW as usize + 1), "{chunks} chunks for {count}");
         }
     }
@@ -263,23 +278,24 @@ mod tests {
         // Strides that have no factor in common with the number of nodes: every node once.
         for stride in [1, 3, 7, 31, 33, 77, 501, 999] {
             let positions = (0..NODES).map(|_| None).collect();
-            let mut ring = Ring { pool: Chunks::new(), head: NONE, positions };
-            (0..NODES).for_each(|node| ring.add(node));
-            assert_eq!(ring.pool.len(), NODES.div_ceil(LEN) as usize, "the chunks are full");
-            ring.check();
+            let mut model = Model { pool: Chunks::new(), ring: Ring::NONE, positions };
+            (0..NODES).for_each(|node| model.add(node));
+            let chunks = model.pool.len() - model.pool.free_len();
+            assert_eq!(chunks, NODES.div_ceil(LEN) as usize, "the chunks are full");
+            model.check();
             for n in 0..NODES {
-                ring.remove(n * stride % NODES);
-                ring.check();
+                model.remove(n * stride % NODES);
+                model.check();
                 // Now and then some come back, into the gaps.
                 if n % 5 == 0 {
-                    ring.add(n * stride % NODES);
-                    ring.check();
+                    model.add(n * stride % NODES);
+                    model.check();
                 }
             }
-            // A chunk is drawn only when no other is low.
-            assert!(ring.pool.len() <= 2 + (NODES / (LOW + 1)) as usize, "gaps are filled");
-            (0..NODES).step_by(5).for_each(|n| ring.remove(n * stride % NODES));
-            assert_eq!((ring.head, ring.pool.free_len()), (NONE, ring.pool.len()));
+            // A chunk is drawn only when none is known to be low.
+            assert!(model.pool.fresh <= 2 + NODES / (LOW + 1), "gaps are filled");
+            (0..NODES).step_by(5).for_each(|n| model.remove(n * stride % NODES));
+            assert_eq!((model.ring.head, model.pool.free_len()), (NONE, model.pool.len()));
         }
     }
 }
