@@ -76,7 +76,7 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
     let mark = |key| {
-        shared.cell().rearm(key);
+        shared.rearm(key);
         if let Some(plan) = shared.wall() {
             plan.armed();
         }
