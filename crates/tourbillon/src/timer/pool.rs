@@ -2,8 +2,8 @@
 //!
 //! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers ready;
 //! and as long as something is ready still, it comes back after [a while](PATIENCE) and calls one more. So callbacks
-//! that are many and short wake one thread, and who stands behind one that blocks waits for the next thread to be woken.
-//! The tempting alternative, that each worker calls the next before it runs a callback, has all of them awake for every
+//! that are many and short wake one thread, and who stands behind one that blocks waits for the next to be woken. The
+//! tempting alternative, that each worker calls the next before it runs a callback, has all of them awake for every
 //! crowd, on fewer cores, at one lock.
 //!
 //! Only the system's clock is sure to bring the driver back after a while. On any other, a worker is called at once for
