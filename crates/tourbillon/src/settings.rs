@@ -192,6 +192,10 @@ impl Builder {
     /// Runs callbacks on threads of their own, at most so many, which start when they are first needed. The default,
     /// with four or as many as there are processors.
     ///
+    /// One thread runs what is due at the same moment, as long as callbacks return promptly. Behind one that does not,
+    /// the next waits until another thread was woken, which is called after an eighth of a tick, or 125 µs if that is
+    /// less.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use tourbillon::{Timer, VirtualClock};

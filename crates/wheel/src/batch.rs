@@ -95,7 +95,9 @@ impl<T> Core<T> {
             let index = nodes[bit as usize % CHUNK];
             let node = self.nodes.node_mut(index);
             let due = node.due();
-            if due <= self.hand {
+            // It is pending. To ask reads the value too, which may lie in another cache line: the memory answers for
+            // all of them together, and not for one after the other when they are popped.
+            if due <= self.hand && node.is_pending() {
                 node.position = READY;
                 self.ready.push(index, node.generation(), due);
             } else {

@@ -45,7 +45,7 @@ pub(crate) struct Shard<T> {
     pub(crate) index: usize,
     pub(crate) hub: Arc<Hub>,
     state: Mutex<State<T>>,
-    /// Whether anything is ready, for those who look for work without the lock.
+    /// How many are ready, for those who look for work without the lock.
     ready: AtomicUsize,
     /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` while that
     /// is not so, and after a stop.
@@ -424,7 +424,13 @@ impl<T> Shard<T> {
 
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) > 0
+        self.seen_ready() > 0
+    }
+
+    /// How many timers are ready, as far as can be seen without the lock.
+    #[inline]
+    pub(crate) fn seen_ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
     }
 
     /// How many timers are ready.
@@ -434,7 +440,7 @@ impl<T> Shard<T> {
 
     #[inline]
     fn publish_ready(&self, state: &State<T>) {
-        // Release pairs with the look in `has_ready`. The lock is held, and it is true whenever the lock is free.
+        // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
         self.ready.store(state.wheel.ready(), Ordering::Release);
     }
 

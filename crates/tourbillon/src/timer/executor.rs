@@ -72,7 +72,7 @@ impl Job {
         // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
         if let Some(core) = self.give_up() {
             let _at_work = core.hub.work();
-            run_one(&core, &core.shards[self.shard], None);
+            run_one(&core, &core.shards[self.shard]);
         }
     }
 
@@ -165,14 +165,10 @@ impl Deliver<Task> for Callbacks {
                 let _at_work = core.hub.work();
                 // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
                 for _ in 0..shard.count_ready() {
-                    run_one(core, shard, None);
+                    run_one(core, shard);
                 }
             }
-            Run::Pool(pool) => {
-                if shard.has_ready() {
-                    pool.call(core);
-                }
-            }
+            Run::Pool(pool) => pool.deliver(core, shard),
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
         }
     }
@@ -181,7 +177,7 @@ impl Deliver<Task> for Callbacks {
         match &core.delivery.run {
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
             // A worker that was started and never came is not coming.
-            Run::Pool(pool) if shard.has_ready() && pool.is_empty() => pool.call(core),
+            Run::Pool(pool) if pool.is_empty() => pool.deliver(core, shard),
             Run::Driver | Run::Pool(_) => {}
         }
     }

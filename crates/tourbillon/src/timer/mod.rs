@@ -1,5 +1,6 @@
 //! `Timer`: closures that run when their time has come.
 
+mod cell;
 mod context;
 mod executor;
 mod look;
@@ -25,6 +26,9 @@ use crate::key::Key;
 use crate::settings::{Builder, Settings};
 use crate::stopped::Stopped;
 use crate::wall::Registry;
+pub(crate) use cell::Cell;
+#[cfg(feature = "calendar")]
+pub(crate) use cell::Many;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
@@ -38,7 +42,7 @@ pub use task::State;
 #[cfg(feature = "calendar")]
 pub(crate) use task::call_again;
 use task::{Again, Alone};
-pub(crate) use task::{Callback, Cell, Holds, Once, Shared, Task, WithState};
+pub(crate) use task::{Callback, Holds, Once, Shared, Task, WithState};
 use tasks::Tasks;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;

@@ -1,17 +1,20 @@
 //! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
 //!
-//! A worker runs what is ready until nothing is, then sleeps. Whoever knows of work calls a worker that is free: the
-//! driver when it has made timers ready, and a worker when it has claimed its first and more are left. So whenever
-//! something is ready and somebody is free, somebody is on the way: the one who was called last has not claimed yet,
-//! or has called the next, or has found nothing, and then the driver has called since. Callbacks that are many and
-//! short wake few, and one that blocks delays nobody.
+//! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers ready;
+//! and as long as something is ready still, it comes back after [a while](PATIENCE) and calls one more. So callbacks
+//! that are many and short wake one thread, and who stands behind one that blocks waits for the next to be woken. The
+//! tempting alternative, that each worker calls the next before it runs a callback, has all of them awake for every
+//! crowd, on fewer cores, at one lock.
+//!
+//! Only the system's clock is sure to bring the driver back after a while. On any other, a worker is called at once for
+//! each timer that is ready.
 //!
 //! Nobody is called if nobody is free: every worker that is awake looks once more before it sleeps. That look cannot
 //! miss what a caller knew of, because both go through the shard's lock:
 //!
 //! ```text
-//!   who calls                                   a worker that wants to sleep
-//!   shard's lock: makes ready, or claims        free += 1
+//!   the driver                                  a worker that wants to sleep
+//!   shard's lock: makes ready                   free += 1
 //!   looks at free                               shard's lock: is anything ready?
 //! ```
 //!
@@ -22,9 +25,15 @@ use std::sync::Arc;
 use super::TimerCore;
 use super::executor::Run;
 use super::run::run_one;
+use super::task::Task;
+use crate::engine::shard::Shard;
 use crate::spawn::Spawn;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// The driver comes back after so long, in nanoseconds, or after an eighth of a tick if that is less: about as long as
+/// it takes to wake a thread.
+const PATIENCE: u64 = 125_000;
 
 pub(crate) struct Pool {
     most: usize,
@@ -52,45 +61,63 @@ impl Pool {
         Pool { most, name, spawn, state, called, free: AtomicUsize::new(most) }
     }
 
-    /// There is work: has a worker look for it, if one is free.
-    #[inline]
-    pub(super) fn call(&self, core: &Arc<TimerCore>) {
-        // Relaxed: the shard's lock orders it, see above.
-        if self.free.load(Relaxed) > 0 {
-            self.call_one(core);
+    /// Sees to it that what is ready runs. The driver calls this, after it was at the shard.
+    pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &Shard<Task>) {
+        let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
+        let first = ready();
+        if core.hub.clock.is_system() {
+            // The one that is called takes one of them at least; for more than that somebody has to come back.
+            if first > 0 && self.call(core) && first > 1 {
+                shard.remind(core.hub.clock.now() + PATIENCE.min(core.tick / 8));
+            }
+            return;
+        }
+        for _ in 0..first {
+            if ready() == 0 || !self.call(core) {
+                break;
+            }
         }
     }
 
-    #[cold]
-    fn call_one(&self, core: &Arc<TimerCore>) {
+    /// There is work: has a worker look for it, if one is free. `false` if none is.
+    fn call(&self, core: &Arc<TimerCore>) -> bool {
+        // Relaxed: the shard's lock orders it, see above.
+        self.free.load(Relaxed) > 0 && self.call_one(core)
+    }
+
+    fn call_one(&self, core: &Arc<TimerCore>) -> bool {
         let mut workers = lock(&self.state);
         if workers.closed {
-            return;
+            return false;
         }
         if workers.calls < workers.sleeping {
             workers.calls += 1;
             self.count_free(&workers);
             drop(workers);
             self.called.notify_one();
-        } else if workers.threads < self.most {
-            workers.threads += 1;
-            self.count_free(&workers);
-            drop(workers);
-            self.hire(core);
+            return true;
         }
+        if workers.threads == self.most {
+            return false;
+        }
+        workers.threads += 1;
+        self.count_free(&workers);
+        drop(workers);
+        self.hire(core)
     }
 
-    fn hire(&self, core: &Arc<TimerCore>) {
+    fn hire(&self, core: &Arc<TimerCore>) -> bool {
         let worker = Worker(core.clone());
         if self.spawn.run(self.name.clone(), Box::new(move || worker.work())).is_ok() {
-            return;
+            return true;
         }
         if lock(&self.state).threads == 0 {
             // Then the driver called, and better here and now than never.
             let _at_work = core.hub.work();
             let mut from = 0;
-            while run_any(core, &mut from, None) {}
+            while run_any(core, &mut from) {}
         }
+        false
     }
 
     /// Whether it has no threads, not even one that is about to start.
@@ -138,10 +165,7 @@ impl Worker {
         let mut from = 0;
         loop {
             let at_work = self.0.hub.work();
-            let mut call = Some(pool);
-            while run_any(&self.0, &mut from, call) {
-                call = None;
-            }
+            while run_any(&self.0, &mut from) {}
             drop(at_work);
             if !pool.sleep(&self.0) {
                 break;
@@ -160,12 +184,12 @@ impl Drop for Worker {
 }
 
 /// Runs one callback of any shard, each in its turn: a shard that is never done must not keep the others waiting.
-/// `call` is told if there is more than the one. `false` if there is none.
-fn run_any(core: &Arc<TimerCore>, from: &mut usize, call: Option<&Pool>) -> bool {
+/// `false` if there is none.
+fn run_any(core: &Arc<TimerCore>, from: &mut usize) -> bool {
     let count = core.shards.len();
     for _ in 0..count {
         *from = (*from + 1) % count;
-        if run_one(core, &core.shards[*from], call) {
+        if run_one(core, &core.shards[*from]) {
             return true;
         }
     }

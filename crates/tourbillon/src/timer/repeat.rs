@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
+use super::cell::Many;
 use super::context::Context;
 use super::task::{Callback, WithState, call_again};
 use super::{Timeout, Timer};
@@ -180,7 +181,7 @@ struct Rhythmic<F> {
 }
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
-    const CAN_REPEAT: bool = true;
+    type Keys = Many;
 
     fn call(mut self, context: &Context<'_>) -> Option<Self> {
         if self.repeat.survives {

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
+use super::cell::Many;
 use super::context::Context;
 use super::task::{Callback, State, Task, WithState};
 use super::{Timeout, Timer};
@@ -279,7 +280,7 @@ where
     J: FnMut(&Attempt) -> Result<T, E> + Send,
     L: FnOnce(Retried<T, E>) + Send,
 {
-    const CAN_REPEAT: bool = true;
+    type Keys = Many;
     const LISTENS: bool = true;
 
     fn call(mut self, context: &Context<'_>) -> Option<Self> {

@@ -7,7 +7,6 @@ use tourbillon_wheel::Time;
 
 use super::TimerCore;
 use super::context::Context;
-use super::pool::Pool;
 use super::task::{Shared, State, Task};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
@@ -15,11 +14,7 @@ use crate::engine::shard::{Refused, Shard, Taken};
 
 /// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
 #[inline]
-pub(super) fn run_one(
-    core: &Arc<TimerCore>,
-    shard: &Arc<Shard<Task>>,
-    call: Option<&Pool>,
-) -> bool {
+pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
     if !shard.has_ready() {
         return false;
     }
@@ -30,12 +25,6 @@ pub(super) fn run_one(
     };
     let not_yet = |task: &Task| Some(now + nanoseconds(task.not_yet(&core.hub.clock)?));
     let Some(taken) = shard.claim(now, Task::touch, not_yet, started) else { return false };
-    if let Some(pool) = call {
-        // This one may take long: somebody else should see to the rest.
-        if shard.has_ready() {
-            pool.call(core);
-        }
-    }
     run(core, shard, taken, now);
     true
 }
@@ -87,7 +76,7 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
     let mark = |key| {
-        shared.cell().rearm(key);
+        shared.rearm(key);
         if let Some(plan) = shared.wall() {
             plan.armed();
         }

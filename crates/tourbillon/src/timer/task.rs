@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use tourbillon_wheel as wheel;
 
+use super::cell::{Cell, Keys, Many, One};
 use super::context::Context;
 use crate::clock::EngineClock;
 use crate::contain::contain;
 use crate::engine::shard::Shard;
-use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
 use crate::wall::Plan;
 
@@ -48,9 +48,6 @@ pub enum State {
     HandedBack,
 }
 
-const STATES: [State; 5] =
-    [State::Pending, State::Running, State::Fired, State::Cancelled, State::HandedBack];
-
 impl Task {
     /// Writes the state that its handles read. The shard's lock is held.
     #[inline]
@@ -65,7 +62,8 @@ impl Task {
     pub(crate) fn touch(&self) {
         std::hint::black_box(match self {
             Task::Owned(callback) => callback.touch(),
-            Task::Shared(shared) => shared.cell().get() as u8,
+            // Both of its ends: they may lie in two cache lines.
+            Task::Shared(shared) => shared.cell().get() as u8 ^ Arc::strong_count(shared) as u8,
             Task::Alarm(alarm) => alarm.touch(),
         });
     }
@@ -159,6 +157,10 @@ impl<F: FnOnce(&Context<'_>) + Send + 'static> Owned for Alone<F> {
 /// A callback with a handle.
 pub(crate) trait Shared: Send + Sync {
     fn cell(&self) -> &Cell;
+    /// The key that it has now, if `first` was the first.
+    fn key(&self, first: wheel::Key) -> wheel::Key;
+    /// It was armed again, with this key. The shard's lock is held.
+    fn rearm(&self, key: wheel::Key);
     /// Runs the callback, and answers whether it is to be armed again.
     fn run(&self, context: &Context<'_>) -> bool;
     /// Drops the callback.
@@ -179,61 +181,10 @@ pub(crate) trait Holds<C>: Shared + 'static {
     fn take(&self) -> Option<C>;
 }
 
-/// The state of a timer, and its key since it was last armed.
-pub(crate) struct Cell {
-    state: AtomicU8,
-    /// The key, if it was armed more than once: then its handles know only the first.
-    rearmed: Mutex<Option<wheel::Key>>,
-}
-
-/// Set in the state's word once the timer was armed again.
-const REARMED: u8 = 0x80;
-
-impl Cell {
-    fn new() -> Self {
-        Cell { state: AtomicU8::new(State::Pending as u8), rearmed: Mutex::new(None) }
-    }
-
-    pub(crate) fn get(&self) -> State {
-        // Pairs with the stores below: who sees "fired" sees what the callback did.
-        STATES[usize::from(self.state.load(Acquire) & !REARMED)]
-    }
-
-    /// The shard's lock is held.
-    #[inline]
-    pub(crate) fn set(&self, state: State) {
-        // Not an exchange: all writers but `fired` hold the lock, and that one only follows `running`.
-        let rearmed = self.state.load(Acquire) & REARMED;
-        self.state.store(state as u8 | rearmed, Release);
-    }
-
-    /// The callback has ended; if it was cancelled meanwhile, it stays so. The shard's lock is held if it can repeat.
-    #[inline]
-    pub(crate) fn fired(&self) {
-        if self.get() == State::Running {
-            self.set(State::Fired);
-        }
-    }
-
-    /// It was armed again, with this key. The shard's lock is held.
-    pub(crate) fn rearm(&self, key: wheel::Key) {
-        *lock(&self.rearmed) = Some(key);
-        self.state.store(State::Pending as u8 | REARMED, Release);
-    }
-
-    /// The key that it has now, if `first` was the first.
-    #[inline]
-    pub(crate) fn key(&self, first: wheel::Key) -> wheel::Key {
-        if self.state.load(Acquire) & REARMED == 0 {
-            return first;
-        }
-        lock(&self.rearmed).unwrap_or(first)
-    }
-}
-
 /// The allocation that a callback shares with its state.
-pub(crate) struct WithState<C> {
+pub(crate) struct WithState<C: Callback> {
     cell: Cell,
+    keys: C::Keys,
     callback: Mutex<Option<C>>,
 }
 
@@ -243,7 +194,8 @@ pub(crate) struct Once<F>(pub(crate) F);
 pub(crate) struct Again<F>(pub(crate) F);
 
 pub(crate) trait Callback: Send + Sized {
-    const CAN_REPEAT: bool;
+    /// [`Many`] if it can arm itself again.
+    type Keys: Keys;
     /// Whether it wants to know, at once, that it will not run any more.
     const LISTENS: bool = false;
     /// Runs, and comes back if it is to be armed again.
@@ -255,7 +207,8 @@ pub(crate) trait Callback: Send + Sized {
 }
 
 impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
-    const CAN_REPEAT: bool = false;
+    type Keys = One;
+
     fn call(self, context: &Context<'_>) -> Option<Self> {
         (self.0)(context);
         None
@@ -263,7 +216,8 @@ impl<F: FnOnce(&Context<'_>) + Send> Callback for Once<F> {
 }
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for Again<F> {
-    const CAN_REPEAT: bool = true;
+    type Keys = Many;
+
     fn call(self, context: &Context<'_>) -> Option<Self> {
         let callback = call_again(self.0, context);
         context.wants_again().then_some(Again(callback))
@@ -281,7 +235,7 @@ pub(crate) fn call_again<F: FnMut(&Context<'_>)>(mut callback: F, context: &Cont
 
 impl<C: Callback> WithState<C> {
     pub(crate) fn new(callback: C) -> Self {
-        WithState { cell: Cell::new(), callback: Mutex::new(Some(callback)) }
+        WithState { cell: Cell::new(), keys: C::Keys::new(), callback: Mutex::new(Some(callback)) }
     }
 }
 
@@ -296,13 +250,21 @@ impl<C: Callback + 'static> Shared for WithState<C> {
         &self.cell
     }
 
+    fn key(&self, first: wheel::Key) -> wheel::Key {
+        self.keys.last().unwrap_or(first)
+    }
+
+    fn rearm(&self, key: wheel::Key) {
+        self.keys.add(key);
+        self.cell.set(State::Pending);
+    }
+
     fn run(&self, context: &Context<'_>) -> bool {
         // Out of its mutex while it runs: foreign code runs with empty hands.
         let Some(callback) = self.take() else { return false };
-        let again = callback.call(context);
-        let wanted = again.is_some();
-        *lock(&self.callback) = again;
-        wanted
+        let Some(again) = callback.call(context) else { return false };
+        *lock(&self.callback) = Some(again);
+        true
     }
 
     fn discard(&self, shard: &Shard<Task>) {
@@ -315,7 +277,7 @@ impl<C: Callback + 'static> Shared for WithState<C> {
     }
 
     fn can_repeat(&self) -> bool {
-        C::CAN_REPEAT
+        C::Keys::CAN_REPEAT
     }
 
     fn listens(&self) -> bool {

@@ -48,8 +48,7 @@ impl Timeout {
     ///
     /// A [repeating](crate::Timer::schedule_repeating) timer that runs at this moment finishes that run.
     pub fn cancel(&self) -> bool {
-        let cell = self.shared.cell();
-        let key = cell.key(self.first);
+        let key = self.shared.key(self.first);
         if let Some(task) = self.shard.cancel(key, |task| task.mark(State::Cancelled)) {
             discard(&self.shard, task);
             return true;
@@ -68,7 +67,7 @@ impl Timeout {
                     cell.set(State::Cancelled);
                     return None;
                 }
-                Some(cell.key(self.first))
+                Some(self.shared.key(self.first))
             });
             match current {
                 None => return true,
@@ -101,12 +100,12 @@ impl Timeout {
     }
 
     pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
-        self.shard.reschedule(self.shared.cell().key(self.first), deadline, Task::moved)
+        self.shard.reschedule(self.shared.key(self.first), deadline, Task::moved)
     }
 
     /// When it is to run, if it is pending.
     pub fn deadline(&self) -> Option<Instant> {
-        let time = self.shard.deadline(self.shared.cell().key(self.first))?;
+        let time = self.shard.deadline(self.shared.key(self.first))?;
         Some(self.shard.hub.clock.instant(time))
     }
 
@@ -117,7 +116,7 @@ impl Timeout {
 
     /// How long it has to wait, if it is pending: zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
-        let time = self.shard.deadline(self.shared.cell().key(self.first))?;
+        let time = self.shard.deadline(self.shared.key(self.first))?;
         let now = self.shard.hub.clock.now();
         Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
     }
@@ -134,7 +133,7 @@ impl Timeout {
 
     /// Its key, for those who keep that instead.
     pub fn key(&self) -> Key {
-        Key::new(self.shard.index, self.shared.cell().key(self.first))
+        Key::new(self.shard.index, self.shared.key(self.first))
     }
 
     /// A guard that cancels it when it is dropped.

@@ -32,6 +32,8 @@ mod watch;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tourbillon_wheel as wheel;
+
 use crate::engine::shard::Shard;
 use crate::error::ScheduleError;
 use crate::timer::{Callback, Cell, Context, Holds, Once, Shared, Task, Timeout, Timer, WithState};
@@ -139,7 +141,7 @@ impl Timer {
 }
 
 /// A callback and its state, as any other timer's, and when it runs by the wall clock.
-struct AtWall<C> {
+struct AtWall<C: Callback> {
     inner: WithState<C>,
     plan: Plan,
 }
@@ -147,6 +149,14 @@ struct AtWall<C> {
 impl<C: Callback + 'static> Shared for AtWall<C> {
     fn cell(&self) -> &Cell {
         self.inner.cell()
+    }
+
+    fn key(&self, first: wheel::Key) -> wheel::Key {
+        self.inner.key(first)
+    }
+
+    fn rearm(&self, key: wheel::Key) {
+        self.inner.rearm(key);
     }
 
     fn run(&self, context: &Context<'_>) -> bool {

@@ -217,7 +217,7 @@ impl Plan {
         let now = clock.now();
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let deadline = || still().then(|| now + nanoseconds(clock.until(at)));
-        let key = shared.cell().key(first.inner());
+        let key = shared.key(first.inner());
         core.shards[first.shard()].reschedule_if(key, deadline);
     }
 }

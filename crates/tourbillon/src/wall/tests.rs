@@ -114,12 +114,13 @@ fn the_watch_ends_with_the_last_engine() {
 #[cfg(feature = "calendar")]
 #[test]
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
-    use crate::timer::{Callback, Context};
+    use crate::timer::{Callback, Context, Many};
 
     /// Plans as a cron job does; then the clock is set, once, and the watch comes.
     struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
-        const CAN_REPEAT: bool = true;
+        type Keys = Many;
+
         fn call(mut self, context: &Context<'_>) -> Option<Self> {
             let plan = context.shared?.wall()?;
             self.1.send(()).ok()?;

@@ -289,6 +289,29 @@ fn a_callback_that_blocks_delays_those_that_share_its_thread() {
     }
 }
 
+/// Real time: the driver calls one worker for all of them, and comes back for those behind it.
+#[test]
+fn those_behind_a_callback_that_blocks_find_another_thread() {
+    for shards in [1, 4] {
+        let timer = Timer::builder().shards(shards).pool(4).build().unwrap();
+        let (meet, log) = (Arc::new(std::sync::Barrier::new(4)), Log::new());
+        let at = timer.now() + Duration::from_millis(20);
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (timer, meet, log) = (timer.clone(), meet.clone(), log.clone());
+                let callback = move |context: &Context<'_>| {
+                    log.add(context.lateness());
+                    meet.wait();
+                };
+                thread::spawn(move || timer.arm_at(at, callback).unwrap())
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| _ = thread.join().unwrap());
+        eventually(|| log.len() == 4);
+        within(move || assert!(timer.stop().is_empty()));
+    }
+}
+
 /// A pool grows only as far as it is needed, and never past its limit.
 #[test]
 fn a_pool_starts_threads_when_they_are_needed() {

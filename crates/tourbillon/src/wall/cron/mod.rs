@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::ScheduleError;
-use crate::timer::{Callback, Context, Timeout, Timer, call_again};
+use crate::timer::{Callback, Context, Many, Timeout, Timer, call_again};
 use crate::wall::Rule;
 pub use error::CronError;
 
@@ -241,7 +241,7 @@ impl Timer {
 struct ByRule<F>(F);
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for ByRule<F> {
-    const CAN_REPEAT: bool = true;
+    type Keys = Many;
 
     fn call(self, context: &Context<'_>) -> Option<Self> {
         let callback = call_again(self.0, context);
