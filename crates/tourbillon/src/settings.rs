@@ -194,7 +194,7 @@ impl Builder {
     ///
     /// One thread runs what is due at the same moment, as long as callbacks return promptly. Behind one that does not,
     /// the next waits until another thread was woken, which is called after an eighth of a tick, or 125 µs if that is
-    /// less.
+    /// less; if that is not enough, as many again as are at work, and so on.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
 //!
 //! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers ready;
-//! and as long as something is ready still, it comes back after [a while](PATIENCE) and calls one more. So callbacks
-//! that are many and short wake one thread, and who stands behind one that blocks waits for the next to be woken. The
-//! tempting alternative, that each worker calls the next before it runs a callback, has all of them awake for every
-//! crowd, on fewer cores, at one lock.
+//! and as long as something is ready still, it comes back after [a while](PATIENCE) and calls as many again as are at
+//! work. So callbacks that are many and short wake one thread, and who stands behind some that block waits for others to
+//! be woken, of which there are soon enough: a tick is time to call 128. The tempting alternative, that each worker calls
+//! the next before it runs a callback, has all of them awake for every crowd, on fewer cores, at one lock.
 //!
 //! Only the system's clock is sure to bring the driver back after a while. On any other, a worker is called at once for
 //! each timer that is ready.
@@ -66,8 +66,10 @@ impl Pool {
         let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
         let first = ready();
         if core.hub.clock.is_system() {
-            // The one that is called takes one of them at least; for more than that somebody has to come back.
-            if first > 0 && self.call(core) && first > 1 {
+            // As many again as are at work. Each takes one at least; for more than that somebody has to come back.
+            let more = (self.most - self.free.load(Relaxed)).max(1).min(first);
+            let called = (0..more).take_while(|_| self.call(core)).count();
+            if called == more && first > more {
                 shard.remind(core.hub.clock.now() + PATIENCE.min(core.tick / 8));
             }
             return;
