@@ -27,7 +27,7 @@ impl Ring {
 
 impl Chunks {
     /// Begins the ring of a slot with its first reference.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(
         &mut self,
         ring: &mut Ring,
