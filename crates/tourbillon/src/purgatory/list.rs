@@ -75,8 +75,8 @@ impl<O> List<O> {
         entry
     }
 
-    /// Copies the next with a serial after `after` and not after `until`. Returns the last serial, and whether those were
-    /// all.
+    /// Copies the next with a serial after `after` and not after `until`. Returns the last serial, and whether those
+    /// were all.
     #[inline]
     pub(super) fn copy(
         &self,
