@@ -1,16 +1,17 @@
 //! Those that wait under one key, in the order in which they came.
 //!
 //! ```text
+//!   position  5    6    7    8    9
 //!   serial    7    8   12   15   20
 //!            ────────────────────────
-//!             a    ·    ·    b    c      · has left; others before `a` too, and nothing is left of them
+//!             a    ·    ·    b    c      · has left; the five before `a` too, and nothing is left of them
 //! ```
 //!
 //! Who leaves from the front leaves nothing behind: a list of few stays small, however many come and go. When more have
 //! left from the midst than wait, those that wait close ranks: that costs a few steps for each that has left, and a
-//! list never holds much more memory than who waits in it. Nobody knows its position: serials rise, so who leaves from
-//! the midst is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the last that it
-//! saw.
+//! list never holds much more memory than who waits in it. Nobody is told its new position: serials rise, so whoever is
+//! no longer where it was is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the
+//! last that it saw.
 //!
 //! Many keys have one operation each: a list of one takes no memory of its own.
 
@@ -34,7 +35,9 @@ pub(super) struct Many<O> {
     /// The first of them waits.
     slots: VecDeque<Slot<O>>,
     /// How many wait.
-    waiting: usize,
+    waiting: u32,
+    /// The position of the first.
+    front: u32,
 }
 
 pub(super) struct Slot<O> {
@@ -48,24 +51,24 @@ impl<O> List<O> {
     }
 
     fn none() -> Self {
-        List::Many(Many { slots: VecDeque::new(), waiting: 0 })
+        List::Many(Many { slots: VecDeque::new(), waiting: 0, front: 0 })
     }
 
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, List::Many(Many { waiting: 0, .. }))
     }
 
-    /// Adds one, whose serial is higher than all before.
+    /// Adds one, whose serial is higher than all before. Returns its position.
     #[inline]
-    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Entry<O>>) {
-        self.many().push(Slot { serial, entry: Some(entry) });
+    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Entry<O>>) -> u32 {
+        self.many().push(Slot { serial, entry: Some(entry) })
     }
 
-    /// Takes out the one with that serial.
+    /// Takes out the one with that serial, which was at that position once.
     #[inline]
-    pub(super) fn remove(&mut self, serial: u64) -> Option<Arc<dyn Entry<O>>> {
+    pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
         let slot = match self {
-            List::Many(many) => return many.remove(serial),
+            List::Many(many) => return many.remove(serial, position),
             List::One(slot) => slot,
         };
         let entry = if slot.serial == serial { slot.entry.take() } else { None };
@@ -124,24 +127,27 @@ impl<O> List<O> {
 
 impl<O> Many<O> {
     #[inline]
-    fn push(&mut self, slot: Slot<O>) {
+    fn push(&mut self, slot: Slot<O>) -> u32 {
         debug_assert!(self.slots.back().is_none_or(|last| last.serial < slot.serial));
         self.slots.push_back(slot);
         self.waiting += 1;
+        self.front.wrapping_add((self.slots.len() - 1) as u32)
     }
 
     #[inline]
-    fn remove(&mut self, serial: u64) -> Option<Arc<dyn Entry<O>>> {
-        let place = match self.slots.front() {
-            Some(slot) if slot.serial == serial => 0,
+    fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
+        let place = position.wrapping_sub(self.front) as usize;
+        let place = match self.slots.get(place) {
+            Some(slot) if slot.serial == serial => place,
             _ => self.slots.binary_search_by_key(&serial, |slot| slot.serial).ok()?,
         };
         let entry = self.slots[place].entry.take()?;
         self.waiting -= 1;
         while self.slots.front().is_some_and(|slot| slot.entry.is_none()) {
             self.slots.pop_front();
+            self.front = self.front.wrapping_add(1);
         }
-        if self.slots.len() > 2 * self.waiting + GAPS {
+        if self.slots.len() > 2 * self.waiting as usize + GAPS {
             self.slots.retain(|slot| slot.entry.is_some());
         }
         if self.slots.capacity() > ROOM && self.slots.capacity() / 4 > self.slots.len() {

@@ -33,6 +33,8 @@ struct State<K, O> {
 pub(super) struct Place {
     pub(super) hash: u64,
     serial: NonZeroU64,
+    /// Where it was in its list at first.
+    position: u32,
 }
 
 /// How far a walk over those under a key has come. It meets everybody who was there when it began.
@@ -66,22 +68,25 @@ impl<K: Eq, O> Shelf<K, O> {
         }
         let State { keys, serial, watched, delayed, .. } = &mut *state;
         *serial += 1;
-        match keys.spot(hash, key.as_ref()?) {
+        let position = match keys.spot(hash, key.as_ref()?) {
             Spot::Taken(list) => list.push(*serial, entry),
-            Spot::Free(free) => drop(free.put(key.take()?, List::one(*serial, entry))),
-        }
+            Spot::Free(free) => {
+                free.put(key.take()?, List::one(*serial, entry));
+                0
+            }
+        };
         *watched += 1;
         *delayed += usize::from(first);
-        NonZeroU64::new(*serial).map(|serial| Place { hash, serial })
+        NonZeroU64::new(*serial).map(|serial| Place { hash, serial, position })
     }
 
     /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
     #[inline]
     pub(super) fn unwatch(&self, place: Place, first: bool) -> Option<K> {
-        let Place { hash, serial } = place;
+        let Place { hash, serial, position } = place;
         let mut state = lock(&self.state);
         let take = |list: &mut List<O>| {
-            let entry = list.remove(serial.get())?;
+            let entry = list.remove(serial.get(), position)?;
             Some((entry, Stays(!list.is_empty())))
         };
         let (entry, gone) = state.keys.take(hash, take)?;
