@@ -192,9 +192,9 @@ impl Builder {
     /// Runs callbacks on threads of their own, at most so many, which start when they are first needed. The default,
     /// with four or as many as there are processors.
     ///
-    /// One thread runs what is due at the same moment, as long as callbacks return promptly. Behind one that does not,
-    /// the next waits until another thread was woken, which is called after an eighth of a tick, or 125 µs if that is
-    /// less; if that is not enough, as many again as are at work, and so on.
+    /// One thread a shard runs what is due at the same moment, as long as callbacks return promptly. Behind one that
+    /// does not, the next waits until another thread was woken, which is called after an eighth of a tick, or 125 µs if
+    /// that is less; if that is not enough, as many again as are at work, and so on.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
 //!
-//! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers ready;
-//! and as long as something is ready still, it comes back after [a while](PATIENCE) and calls as many again as are at
-//! work. So callbacks that are many and short wake one thread, and who stands behind some that block waits for others
-//! to be woken, twice as many each time. The tempting alternative, that each worker calls the next before it runs a
-//! callback, has all of them awake for every crowd, on fewer cores, at one lock.
+//! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers of a
+//! shard ready, or as many again as are at work; and as long as something is ready still, it comes back after
+//! [a while](PATIENCE) and does the same. So callbacks that are many and short wake one thread a shard, and who stands
+//! behind some that block waits for others to be woken, twice as many each time. The tempting alternative, that each
+//! worker calls the next before it runs a callback, has all of them awake for every crowd, on fewer cores, at one lock.
 //!
 //! Only the system's clock is sure to bring the driver back after a while. On any other, a worker is called at once for
 //! each timer that is ready.

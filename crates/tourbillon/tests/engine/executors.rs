@@ -312,6 +312,31 @@ fn those_behind_a_callback_that_blocks_find_another_thread() {
     }
 }
 
+/// Real time: with one more each time the driver comes back, the last would start 127 times 125 µs late, or later.
+#[test]
+fn a_crowd_that_blocks_has_twice_as_many_threads_each_time() {
+    const CROWD: usize = 128;
+    let timer = Timer::builder().shards(1).pool(CROWD).build().unwrap();
+    let lateness = || {
+        let (meet, log) = (Arc::new(std::sync::Barrier::new(CROWD)), Log::new());
+        let at = timer.now() + Duration::from_millis(20);
+        for _ in 0..CROWD {
+            let (meet, log) = (meet.clone(), log.clone());
+            let callback = move |context: &Context<'_>| {
+                log.add(context.lateness());
+                meet.wait();
+            };
+            timer.arm_at(at, callback).unwrap();
+        }
+        eventually(|| log.len() == CROWD);
+        log.take().into_iter().max()
+    };
+    // The best of many: other programs may keep all of them waiting.
+    let best = (0..100).filter_map(|_| lateness()).find(|late| late.as_micros() < 127 * 125);
+    assert!(best.is_some(), "the last is always late");
+    within(move || assert!(timer.stop().is_empty()));
+}
+
 /// A pool grows only as far as it is needed, and never past its limit.
 #[test]
 fn a_pool_starts_threads_when_they_are_needed() {
