@@ -19,6 +19,7 @@ cargo xtask CHORE [PART]
   tidy      the style of the source, as a test
   loom      the models of the engine in every order of their steps, and their twins with a fault
   shuttle   the whole engine in many random orders, and its twins with a fault
+  memcheck  the tests of the one file that is not safe code, under valgrind
   planted   plants one fault at a time in a scratch copy; the suite must catch each
   pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["shuttle", part] if !part.starts_with('-') => models::SHUTTLE.run(part),
         ["planted"] => planted::run(""),
         ["planted", part] if !part.starts_with('-') => planted::run(part),
+        ["memcheck"] => suite::memcheck(),
         ["pictures"] => browser::pictures(),
         ["deny"] => suite::deny(),
         [] | ["help" | "-h" | "--help", ..] | [_, "-h" | "--help", ..] => {

@@ -140,6 +140,15 @@ fn forget_packages() {
     }
 }
 
+/// The tests of the one file with unsafe code, under valgrind: nothing is read that is not there, and nothing leaks.
+pub(crate) fn memcheck() -> Outcome {
+    let valgrind = "valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
+         --show-leak-kinds=definite";
+    let runner = format!("target.'cfg(unix)'.runner = '{valgrind}'");
+    let test = ["test", "--profile", "checked", "-p", "tourbillon", "--config", &runner];
+    run(cargo(&test).args(["--test", "engine", "--", "closures"]))
+}
+
 /// Licences, sources and duplicates of the dependencies.
 pub(crate) fn deny() -> Outcome {
     if !capture(&mut cargo(&["deny", "--version"])).is_ok_and(|(_, fine)| fine) {

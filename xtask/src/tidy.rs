@@ -8,8 +8,10 @@ use crate::shell::{Outcome, root, tracked};
 const LONGEST_LINE: usize = 120;
 /// A file usually fits in 300 lines; at 500 it has two reasons to exist.
 const LONGEST_FILE: usize = 500;
-/// The only files with unsafe code: allocators that count or refuse, and a waker that panics, for tests and benches.
+/// The only files with unsafe code: callbacks that lie in the wheel; and for tests and benches, allocators that count
+/// or refuse, and a waker that panics.
 const UNSAFE: &[&str] = &[
+    "crates/tourbillon/src/timer/small.rs",
     "crates/wheel/tests/memory.rs",
     "crates/tourbillon/tests/tasks/hand.rs",
     "bench/src/counting.rs",
@@ -118,7 +120,7 @@ fn laws(found: &mut Vec<String>) {
     for (name, law) in [
         ("crates/wheel/src/lib.rs", "#![no_std]"),
         ("crates/wheel/src/lib.rs", "#![forbid(unsafe_code)]"),
-        ("crates/tourbillon/src/lib.rs", "#![forbid(unsafe_code)]"),
+        ("crates/tourbillon/src/lib.rs", "#![deny(unsafe_code)]"),
     ] {
         let text = fs::read_to_string(root().join(name)).unwrap_or_default();
         if !text.contains(law) {

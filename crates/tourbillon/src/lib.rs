@@ -71,7 +71,7 @@
 //! that moment it can be cancelled, moved, and handed back. Callbacks and drops of your values run with none of
 //! our locks held.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 /// The example of the README, run with the others.
 #[cfg(doctest)]

@@ -8,6 +8,7 @@ mod pool;
 mod repeat;
 mod retry;
 mod run;
+mod small;
 mod task;
 mod tasks;
 mod timeout;
@@ -37,11 +38,12 @@ use pool::Pool;
 pub use repeat::Repeat;
 pub use retry::{Attempt, Retried, Retry};
 use run::discard;
+use small::Small;
+use task::Again;
 pub(crate) use task::Alarm;
 pub use task::State;
 #[cfg(feature = "calendar")]
 pub(crate) use task::call_again;
-use task::{Again, Alone};
 pub(crate) use task::{Callback, Holds, Once, Shared, Task, WithState};
 use tasks::Tasks;
 pub use timeout::{CancelOnDrop, Timeout};
@@ -278,12 +280,9 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.core().arm(at, Task::Owned(Box::new(Alone::new(callback)))).map_err(|unarmed| {
+        self.core().arm(at, Task::Owned(Small::new(callback))).map_err(|unarmed| {
             ScheduleError::from_unarmed(unarmed, |task| match task {
-                Task::Owned(callback) => {
-                    let alone = callback.into_any().downcast::<Alone<F>>();
-                    alone.expect("it is what was to be armed").callback
-                }
+                Task::Owned(callback) => callback.take().expect("it is what was to be armed"),
                 Task::Shared(_) | Task::Alarm(_) => unreachable!("it was armed without a handle"),
             })
         })

@@ -1,7 +1,7 @@
 //! What a `Timer` keeps in the wheel: a callback, alone or together with the state that its handles read.
 //!
-//! A callback that was armed by key is a box. One with a handle shares an allocation with its state, so that the
-//! handle's answers are exact as long as it lives:
+//! A callback that was armed by key lies in the wheel itself, if it is [small](super::small). One with a handle shares
+//! an allocation with its state, so that the handle's answers are exact as long as it lives:
 //!
 //! | state | written | by |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | cancelled | under the shard's lock, with the removal; or during a run, if it can repeat | who cancels |
 //! | handed back | under the shard's lock, with the removal | who stops the engine |
 
-use std::any::Any;
+use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use tourbillon_wheel as wheel;
 
 use super::cell::{Cell, Keys, Many, One};
 use super::context::Context;
+use super::small::Small;
 use crate::clock::EngineClock;
 use crate::contain::contain;
 use crate::engine::shard::Shard;
@@ -27,7 +28,7 @@ use crate::sync::{Mutex, lock};
 use crate::wall::Plan;
 
 pub(crate) enum Task {
-    Owned(Box<dyn Owned>),
+    Owned(Small),
     Shared(Arc<dyn Shared>),
     Alarm(Arc<dyn Alarm>),
 }
@@ -60,12 +61,16 @@ impl Task {
     /// Reads a byte of the callback's memory, so that it is near when the callback runs.
     #[inline]
     pub(crate) fn touch(&self) {
-        std::hint::black_box(match self {
+        match self {
             Task::Owned(callback) => callback.touch(),
             // Both of its ends: they may lie in two cache lines.
-            Task::Shared(shared) => shared.cell().get() as u8 ^ Arc::strong_count(shared) as u8,
-            Task::Alarm(alarm) => alarm.touch(),
-        });
+            Task::Shared(shared) => {
+                black_box(shared.cell().get() as u8 ^ Arc::strong_count(shared) as u8);
+            }
+            Task::Alarm(alarm) => {
+                black_box(alarm.touch());
+            }
+        }
     }
 
     /// Whether it can arm itself again.
@@ -117,41 +122,6 @@ pub(crate) trait Alarm: Send + Sync {
     fn forget(&self);
     /// Reads a byte of it.
     fn touch(&self) -> u8;
-}
-
-/// A callback without a handle.
-pub(crate) trait Owned: Send {
-    fn run(self: Box<Self>, context: &Context<'_>);
-    /// Reads a byte of it.
-    fn touch(&self) -> u8;
-    /// The [`Alone`] itself, for an error to give back.
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
-}
-
-/// A callback, with a byte that can be read whatever the callback is.
-pub(crate) struct Alone<F> {
-    byte: u8,
-    pub(crate) callback: F,
-}
-
-impl<F> Alone<F> {
-    pub(crate) fn new(callback: F) -> Self {
-        Alone { byte: 0, callback }
-    }
-}
-
-impl<F: FnOnce(&Context<'_>) + Send + 'static> Owned for Alone<F> {
-    fn run(self: Box<Self>, context: &Context<'_>) {
-        (self.callback)(context);
-    }
-
-    fn touch(&self) -> u8 {
-        self.byte
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
 }
 
 /// A callback with a handle.

@@ -4,6 +4,7 @@
 mod common;
 
 mod clocks;
+mod closures;
 mod deadlines;
 mod executors;
 mod handles;

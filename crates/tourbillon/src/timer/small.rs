@@ -1,0 +1,161 @@
+//! A callback that runs once and lies where it is put: it takes an allocation only if it is large.
+//!
+//! The one file of this crate with unsafe code. A callback of a few words lies in the node of its timer, which the
+//! driver has at hand when it fires. In a box of its own, to find it and to free it took more than half of the
+//! time of a timer that fires.
+//!
+//! Invariant: `words` holds a value of the type whose `verbs` those are; that type fits.
+
+#![allow(unsafe_code, reason = "safe code cannot forget a type and keep its value")]
+
+use std::any::TypeId;
+use std::hint::black_box;
+use std::mem::{ManuallyDrop, MaybeUninit};
+
+use super::context::Context;
+
+/// Room for an `Arc` and a number, or for the sender of a channel. A third word would make every node larger.
+const WORDS: usize = 2;
+type Words = MaybeUninit<[usize; WORDS]>;
+
+pub(crate) struct Small {
+    words: Words,
+    verbs: &'static Verbs,
+}
+
+/// What can be done with a callback whose type is forgotten.
+struct Verbs {
+    type_id: fn() -> TypeId,
+    /// Moves it out and calls it.
+    run: unsafe fn(&Words, &Context<'_>),
+    drop: unsafe fn(&mut Words),
+    /// Whether it is a box of something that has a byte.
+    is_box: bool,
+}
+
+/// The verbs of a type.
+struct Of<V>(V);
+
+impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
+    const ITSELF: Verbs =
+        Verbs { type_id: TypeId::of::<V>, run: call::<V>, drop: destroy::<V>, is_box: false };
+    const IN_A_BOX: Verbs = Verbs {
+        type_id: TypeId::of::<Box<V>>,
+        run: call::<Box<V>>,
+        drop: destroy::<Box<V>>,
+        is_box: size_of::<V>() > 0,
+    };
+}
+
+impl Small {
+    #[inline]
+    pub(crate) fn new<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> Self {
+        if fits::<F>() {
+            Small { words: put(callback), verbs: &Of::<F>::ITSELF }
+        } else {
+            Small { words: put(Box::new(callback)), verbs: &Of::<F>::IN_A_BOX }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(self, context: &Context<'_>) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: The words are of that type, and nobody uses or drops them after this.
+        unsafe { (this.verbs.run)(&this.words, context) }
+    }
+
+    /// The callback, if it is one of that type.
+    pub(crate) fn take<F: 'static>(self) -> Option<F> {
+        let this = ManuallyDrop::new(self);
+        let type_id = (this.verbs.type_id)();
+        if type_id == TypeId::of::<F>() {
+            // SAFETY: That is the type, and nobody uses or drops the words after this.
+            return Some(unsafe { this.words.as_ptr().cast::<F>().read() });
+        }
+        if type_id == TypeId::of::<Box<F>>() {
+            // SAFETY: As above.
+            return Some(*unsafe { this.words.as_ptr().cast::<Box<F>>().read() });
+        }
+        drop(ManuallyDrop::into_inner(this));
+        None
+    }
+
+    /// Reads a byte of the callback's memory, so that it is near when the callback runs.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        if self.verbs.is_box {
+            // SAFETY: The words are a box, which is a pointer, and there is a byte behind it, whatever that is.
+            unsafe {
+                let byte = self.words.as_ptr().cast::<*const MaybeUninit<u8>>().read();
+                black_box(byte.read());
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // SAFETY: The words are of that type: who takes them does not drop this.
+        unsafe { (self.verbs.drop)(&mut self.words) }
+    }
+}
+
+const fn fits<V>() -> bool {
+    size_of::<V>() <= size_of::<Words>() && align_of::<V>() <= align_of::<Words>()
+}
+
+#[inline]
+fn put<V>(value: V) -> Words {
+    assert!(fits::<V>(), "there is room for it");
+    let mut words = Words::uninit();
+    // SAFETY: It fits.
+    unsafe { words.as_mut_ptr().cast::<V>().write(value) };
+    words
+}
+
+/// # Safety
+/// The words are a `V`, and are not used after this.
+unsafe fn call<V: FnOnce(&Context<'_>)>(words: &Words, context: &Context<'_>) {
+    // SAFETY: The caller's promise.
+    let callback = unsafe { words.as_ptr().cast::<V>().read() };
+    callback(context);
+}
+
+/// # Safety
+/// The words are a `V`, and are not used after this.
+unsafe fn destroy<V>(words: &mut Words) {
+    // SAFETY: The caller's promise.
+    unsafe { words.as_mut_ptr().cast::<V>().drop_in_place() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::task::Task;
+    use super::*;
+
+    fn is_boxed<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> bool {
+        Small::new(callback).verbs.is_box
+    }
+
+    #[test]
+    fn what_captures_two_words_takes_no_allocation() {
+        let (arc, number, sender) = (std::sync::Arc::new(1), 2_u64, std::sync::mpsc::channel().0);
+        assert!(!is_boxed(|_| ()));
+        assert!(!is_boxed(move |_| assert_eq!(*arc as u64, number)));
+        assert!(!is_boxed(move |_| assert!(sender.send(()).is_err())));
+        let three = [0_usize; 3];
+        assert!(is_boxed(move |_| assert_eq!(three.len(), 3)));
+        // Two words, which may not lie where a word may.
+        let wide = 0_u128;
+        assert_eq!(
+            is_boxed(move |_| assert_eq!(wide, 0)),
+            align_of::<u128>() > align_of::<usize>()
+        );
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_task_is_no_larger_for_it() {
+        assert_eq!((size_of::<Small>(), size_of::<Option<Task>>()), (24, 32));
+    }
+}
