@@ -6,6 +6,7 @@
 //!
 //! `cargo xtask shuttle` runs them; `TOURBILLON_SCHEDULES` says how many schedules each test tries.
 
+mod handles;
 mod purgatory;
 mod wall;
 

@@ -15,6 +15,7 @@ pub(crate) mod counts;
 mod driven;
 mod driver;
 pub(crate) mod hub;
+pub(crate) mod leases;
 pub(crate) mod shard;
 mod signal;
 pub(crate) mod typed;
@@ -40,6 +41,7 @@ pub use driven::WakeFd;
 pub use driven::{Driver, Turn};
 pub(crate) use driver::Deliver;
 use hub::Hub;
+use leases::Leases;
 use shard::{Refused, Shard, Taken};
 pub use signal::Sleeper;
 
@@ -123,22 +125,44 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         deadline: Time,
         value: T,
     ) -> Result<wheel::Key, Unarmed<T>> {
-        match shard.arm(deadline, value) {
+        self.arm_by(value, |value| shard.arm(deadline, value))
+    }
+
+    /// Arms a timer on the thread's own shard as [`arm`](Core::arm) does. `mark` sees it under the lock.
+    #[inline]
+    pub(crate) fn arm_marked(
+        self: &Arc<Self>,
+        deadline: Time,
+        value: T,
+        mut mark: impl FnMut(&mut T, &mut Leases),
+    ) -> Result<Key, Unarmed<T>> {
+        let shard = self.own_shard();
+        self.arm_by(value, |value| shard.arm_marked(deadline, value, &mut mark))
+            .map(|key| Key::new(shard.index, key))
+    }
+
+    /// Arms a timer, and if it is the first, starts the driver and arms it then.
+    #[inline]
+    fn arm_by(
+        self: &Arc<Self>,
+        value: T,
+        mut arm: impl FnMut(T) -> Result<wheel::Key, Refused<T>>,
+    ) -> Result<wheel::Key, Unarmed<T>> {
+        match arm(value) {
             Ok(key) => Ok(key),
-            Err(refused) => self.refused(shard, deadline, refused),
+            Err(refused) => self.refused(refused, arm),
         }
     }
 
     #[cold]
     fn refused(
         self: &Arc<Self>,
-        shard: &Shard<T>,
-        deadline: Time,
         refused: Refused<T>,
+        mut arm: impl FnMut(T) -> Result<wheel::Key, Refused<T>>,
     ) -> Result<wheel::Key, Unarmed<T>> {
         Err(match refused {
             Refused::New(value) => match self.start() {
-                Ok(()) => match shard.arm(deadline, value) {
+                Ok(()) => match arm(value) {
                     Ok(key) => return Ok(key),
                     Err(Refused::New(value) | Refused::Stopped(value)) => Unarmed::Stopped(value),
                     Err(Refused::Full(value)) => Unarmed::Full(value),
@@ -198,8 +222,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     }
 
     #[inline]
-    pub(crate) fn cancel(&self, key: Key, mark: impl FnOnce(&T)) -> Option<T> {
-        self.shards.get(key.shard())?.cancel(key.inner(), mark)
+    pub(crate) fn cancel<R>(&self, key: Key, then: impl FnOnce(T, &mut Leases) -> R) -> Option<R> {
+        self.shards.get(key.shard())?.cancel(key.inner(), then)
     }
 
     #[inline]
@@ -221,7 +245,10 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
 
     /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
     /// before.
-    pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Option<Vec<(usize, Taken<T>)>> {
+    pub(crate) fn stop(
+        &self,
+        mut mark: impl FnMut(&T, &mut Leases),
+    ) -> Option<Vec<(usize, Taken<T>)>> {
         if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
             return None;
         }

@@ -11,25 +11,25 @@
 //! Invariant, under the lock: `armed = fired + cancelled + handed back + wheel.len()`, and `next` is what the
 //! signal says of this shard.
 
+mod drive;
 mod look;
 #[cfg(feature = "tasks")]
 mod told;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tourbillon_wheel::{Expired, Full, GeometryError, Key, Progress, RescheduleError, Time};
+use tourbillon_wheel::{Expired, Full, GeometryError, Key, RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
 use super::hub::Hub;
+use super::leases::Leases;
 use super::signal::NEVER;
 #[cfg(feature = "tasks")]
 use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
-use crate::contain::contain;
 #[cfg(feature = "tasks")]
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Mutex, MutexGuard, lock};
 #[cfg(feature = "tasks")]
 pub(crate) use told::{Gone, Told};
@@ -63,6 +63,8 @@ struct State<T> {
     next: u64,
     counts: Counts,
     lateness: Lateness,
+    /// What handles know of their timers. Only a `Timer` has handles.
+    leases: Leases,
     /// How many of the ready ones were shown to who claims them.
     shown: usize,
     /// Whether a timer that is ready may have to wait still, by another clock: who claims is asked.
@@ -115,6 +117,7 @@ impl<T> Shard<T> {
             next: NEVER,
             counts: Counts::default(),
             lateness: Lateness::new(),
+            leases: Leases::new(),
             shown: 0,
             asks: false,
             #[cfg(feature = "tasks")]
@@ -135,15 +138,46 @@ impl<T> Shard<T> {
     /// Arms a timer, if the limit leaves a place for it.
     #[inline]
     pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
+        self.arm_and(deadline, value, |_, _| ())
+    }
+
+    /// Arms a timer, and if it was armed, does something with it under the same lock.
+    #[inline]
+    fn arm_and(
+        &self,
+        deadline: Time,
+        value: T,
+        then: impl FnOnce(&mut State<T>, Key),
+    ) -> Result<Key, Refused<T>> {
         if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
             return Err(Refused::Full(value));
         }
-        let armed = self.insert(&mut lock(&self.state), deadline, value);
+        let mut state = lock(&self.state);
+        let armed = self.insert(&mut state, deadline, value);
+        if let Ok(key) = armed {
+            then(&mut state, key);
+        }
+        drop(state);
         self.tell_loop();
         if armed.is_err() {
             self.hub.give_back(1);
         }
         armed
+    }
+
+    /// Arms a timer. `mark` sees it under the lock.
+    #[inline]
+    pub(crate) fn arm_marked(
+        &self,
+        deadline: Time,
+        value: T,
+        mark: impl FnOnce(&mut T, &mut Leases),
+    ) -> Result<Key, Refused<T>> {
+        self.arm_and(deadline, value, |state, key| {
+            if let Some(entry) = state.wheel.get_mut(key) {
+                mark(&mut entry.value, &mut state.leases);
+            }
+        })
     }
 
     /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.
@@ -198,18 +232,18 @@ impl<T> Shard<T> {
         }
     }
 
-    /// Takes a pending timer out. `mark` sees its value under the lock.
+    /// Takes a pending timer out. `then` is given its value under the lock, and must not drop what is the user's.
     #[inline]
-    pub(crate) fn cancel(&self, key: Key, mark: impl FnOnce(&T)) -> Option<T> {
+    pub(crate) fn cancel<R>(&self, key: Key, then: impl FnOnce(T, &mut Leases) -> R) -> Option<R> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        let entry = state.wheel.cancel(key)?;
+        let State { wheel, leases, .. } = &mut *state;
+        let done = wheel.cancel_then(key, |entry| then(entry.value, leases))?;
         state.counts.cancelled += 1;
-        mark(&entry.value);
         state.wheel.release_when_empty();
         self.leave(state, ready);
         self.hub.give_back(1);
-        Some(entry.value)
+        Some(done)
     }
 
     /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of
@@ -275,204 +309,19 @@ impl<T> Shard<T> {
         lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
     }
 
+    /// Looks at the leases, and at a timer if it is pending.
+    #[inline]
+    pub(crate) fn with_leases(&self, key: Key, look: impl FnOnce(&mut Leases, Option<&mut T>)) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let entry = state.wheel.get_mut(key);
+        look(&mut state.leases, entry.map(|entry| &mut entry.value));
+    }
+
     /// Something that must be decided together with the wheel.
-    pub(crate) fn under_lock<R>(&self, decide: impl FnOnce() -> R) -> R {
-        let _state = lock(&self.state);
-        decide()
-    }
-}
-
-/// What the driver and those who run callbacks do.
-impl<T> Shard<T> {
-    /// Makes ready what is due, at most `budget` at a time, and says when to come back.
-    pub(crate) fn advance(&self, now: Time, budget: usize) {
-        let mut state = lock(&self.state);
-        let progress = state.wheel.advance(now, budget);
-        #[cfg(feature = "tasks")]
-        {
-            state.all_due = progress == Progress::Done;
-            self.tell_all(&state);
-        }
-        let next = match progress {
-            Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
-            Progress::More => now.units(),
-            Progress::OutOfMemory => (now + AGAIN).units(),
-        };
-        state.next = next;
-        self.hub.signal.raise(self.index, next);
-        self.publish_ready(&state);
-    }
-
-    /// Has the driver come back at that moment, whether or not something is due.
-    pub(crate) fn remind(&self, at: Time) {
-        self.lower(&mut lock(&self.state), at.units());
-        self.tell_loop();
-    }
-
-    /// If the caller drives the engine and must be woken, wakes it. No lock is held.
     #[inline]
-    pub(crate) fn tell_loop(&self) {
-        if self.hub.signal.has_hook() {
-            self.tell_loop_now();
-        }
-    }
-
-    /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
-    pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
-        if !self.hub.signal.has_hook() {
-            return locked();
-        }
-        let done = self.hub.signal.tell_later(locked);
-        self.tell_loop_now();
-        done
-    }
-
-    #[cold]
-    fn tell_loop_now(&self) {
-        if let Some(wake) = self.hub.signal.owed() {
-            contain(self, || wake());
-        }
-    }
-
-    /// From now on, who claims a timer is asked whether it has to wait still.
-    pub(crate) fn ask(&self) {
-        lock(&self.state).asks = true;
-    }
-
-    /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
-    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
-    #[cold]
-    fn send_back<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State<T>>,
-        not_yet: impl Fn(&T) -> Option<Time>,
-    ) -> Option<MutexGuard<'a, State<T>>> {
-        loop {
-            // A few at a time: there may be many, and others want the lock.
-            for _ in 0..AHEAD {
-                let (key, entry) = state.wheel.peek()?;
-                let Some(later) = not_yet(&entry.value) else { return Some(state) };
-                self.move_to(&mut state, key, later, |_| ()).ok()?;
-                self.publish_ready(&state);
-            }
-            drop(state);
-            state = lock(&self.state);
-        }
-    }
-
-    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
-    /// Under the lock, `not_yet` may say that the timer has to wait until later, if it is [asked](Shard::ask); if not,
-    /// `mark` sees it, and says whether it keeps its place among the pending. Whoever claims is
-    /// [at work](super::hub::Hub::work).
-    #[inline]
-    pub(crate) fn claim(
-        &self,
-        now: Time,
-        touch: impl Fn(&T),
-        not_yet: impl Fn(&T) -> Option<Time>,
-        mark: impl FnOnce(&T) -> bool,
-    ) -> Option<Taken<T>> {
-        if !self.has_ready() {
-            return None;
-        }
-        let mut state = lock(&self.state);
-        let asks = state.asks;
-        if asks {
-            let Some(waiting) = self.send_back(state, not_yet) else {
-                self.tell_loop();
-                return None;
-            };
-            state = waiting;
-        }
-        if state.shown == 0 {
-            // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
-            state.wheel.show_ready(AHEAD, |entry| touch(&entry.value));
-            state.shown = AHEAD;
-        }
-        state.shown -= 1;
-        let taken = state.wheel.pop().map(Taken::from)?;
-        state.counts.fired += 1;
-        state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-        let keeps = mark(&taken.value);
-        self.publish_ready(&state);
-        state.wheel.release_when_empty();
-        drop(state);
-        if asks {
-            self.tell_loop();
-        }
-        // One that may be armed again keeps its place among the pending.
-        self.hub.give_back(usize::from(!keeps));
-        Some(taken)
-    }
-
-    /// Claims all that is ready, at most `most`, as one batch, which runs as one.
-    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut VecDeque<Taken<T>>) {
-        let mut state = lock(&self.state);
-        while batch.len() < most {
-            let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
-            state.counts.fired += 1;
-            state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-            batch.push_back(taken);
-        }
-        #[cfg(feature = "tasks")]
-        self.tell_all(&state);
-        self.publish_ready(&state);
-        state.wheel.release_when_empty();
-        drop(state);
-        self.hub.give_back(batch.len());
-    }
-
-    #[inline]
-    pub(crate) fn has_ready(&self) -> bool {
-        self.seen_ready() > 0
-    }
-
-    /// How many timers are ready, as far as can be seen without the lock.
-    #[inline]
-    pub(crate) fn seen_ready(&self) -> usize {
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// How many timers are ready.
-    pub(crate) fn count_ready(&self) -> usize {
-        lock(&self.state).wheel.ready()
-    }
-
-    #[inline]
-    fn publish_ready(&self, state: &State<T>) {
-        // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
-        self.ready.store(state.wheel.ready(), Ordering::Release);
-    }
-
-    pub(crate) fn next_due(&self) -> Option<Time> {
-        lock(&self.state).wheel.next_due()
-    }
-
-    pub(crate) fn open(&self) {
-        let mut state = lock(&self.state);
-        if state.phase == Phase::New {
-            state.phase = Phase::Open;
-        }
-    }
-
-    /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
-    pub(crate) fn stop(&self, mut mark: impl FnMut(&T)) -> Vec<Taken<T>> {
-        let mut state = lock(&self.state);
-        state.phase = Phase::Stopped;
-        let mut taken = Vec::with_capacity(state.wheel.len());
-        for key in state.wheel.keys() {
-            let Some(Entry { deadline, value }) = state.wheel.cancel(key) else { continue };
-            state.counts.handed_back += 1;
-            mark(&value);
-            taken.push(Taken { key, deadline, value });
-        }
-        state.wheel.shrink();
-        self.publish_ready(&state);
-        #[cfg(feature = "tasks")]
-        self.claimed.0.store(NEVER, Ordering::Release);
-        drop(state);
-        self.hub.give_back(taken.len());
-        taken
+    pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut Leases) -> R) -> R {
+        decide(&mut lock(&self.state).leases)
     }
 }
 

@@ -140,7 +140,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
     }
 
     fn abandon(core: &Core<T, Self>) {
-        for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
+        for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
             contain(&core.shards[shard], || drop(taken.value));
         }
     }
@@ -184,7 +184,7 @@ impl<T: Send + 'static> Engine<T> {
     /// Cancels a timer and returns its value: it will never be delivered. `None` if it is not pending.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        self.core().cancel(key, |_| ())
+        self.core().cancel(key, |value, _| value)
     }
 
     /// Moves a timer to so long after now.
@@ -246,7 +246,7 @@ impl<T: Send + 'static> Engine<T> {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let first = core.stop(|_| ());
+        let first = core.stop(|_, _| ());
         let finished = (first.is_some() || core.depth() == 0) && core.wait_for_silence(limit);
         let begin = core.hub.clock.begin();
         let unfired =

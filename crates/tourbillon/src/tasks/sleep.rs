@@ -275,7 +275,7 @@ impl<H: Home> Sleep<H> {
         }
         // It must not keep its old deadline: the task has to arm it anew, or to learn that it cannot.
         let shard = self.home.shard(key);
-        if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
+        if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
             contain(shard, || waker.wake());
         }
     }
@@ -375,7 +375,7 @@ impl<H: Home> Sleep<H> {
     fn take_out(&mut self) {
         let State::Armed { key, .. } = self.state else { return };
         let shard = self.home.shard(key);
-        if let Some(waker) = shard.cancel(key.inner(), |_| ()) {
+        if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
             contain(shard, || drop(waker));
         }
     }

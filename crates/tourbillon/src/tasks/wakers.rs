@@ -49,7 +49,7 @@ impl Deliver<Waker> for Wakers {
 
 /// Stops the engine and wakes all tasks, which find that it was stopped.
 pub(crate) fn hand_back(core: &TaskCore) {
-    for (shard, taken) in core.stop(|_| ()).unwrap_or_default() {
+    for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
         contain(&core.shards[shard], || taken.value.wake());
     }
 }

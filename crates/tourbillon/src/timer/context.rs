@@ -6,9 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, Time};
 
-use super::task::{Shared, Task};
-use super::{Timeout, Timer, TimerCore};
+use super::shared::Shared;
+use super::task::Task;
+use super::timeout::Hold;
+use super::{State, Timeout, Timer, TimerCore};
 use crate::clock::nanoseconds;
+use crate::engine::leases::Lease;
 use crate::engine::shard::Shard;
 use crate::key::Key;
 use crate::wall::Plan;
@@ -34,12 +37,23 @@ pub struct Context<'a> {
     pub(crate) core: &'a Arc<TimerCore>,
     pub(super) shard: &'a Arc<Shard<Task>>,
     pub(super) key: wheel::Key,
-    pub(crate) shared: Option<&'a Arc<dyn Shared>>,
+    pub(super) held: Held<'a>,
     pub(super) deadline: Time,
     pub(super) started: Time,
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
     pub(crate) may_repeat: bool,
+}
+
+/// What its handles hold.
+pub(super) enum Held<'a> {
+    /// It has none.
+    Nothing,
+    Shared(&'a Arc<dyn Shared>),
+    /// `NONE` if no handle was left when it started.
+    Lease(Cell<Lease>),
+    /// It was handed back, and is run by hand.
+    HandedBack,
 }
 
 impl Context<'_> {
@@ -69,7 +83,20 @@ impl Context<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn timeout(&self) -> Option<Timeout> {
-        self.shared.map(|shared| Timeout::new(shared.clone(), self.shard.clone(), self.key))
+        let hold = match &self.held {
+            Held::Nothing => return None,
+            Held::Shared(shared) => Hold::Shared((*shared).clone()),
+            Held::Lease(held) => Hold::lease(self.shard.under_lock(|leases| {
+                if held.get() == Lease::NONE {
+                    held.set(leases.open(State::Running));
+                } else {
+                    leases.share(held.get());
+                }
+                held.get()
+            })),
+            Held::HandedBack => Hold::over(State::HandedBack),
+        };
+        Some(Timeout::new(hold, self.shard.clone(), self.key))
     }
 
     /// When it was to run.
@@ -79,7 +106,7 @@ impl Context<'_> {
 
     /// The moment of the wall clock that it waited for, if it [waited for one](Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
-        self.shared?.wall().and_then(Plan::runs_for)
+        self.shared()?.wall().and_then(Plan::runs_for)
     }
 
     /// How long after its deadline it was started.
@@ -98,6 +125,21 @@ impl Context<'_> {
     /// As [`again`](Context::again), at that moment.
     pub fn again_at(&self, at: Instant) -> bool {
         self.set_again(self.core.hub.clock.time(at))
+    }
+
+    pub(crate) fn shared(&self) -> Option<&Arc<dyn Shared>> {
+        match self.held {
+            Held::Shared(shared) => Some(shared),
+            _ => None,
+        }
+    }
+
+    /// The lease that a handle of it holds, if one does.
+    pub(super) fn lease(&self) -> Option<Lease> {
+        match &self.held {
+            Held::Lease(held) => Some(held.get()).filter(|&lease| lease != Lease::NONE),
+            _ => None,
+        }
     }
 
     pub(crate) fn set_again(&self, at: Time) -> bool {

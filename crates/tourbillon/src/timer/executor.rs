@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 
 use super::pool::Pool;
 use super::run::{discard, run_one};
-use super::task::{State, Task};
-use super::{Callbacks, TimerCore};
+use super::task::Task;
+use super::{Callbacks, State, TimerCore};
 use crate::contain::contain;
 use crate::engine::Deliver;
 use crate::engine::shard::Shard;
@@ -183,7 +183,8 @@ impl Deliver<Task> for Callbacks {
     }
 
     fn abandon(core: &TimerCore) {
-        for (shard, taken) in core.stop(|task| task.mark(State::HandedBack)).unwrap_or_default() {
+        let stopped = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
+        for (shard, taken) in stopped.unwrap_or_default() {
             discard(&core.shards[shard], taken.value);
         }
         core.delivery.tasks.stop();

@@ -1,6 +1,5 @@
 //! `Timer`: closures that run when their time has come.
 
-mod cell;
 mod context;
 mod executor;
 mod look;
@@ -8,6 +7,7 @@ mod pool;
 mod repeat;
 mod retry;
 mod run;
+mod shared;
 mod small;
 mod task;
 mod tasks;
@@ -21,15 +21,14 @@ use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
 use crate::contain::contain;
-use crate::engine::{Core, Deliver, Driver, StartError};
+pub use crate::engine::leases::State;
+use crate::engine::leases::{Lease, Leases};
+use crate::engine::{Core, Deliver, Driver, StartError, Unarmed};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
 use crate::stopped::Stopped;
 use crate::wall::Registry;
-pub(crate) use cell::Cell;
-#[cfg(feature = "calendar")]
-pub(crate) use cell::Many;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
@@ -38,14 +37,15 @@ use pool::Pool;
 pub use repeat::Repeat;
 pub use retry::{Attempt, Retried, Retry};
 use run::discard;
-use small::Small;
-use task::Again;
-pub(crate) use task::Alarm;
-pub use task::State;
+use shared::Again;
 #[cfg(feature = "calendar")]
-pub(crate) use task::call_again;
-pub(crate) use task::{Callback, Holds, Once, Shared, Task, WithState};
+pub(crate) use shared::call_again;
+pub(crate) use shared::{AtMoment, Callback, Cell, Holds, Shared, WithState};
+pub(crate) use task::Alarm;
+use task::Named;
+pub(crate) use task::Task;
 use tasks::Tasks;
+use timeout::Hold;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
 
@@ -253,7 +253,16 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.schedule_cell(at, Arc::new(WithState::new(Once(callback))), |once| once.0)
+        self.schedule_once(at, Task::once(callback, Named::ByHandle))
+            .map_err(|unarmed| ScheduleError::from_unarmed(unarmed, Task::give_back))
+    }
+
+    /// Knows nothing of the callback's type: it is compiled once, and not for every callback.
+    fn schedule_once(&self, at: Time, task: Task) -> Result<Timeout, Unarmed<Task>> {
+        let (core, mut held) = (self.core(), Lease::NONE);
+        let lend = |task: &mut Task, leases: &mut Leases| held = task.lend(leases);
+        let key = core.arm_marked(at, task, lend)?;
+        Ok(Timeout::new(Hold::lease(held), core.shards[key.shard()].clone(), key.inner()))
     }
 
     #[inline]
@@ -267,7 +276,7 @@ impl Timer {
         match core.arm(at, Task::Shared(cell.clone())) {
             Ok(key) => {
                 let shard = core.shards[key.shard()].clone();
-                Ok(Timeout::new(cell, shard, key.inner()))
+                Ok(Timeout::new(Hold::Shared(cell), shard, key.inner()))
             }
             Err(unarmed) => Err(ScheduleError::from_unarmed(unarmed, |_task| {
                 back(cell.take().expect("nobody else has seen the callback"))
@@ -280,12 +289,9 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.core().arm(at, Task::Owned(Small::new(callback))).map_err(|unarmed| {
-            ScheduleError::from_unarmed(unarmed, |task| match task {
-                Task::Owned(callback) => callback.take().expect("it is what was to be armed"),
-                Task::Shared(_) | Task::Alarm(_) => unreachable!("it was armed without a handle"),
-            })
-        })
+        self.core()
+            .arm(at, Task::once(callback, Named::ByKey))
+            .map_err(|unarmed| ScheduleError::from_unarmed(unarmed, Task::give_back))
     }
 }
 
@@ -294,10 +300,8 @@ impl Timer {
     /// Cancels a timer. True means that it will never start; false that it has started, was cancelled or handed back
     /// before, or is another engine's.
     pub fn cancel(&self, key: Key) -> bool {
-        let Some(task) = self.core().cancel(key, |task| task.mark(State::Cancelled)) else {
-            return false;
-        };
-        discard(&self.core().shards[key.shard()], task);
+        let Some(left) = self.core().cancel(key, Task::cancelled) else { return false };
+        discard(&self.core().shards[key.shard()], left);
         true
     }
 
@@ -396,7 +400,7 @@ impl Timer {
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let (core, tasks) = (self.core(), &self.core().delivery.tasks);
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let first = core.stop(|task| task.mark(State::HandedBack));
+        let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
         // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
         tasks.stop();
         for (shard, taken) in first.iter().flatten() {

@@ -20,9 +20,8 @@ use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
-use super::cell::Many;
 use super::context::Context;
-use super::task::{Callback, WithState, call_again};
+use super::shared::{Callback, WithState, call_again};
 use super::{Timeout, Timer};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
@@ -181,8 +180,6 @@ struct Rhythmic<F> {
 }
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
-    type Keys = Many;
-
     fn call(mut self, context: &Context<'_>) -> Option<Self> {
         if self.repeat.survives {
             contain(context.shard, || (self.callback)(context));

@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
-use super::cell::Many;
+use super::State;
 use super::context::Context;
-use super::task::{Callback, State, Task, WithState};
+use super::shared::{Callback, WithState};
+use super::task::Task;
 use super::{Timeout, Timer};
 use crate::backoff::Backoff;
 use crate::contain::contain;
@@ -280,7 +281,6 @@ where
     J: FnMut(&Attempt) -> Result<T, E> + Send,
     L: FnOnce(Retried<T, E>) + Send,
 {
-    type Keys = Many;
     const LISTENS: bool = true;
 
     fn call(mut self, context: &Context<'_>) -> Option<Self> {

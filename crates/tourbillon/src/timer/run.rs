@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use tourbillon_wheel::Time;
 
+use super::State;
 use super::TimerCore;
-use super::context::Context;
-use super::task::{Shared, State, Task};
+use super::context::{Context, Held};
+use super::shared::Shared;
+use super::task::{Named, Once, Task};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::engine::shard::{Refused, Shard, Taken};
@@ -19,12 +21,10 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
         return false;
     }
     let now = core.hub.clock.now();
-    let started = |task: &Task| {
-        task.mark(State::Running);
-        task.can_repeat()
-    };
     let not_yet = |task: &Task| Some(now + nanoseconds(task.not_yet(&core.hub.clock)?));
-    let Some(taken) = shard.claim(now, Task::touch, not_yet, started) else { return false };
+    let Some(taken) = shard.claim(now, Task::touch, not_yet, Task::mark_started) else {
+        return false;
+    };
     run(core, shard, taken, now);
     true
 }
@@ -32,25 +32,32 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
 fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now: Time) {
     let Taken { key, deadline, value } = taken;
     let may_repeat = value.can_repeat();
-    let context = |shared| Context {
+    let context = |held| Context {
         core,
         shard,
         key,
-        shared,
+        held,
         deadline,
         started: now,
         again: Cell::new(None),
         may_repeat,
     };
     match value {
-        Task::Owned(callback) => {
-            contain(shard, || callback.run(&context(None)));
+        Task::Once(Once { callback, named: Named::ByKey, .. }) => {
+            contain(shard, || callback.run(&context(Held::Nothing)));
+        }
+        Task::Once(Once { callback, lease, .. }) => {
+            let context = context(Held::Lease(Cell::new(lease)));
+            contain(shard, || callback.run(&context));
+            if let Some(lease) = context.lease() {
+                shard.under_lock(|leases| leases.end(lease, State::Fired));
+            }
         }
         Task::Alarm(alarm) => {
             contain(shard, || alarm.ring());
         }
         Task::Shared(shared) => {
-            let context = context(Some(&shared));
+            let context = context(Held::Shared(&shared));
             let again = contain(shard, || shared.run(&context)).unwrap_or(false);
             match context.again.get() {
                 Some(at) if again => arm_again(core, shard, shared, at),
@@ -64,7 +71,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
 fn end(shard: &Shard<Task>, shared: &dyn Shared) {
     if shared.can_repeat() {
         // Its handles may be cancelling it at this moment.
-        shard.under_lock(|| shared.cell().fired());
+        shard.under_lock(|_| shared.cell().fired());
         // The place that it kept while it ran.
         shard.hub.give_back(1);
     } else {
@@ -95,7 +102,10 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
     }
 }
 
-/// Drops a callback that will not run, with no lock held.
-pub(super) fn discard(shard: &Shard<Task>, task: Task) {
-    contain(shard, || task.discard(shard));
+/// Drops what is left of a callback that will not run, with no lock held.
+#[inline]
+pub(super) fn discard(shard: &Shard<Task>, left: impl Into<Option<Task>>) {
+    if let Some(task) = left.into() {
+        contain(shard, || task.discard(shard));
+    }
 }

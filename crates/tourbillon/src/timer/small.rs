@@ -10,7 +10,7 @@
 
 use std::any::TypeId;
 use std::hint::black_box;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 
 use super::context::Context;
 
@@ -28,7 +28,8 @@ struct Verbs {
     type_id: fn() -> TypeId,
     /// Moves it out and calls it.
     run: unsafe fn(&Words, &Context<'_>),
-    drop: unsafe fn(&mut Words),
+    /// Drops it, if there is anything to do for that.
+    drop: Option<unsafe fn(&mut Words)>,
     /// Whether it is a box of something that has a byte.
     is_box: bool,
 }
@@ -38,11 +39,11 @@ struct Of<V>(V);
 
 impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
     const ITSELF: Verbs =
-        Verbs { type_id: TypeId::of::<V>, run: call::<V>, drop: destroy::<V>, is_box: false };
+        Verbs { type_id: TypeId::of::<V>, run: call::<V>, drop: dropping::<V>(), is_box: false };
     const IN_A_BOX: Verbs = Verbs {
         type_id: TypeId::of::<Box<V>>,
         run: call::<Box<V>>,
-        drop: destroy::<Box<V>>,
+        drop: dropping::<Box<V>>(),
         is_box: size_of::<V>() > 0,
     };
 }
@@ -80,6 +81,12 @@ impl Small {
         None
     }
 
+    /// Whether it captured something that has to be dropped.
+    #[inline]
+    pub(crate) fn needs_drop(&self) -> bool {
+        self.verbs.drop.is_some()
+    }
+
     /// Reads a byte of the callback's memory, so that it is near when the callback runs.
     #[inline]
     pub(crate) fn touch(&self) {
@@ -94,9 +101,12 @@ impl Small {
 }
 
 impl Drop for Small {
+    #[inline]
     fn drop(&mut self) {
-        // SAFETY: The words are of that type: who takes them does not drop this.
-        unsafe { (self.verbs.drop)(&mut self.words) }
+        if let Some(drop) = self.verbs.drop {
+            // SAFETY: The words are of that type: who takes them does not drop this.
+            unsafe { drop(&mut self.words) }
+        }
     }
 }
 
@@ -119,6 +129,10 @@ unsafe fn call<V: FnOnce(&Context<'_>)>(words: &Words, context: &Context<'_>) {
     // SAFETY: The caller's promise.
     let callback = unsafe { words.as_ptr().cast::<V>().read() };
     callback(context);
+}
+
+const fn dropping<V>() -> Option<unsafe fn(&mut Words)> {
+    if needs_drop::<V>() { Some(destroy::<V>) } else { None }
 }
 
 /// # Safety

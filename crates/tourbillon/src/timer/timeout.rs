@@ -6,16 +6,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
+use super::State;
 use super::run::discard;
-use super::task::{Shared, State, Task};
+use super::shared::Shared;
+use super::task::Task;
 use crate::clock::nanoseconds;
+use crate::engine::leases::{Lease, Leases};
 use crate::engine::shard::Shard;
 use crate::key::Key;
+use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::wall::Plan;
 
 /// The handle of one timer. Dropping it changes nothing; clones are the same handle.
 ///
-/// Its answers are exact as long as it lives: it shares an allocation with the callback.
+/// Its answers are exact as long as it lives.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,17 +34,63 @@ use crate::wall::Plan;
 /// assert!(!timeout.cancel(), "it was cancelled before");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
 pub struct Timeout {
-    shared: Arc<dyn Shared>,
+    hold: Hold,
     shard: Arc<Shard<Task>>,
     /// The key it was first armed with.
     first: wheel::Key,
 }
 
+/// What a handle holds of its timer.
+pub(crate) enum Hold {
+    /// The callback itself: the timer can be armed again, or waits for the wall clock.
+    Shared(Arc<dyn Shared>),
+    /// A lease of the shard. When it is given back, before the handle is gone, `over` says how the timer has ended.
+    Lease { lease: Lease, over: Over },
+}
+
+/// How a timer has ended, once that is known. Relaxed: it is read and written under the shard's lock.
+pub(crate) struct Over(AtomicU8);
+
+impl Over {
+    const NOT_YET: u8 = State::Pending as u8;
+
+    fn get(&self) -> Option<State> {
+        let state = self.0.load(Relaxed);
+        (state != Self::NOT_YET).then(|| State::ALL[usize::from(state)])
+    }
+
+    fn set(&self, state: State) {
+        self.0.store(state as u8, Relaxed);
+    }
+}
+
+impl Hold {
+    pub(super) fn lease(lease: Lease) -> Self {
+        Hold::Lease { lease, over: Over(AtomicU8::new(Over::NOT_YET)) }
+    }
+
+    /// Of a timer that has ended so.
+    pub(super) fn over(state: State) -> Self {
+        Hold::Lease { lease: Lease::NONE, over: Over(AtomicU8::new(state as u8)) }
+    }
+
+    /// The timer was cancelled: nobody will write to the lease, and if nobody else holds it, it is given back now. The
+    /// shard's lock is held.
+    #[inline]
+    fn cancelled(&self, leases: &mut Leases) {
+        match self {
+            Hold::Lease { lease, over } if over.get().is_none() && leases.release_last(*lease) => {
+                over.set(State::Cancelled);
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Timeout {
-    pub(crate) fn new(shared: Arc<dyn Shared>, shard: Arc<Shard<Task>>, first: wheel::Key) -> Self {
-        Timeout { shared, shard, first }
+    pub(super) fn new(hold: Hold, shard: Arc<Shard<Task>>, first: wheel::Key) -> Self {
+        Timeout { hold, shard, first }
     }
 
     /// Cancels the timer. True means that it will never start (again); false that it has started, was cancelled
@@ -48,36 +98,56 @@ impl Timeout {
     ///
     /// A [repeating](crate::Timer::schedule_repeating) timer that runs at this moment finishes that run.
     pub fn cancel(&self) -> bool {
-        let key = self.shared.key(self.first);
-        if let Some(task) = self.shard.cancel(key, |task| task.mark(State::Cancelled)) {
-            discard(&self.shard, task);
-            return true;
+        let key = self.current();
+        match &self.hold {
+            _ if self.cancel_pending(key) => true,
+            Hold::Shared(shared) if shared.can_repeat() => self.cancel_repeating(&**shared, key),
+            _ => false,
         }
-        self.shared.can_repeat() && self.cancel_repeating(key)
+    }
+
+    #[inline]
+    fn cancel_pending(&self, key: wheel::Key) -> bool {
+        let cancelled = self.shard.cancel(key, |task, leases| {
+            let left = task.cancelled(leases);
+            self.hold.cancelled(leases);
+            left
+        });
+        let Some(left) = cancelled else { return false };
+        discard(&self.shard, left);
+        true
     }
 
     /// It was not pending under that key: it runs, or has been armed again since, or is over.
     #[cold]
-    fn cancel_repeating(&self, mut key: wheel::Key) -> bool {
-        let cell = self.shared.cell();
+    fn cancel_repeating(&self, shared: &dyn Shared, mut key: wheel::Key) -> bool {
+        let cell = shared.cell();
         loop {
             // Under the lock it cannot be armed again between the look and the mark.
-            let current = self.shard.under_lock(|| {
+            let current = self.shard.under_lock(|_| {
                 if cell.get() == State::Running {
                     cell.set(State::Cancelled);
                     return None;
                 }
-                Some(self.shared.key(self.first))
+                Some(shared.key(self.first))
             });
             match current {
                 None => return true,
                 Some(current) if current == key => return false,
                 Some(current) => key = current,
             }
-            if let Some(task) = self.shard.cancel(key, |task| task.mark(State::Cancelled)) {
-                discard(&self.shard, task);
+            if self.cancel_pending(key) {
                 return true;
             }
+        }
+    }
+
+    /// The key that it has now.
+    #[inline]
+    fn current(&self) -> wheel::Key {
+        match &self.hold {
+            Hold::Shared(shared) => shared.key(self.first),
+            Hold::Lease { .. } => self.first,
         }
     }
 
@@ -100,30 +170,36 @@ impl Timeout {
     }
 
     pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
-        self.shard.reschedule(self.shared.key(self.first), deadline, Task::moved)
+        self.shard.reschedule(self.current(), deadline, Task::moved)
     }
 
     /// When it is to run, if it is pending.
     pub fn deadline(&self) -> Option<Instant> {
-        let time = self.shard.deadline(self.shared.key(self.first))?;
+        let time = self.shard.deadline(self.current())?;
         Some(self.shard.hub.clock.instant(time))
     }
 
     /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
-        self.shared.wall().and_then(Plan::waits_for).filter(|_| self.is_pending())
+        let Hold::Shared(shared) = &self.hold else { return None };
+        shared.wall().and_then(Plan::waits_for).filter(|_| self.is_pending())
     }
 
     /// How long it has to wait, if it is pending: zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
-        let time = self.shard.deadline(self.shared.key(self.first))?;
+        let time = self.shard.deadline(self.current())?;
         let now = self.shard.hub.clock.now();
         Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
     }
 
     /// What has become of it.
     pub fn state(&self) -> State {
-        self.shared.cell().get()
+        match &self.hold {
+            Hold::Shared(shared) => shared.cell().get(),
+            Hold::Lease { lease, over } => {
+                self.shard.under_lock(|leases| over.get().unwrap_or_else(|| leases.state(*lease)))
+            }
+        }
     }
 
     /// Whether it waits for its deadline, or for a thread to run on.
@@ -133,7 +209,7 @@ impl Timeout {
 
     /// Its key, for those who keep that instead.
     pub fn key(&self) -> Key {
-        Key::new(self.shard.index, self.shared.key(self.first))
+        Key::new(self.shard.index, self.current())
     }
 
     /// A guard that cancels it when it is dropped.
@@ -152,6 +228,39 @@ impl Timeout {
     /// ```
     pub fn cancel_on_drop(self) -> CancelOnDrop {
         CancelOnDrop(Some(self))
+    }
+}
+
+impl Clone for Timeout {
+    fn clone(&self) -> Self {
+        let hold = match &self.hold {
+            Hold::Shared(shared) => Hold::Shared(shared.clone()),
+            Hold::Lease { lease, over } => self.shard.under_lock(|leases| match over.get() {
+                Some(state) => Hold::over(state),
+                None => {
+                    leases.share(*lease);
+                    Hold::lease(*lease)
+                }
+            }),
+        };
+        Timeout::new(hold, self.shard.clone(), self.first)
+    }
+}
+
+impl Drop for Timeout {
+    #[inline]
+    fn drop(&mut self) {
+        match &self.hold {
+            Hold::Lease { lease, over } if over.get().is_none() => {
+                self.shard.with_leases(self.first, |leases, pending| {
+                    if leases.release(*lease) {
+                        // What is left is the timer, which needs it for nobody.
+                        pending.into_iter().for_each(|task| task.forget_lease(leases));
+                    }
+                });
+            }
+            _ => {}
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Instant;
 use tourbillon_wheel::Time;
 
 use super::TimerCore;
-use super::context::Context;
+use super::context::{Context, Held};
 use super::run::discard;
-use super::task::Task;
+use super::task::{Named, Once, Task};
 use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
@@ -40,21 +40,27 @@ impl Unfired {
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let shard = &self.core.shards[self.key.shard()];
-        let context = |shared| Context {
+        let context = |held| Context {
             core: &self.core,
             shard,
             key: self.key.inner(),
-            shared,
+            held,
             deadline: self.deadline,
             started: self.core.hub.clock.now(),
             again: Cell::new(None),
             may_repeat: false,
         };
         match task {
-            Task::Owned(callback) => callback.run(&context(None)),
+            Task::Once(Once { callback, named, .. }) => {
+                let held = match named {
+                    Named::ByKey => Held::Nothing,
+                    Named::ByHandle => Held::HandedBack,
+                };
+                callback.run(&context(held));
+            }
             Task::Alarm(alarm) => alarm.ring(),
             Task::Shared(shared) => {
-                shared.run(&context(Some(&shared)));
+                shared.run(&context(Held::Shared(&shared)));
                 shared.discard(shard);
             }
         }

@@ -36,7 +36,9 @@ use tourbillon_wheel as wheel;
 
 use crate::engine::shard::Shard;
 use crate::error::ScheduleError;
-use crate::timer::{Callback, Cell, Context, Holds, Once, Shared, Task, Timeout, Timer, WithState};
+use crate::timer::{
+    AtMoment, Callback, Cell, Context, Holds, Shared, Task, Timeout, Timer, WithState,
+};
 pub(crate) use plan::{Plan, Rule};
 pub(crate) use registry::Registry;
 
@@ -113,7 +115,7 @@ impl Timer {
             return Err(ScheduleError::Thread(callback, wrong));
         }
         let seen = self.core().delivery.wall.epoch();
-        self.schedule_plan(at.into(), None, seen, Once(callback), |once| once.0)
+        self.schedule_plan(at.into(), None, seen, AtMoment(callback), |once| once.0)
     }
 
     /// Arms a timer by its plan. Settings of the clock are [counted](Registry::epoch): so many had been seen when `at`

@@ -114,15 +114,13 @@ fn the_watch_ends_with_the_last_engine() {
 #[cfg(feature = "calendar")]
 #[test]
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
-    use crate::timer::{Callback, Context, Many};
+    use crate::timer::{Callback, Context};
 
     /// Plans as a cron job does; then the clock is set, once, and the watch comes.
     struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
-        type Keys = Many;
-
         fn call(mut self, context: &Context<'_>) -> Option<Self> {
-            let plan = context.shared?.wall()?;
+            let plan = context.shared()?.wall()?;
             self.1.send(()).ok()?;
             context.set_again(plan.next(&context.core.hub.clock)?);
             if let Some(to) = self.2.take() {

@@ -254,3 +254,127 @@ fn the_pending_are_listed_with_their_deadlines() {
     let shown: usize = timer.snapshot().slots().map(|slot| slot.timers).sum();
     assert_eq!((shown, timer.len()), (49, 49));
 }
+
+#[test]
+fn a_callback_whose_handles_are_gone_has_one_all_the_same() {
+    for place in PLACES {
+        let (timer, clock) = virtual_on(place);
+        let kept = Log::new();
+        let keep = kept.clone();
+        let run = move |context: &Context<'_>| {
+            let handles = [context.timeout().unwrap(), context.timeout().unwrap()];
+            assert!(handles.iter().all(|handle| handle.state() == State::Running));
+            keep.add(handles[1].clone());
+        };
+        drop(timer.schedule(SECOND, run).unwrap());
+        timer.arm(SECOND, |context| assert!(context.timeout().is_none(), "armed by key")).unwrap();
+        clock.advance(SECOND).unwrap();
+        assert_eq!((timer.counts().fired, timer.counts().panicked), (2, 0), "{place}");
+        let (inside, _others) = (kept.take(), [(); 3].map(|()| timer.schedule(SECOND, |_| ())));
+        assert_eq!(inside[0].state(), State::Fired, "whoever came after it");
+        drop(inside);
+        timer.check().unwrap();
+    }
+}
+
+#[test]
+fn one_that_was_handed_back_and_is_run_by_hand_knows_it() {
+    let (timer, _clock) = virtual_on("driver");
+    let log = Log::new();
+    let told = log.clone();
+    let run = move |context: &Context<'_>| told.add(context.timeout().unwrap());
+    let handle = timer.schedule(SECOND, run).unwrap();
+    timer.stop().into_iter().for_each(|unfired| unfired.run());
+    let inside = log.take().pop().unwrap();
+    assert_eq!((inside.state(), handle.state()), (State::HandedBack, State::HandedBack));
+    assert_eq!((inside.clone().state(), inside.key()), (State::HandedBack, handle.key()));
+    assert!(!inside.cancel() && inside.reschedule(MS).is_err());
+}
+
+/// Handles that outlive their timers, while others come and go: none ever answers for another.
+#[test]
+fn no_handle_answers_for_another() {
+    let (timer, clock) = virtual_on("driver");
+    let mut kept: Vec<(Timeout, State)> = Vec::new();
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..20_000 {
+        let handle = timer.schedule(MS * random.u32(0..4), |_| ()).unwrap();
+        for _ in 0..random.usize(0..3) {
+            kept.push((handle.clone(), State::Pending));
+        }
+        match random.u32(0..4) {
+            0 => drop(handle),
+            1 => {
+                assert!(handle.cancel());
+                kept.push((handle.clone(), State::Cancelled));
+            }
+            _ => kept.push((handle, State::Pending)),
+        }
+        if random.u32(0..8) == 0 {
+            clock.advance(MS).unwrap();
+        }
+        for _ in 0..3 {
+            let at = random.usize(0..kept.len().max(1));
+            let Some((handle, last)) = kept.get_mut(at) else { break };
+            let state = handle.state();
+            assert!(*last == State::Pending || state == *last, "{last:?} and then {state:?}");
+            assert_eq!(handle.deadline().is_some(), state == State::Pending);
+            *last = state;
+            match random.u32(0..3) {
+                0 => drop(kept.swap_remove(at)),
+                1 if handle.cancel() => *last = State::Cancelled,
+                _ => {}
+            }
+        }
+        if round % 1000 == 0 {
+            timer.check().unwrap();
+        }
+    }
+    clock.advance(SECOND).unwrap();
+    for (handle, last) in &kept {
+        let state = handle.state();
+        assert!(
+            matches!(state, State::Fired | State::Cancelled)
+                && [state, State::Pending].contains(last)
+        );
+    }
+    drop(kept);
+    timer.check().unwrap();
+    accounted(&timer);
+}
+
+#[test]
+fn what_handles_need_is_given_back_with_the_last_of_them() {
+    const MANY: usize = 10_000;
+    let memory =
+        |timer: &Timer| -> usize { timer.snapshot().shards.iter().map(|shard| shard.memory).sum() };
+    for end in [State::Fired, State::Cancelled, State::HandedBack] {
+        for dropped_first in [false, true] {
+            let (timer, clock) = virtual_on("driver");
+            let mut handles: Vec<Timeout> =
+                (0..MANY).map(|_| timer.schedule(SECOND, |_| ()).unwrap()).collect();
+            if dropped_first && end != State::Cancelled {
+                handles.clear();
+            }
+            let unfired = match end {
+                State::Fired => {
+                    clock.advance(SECOND).unwrap();
+                    Vec::new()
+                }
+                State::Cancelled => {
+                    let others = handles.clone();
+                    assert!(handles.iter().all(Timeout::cancel));
+                    drop(others);
+                    Vec::new()
+                }
+                _ => timer.stop(),
+            };
+            assert!(handles.iter().all(|handle| handle.state() == end));
+            drop((handles, unfired));
+            timer.check().unwrap();
+            timer.shrink();
+            let left = memory(&timer);
+            assert!(left < MANY, "{end:?} {dropped_first}: {left} bytes");
+        }
+    }
+}

@@ -26,7 +26,8 @@ impl<T> Shard<T> {
 
     pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
         let state = lock(&self.state);
-        (state.wheel.now(), state.wheel.memory(), state.wheel.occupied())
+        let memory = state.wheel.memory() + state.leases.memory();
+        (state.wheel.now(), memory, state.wheel.occupied())
     }
 
     pub(crate) fn shrink(&self) {
@@ -36,6 +37,7 @@ impl<T> Shard<T> {
     pub(crate) fn check(&self) -> Result<(), String> {
         let state = lock(&self.state);
         state.wheel.check()?;
+        state.leases.check()?;
         state.counts.with_pending(state.wheel.len()).check()
     }
 }

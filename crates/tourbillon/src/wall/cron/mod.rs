@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::ScheduleError;
-use crate::timer::{Callback, Context, Many, Timeout, Timer, call_again};
+use crate::timer::{Callback, Context, Timeout, Timer, call_again};
 use crate::wall::Rule;
 pub use error::CronError;
 
@@ -241,8 +241,6 @@ impl Timer {
 struct ByRule<F>(F);
 
 impl<F: FnMut(&Context<'_>) + Send> Callback for ByRule<F> {
-    type Keys = Many;
-
     fn call(self, context: &Context<'_>) -> Option<Self> {
         let callback = call_again(self.0, context);
         plan_next(context).then_some(ByRule(callback))
@@ -251,7 +249,7 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for ByRule<F> {
 
 /// Plans the next run. `false` if there is none.
 fn plan_next(context: &Context<'_>) -> bool {
-    let Some(plan) = context.shared.and_then(|shared| shared.wall()) else { return false };
+    let Some(plan) = context.shared().and_then(|shared| shared.wall()) else { return false };
     if !context.may_repeat {
         return false;
     }

@@ -1,0 +1,205 @@
+//! What the driver and those who run callbacks do with a shard: make ready, claim, and stop.
+
+use std::collections::VecDeque;
+
+use tourbillon_wheel::{Progress, Time};
+
+use super::{AGAIN, AHEAD, Entry, Phase, Shard, State, Taken};
+use crate::contain::contain;
+use crate::engine::leases::Leases;
+use crate::engine::signal::NEVER;
+use crate::sync::atomic::Ordering;
+use crate::sync::{MutexGuard, lock};
+
+impl<T> Shard<T> {
+    /// Makes ready what is due, at most `budget` at a time, and says when to come back.
+    pub(crate) fn advance(&self, now: Time, budget: usize) {
+        let mut state = lock(&self.state);
+        let progress = state.wheel.advance(now, budget);
+        #[cfg(feature = "tasks")]
+        {
+            state.all_due = progress == Progress::Done;
+            self.tell_all(&state);
+        }
+        let next = match progress {
+            Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
+            Progress::More => now.units(),
+            Progress::OutOfMemory => (now + AGAIN).units(),
+        };
+        state.next = next;
+        self.hub.signal.raise(self.index, next);
+        self.publish_ready(&state);
+    }
+
+    /// Has the driver come back at that moment, whether or not something is due.
+    pub(crate) fn remind(&self, at: Time) {
+        self.lower(&mut lock(&self.state), at.units());
+        self.tell_loop();
+    }
+
+    /// If the caller drives the engine and must be woken, wakes it. No lock is held.
+    #[inline]
+    pub(crate) fn tell_loop(&self) {
+        if self.hub.signal.has_hook() {
+            self.tell_loop_now();
+        }
+    }
+
+    /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
+    pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
+        if !self.hub.signal.has_hook() {
+            return locked();
+        }
+        let done = self.hub.signal.tell_later(locked);
+        self.tell_loop_now();
+        done
+    }
+
+    #[cold]
+    fn tell_loop_now(&self) {
+        if let Some(wake) = self.hub.signal.owed() {
+            contain(self, || wake());
+        }
+    }
+
+    /// From now on, who claims a timer is asked whether it has to wait still.
+    pub(crate) fn ask(&self) {
+        lock(&self.state).asks = true;
+    }
+
+    /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
+    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
+    #[cold]
+    fn send_back<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        not_yet: impl Fn(&T) -> Option<Time>,
+    ) -> Option<MutexGuard<'a, State<T>>> {
+        loop {
+            // A few at a time: there may be many, and others want the lock.
+            for _ in 0..AHEAD {
+                let (key, entry) = state.wheel.peek()?;
+                let Some(later) = not_yet(&entry.value) else { return Some(state) };
+                self.move_to(&mut state, key, later, |_| ()).ok()?;
+                self.publish_ready(&state);
+            }
+            drop(state);
+            state = lock(&self.state);
+        }
+    }
+
+    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
+    /// Under the lock, `not_yet` may say that the timer has to wait until later, if it is [asked](Shard::ask); if not,
+    /// `mark` sees it, and says whether it keeps its place among the pending. Whoever claims is
+    /// [at work](super::hub::Hub::work).
+    #[inline]
+    pub(crate) fn claim(
+        &self,
+        now: Time,
+        touch: impl Fn(&T, &Leases),
+        not_yet: impl Fn(&T) -> Option<Time>,
+        mark: impl FnOnce(&mut T, &mut Leases) -> bool,
+    ) -> Option<Taken<T>> {
+        if !self.has_ready() {
+            return None;
+        }
+        let mut state = lock(&self.state);
+        let asks = state.asks;
+        if asks {
+            let Some(waiting) = self.send_back(state, not_yet) else {
+                self.tell_loop();
+                return None;
+            };
+            state = waiting;
+        }
+        if state.shown == 0 {
+            // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
+            state.wheel.show_ready(AHEAD, |entry| touch(&entry.value, &state.leases));
+            state.shown = AHEAD;
+        }
+        state.shown -= 1;
+        let mut taken = state.wheel.pop().map(Taken::from)?;
+        state.counts.fired += 1;
+        state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
+        let keeps = mark(&mut taken.value, &mut state.leases);
+        self.publish_ready(&state);
+        state.wheel.release_when_empty();
+        drop(state);
+        if asks {
+            self.tell_loop();
+        }
+        // One that may be armed again keeps its place among the pending.
+        self.hub.give_back(usize::from(!keeps));
+        Some(taken)
+    }
+
+    /// Claims all that is ready, at most `most`, as one batch, which runs as one.
+    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut VecDeque<Taken<T>>) {
+        let mut state = lock(&self.state);
+        while batch.len() < most {
+            let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
+            state.counts.fired += 1;
+            state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
+            batch.push_back(taken);
+        }
+        #[cfg(feature = "tasks")]
+        self.tell_all(&state);
+        self.publish_ready(&state);
+        state.wheel.release_when_empty();
+        drop(state);
+        self.hub.give_back(batch.len());
+    }
+
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        self.seen_ready() > 0
+    }
+
+    /// How many timers are ready, as far as can be seen without the lock.
+    #[inline]
+    pub(crate) fn seen_ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// How many timers are ready.
+    pub(crate) fn count_ready(&self) -> usize {
+        lock(&self.state).wheel.ready()
+    }
+
+    #[inline]
+    pub(super) fn publish_ready(&self, state: &State<T>) {
+        // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
+        self.ready.store(state.wheel.ready(), Ordering::Release);
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        lock(&self.state).wheel.next_due()
+    }
+
+    pub(crate) fn open(&self) {
+        let mut state = lock(&self.state);
+        if state.phase == Phase::New {
+            state.phase = Phase::Open;
+        }
+    }
+
+    /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
+    pub(crate) fn stop(&self, mut mark: impl FnMut(&T, &mut Leases)) -> Vec<Taken<T>> {
+        let mut state = lock(&self.state);
+        state.phase = Phase::Stopped;
+        let mut taken = Vec::with_capacity(state.wheel.len());
+        for key in state.wheel.keys() {
+            let Some(Entry { deadline, value }) = state.wheel.cancel(key) else { continue };
+            state.counts.handed_back += 1;
+            mark(&value, &mut state.leases);
+            taken.push(Taken { key, deadline, value });
+        }
+        state.wheel.shrink();
+        self.publish_ready(&state);
+        #[cfg(feature = "tasks")]
+        self.claimed.0.store(NEVER, Ordering::Release);
+        drop(state);
+        self.hub.give_back(taken.len());
+        taken
+    }
+}
