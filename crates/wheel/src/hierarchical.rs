@@ -75,6 +75,11 @@ impl Rules for Hierarchical {
         self.levels.spot(due, hand)
     }
 
+    #[inline(always)]
+    fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
+        self.levels.near(due, hand)
+    }
+
     #[inline]
     fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick {
         self.levels.levels[usize::from(level)].begin(due.max(hand))

@@ -191,12 +191,21 @@ impl Levels {
     /// The number of the slot in which a timer is filed that is due then; the one under the hand if that is past.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
+        match self.near(due, hand) {
+            Some(spot) => spot,
+            None => self.spot_by_search(due.max(hand), hand),
+        }
+    }
+
+    /// The same, if shifting finds it.
+    #[inline(always)]
+    pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
         let (left, past) = due.overflowing_sub(hand);
         let way = &self.ways[(left | 1).ilog2() as usize];
         if past || left >= way.end {
-            return self.spot_by_search(due.max(hand), hand);
+            return None;
         }
-        way.base + ((due >> (way.shift % 64)) as u32 & way.mask)
+        Some(way.base + ((due >> (way.shift % 64)) as u32 & way.mask))
     }
 
     #[inline(never)]

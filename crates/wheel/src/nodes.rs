@@ -102,6 +102,12 @@ impl<T> Nodes<T> {
         Ok(self.vacant)
     }
 
+    /// The same, or `NONE` if it is still to be made.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u32 {
+        self.vacant
+    }
+
     /// Puts a timer into the node that [`Nodes::vacant`] has named.
     #[inline(always)]
     pub(crate) fn occupy(&mut self, index: u32, due: Tick, position: Position, value: T) -> Key {
