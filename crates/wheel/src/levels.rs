@@ -110,12 +110,13 @@ impl Level {
 /// What filing needs to know of a level, all in one place.
 #[derive(Clone, Copy)]
 struct Way {
-    /// With fewer ticks left than this, shifting is all there is to do; 0 if the level needs a division.
-    end: u64,
+    /// That of the level, or `UNMADE` if there is more to do than shifting: a division, or a search because the next
+    /// level holds some of these numbers. The tempting alternative, to say up to where the way is good, is one more
+    /// comparison for every timer.
     base: u32,
     mask: u32,
-    shift: u8,
-    level: u8,
+    shift: u32,
+    level: u32,
 }
 
 pub(crate) struct Levels {
@@ -129,7 +130,7 @@ pub(crate) struct Levels {
 }
 
 impl Way {
-    const NONE: Way = Way { end: 0, base: UNMADE, mask: 0, shift: 0, level: 0 };
+    const NONE: Way = Way { base: UNMADE, mask: 0, shift: 0, level: 0 };
 }
 
 impl Levels {
@@ -173,15 +174,16 @@ impl Levels {
             let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
-            let end = if level.shift == DIVIDE { 0 } else { level.reach.saturating_add(1) };
-            let (base, mask, shift) = (level.base, level.slots - 1, level.shift);
-            self.ways[bit] = Way { end, base, mask, shift, level: index as u8 };
+            let plain = level.shift != DIVIDE && level.reach >= least | (least - 1);
+            let base = if plain { level.base } else { UNMADE };
+            let (mask, shift) = (level.slots - 1, u32::from(level.shift));
+            self.ways[bit] = Way { base, mask, shift, level: index as u32 };
         }
     }
 
     /// The lowest level that reaches `left` ticks ahead.
     pub(crate) fn reaching(&self, left: u64) -> usize {
-        let mut level = usize::from(self.ways[(left | 1).ilog2() as usize].level);
+        let mut level = self.ways[(left | 1).ilog2() as usize].level as usize;
         while left > self.levels[level].reach {
             level += 1;
         }
@@ -192,19 +194,16 @@ impl Levels {
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
         match self.near(due, hand) {
-            Some(spot) => spot,
-            None => self.spot_by_search(due.max(hand), hand),
+            Some(number) if number < UNMADE => number,
+            _ => self.spot_by_search(due.max(hand), hand),
         }
     }
 
-    /// The same, if shifting finds it.
+    /// The same. If shifting does not find it: `None`, or a number that no table reaches.
     #[inline(always)]
     pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
-        let (left, past) = due.overflowing_sub(hand);
+        let left = due.checked_sub(hand)?;
         let way = &self.ways[(left | 1).ilog2() as usize];
-        if past || left >= way.end {
-            return None;
-        }
         Some(way.base + ((due >> (way.shift % 64)) as u32 & way.mask))
     }
 
