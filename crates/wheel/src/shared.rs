@@ -59,7 +59,7 @@ pub(crate) struct Core<T> {
     pub(crate) earliest: Tick,
     pub(crate) scan: Scan,
     pub(crate) front: Front,
-    /// What is being moved. It lies here because a slot often holds one timer, and a batch has room for 32.
+    /// What is being moved. It lies here because a slot often holds one timer, and a batch has room for 64.
     pub(crate) batch: Batch,
 }
 
