@@ -130,7 +130,7 @@ impl Rules for Hierarchical {
         if self.above <= core.hand {
             self.look_above(core.hand);
         }
-        self.levels.levels[0].next_begin(core.hand).min(self.above)
+        self.levels.levels[0].next_tick(core.hand).min(self.above)
     }
 
     #[inline]

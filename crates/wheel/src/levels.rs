@@ -87,6 +87,19 @@ impl Level {
         }
     }
 
+    /// The same for the lowest level: its slots are one tick long.
+    #[inline]
+    pub(crate) fn next_tick(&self, hand: Tick) -> Tick {
+        let here = self.slot(hand);
+        if self.occupied.contains(here) {
+            return hand;
+        }
+        match self.occupied.after(here) {
+            Some(slot) => hand.saturating_add(self.ahead(here, slot).into()),
+            None => Tick::MAX,
+        }
+    }
+
     /// When an occupied slot begins: in the turn that the hand is in, or in the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
@@ -97,9 +110,15 @@ impl Level {
     /// When a slot next begins after the one that the hand is in.
     #[inline]
     fn after(&self, here: u32, begin: Tick, slot: u32) -> Tick {
-        let ahead = if slot > here { slot - here } else { slot + self.slots - here };
+        let ahead = u64::from(self.ahead(here, slot));
         // A timer is due there, so it is within u64. A slot that is only asked about may not be.
-        begin.saturating_add(u64::from(ahead).saturating_mul(self.unit))
+        begin.saturating_add(ahead.saturating_mul(self.unit))
+    }
+
+    /// How many slots the hand has to go to meet one, a whole turn if it is there.
+    #[inline]
+    fn ahead(&self, here: u32, slot: u32) -> u32 {
+        if slot > here { slot - here } else { slot + self.slots - here }
     }
 
     pub(crate) fn is_made(&self) -> bool {
