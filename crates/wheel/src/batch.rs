@@ -18,7 +18,7 @@ pub(crate) struct Batch {
     number: u32,
     chunk: u32,
     /// The references of the chunk that are not in the batch.
-    rest: u32,
+    rest: u64,
     pub(crate) len: usize,
     /// The latest of the due ticks.
     pub(crate) last: Tick,
@@ -65,7 +65,7 @@ impl<T> Core<T> {
 
     /// Lets only these references of a chunk count, and frees it if there are none.
     #[inline]
-    fn keep(&mut self, rules: &mut impl Rules, number: u32, chunk: u32, refs: u32) {
+    fn keep(&mut self, rules: &mut impl Rules, number: u32, chunk: u32, refs: u64) {
         if refs == 0 {
             self.release(rules, number, chunk);
         } else {
@@ -87,7 +87,7 @@ impl<T> Core<T> {
     pub(crate) fn ripen(&mut self, rules: &mut impl Rules, number: u32, most: usize) -> bool {
         let chunk = self.slots[number as usize].ring.head;
         let (nodes, mut refs) = self.chunks.content(chunk);
-        let (mut late, mut looked) = (0, 0);
+        let (mut late, mut looked) = (0_u64, 0);
         while refs != 0 && looked < most {
             let bit = refs.trailing_zeros();
             refs &= refs - 1;

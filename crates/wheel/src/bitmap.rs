@@ -1,18 +1,21 @@
 //! Which slots are occupied: a set of small numbers that finds the next one in O(1).
 //!
-//! One bit a slot; above more than four words stands a smaller map of the words that are not zero, and so on.
-//! A million slots are three maps high, and 256, the default, are four words and nothing above them.
+//! One bit a slot, and one bit for each word that is not zero: in one word if it can hold them, otherwise in a smaller
+//! map. A million slots are two maps high and a word, and 256, the default, are four words and one.
 
 use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 
 /// More words than this get a summary of their own.
-const PLAIN_WORDS: usize = 4;
+const PLAIN_WORDS: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Bitmap {
     words: Vec<u64>,
+    /// A bit for each word that is not zero, if there is no summary. The tempting alternative, to look at one word
+    /// after the other because they are few, is a loop that ends each time after another number of words.
+    top: u64,
     /// One, or none. A vector, because that can be asked for memory without ending the program.
     summary: Vec<Bitmap>,
 }
@@ -29,15 +32,16 @@ impl Bitmap {
             summary.try_reserve_exact(1).map_err(|_| OutOfMemory)?;
             summary.push(Bitmap::new(count)?);
         }
-        Ok(Bitmap { words, summary })
+        Ok(Bitmap { words, top: 0, summary })
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, number: u32) {
         let word = (number / 64) as usize;
         self.words[word] |= 1 << (number % 64);
-        if let [summary] = self.summary.as_mut_slice() {
-            summary.insert(number / 64);
+        match self.summary.as_mut_slice() {
+            [summary] => summary.insert(number / 64),
+            _ => self.top |= 1 << (word % 64),
         }
     }
 
@@ -45,8 +49,11 @@ impl Bitmap {
     pub(crate) fn remove(&mut self, number: u32) {
         let word = (number / 64) as usize;
         self.words[word] &= !(1 << (number % 64));
-        if let ([summary], 0) = (self.summary.as_mut_slice(), self.words[word]) {
-            summary.remove(number / 64);
+        if self.words[word] == 0 {
+            match self.summary.as_mut_slice() {
+                [summary] => summary.remove(number / 64),
+                _ => self.top &= !(1 << (word % 64)),
+            }
         }
     }
 
@@ -65,7 +72,10 @@ impl Bitmap {
         }
         let found = match self.summary.as_slice() {
             [summary] => summary.next(from / 64 + 1)? as usize,
-            _ => first + 1 + self.words[first + 1..].iter().position(|&word| word != 0)?,
+            _ => match self.top & (u64::MAX << (first % 64) << 1) {
+                0 => return None,
+                later => later.trailing_zeros() as usize,
+            },
         };
         Some(found as u32 * 64 + self.words[found].trailing_zeros())
     }
@@ -76,18 +86,17 @@ impl Bitmap {
         if !self.summary.is_empty() {
             return self.next(here + 1).or_else(|| self.next(0));
         }
-        let mut at = (here / 64) as usize;
-        let word = *self.words.get(at)? & (u64::MAX << (here % 64) << 1);
+        let word = *self.words.get((here / 64) as usize)? & (u64::MAX << (here % 64) << 1);
         if word != 0 {
             return Some(here / 64 * 64 + word.trailing_zeros());
         }
-        for _ in 0..self.words.len() {
-            at = if at + 1 < self.words.len() { at + 1 } else { 0 };
-            if self.words[at] != 0 {
-                return Some(at as u32 * 64 + self.words[at].trailing_zeros());
-            }
+        if self.top == 0 {
+            return None;
         }
-        None
+        // From the next word on, and round to this one.
+        let next = here / 64 + 1;
+        let at = (next + self.top.rotate_right(next).trailing_zeros()) % 64;
+        Some(at * 64 + self.words[at as usize].trailing_zeros())
     }
 
     /// The numbers in the order in which a hand that stands on `here` meets them: those after it, then those

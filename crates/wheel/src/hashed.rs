@@ -65,6 +65,11 @@ impl Rules for Hashed {
         self.slot(due.max(hand))
     }
 
+    #[inline(always)]
+    fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
+        Some(self.spot(due, hand))
+    }
+
     #[inline]
     fn begin_at(&self, _level: u8, due: Tick, hand: Tick) -> Tick {
         due.max(hand)

@@ -75,6 +75,11 @@ impl Rules for Hierarchical {
         self.levels.spot(due, hand)
     }
 
+    #[inline(always)]
+    fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
+        self.levels.near(due, hand)
+    }
+
     #[inline]
     fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick {
         self.levels.levels[usize::from(level)].begin(due.max(hand))
@@ -125,7 +130,7 @@ impl Rules for Hierarchical {
         if self.above <= core.hand {
             self.look_above(core.hand);
         }
-        self.levels.levels[0].next_begin(core.hand).min(self.above)
+        self.levels.levels[0].next_tick(core.hand).min(self.above)
     }
 
     #[inline]

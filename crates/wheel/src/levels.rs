@@ -87,6 +87,19 @@ impl Level {
         }
     }
 
+    /// The same for the lowest level: its slots are one tick long.
+    #[inline]
+    pub(crate) fn next_tick(&self, hand: Tick) -> Tick {
+        let here = self.slot(hand);
+        if self.occupied.contains(here) {
+            return hand;
+        }
+        match self.occupied.after(here) {
+            Some(slot) => hand.saturating_add(self.ahead(here, slot).into()),
+            None => Tick::MAX,
+        }
+    }
+
     /// When an occupied slot begins: in the turn that the hand is in, or in the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
@@ -97,9 +110,15 @@ impl Level {
     /// When a slot next begins after the one that the hand is in.
     #[inline]
     fn after(&self, here: u32, begin: Tick, slot: u32) -> Tick {
-        let ahead = if slot > here { slot - here } else { slot + self.slots - here };
+        let ahead = u64::from(self.ahead(here, slot));
         // A timer is due there, so it is within u64. A slot that is only asked about may not be.
-        begin.saturating_add(u64::from(ahead).saturating_mul(self.unit))
+        begin.saturating_add(ahead.saturating_mul(self.unit))
+    }
+
+    /// How many slots the hand has to go to meet one, a whole turn if it is there.
+    #[inline]
+    fn ahead(&self, here: u32, slot: u32) -> u32 {
+        if slot > here { slot - here } else { slot + self.slots - here }
     }
 
     pub(crate) fn is_made(&self) -> bool {
@@ -110,12 +129,13 @@ impl Level {
 /// What filing needs to know of a level, all in one place.
 #[derive(Clone, Copy)]
 struct Way {
-    /// With fewer ticks left than this, shifting is all there is to do; 0 if the level needs a division.
-    end: u64,
+    /// That of the level, or `UNMADE` if there is more to do than shifting: a division, or a search because the next
+    /// level holds some of these numbers. The tempting alternative, to say up to where the way is good, is one more
+    /// comparison for every timer.
     base: u32,
     mask: u32,
-    shift: u8,
-    level: u8,
+    shift: u32,
+    level: u32,
 }
 
 pub(crate) struct Levels {
@@ -129,7 +149,7 @@ pub(crate) struct Levels {
 }
 
 impl Way {
-    const NONE: Way = Way { end: 0, base: UNMADE, mask: 0, shift: 0, level: 0 };
+    const NONE: Way = Way { base: UNMADE, mask: 0, shift: 0, level: 0 };
 }
 
 impl Levels {
@@ -173,15 +193,16 @@ impl Levels {
             let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
-            let end = if level.shift == DIVIDE { 0 } else { level.reach.saturating_add(1) };
-            let (base, mask, shift) = (level.base, level.slots - 1, level.shift);
-            self.ways[bit] = Way { end, base, mask, shift, level: index as u8 };
+            let plain = level.shift != DIVIDE && level.reach >= least | (least - 1);
+            let base = if plain { level.base } else { UNMADE };
+            let (mask, shift) = (level.slots - 1, u32::from(level.shift));
+            self.ways[bit] = Way { base, mask, shift, level: index as u32 };
         }
     }
 
     /// The lowest level that reaches `left` ticks ahead.
     pub(crate) fn reaching(&self, left: u64) -> usize {
-        let mut level = usize::from(self.ways[(left | 1).ilog2() as usize].level);
+        let mut level = self.ways[(left | 1).ilog2() as usize].level as usize;
         while left > self.levels[level].reach {
             level += 1;
         }
@@ -191,12 +212,18 @@ impl Levels {
     /// The number of the slot in which a timer is filed that is due then; the one under the hand if that is past.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        let (left, past) = due.overflowing_sub(hand);
-        let way = &self.ways[(left | 1).ilog2() as usize];
-        if past || left >= way.end {
-            return self.spot_by_search(due.max(hand), hand);
+        match self.near(due, hand) {
+            Some(number) if number < UNMADE => number,
+            _ => self.spot_by_search(due.max(hand), hand),
         }
-        way.base + ((due >> (way.shift % 64)) as u32 & way.mask)
+    }
+
+    /// The same. If shifting does not find it: `None`, or a number that no table reaches.
+    #[inline(always)]
+    pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
+        let left = due.checked_sub(hand)?;
+        let way = &self.ways[(left | 1).ilog2() as usize];
+        Some(way.base + ((due >> (way.shift % 64)) as u32 & way.mask))
     }
 
     #[inline(never)]

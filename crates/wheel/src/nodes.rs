@@ -24,6 +24,8 @@ use crate::{OutOfMemory, grow_by, tighten};
 
 /// Nodes in one segment.
 const SEGMENT: usize = 4096;
+/// Nodes that are made at a time, at most: not so many that somebody would have to wait for them.
+const SEVERAL: usize = 64;
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -67,8 +69,6 @@ pub(crate) struct Nodes<T> {
     segments: Vec<Vec<Node<T>>>,
     /// How many nodes there are, pending, vacant and retired.
     len: u32,
-    /// So many there may be without another look at the memory and at the generations.
-    room: u32,
     /// The first vacant node, or `NONE`.
     vacant: u32,
     pending: usize,
@@ -84,7 +84,6 @@ impl<T> Nodes<T> {
         Nodes {
             segments: Vec::new(),
             len: 0,
-            room: 0,
             vacant: NONE,
             pending: 0,
             wheel: WheelId::unique(),
@@ -93,43 +92,34 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// The node that the next timer gets: a vacant one, or one that is still to be made.
+    /// The node that the next timer gets. Nodes are made vacant, several at a time, so that there is one way to start
+    /// a timer: the tempting alternative, a node is made when it is needed, asks three times how many there are.
     #[inline(always)]
     pub(crate) fn vacant(&mut self) -> Result<u32, OutOfMemory> {
-        if self.vacant != NONE {
-            return Ok(self.vacant);
-        }
-        if self.len == self.room {
+        if self.vacant == NONE {
             self.grow()?;
         }
-        Ok(self.len)
+        Ok(self.vacant)
+    }
+
+    /// The same, or `NONE` if it is still to be made.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u32 {
+        self.vacant
     }
 
     /// Puts a timer into the node that [`Nodes::vacant`] has named.
     #[inline(always)]
     pub(crate) fn occupy(&mut self, index: u32, due: Tick, position: Position, value: T) -> Key {
-        let segment = &mut self.segments[index as usize / SEGMENT];
+        let node = &mut self.segments[index as usize / SEGMENT][index as usize % SEGMENT];
+        self.vacant = node.due[0];
         self.pending += 1;
-        let value = Some(value);
-        let generation = match segment.get_mut(index as usize % SEGMENT) {
-            Some(node) => {
-                self.vacant = node.due[0];
-                node.set_due(due);
-                (node.position, node.value) = (position, value);
-                node.generation
-            }
-            None => {
-                let generation = self.first_generation;
-                let due = halves(due);
-                segment.push(Node { due, generation, position, value });
-                self.len += 1;
-                generation
-            }
-        };
-        Key::new(self.wheel, index, generation)
+        node.set_due(due);
+        (node.position, node.value) = (position, Some(value));
+        Key::new(self.wheel, index, node.generation)
     }
 
-    /// Makes room for another node. Only the first segment grows; the others are made as large as they get.
+    /// Makes more nodes. Only the first segment grows; the others are made as large as they get.
     #[cold]
     fn grow(&mut self) -> Result<(), OutOfMemory> {
         if self.first_generation >= self.last_generation || self.len == NONE {
@@ -146,8 +136,18 @@ impl<T> Nodes<T> {
             let size = if whole { SEGMENT } else { (2 * filled).clamp(8, SEGMENT) };
             segment.try_reserve_exact(size - filled).map_err(|_| OutOfMemory)?;
         }
-        let more = segment.capacity().min(SEGMENT) - filled;
-        self.room = self.len.saturating_add(more as u32);
+        let more = (segment.capacity().min(SEGMENT) - filled).min(SEVERAL);
+        let more = more.min((NONE - self.len) as usize) as u32;
+        let (generation, mut next) = (self.first_generation, self.len);
+        segment.resize_with(filled + more as usize, || {
+            next += 1;
+            Node { due: [next, 0], generation, position: NOWHERE, value: None }
+        });
+        if let Some(last) = segment.last_mut() {
+            last.due = [NONE, 0];
+        }
+        self.vacant = self.len;
+        self.len += more;
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl<T> Nodes<T> {
             tighten(last);
         }
         tighten(&mut self.segments);
-        (self.len, self.room) = (keep, keep);
+        self.len = keep;
         self.vacant = NONE;
         for index in (0..keep).rev() {
             let (vacant, last) = (self.vacant, self.last_generation);
@@ -326,6 +326,12 @@ impl<T> Nodes<T> {
             return Err("a segment of nodes has a gap");
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn retired(&self) -> usize {
+        let nodes = self.segments.iter().flatten();
+        nodes.filter(|node| !node.is_pending() && node.generation >= self.last_generation).count()
     }
 
     #[cfg(test)]

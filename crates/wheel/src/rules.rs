@@ -51,6 +51,9 @@ pub(crate) trait Rules: Sized {
     /// already; a number that the table does not have if the level is still to be made.
     fn spot(&self, due: Tick, hand: Tick) -> u32;
 
+    /// The same, without a call in it. If it is not found at once: `None`, or a number that the table does not have.
+    fn near(&self, due: Tick, hand: Tick) -> Option<u32>;
+
     /// When the hand looks at a timer that is filed in its slot, on this level.
     fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick;
 

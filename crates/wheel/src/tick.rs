@@ -128,12 +128,13 @@ impl Scale {
     }
 }
 
-// Out of line: ticks of one unit are the common case, and a division is long anyway.
-#[inline(never)]
+// In line, or every start of a timer would save for a call what it holds in registers.
+#[inline]
 fn divide_up(units: u64, tick: u64) -> Tick {
     units.div_ceil(tick)
 }
 
+// Out of line: ticks of one unit are the common case, and a division is long anyway.
 #[inline(never)]
 fn divide_down(units: u64, tick: u64) -> Tick {
     units / tick

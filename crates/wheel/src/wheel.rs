@@ -1,6 +1,6 @@
 //! The verbs, the same for both kinds of wheel.
 
-use crate::chunks::{Position, READY};
+use crate::chunks::READY;
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
 use crate::rules::{Budget, Cut, Rules, Watch};
@@ -159,25 +159,28 @@ impl<T, K: Kind> Wheel<T, K> {
     /// [`Full`] gives the value back if there is no memory, or no index, for another timer.
     #[inline(always)]
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
-        let Wheel { core, rules } = self;
-        let due = core.scale.due(deadline);
-        let Ok(index) = core.nodes.vacant() else { return Err(Full(value)) };
-        let spot = rules.spot(due, core.hand);
-        let position = match core.file(rules, index, due, spot) {
-            Some(position) => position,
-            None => match self.file_anew(index, due) {
-                Some(position) => position,
-                None => return Err(Full(value)),
-            },
-        };
-        Ok(self.core.nodes.occupy(index, due, position, value))
+        let due = self.core.scale.due(deadline);
+        match self.core.file_next(&self.rules, due) {
+            Some((index, position)) => Ok(self.core.nodes.occupy(index, due, position, value)),
+            None => self.insert_anew(due, value),
+        }
     }
 
-    /// Files a timer for which a level or memory was missing.
+    /// Starts a timer for which a level, a node, or room in its slot is missing, or that the front must know.
     #[cold]
-    fn file_anew(&mut self, index: u32, due: Tick) -> Option<Position> {
-        let spot = self.core.prepare(&mut self.rules, due).ok()?;
-        self.core.file(&mut self.rules, index, due, spot)
+    #[inline(never)]
+    fn insert_anew(&mut self, due: Tick, value: T) -> Result<Key, Full<T>> {
+        let Wheel { core, rules } = self;
+        let Ok(index) = core.nodes.vacant() else { return Err(Full(value)) };
+        let spot = rules.spot(due, core.hand);
+        let position = core.file(rules, index, due, spot).or_else(|| {
+            let spot = core.prepare(rules, due).ok()?;
+            core.file(rules, index, due, spot)
+        });
+        match position {
+            Some(position) => Ok(core.nodes.occupy(index, due, position, value)),
+            None => Err(Full(value)),
+        }
     }
 
     /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
@@ -412,11 +415,8 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), count, "no key was given twice");
-        assert_eq!(
-            wheel.core.nodes.len(),
-            100,
-            "a node is retired when its generations are used up"
-        );
+        let retired = wheel.core.nodes.retired();
+        assert_eq!(retired, 100, "a node is retired when its generations are used up");
         assert_eq!(wheel.shrink(), Ok(()));
         assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
         let key = wheel.insert(Time::from(9), 7).unwrap();

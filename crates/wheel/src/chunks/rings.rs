@@ -58,7 +58,7 @@ impl Chunks {
 
     /// Makes another chunk of a ring its head. That which was is full: it is one like any other from now on.
     fn lead(&mut self, ring: &mut Ring, chunk: u32) {
-        self.words[ring.head as usize] = Word::new(u32::MAX, LOW);
+        self.words[ring.head as usize] = Word::new(u64::MAX, LOW);
         ring.head = chunk;
         self.unmark(chunk);
     }
@@ -164,7 +164,7 @@ impl Chunks {
             ring.low = chunk;
             return None;
         }
-        if self.words[ring.head as usize].refs == u32::MAX {
+        if self.words[ring.head as usize].refs == u64::MAX {
             // It has the room that the head has not.
             self.lead(ring, chunk);
             return None;
