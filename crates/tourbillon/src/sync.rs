@@ -47,8 +47,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Waits for a lock that another thread holds. That takes nanoseconds, mostly: so it looks again and again, ever less
-/// often, before it sleeps. The standard library's own look does not step back, and once somebody sleeps every unlock is
-/// a call of the kernel: two threads that arm and cancel in one shard took twice as long.
+/// often, before it sleeps. The standard library's own look does not step back, and once somebody sleeps every unlock
+/// is a call of the kernel: two threads that arm and cancel in one shard took twice as long.
 #[cold]
 fn lock_held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(not(any(loom, shuttle)))]
