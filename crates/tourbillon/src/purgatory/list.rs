@@ -168,3 +168,45 @@ impl<O> Many<O> {
         self.slots.range(begin..)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::basket::Basket;
+    use super::super::wish::Why;
+    use super::*;
+
+    struct Waits;
+
+    impl Entry<()> for Waits {
+        fn check(&self) -> bool {
+            false
+        }
+
+        fn take(&self, _why: Why, _basket: Option<&Arc<Basket<()>>>) -> Option<()> {
+            None
+        }
+    }
+
+    /// One who came first stays; the others leave in strides that meet each of them once. What is left holds little
+    /// more memory than who waits, and everybody is found.
+    #[test]
+    fn a_list_holds_no_more_than_who_waits() {
+        const MANY: u64 = 1000;
+        for stride in [1, 5, 333, 999] {
+            let mut list = List::one(0, Arc::new(Waits));
+            let positions: Vec<u32> = (1..=MANY).map(|n| list.push(n, Arc::new(Waits))).collect();
+            for n in 1..=MANY {
+                let serial = n * stride % (MANY + 1);
+                let position = positions[serial as usize - 1];
+                assert!(list.remove(serial, position).is_some(), "{serial} waits");
+                assert!(list.remove(serial, position).is_none(), "{serial} has left");
+                let List::Many(many) = &list else { unreachable!("many have come") };
+                let waiting = (MANY + 1 - n) as usize;
+                assert_eq!(many.waiting as usize, waiting);
+                assert!(many.slots.len() <= 2 * waiting + GAPS, "{} slots", many.slots.len());
+                assert!(many.slots.capacity() <= ROOM.max(4 * many.slots.len() + 3));
+            }
+            assert!(list.remove(0, 0).is_some() && list.is_empty());
+        }
+    }
+}
