@@ -19,11 +19,12 @@ pub(crate) use std::{
     thread, thread_local,
 };
 
+#[cfg(not(any(loom, shuttle)))]
+use std::sync::TryLockError;
 use std::time::Duration;
 
 /// So often a lock that is held is looked at, after twice as long each time: some microseconds in all.
-#[cfg(not(any(loom, shuttle)))]
-const LOOKS: u32 = 8;
+const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 8 };
 
 /// loom's own does not take a `const` block.
 #[cfg(loom)]
@@ -39,11 +40,23 @@ pub(crate) use local as thread_local;
 /// of our own lines; what it guards is still whole, and the engine goes on.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    #[cfg(not(any(loom, shuttle)))]
-    if let Ok(guard) = mutex.try_lock() {
-        return guard;
+    try_lock(mutex).unwrap_or_else(|| lock_held(mutex))
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[inline]
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
-    lock_held(mutex)
+}
+
+/// A model has no use for it: whoever waits lets others go first.
+#[cfg(any(loom, shuttle))]
+fn try_lock<T>(_mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    None
 }
 
 /// Waits for a lock that another thread holds. That takes nanoseconds, mostly: so it looks again and again, ever less
@@ -51,10 +64,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// is a call of the kernel: two threads that arm and cancel in one shard took twice as long.
 #[cold]
 fn lock_held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    #[cfg(not(any(loom, shuttle)))]
     for looks in 0..LOOKS {
         (0..1 << looks).for_each(|_| std::hint::spin_loop());
-        if let Ok(guard) = mutex.try_lock() {
+        if let Some(guard) = try_lock(mutex) {
             return guard;
         }
     }

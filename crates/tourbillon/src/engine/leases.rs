@@ -4,7 +4,8 @@
 //! lease: its state, and how many hold it, which are the handles, and the timer itself until it has ended. The last of
 //! them gives the lease back. In an allocation of its own, as an `Arc`, it would cost more than the rest of the timer.
 //!
-//! Leases lie in segments, and none ever moves: growing copies nothing.
+//! Leases lie in segments of 4096. Growing makes another one and copies nothing; only the first begins small. A segment
+//! in which none is held is given back when the last of a crowd has gone, or by a shrink.
 
 /// What has become of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +31,8 @@ impl State {
 
 /// Leases in one segment.
 const SEGMENT: usize = 4096;
+/// So many segments have numbers for all their leases.
+const MOST: usize = u32::MAX as usize / SEGMENT;
 
 /// The number of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +41,18 @@ pub(crate) struct Lease(u32);
 impl Lease {
     /// None: no handle holds one.
     pub(crate) const NONE: Lease = Lease(u32::MAX);
+
+    #[inline]
+    fn place(self) -> (usize, usize) {
+        (self.0 as usize / SEGMENT, self.0 as usize % SEGMENT)
+    }
 }
 
 pub(crate) struct Leases {
+    /// Those in the midst of which nothing is held may have been given back: they are empty.
     segments: Vec<Vec<Entry>>,
+    /// The segment that the next new lease comes into; all before it are full, or there is none.
+    filling: usize,
     /// The first that is free, or `NONE`.
     free: Lease,
     /// How many are held.
@@ -49,45 +60,58 @@ pub(crate) struct Leases {
 }
 
 struct Entry {
-    /// How many hold it; the next free one, if nobody does. A count that has reached its end stays there.
+    /// How many hold it, or the next that is free. A count that has reached its end stays there.
     holders: u32,
-    state: State,
+    /// `None` if it is free.
+    state: Option<State>,
 }
 
 impl Leases {
     pub(crate) const fn new() -> Self {
-        Leases { segments: Vec::new(), free: Lease::NONE, held: 0 }
+        Leases { segments: Vec::new(), filling: 0, free: Lease::NONE, held: 0 }
     }
 
-    /// A lease that two hold: the timer and a handle.
+    /// Whether there is a lease for another handle. Four billion are many, but handles can be forgotten.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.free != Lease::NONE || self.filling < MOST
+    }
+
+    /// A lease that two hold: the timer and a handle. There must be room.
     #[inline]
     pub(crate) fn open(&mut self, state: State) -> Lease {
-        const HOLDERS: u32 = 2;
+        debug_assert!(self.has_room(), "who opens one has asked");
+        let new = Entry { holders: 2, state: Some(state) };
         self.held += 1;
         let lease = self.free;
         if lease == Lease::NONE {
-            return self.add(Entry { holders: HOLDERS, state });
+            return self.add(new);
         }
-        let entry = self.entry(lease);
-        let next = std::mem::replace(entry, Entry { holders: HOLDERS, state }).holders;
-        self.free = Lease(next);
+        self.free = Lease(std::mem::replace(self.entry(lease), new).holders);
         lease
     }
 
     #[cold]
     fn add(&mut self, entry: Entry) -> Lease {
-        if self.segments.last().is_none_or(|last| last.len() == SEGMENT) {
+        let full = |segment: &Vec<Entry>| segment.len() == SEGMENT;
+        while self.segments.get(self.filling).is_some_and(full) {
+            self.filling += 1;
+        }
+        if self.filling == self.segments.len() {
             self.segments.push(Vec::new());
         }
-        let full = (self.segments.len() - 1) * SEGMENT;
-        let last = self.segments.last_mut().expect("there is one now");
-        last.push(entry);
-        Lease(u32::try_from(full + last.len() - 1).expect("fewer handles than could be in memory"))
+        let (first, segment) = (self.filling * SEGMENT, &mut self.segments[self.filling]);
+        if self.filling > 0 {
+            segment.reserve_exact(SEGMENT - segment.len());
+        }
+        segment.push(entry);
+        Lease((first + segment.len() - 1) as u32)
     }
 
     #[inline]
     fn entry(&mut self, lease: Lease) -> &mut Entry {
-        &mut self.segments[lease.0 as usize / SEGMENT][lease.0 as usize % SEGMENT]
+        let (segment, place) = lease.place();
+        &mut self.segments[segment][place]
     }
 
     /// Another handle holds it.
@@ -96,9 +120,11 @@ impl Leases {
         entry.holders = entry.holders.saturating_add(1);
     }
 
+    /// What has become of its timer. Somebody must hold it.
     #[inline]
     pub(crate) fn state(&self, lease: Lease) -> State {
-        self.segments[lease.0 as usize / SEGMENT][lease.0 as usize % SEGMENT].state
+        let (segment, place) = lease.place();
+        self.segments[segment][place].state.expect("who holds a lease may ask")
     }
 
     /// The timer starts. `NONE` if no handle holds the lease: nobody needs to know how it ends.
@@ -107,7 +133,7 @@ impl Leases {
         if lease == Lease::NONE || self.release_last(lease) {
             return Lease::NONE;
         }
-        self.entry(lease).state = State::Running;
+        self.entry(lease).state = Some(State::Running);
         lease
     }
 
@@ -115,7 +141,7 @@ impl Leases {
     #[inline]
     pub(crate) fn end(&mut self, lease: Lease, state: State) {
         if lease != Lease::NONE {
-            self.entry(lease).state = state;
+            self.entry(lease).state = Some(state);
             self.release(lease);
         }
     }
@@ -138,10 +164,11 @@ impl Leases {
     pub(crate) fn release_last(&mut self, lease: Lease) -> bool {
         let Lease(next) = self.free;
         let entry = self.entry(lease);
+        debug_assert!(entry.state.is_some(), "who gives a lease back has held it");
         if entry.holders != 1 {
             return false;
         }
-        entry.holders = next;
+        *entry = Entry { holders: next, state: None };
         self.free = lease;
         self.held -= 1;
         if self.held == 0 && self.segments.len() > 1 {
@@ -151,25 +178,49 @@ impl Leases {
         true
     }
 
+    /// Gives back the segments in which none is held.
+    pub(crate) fn shrink(&mut self) {
+        let is_free = |segment: &Vec<Entry>| segment.iter().all(|entry| entry.state.is_none());
+        for segment in self.segments.iter_mut().filter(|segment| is_free(segment)) {
+            *segment = Vec::new();
+        }
+        let last = self.segments.iter().rposition(|segment| !segment.is_empty());
+        self.segments.truncate(last.map_or(0, |last| last + 1));
+        self.segments.shrink_to_fit();
+        (self.filling, self.free) = (0, Lease::NONE);
+        for (number, segment) in self.segments.iter_mut().enumerate().rev() {
+            for (place, entry) in segment.iter_mut().enumerate().rev() {
+                if entry.state.is_none() {
+                    entry.holders = self.free.0;
+                    self.free = Lease((number * SEGMENT + place) as u32);
+                }
+            }
+        }
+    }
+
     pub(crate) fn memory(&self) -> usize {
-        self.segments.iter().map(|segment| segment.capacity() * size_of::<Entry>()).sum()
+        let entries: usize = self.segments.iter().map(Vec::capacity).sum();
+        entries * size_of::<Entry>() + self.segments.capacity() * size_of::<Vec<Entry>>()
     }
 
     /// Walks those that are free.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let all: usize = self.segments.iter().map(Vec::len).sum();
+        let all = self.segments.iter().flatten();
+        let (count, held) =
+            (all.clone().count(), all.filter(|entry| entry.state.is_some()).count());
         let (mut free, mut next) = (0, self.free);
         while next != Lease::NONE {
-            let segment = self.segments.get(next.0 as usize / SEGMENT);
-            let entry = segment.and_then(|segment| segment.get(next.0 as usize % SEGMENT));
-            let entry = entry.ok_or("the list of free leases leaves the leases")?;
+            let (segment, place) = next.place();
+            let entry = self.segments.get(segment).and_then(|segment| segment.get(place));
+            let entry = entry.filter(|entry| entry.state.is_none());
+            let entry = entry.ok_or("a lease that is held is among those that are free")?;
             (free, next) = (free + 1, Lease(entry.holders));
-            if free > all {
+            if free > count {
                 return Err("the list of free leases goes in a circle".into());
             }
         }
-        if free + self.held != all {
-            return Err(format!("of {all} leases {free} are free and {} are held", self.held));
+        if held != self.held || free + held != count {
+            return Err(format!("of {count} leases {free} are free, {held} held: {}", self.held));
         }
         Ok(())
     }
@@ -196,6 +247,45 @@ mod tests {
         leases.release(lease);
         assert_eq!(leases.start(lease), Lease::NONE, "nobody asks for it");
         leases.check().unwrap();
+        assert_eq!(size_of::<Entry>(), 8);
+    }
+
+    #[test]
+    fn who_holds_one_keeps_no_more_than_its_segment() {
+        for keeper in [0, SEGMENT + 1, 3 * SEGMENT - 1] {
+            let mut leases = Leases::new();
+            let mut crowd: Vec<Lease> =
+                (0..3 * SEGMENT).map(|_| leases.open(State::Fired)).collect();
+            let kept = crowd.remove(keeper);
+            for lease in crowd {
+                leases.release(lease);
+                leases.release(lease);
+            }
+            leases.shrink();
+            leases.check().unwrap();
+            assert!(leases.memory() < 2 * SEGMENT * size_of::<Entry>());
+            assert_eq!(leases.state(kept), State::Fired);
+            // They come back where they were.
+            let again: Vec<Lease> =
+                (0..3 * SEGMENT - 1).map(|_| leases.open(State::Pending)).collect();
+            leases.check().unwrap();
+            assert!(!again.contains(&kept) && leases.segments.len() == 3);
+            assert_eq!(leases.state(kept), State::Fired);
+        }
+        let mut leases = Leases::new();
+        let lease = leases.open(State::Pending);
+        leases.end(lease, State::Cancelled);
+        leases.release(lease);
+        leases.shrink();
+        assert_eq!(leases.memory(), 0, "nor does a single one");
+    }
+
+    #[test]
+    fn there_is_a_last_number() {
+        let mut leases = Leases::new();
+        leases.filling = MOST;
+        assert!(!leases.has_room(), "the next would be none");
+        assert!(MOST * SEGMENT - 1 < Lease::NONE.0 as usize);
     }
 
     #[test]

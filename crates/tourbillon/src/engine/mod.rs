@@ -6,8 +6,8 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a cell or the plan of a
-//! timer that waits for the wall clock. Nobody holds two shards.
+//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a
+//! timer that can repeat or the plan of one that waits for the wall clock. Nobody holds two shards.
 
 #[cfg(feature = "tracing")]
 mod alive;
@@ -41,7 +41,7 @@ pub use driven::WakeFd;
 pub use driven::{Driver, Turn};
 pub(crate) use driver::Deliver;
 use hub::Hub;
-use leases::Leases;
+use leases::{Lease, Leases};
 use shard::{Refused, Shard, Taken};
 pub use signal::Sleeper;
 
@@ -76,6 +76,8 @@ pub(crate) enum Unarmed<T> {
 }
 
 impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
+    // Never inlined, as that of a shard.
+    #[inline(never)]
     pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
         let hub = Arc::new(Hub::new(settings.hub, settings.shards));
         let shard = |index| {
@@ -128,42 +130,42 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         self.arm_by(value, |value| shard.arm(deadline, value))
     }
 
-    /// Arms a timer on the thread's own shard as [`arm`](Core::arm) does. `mark` sees it under the lock.
+    /// Arms a timer that has a handle, on the thread's own shard. `lend` is given the lease of both, under the lock.
     #[inline]
-    pub(crate) fn arm_marked(
+    pub(crate) fn arm_leased(
         self: &Arc<Self>,
         deadline: Time,
         value: T,
-        mut mark: impl FnMut(&mut T, &mut Leases),
-    ) -> Result<Key, Unarmed<T>> {
+        lend: impl Fn(&mut T, Lease),
+    ) -> Result<(Key, Lease), Unarmed<T>> {
         let shard = self.own_shard();
-        self.arm_by(value, |value| shard.arm_marked(deadline, value, &mut mark))
-            .map(|key| Key::new(shard.index, key))
+        let (key, lease) = self.arm_by(value, |value| shard.arm_leased(deadline, value, &lend))?;
+        Ok((Key::new(shard.index, key), lease))
     }
 
     /// Arms a timer, and if it is the first, starts the driver and arms it then.
     #[inline]
-    fn arm_by(
+    fn arm_by<R>(
         self: &Arc<Self>,
         value: T,
-        mut arm: impl FnMut(T) -> Result<wheel::Key, Refused<T>>,
-    ) -> Result<wheel::Key, Unarmed<T>> {
+        mut arm: impl FnMut(T) -> Result<R, Refused<T>>,
+    ) -> Result<R, Unarmed<T>> {
         match arm(value) {
-            Ok(key) => Ok(key),
+            Ok(armed) => Ok(armed),
             Err(refused) => self.refused(refused, arm),
         }
     }
 
     #[cold]
-    fn refused(
+    fn refused<R>(
         self: &Arc<Self>,
         refused: Refused<T>,
-        mut arm: impl FnMut(T) -> Result<wheel::Key, Refused<T>>,
-    ) -> Result<wheel::Key, Unarmed<T>> {
+        mut arm: impl FnMut(T) -> Result<R, Refused<T>>,
+    ) -> Result<R, Unarmed<T>> {
         Err(match refused {
             Refused::New(value) => match self.start() {
                 Ok(()) => match arm(value) {
-                    Ok(key) => return Ok(key),
+                    Ok(armed) => return Ok(armed),
                     Err(Refused::New(value) | Refused::Stopped(value)) => Unarmed::Stopped(value),
                     Err(Refused::Full(value)) => Unarmed::Full(value),
                 },
@@ -247,7 +249,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// before.
     pub(crate) fn stop(
         &self,
-        mut mark: impl FnMut(&T, &mut Leases),
+        mut mark: impl FnMut(&mut T, &mut Leases),
     ) -> Option<Vec<(usize, Taken<T>)>> {
         if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
             return None;

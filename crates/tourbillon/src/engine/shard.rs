@@ -22,7 +22,7 @@ use tourbillon_wheel::{Expired, Full, GeometryError, Key, RescheduleError, Time}
 
 use super::counts::{Counts, Lateness};
 use super::hub::Hub;
-use super::leases::Leases;
+use super::leases::{Lease, Leases, State as Became};
 use super::signal::NEVER;
 #[cfg(feature = "tasks")]
 use super::signal::Padded;
@@ -104,6 +104,8 @@ pub(crate) enum Refused<T> {
 }
 
 impl<T> Shard<T> {
+    // Never inlined: it has a wheel on the stack, and those of loom's threads are small.
+    #[inline(never)]
     pub(crate) fn new(
         index: usize,
         hub: Arc<Hub>,
@@ -138,46 +140,46 @@ impl<T> Shard<T> {
     /// Arms a timer, if the limit leaves a place for it.
     #[inline]
     pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
-        self.arm_and(deadline, value, |_, _| ())
+        self.arm_by(value, |state, value| self.insert(state, deadline, value))
     }
 
-    /// Arms a timer, and if it was armed, does something with it under the same lock.
+    /// Arms a timer that has a handle: `lend` is given the lease that both of them hold, under the lock.
     #[inline]
-    fn arm_and(
+    pub(crate) fn arm_leased(
         &self,
         deadline: Time,
         value: T,
-        then: impl FnOnce(&mut State<T>, Key),
-    ) -> Result<Key, Refused<T>> {
+        lend: impl FnOnce(&mut T, Lease),
+    ) -> Result<(Key, Lease), Refused<T>> {
+        self.arm_by(value, |state, value| {
+            if !state.leases.has_room() {
+                return Err(Refused::Full(value));
+            }
+            let key = self.insert(state, deadline, value)?;
+            let lease = state.leases.open(Became::Pending);
+            if let Some(entry) = state.wheel.get_mut(key) {
+                lend(&mut entry.value, lease);
+            }
+            Ok((key, lease))
+        })
+    }
+
+    /// Arms a timer under the lock, if the limit leaves a place for it.
+    #[inline]
+    fn arm_by<R>(
+        &self,
+        value: T,
+        arm: impl FnOnce(&mut State<T>, T) -> Result<R, Refused<T>>,
+    ) -> Result<R, Refused<T>> {
         if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
             return Err(Refused::Full(value));
         }
-        let mut state = lock(&self.state);
-        let armed = self.insert(&mut state, deadline, value);
-        if let Ok(key) = armed {
-            then(&mut state, key);
-        }
-        drop(state);
+        let armed = arm(&mut lock(&self.state), value);
         self.tell_loop();
         if armed.is_err() {
             self.hub.give_back(1);
         }
         armed
-    }
-
-    /// Arms a timer. `mark` sees it under the lock.
-    #[inline]
-    pub(crate) fn arm_marked(
-        &self,
-        deadline: Time,
-        value: T,
-        mark: impl FnOnce(&mut T, &mut Leases),
-    ) -> Result<Key, Refused<T>> {
-        self.arm_and(deadline, value, |state, key| {
-            if let Some(entry) = state.wheel.get_mut(key) {
-                mark(&mut entry.value, &mut state.leases);
-            }
-        })
     }
 
     /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.

@@ -87,13 +87,15 @@ impl Context<'_> {
             Held::Nothing => return None,
             Held::Shared(shared) => Hold::Shared((*shared).clone()),
             Held::Lease(held) => Hold::lease(self.shard.under_lock(|leases| {
-                if held.get() == Lease::NONE {
+                if held.get() != Lease::NONE {
+                    leases.share(held.get());
+                } else if leases.has_room() {
                     held.set(leases.open(State::Running));
                 } else {
-                    leases.share(held.get());
+                    return None;
                 }
-                held.get()
-            })),
+                Some(held.get())
+            })?),
             Held::HandedBack => Hold::over(State::HandedBack),
         };
         Some(Timeout::new(hold, self.shard.clone(), self.key))

@@ -22,7 +22,6 @@ use tourbillon_wheel::{RescheduleError, Time};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 pub use crate::engine::leases::State;
-use crate::engine::leases::{Lease, Leases};
 use crate::engine::{Core, Deliver, Driver, StartError, Unarmed};
 use crate::error::ScheduleError;
 use crate::key::Key;
@@ -259,10 +258,9 @@ impl Timer {
 
     /// Knows nothing of the callback's type: it is compiled once, and not for every callback.
     fn schedule_once(&self, at: Time, task: Task) -> Result<Timeout, Unarmed<Task>> {
-        let (core, mut held) = (self.core(), Lease::NONE);
-        let lend = |task: &mut Task, leases: &mut Leases| held = task.lend(leases);
-        let key = core.arm_marked(at, task, lend)?;
-        Ok(Timeout::new(Hold::lease(held), core.shards[key.shard()].clone(), key.inner()))
+        let (key, lease) = self.core().arm_leased(at, task, Task::hold)?;
+        let shard = self.core().shards[key.shard()].clone();
+        Ok(Timeout::new(Hold::lease(lease), shard, key.inner()))
     }
 
     #[inline]

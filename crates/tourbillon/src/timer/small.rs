@@ -4,12 +4,13 @@
 //! driver has at hand when it fires. In a box of its own, to find it and to free it took more than half of the
 //! time of a timer that fires.
 //!
-//! Invariant: `words` holds a value of the type whose `verbs` those are; that type fits.
+//! Invariant: `words` holds a value of the type whose `verbs` those are; that type fits, and it is `Send`.
 
 #![allow(unsafe_code, reason = "safe code cannot forget a type and keep its value")]
 
 use std::any::TypeId;
 use std::hint::black_box;
+use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 
 use super::context::Context;
@@ -21,6 +22,8 @@ type Words = MaybeUninit<[usize; WORDS]>;
 pub(crate) struct Small {
     words: Words,
     verbs: &'static Verbs,
+    /// As one of those, it can be sent to another thread, and not be shared with one.
+    like: PhantomData<Box<dyn Send>>,
 }
 
 /// What can be done with a callback whose type is forgotten.
@@ -30,32 +33,37 @@ struct Verbs {
     run: unsafe fn(&Words, &Context<'_>),
     /// Drops it, if there is anything to do for that.
     drop: Option<unsafe fn(&mut Words)>,
-    /// Whether it is a box of something that has a byte.
-    is_box: bool,
+    /// Whether it is a box, and of something that has bytes.
+    bytes_behind: bool,
 }
 
 /// The verbs of a type.
 struct Of<V>(V);
 
 impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
-    const ITSELF: Verbs =
-        Verbs { type_id: TypeId::of::<V>, run: call::<V>, drop: dropping::<V>(), is_box: false };
+    const ITSELF: Verbs = Verbs {
+        type_id: TypeId::of::<V>,
+        run: call::<V>,
+        drop: dropping::<V>(),
+        bytes_behind: false,
+    };
     const IN_A_BOX: Verbs = Verbs {
         type_id: TypeId::of::<Box<V>>,
         run: call::<Box<V>>,
         drop: dropping::<Box<V>>(),
-        is_box: size_of::<V>() > 0,
+        bytes_behind: size_of::<V>() > 0,
     };
 }
 
 impl Small {
     #[inline]
     pub(crate) fn new<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> Self {
-        if fits::<F>() {
-            Small { words: put(callback), verbs: &Of::<F>::ITSELF }
+        let (words, verbs) = if fits::<F>() {
+            (put(callback), &Of::<F>::ITSELF)
         } else {
-            Small { words: put(Box::new(callback)), verbs: &Of::<F>::IN_A_BOX }
-        }
+            (put(Box::new(callback)), &Of::<F>::IN_A_BOX)
+        };
+        Small { words, verbs, like: PhantomData }
     }
 
     #[inline]
@@ -65,7 +73,7 @@ impl Small {
         unsafe { (this.verbs.run)(&this.words, context) }
     }
 
-    /// The callback, if it is one of that type.
+    /// The callback, if it is one of that type, or a box of one.
     pub(crate) fn take<F: 'static>(self) -> Option<F> {
         let this = ManuallyDrop::new(self);
         let type_id = (this.verbs.type_id)();
@@ -90,8 +98,9 @@ impl Small {
     /// Reads a byte of the callback's memory, so that it is near when the callback runs.
     #[inline]
     pub(crate) fn touch(&self) {
-        if self.verbs.is_box {
-            // SAFETY: The words are a box, which is a pointer, and there is a byte behind it, whatever that is.
+        if self.verbs.bytes_behind {
+            // SAFETY: The words are a box, which is a pointer, and there is a byte behind it, whatever that is. Nobody
+            // writes to it: the callback came by value, and who takes it out takes this.
             unsafe {
                 let byte = self.words.as_ptr().cast::<*const MaybeUninit<u8>>().read();
                 black_box(byte.read());
@@ -147,24 +156,21 @@ mod tests {
     use super::super::task::Task;
     use super::*;
 
-    fn is_boxed<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> bool {
-        Small::new(callback).verbs.is_box
+    fn is_far<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> bool {
+        Small::new(callback).verbs.bytes_behind
     }
 
     #[test]
     fn what_captures_two_words_takes_no_allocation() {
         let (arc, number, sender) = (std::sync::Arc::new(1), 2_u64, std::sync::mpsc::channel().0);
-        assert!(!is_boxed(|_| ()));
-        assert!(!is_boxed(move |_| assert_eq!(*arc as u64, number)));
-        assert!(!is_boxed(move |_| assert!(sender.send(()).is_err())));
+        assert!(!is_far(|_| ()));
+        assert!(!is_far(move |_| assert_eq!(*arc as u64, number)));
+        assert!(!is_far(move |_| assert!(sender.send(()).is_err())));
         let three = [0_usize; 3];
-        assert!(is_boxed(move |_| assert_eq!(three.len(), 3)));
+        assert!(is_far(move |_| assert_eq!(three.len(), 3)));
         // Two words, which may not lie where a word may.
         let wide = 0_u128;
-        assert_eq!(
-            is_boxed(move |_| assert_eq!(wide, 0)),
-            align_of::<u128>() > align_of::<usize>()
-        );
+        assert_eq!(is_far(move |_| assert_eq!(wide, 0)), align_of::<u128>() > align_of::<usize>());
     }
 
     #[test]

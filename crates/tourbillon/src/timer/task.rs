@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | pending | under the shard's lock | who arms it, again too |
 //! | running | under the shard's lock, with the claim | who runs it |
-//! | fired | after the callback has returned or panicked, if it is running still | who runs it |
+//! | fired | when the callback has returned or panicked, if it is running still | who runs it |
 //! | cancelled | under the shard's lock, with the removal; or during a run, if it can repeat | who cancels |
 //! | handed back | under the shard's lock, with the removal | who stops the engine |
 
@@ -58,19 +58,21 @@ impl Task {
         Task::Once(Once { callback: Small::new(callback), named, lease: Lease::NONE })
     }
 
-    /// The first handle of a timer that has just been armed. The shard's lock is held.
+    /// It has been armed, and holds a lease together with its first handle. The shard's lock is held.
     #[inline]
-    pub(crate) fn lend(&mut self, leases: &mut Leases) -> Lease {
-        let Task::Once(Once { lease, .. }) = self else { return Lease::NONE };
-        *lease = leases.open(State::Pending);
-        *lease
+    pub(crate) fn hold(&mut self, held: Lease) {
+        if let Task::Once(Once { lease, .. }) = self {
+            *lease = held;
+        }
     }
 
     /// It has ended without a start. The shard's lock is held.
     #[inline]
-    pub(crate) fn mark_ended(&self, state: State, leases: &mut Leases) {
+    pub(crate) fn mark_ended(&mut self, state: State, leases: &mut Leases) {
         match self {
-            Task::Once(Once { lease, .. }) => leases.end(*lease, state),
+            Task::Once(Once { lease, .. }) => {
+                leases.end(std::mem::replace(lease, Lease::NONE), state);
+            }
             Task::Shared(shared) => shared.cell().set(state),
             Task::Alarm(_) => {}
         }
@@ -78,7 +80,7 @@ impl Task {
 
     /// It was cancelled. The shard's lock is held. What is left has to be dropped when it is not: nothing, mostly.
     #[inline]
-    pub(crate) fn cancelled(self, leases: &mut Leases) -> Option<Task> {
+    pub(crate) fn cancelled(mut self, leases: &mut Leases) -> Option<Task> {
         self.mark_ended(State::Cancelled, leases);
         match self {
             Task::Once(once) if !once.callback.needs_drop() => {

@@ -49,7 +49,8 @@ pub(crate) enum Hold {
     Lease { lease: Lease, over: Over },
 }
 
-/// How a timer has ended, once that is known. Relaxed: it is read and written under the shard's lock.
+/// How a timer has ended, once that is known. Relaxed: it is read and written under the shard's lock, or by the one who
+/// drops the handle.
 pub(crate) struct Over(AtomicU8);
 
 impl Over {

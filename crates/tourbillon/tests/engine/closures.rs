@@ -2,13 +2,14 @@
 //! `cargo xtask memcheck` runs these under valgrind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use crate::common::{Drops, HOUR, Log, PLACES, SECOND, accounted, panic_quietly, virtual_on};
+use crate::common::{HOUR, PLACES, SECOND, accounted, panic_quietly, virtual_on};
 use tourbillon::{Context, ScheduleError};
 
-/// What a callback has captured: something to drop, and so many bytes, which are as they should be.
-trait Captured: Clone + Send + 'static {
+/// What a callback has captured: so many bytes, which are as they should be.
+trait Captured: Send + 'static {
     fn new() -> Self;
     fn is_whole(&self) -> bool;
 }
@@ -25,7 +26,6 @@ impl<const N: usize> Captured for [u8; N] {
 
 /// More than a word's alignment, with bytes and without.
 #[repr(align(64))]
-#[derive(Clone)]
 struct Aligned<const N: usize>([u8; N]);
 
 impl<const N: usize> Captured for Aligned<N> {
@@ -38,89 +38,101 @@ impl<const N: usize> Captured for Aligned<N> {
     }
 }
 
-/// A callback that captures `C`, and something whose drop is counted.
-fn callback<C: Captured>(
-    drops: &Drops,
-    ran: &Log<bool>,
-    panics: bool,
-) -> impl FnOnce(&Context<'_>) + Send + 'static {
-    let (captured, dropped, ran) = (C::new(), drops.one(), ran.clone());
-    move |_| {
-        ran.add(captured.is_whole());
-        if panics {
-            panic_quietly();
-        }
-        drop(dropped);
+/// Counts, in one word, those that have run and were whole, and those that were dropped.
+#[derive(Clone)]
+struct Seen(Arc<[AtomicU64; 2]>);
+
+impl Seen {
+    fn take(&self) -> [u64; 2] {
+        [0, 1].map(|which| self.0[which].swap(0, SeqCst))
     }
 }
 
-/// Every end that a callback can have.
-fn every_end<C: Captured>(place: &str) {
-    let (drops, ran) = (Drops::new(), Log::new());
-    let (timer, clock) = virtual_on(place);
-    let new = |panics| callback::<C>(&drops, &ran, panics);
-    let arm = |panics| timer.arm(SECOND, new(panics)).unwrap();
-    arm(false);
-    arm(true);
-    timer.schedule(SECOND, new(false)).unwrap();
-    timer.schedule(SECOND, new(true)).unwrap();
-    clock.advance(SECOND).unwrap();
-    assert_eq!((ran.take(), drops.count()), (vec![true; 4], 4), "they ran");
+struct Counted(Seen);
 
-    assert!(timer.cancel(arm(false)));
-    assert!(timer.schedule(SECOND, new(false)).unwrap().cancel());
-    assert_eq!((ran.len(), drops.count()), (0, 6), "they were cancelled");
-
-    for _ in 0..3 {
-        arm(false);
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0[1].fetch_add(1, SeqCst);
     }
-    arm(true);
+}
+
+/// A callback that captures a word, and `C`.
+fn callback<C: Captured, const PANICS: bool>(
+    seen: &Seen,
+) -> impl FnOnce(&Context<'_>) + Send + 'static {
+    let (counted, captured) = (Counted(seen.clone()), C::new());
+    move |_| {
+        counted.0.0[0].fetch_add(captured.is_whole().into(), SeqCst);
+        if PANICS {
+            panic_quietly();
+        }
+    }
+}
+
+/// Every end that a callback can have, one that takes so many bytes.
+fn every_end<C: Captured>(place: &str, size: usize) {
+    let seen = Seen(Arc::new([const { AtomicU64::new(0) }; 2]));
+    assert_eq!(size_of_val(&callback::<C, true>(&seen)), size, "or other cases are tested");
+    assert_eq!(seen.take(), [0, 1]);
+    let (timer, clock) = virtual_on(place);
+    let arm = || timer.arm(SECOND, callback::<C, false>(&seen)).unwrap();
+    let arm_panicking = || timer.arm(SECOND, callback::<C, true>(&seen)).unwrap();
+    let schedule = || timer.schedule(SECOND, callback::<C, false>(&seen)).unwrap();
+    let schedule_panicking = || timer.schedule(SECOND, callback::<C, true>(&seen)).unwrap();
+
+    let _four = (arm(), arm_panicking(), schedule(), schedule_panicking());
+    clock.advance(SECOND).unwrap();
+    assert_eq!(seen.take(), [4, 4], "they ran");
+
+    assert!(timer.cancel(arm()) && schedule().cancel());
+    assert_eq!(seen.take(), [0, 2], "they were cancelled");
+
+    let _six = (arm(), arm(), arm_panicking(), schedule(), schedule(), schedule_panicking());
     let back: Vec<_> = timer.stop();
-    assert_eq!((back.len(), drops.count()), (4, 6), "they were handed back");
+    assert_eq!((back.len(), seen.take()), (6, [0, 0]), "they were handed back");
     for (n, unfired) in back.into_iter().enumerate() {
-        if n > 0 {
+        if n % 3 > 0 {
             _ = catch_unwind(AssertUnwindSafe(|| unfired.run()));
         }
     }
-    assert_eq!((ran.take(), drops.count()), (vec![true; 3], 10), "one was dropped, three have run");
+    assert_eq!(seen.take(), [4, 6], "two were dropped, four have run");
 
-    let Err(ScheduleError::Stopped(refused)) = timer.arm(SECOND, new(false)) else {
-        panic!("it was stopped");
-    };
-    assert_eq!(drops.count(), 10, "it came back whole");
     let (other, clock) = virtual_on(place);
+    let refused = timer.arm(SECOND, callback::<C, false>(&seen));
+    let Err(ScheduleError::Stopped(refused)) = refused else { panic!("it was stopped") };
     other.arm(SECOND, refused).unwrap();
+    let refused = timer.schedule(SECOND, callback::<C, false>(&seen));
+    let Err(ScheduleError::Stopped(refused)) = refused else { panic!("it was stopped") };
+    other.schedule(SECOND, refused).unwrap();
+    assert_eq!(seen.take(), [0, 0], "they came back whole");
     clock.advance(SECOND).unwrap();
-    assert_eq!((ran.take(), drops.count()), (vec![true], 11));
+    assert_eq!(seen.take(), [2, 2]);
 
-    other.arm(HOUR, new(false)).unwrap();
+    other.arm(HOUR, callback::<C, false>(&seen)).unwrap();
     drop(other);
-    assert_eq!((ran.len(), drops.count()), (0, 12), "nobody is left to run it");
+    assert_eq!(seen.take(), [0, 1], "nobody is left to run it");
     accounted(&timer);
 }
 
 #[test]
 fn callbacks_of_every_size_run_once_or_are_dropped_once() {
     for place in PLACES {
-        every_end::<[u8; 0]>(place);
-        every_end::<[u8; 1]>(place);
-        every_end::<[u8; 8]>(place);
-        every_end::<[u8; 9]>(place);
-        every_end::<[u8; 64]>(place);
-        every_end::<[u8; 5000]>(place);
-        every_end::<Aligned<0>>(place);
-        every_end::<Aligned<1>>(place);
+        every_end::<[u8; 0]>(place, 8);
+        every_end::<[u8; 1]>(place, 16);
+        every_end::<[u8; 8]>(place, 16);
+        every_end::<[u8; 9]>(place, 24);
+        every_end::<[u8; 5000]>(place, 5008);
+        every_end::<Aligned<0>>(place, 64);
+        every_end::<Aligned<1>>(place, 128);
     }
 }
 
 #[test]
 fn callbacks_that_are_small_but_not_made_of_words() {
     static RAN: AtomicU64 = AtomicU64::new(0);
-    let nothing = Aligned([]);
-    let wide = u128::MAX;
     for place in PLACES {
         let (timer, clock) = virtual_on(place);
-        let nothing = nothing.clone();
+        let (nothing, wide) = (Aligned::<0>::new(), u128::MAX);
         let aligned = move |_: &Context<'_>| _ = RAN.fetch_add(nothing.is_whole().into(), SeqCst);
         let two_words = move |_: &Context<'_>| _ = RAN.fetch_add(wide.count_ones().into(), SeqCst);
         assert_eq!((size_of_val(&aligned), align_of_val(&aligned)), (0, 64));

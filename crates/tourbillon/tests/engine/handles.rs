@@ -348,33 +348,53 @@ fn what_handles_need_is_given_back_with_the_last_of_them() {
     const MANY: usize = 10_000;
     let memory =
         |timer: &Timer| -> usize { timer.snapshot().shards.iter().map(|shard| shard.memory).sum() };
-    for end in [State::Fired, State::Cancelled, State::HandedBack] {
-        for dropped_first in [false, true] {
-            let (timer, clock) = virtual_on("driver");
-            let mut handles: Vec<Timeout> =
-                (0..MANY).map(|_| timer.schedule(SECOND, |_| ()).unwrap()).collect();
-            if dropped_first && end != State::Cancelled {
-                handles.clear();
-            }
-            let unfired = match end {
-                State::Fired => {
-                    clock.advance(SECOND).unwrap();
-                    Vec::new()
-                }
-                State::Cancelled => {
-                    let others = handles.clone();
-                    assert!(handles.iter().all(Timeout::cancel));
-                    drop(others);
-                    Vec::new()
-                }
-                _ => timer.stop(),
-            };
-            assert!(handles.iter().all(|handle| handle.state() == end));
-            drop((handles, unfired));
-            timer.check().unwrap();
-            timer.shrink();
-            let left = memory(&timer);
-            assert!(left < MANY, "{end:?} {dropped_first}: {left} bytes");
+    let ends = [State::Fired, State::Cancelled, State::HandedBack];
+    for (end, dropped_first) in ends.into_iter().flat_map(|end| [(end, false), (end, true)]) {
+        let (timer, clock) = virtual_on("driver");
+        let mut handles: Vec<Timeout> =
+            (0..MANY).map(|_| timer.schedule(SECOND, |_| ()).unwrap()).collect();
+        let keys: Vec<_> = handles.iter().map(Timeout::key).collect();
+        if dropped_first {
+            handles.clear();
         }
+        let unfired = match end {
+            State::Fired => {
+                clock.advance(SECOND).unwrap();
+                Vec::new()
+            }
+            State::Cancelled => {
+                let others = handles.clone();
+                assert!(keys.into_iter().all(|key| timer.cancel(key)));
+                drop(others);
+                Vec::new()
+            }
+            _ => timer.stop(),
+        };
+        assert!(handles.iter().all(|handle| handle.state() == end));
+        drop((handles, unfired));
+        timer.check().unwrap();
+        timer.shrink();
+        let left = memory(&timer);
+        assert!(left < MANY, "{end:?} {dropped_first}: {left} bytes");
     }
+}
+
+#[test]
+fn one_old_handle_does_not_keep_the_memory_of_a_crowd() {
+    let (timer, _clock) = virtual_on("driver");
+    let mut crowd: Vec<Timeout> = Vec::new();
+    for n in 0..100_000 {
+        let handle = timer.schedule(SECOND, |_| ()).unwrap();
+        // Two handles, so that the cancel does not give the lease back.
+        crowd.extend((n == 50_000).then(|| handle.clone()));
+        crowd.push(handle);
+    }
+    let old = crowd.remove(50_000);
+    crowd.iter().for_each(|handle| _ = handle.cancel());
+    drop(crowd);
+    timer.shrink();
+    let left = timer.snapshot().memory();
+    assert!(left < 100_000, "{left} bytes");
+    assert_eq!(old.state(), State::Cancelled);
+    timer.check().unwrap();
 }

@@ -184,14 +184,14 @@ impl<T> Shard<T> {
     }
 
     /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
-    pub(crate) fn stop(&self, mut mark: impl FnMut(&T, &mut Leases)) -> Vec<Taken<T>> {
+    pub(crate) fn stop(&self, mut mark: impl FnMut(&mut T, &mut Leases)) -> Vec<Taken<T>> {
         let mut state = lock(&self.state);
         state.phase = Phase::Stopped;
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
-            let Some(Entry { deadline, value }) = state.wheel.cancel(key) else { continue };
+            let Some(Entry { deadline, mut value }) = state.wheel.cancel(key) else { continue };
             state.counts.handed_back += 1;
-            mark(&value, &mut state.leases);
+            mark(&mut value, &mut state.leases);
             taken.push(Taken { key, deadline, value });
         }
         state.wheel.shrink();

@@ -31,7 +31,9 @@ impl<T> Shard<T> {
     }
 
     pub(crate) fn shrink(&self) {
-        lock(&self.state).wheel.shrink();
+        let mut state = lock(&self.state);
+        state.wheel.shrink();
+        state.leases.shrink();
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
