@@ -82,10 +82,12 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// What is in the wheel: the deadline as it was given (the wheel knows only its tick), and the value.
+/// What is in the wheel: the value, and the deadline as it was given (the wheel knows only its tick). In this order: the
+/// value is copied as it will be read, and who reads it next need not wait for two writes.
+#[repr(C)]
 pub(crate) struct Entry<T> {
-    pub(crate) deadline: Time,
     pub(crate) value: T,
+    pub(crate) deadline: Time,
 }
 
 /// A timer that was taken out of the wheel.
