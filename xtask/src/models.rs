@@ -40,6 +40,8 @@ impl Checker {
             let fault = plant(&scratch, twin)?;
             let began = Instant::now();
             let mut command = self.command(&format!("{}::{model}", self.module));
+            // Some faults show in one of thousands of schedules.
+            command.env("TOURBILLON_SCHEDULES", "20000");
             let verdict = match capture_within(&mut command, PATIENCE)? {
                 Some((text, true)) if text.contains("1 passed") => {
                     return Err(format!("NOT CAUGHT by {model}: {fault}"));
