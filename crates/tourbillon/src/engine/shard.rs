@@ -82,8 +82,8 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// What is in the wheel: the value, and the deadline as it was given (the wheel knows only its tick). In this order: the
-/// value is copied as it will be read, and who reads it next need not wait for two writes.
+/// What is in the wheel: the value, and the deadline as it was given (the wheel knows only its tick). In this order the
+/// value is copied as it will be read: who reads it next need not wait for two writes.
 #[repr(C)]
 pub(crate) struct Entry<T> {
     pub(crate) value: T,
