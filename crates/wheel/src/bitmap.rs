@@ -1,7 +1,7 @@
 //! Which slots are occupied: a set of small numbers that finds the next one in O(1).
 //!
 //! One bit a slot, and one bit for each word that is not zero: in one word if it can hold them, otherwise in a smaller
-//! map. A million slots are two maps high and a word, and 256, the default, are four words and one.
+//! map. A million slots are three maps high and a word, and 256, the default, are four words and one.
 
 use alloc::vec::Vec;
 

@@ -14,7 +14,7 @@
 //! no slot and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot
 //! fills the gap, has to tell a second node where its reference is: one more cache miss.
 //!
-//! What was cancelled never holds more memory than what is left: [`rings`] says how.
+//! What was cancelled holds no more memory than what is left, but for one chunk a slot: [`rings`] says how.
 
 mod rings;
 

@@ -7,7 +7,8 @@
 //! - a slot is marked as occupied while it has a ring, and a ring has a reference;
 //! - `min` of a slot is never above the due tick of a timer in it;
 //! - nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`. Both are
-//!   lowered with the `min` of a slot, and so filing a timer that does not lower that looks at neither;
+//!   lowered when a slot is first occupied; after that `earliest` with its `min`, and `stop` too where a slot holds the
+//!   timers of several turns. So filing a timer that does not lower the `min` looks at neither;
 //! - everything that needs memory is asked for before anything is moved.
 
 use alloc::vec::Vec;

@@ -4,7 +4,8 @@
 //!   one. The chunks of a ring have no order, so any of them may be its head.
 //! - A chunk that is not the head is looked at when [`LOW`] references are left: it is the one to be filled next, until
 //!   another is. It is looked at again with [`FEW`] left: they move to where there is room, and the chunk is free.
-//! - So every chunk but the head has more than `FEW` references, and no cancel moves more than `FEW`.
+//! - So every chunk but the head has more than `FEW` references, and no cancel moves more than `FEW`. In a slot that is
+//!   being looked through nothing moves: what is cancelled there meanwhile is thinned out with the next look.
 
 use super::{CHUNK, Chunks, FEW, LEN, LOW, Link, Position, Word};
 use crate::OutOfMemory;
