@@ -61,7 +61,7 @@ fn try_lock<T>(_mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// Waits for a lock that another thread holds. That takes nanoseconds, mostly: so it looks again and again, ever less
 /// often, before it sleeps. The standard library's own look does not step back, and once somebody sleeps every unlock
-/// is a call of the kernel: two threads that arm and cancel in one shard took twice as long.
+/// is a call of the kernel: two threads that arm and cancel in one shard took up to twice as long.
 #[cold]
 fn lock_held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     for looks in 0..LOOKS {

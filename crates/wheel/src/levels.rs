@@ -3,8 +3,8 @@
 //! Level `l` has `slots(l)` slots of `unit(l)` ticks each; the unit of the lowest is 1, and a slot of the next
 //! level covers one whole turn of this one. The list of slots ends where a level reaches all of `u64`.
 //!
-//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::find`] knows
-//! the difference.
+//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::find`] and the ways to the
+//! levels know the difference.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -129,9 +129,9 @@ impl Level {
 /// What filing needs to know of a level, all in one place.
 #[derive(Clone, Copy)]
 struct Way {
-    /// That of the level, or `UNMADE` if there is more to do than shifting: a division, or a search because the next
-    /// level holds some of these numbers. The tempting alternative, to say up to where the way is good, is one more
-    /// comparison for every timer.
+    /// That of the level, or `UNMADE` if it needs a division: only where spans are powers of two does the highest bit
+    /// of the ticks left decide. The tempting alternative, to say up to where a way is good, is one more comparison
+    /// for every timer.
     base: u32,
     mask: u32,
     shift: u32,
@@ -193,8 +193,7 @@ impl Levels {
             let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
-            let plain = level.shift != DIVIDE && level.reach >= least | (least - 1);
-            let base = if plain { level.base } else { UNMADE };
+            let base = if level.shift == DIVIDE { UNMADE } else { level.base };
             let (mask, shift) = (level.slots - 1, u32::from(level.shift));
             self.ways[bit] = Way { base, mask, shift, level: index as u32 };
         }

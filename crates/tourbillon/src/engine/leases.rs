@@ -2,7 +2,8 @@
 //!
 //! A handle answers for its timer after that has left the wheel, and a wheel forgets. So a timer with a handle has a
 //! lease: its state, and how many hold it, which are the handles, and the timer itself until it has ended. The last of
-//! them gives the lease back. In an allocation of its own, as an `Arc`, it would cost more than the rest of the timer.
+//! them gives the lease back. The tempting alternative, an `Arc`, has to be allocated, found when the timer fires, and
+//! freed by another thread than its own.
 //!
 //! Leases lie in segments of 4096. Growing makes another one and copies nothing; only the first begins small. A segment
 //! in which none is held is given back when the last of a crowd has gone, or by a shrink.

@@ -6,8 +6,8 @@
 //!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a
-//! timer that can repeat or the plan of one that waits for the wall clock. Nobody holds two shards.
+//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a timer that can repeat or
+//! the plan of one that waits for the wall clock. Nobody holds two shards.
 
 #[cfg(feature = "tracing")]
 mod alive;

@@ -1,8 +1,8 @@
 //! A callback that runs once and lies where it is put: it takes an allocation only if it is large.
 //!
 //! The one file of this crate with unsafe code. A callback of a few words lies in the node of its timer, which the
-//! driver has at hand when it fires. In a box of its own, to find it and to free it took more than half of the
-//! time of a timer that fires.
+//! driver has at hand when it fires. To find it in a box of its own, and to free that, took about half of the time of
+//! a timer that fires.
 //!
 //! Invariant: `words` holds a value of the type whose `verbs` those are; that type fits, and it is `Send`.
 

@@ -193,7 +193,7 @@ impl Timeout {
         Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
     }
 
-    /// What has become of it.
+    /// What has become of it. Of a timer that runs once, the lock of its shard is taken to look.
     pub fn state(&self) -> State {
         match &self.hold {
             Hold::Shared(shared) => shared.cell().get(),
