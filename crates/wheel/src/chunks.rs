@@ -14,12 +14,15 @@
 //! no slot and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot
 //! fills the gap, has to tell a second node where its reference is: one more cache miss.
 //!
+//! Chunks lie in pages of 16. Growing makes another page: it copies no reference, however many there are.
+//!
 //! What was cancelled holds no more memory than what is left, but for one chunk a slot: [`rings`] says how.
 
 mod rings;
 
 pub(crate) use rings::Ring;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::nodes::NONE;
@@ -29,10 +32,14 @@ use crate::{OutOfMemory, grow_by};
 /// twice as often, and each time surprises the processor.
 pub(crate) const CHUNK: usize = 64;
 const LEN: u32 = CHUNK as u32;
+/// Chunks in one page.
+const PAGE: usize = 16;
 /// A chunk with no more than so many references is worth filling.
 pub(crate) const LOW: u32 = 32;
 /// A chunk with no more than so many is worth emptying.
 pub(crate) const FEW: u32 = 8;
+
+type Page = [[u32; CHUNK]; PAGE];
 
 /// Where the reference to a node is, or one of two words for where it is not.
 pub(crate) type Position = u32;
@@ -74,8 +81,7 @@ impl Link {
 }
 
 pub(crate) struct Chunks {
-    /// By their positions.
-    refs: Vec<u32>,
+    pages: Vec<Box<Page>>,
     words: Vec<Word>,
     links: Vec<Link>,
     /// The first of those that were used and are free, or `NONE`.
@@ -88,7 +94,7 @@ pub(crate) struct Chunks {
 impl Chunks {
     pub(crate) const fn new() -> Self {
         Chunks {
-            refs: Vec::new(),
+            pages: Vec::new(),
             words: Vec::new(),
             links: Vec::new(),
             free: NONE,
@@ -97,11 +103,10 @@ impl Chunks {
         }
     }
 
-    /// A pool of so many chunks, and no more.
+    /// A pool of so many chunks, and no more than there are in its last page.
     pub(crate) fn with_chunks(count: usize) -> Result<Self, OutOfMemory> {
         let mut pool = Chunks::new();
-        pool.room_for(count)?;
-        pool.make(count);
+        pool.make(count)?;
         Ok(pool)
     }
 
@@ -113,45 +118,36 @@ impl Chunks {
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        self.room_for((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
+        self.make((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
     }
 
-    fn room_for(&mut self, chunks: usize) -> Result<(), OutOfMemory> {
-        let refs = chunks.checked_mul(CHUNK).ok_or(OutOfMemory)?;
-        self.refs.try_reserve_exact(refs).map_err(|_| OutOfMemory)?;
-        self.words.try_reserve_exact(chunks).map_err(|_| OutOfMemory)?;
-        self.links.try_reserve_exact(chunks).map_err(|_| OutOfMemory)
+    /// Makes at least so many more chunks, and room for what is counted of others.
+    #[cold]
+    fn grow(&mut self, least: usize) -> Result<(), OutOfMemory> {
+        let chunks = least.next_multiple_of(PAGE);
+        grow_by(&mut self.pages, chunks / PAGE)?;
+        grow_by(&mut self.words, chunks)?;
+        grow_by(&mut self.links, chunks)?;
+        self.make(least)
     }
 
     /// Makes at least so many more chunks.
-    #[cold]
-    fn grow(&mut self, least: usize) -> Result<(), OutOfMemory> {
+    fn make(&mut self, least: usize) -> Result<(), OutOfMemory> {
+        let pages = least.div_ceil(PAGE);
         // Positions end before the words for where a reference is not.
-        let most = (READY / LEN) as usize - self.len();
-        if least > most {
+        if pages > READY as usize / CHUNK / PAGE - self.pages.len() {
             return Err(OutOfMemory);
         }
-        // Several at a time, and not so many that somebody would have to wait for them.
-        let several = self.len().clamp(8, 16).clamp(least, most);
-        let count = if self.grow_arrays(several).is_ok() { several } else { least };
-        self.grow_arrays(count)?;
-        self.make(count);
+        self.pages.try_reserve_exact(pages).map_err(|_| OutOfMemory)?;
+        self.words.try_reserve_exact(pages * PAGE).map_err(|_| OutOfMemory)?;
+        self.links.try_reserve_exact(pages * PAGE).map_err(|_| OutOfMemory)?;
+        for _ in 0..pages {
+            self.pages.push(page()?);
+            self.words.extend_from_slice(&[Word::EMPTY; PAGE]);
+            self.links.extend_from_slice(&[Link::FREE; PAGE]);
+            self.free_len += PAGE;
+        }
         Ok(())
-    }
-
-    fn grow_arrays(&mut self, chunks: usize) -> Result<(), OutOfMemory> {
-        grow_by(&mut self.refs, chunks * CHUNK)?;
-        grow_by(&mut self.words, chunks)?;
-        grow_by(&mut self.links, chunks)
-    }
-
-    /// Makes chunks, for which there must be room.
-    fn make(&mut self, count: usize) {
-        let len = self.len() + count;
-        self.refs.resize(len * CHUNK, NONE);
-        self.words.resize(len, Word::EMPTY);
-        self.links.resize(len, Link::FREE);
-        self.free_len += count;
     }
 
     /// Files a reference in the lowest gap of the head of a ring; `None` if that is full, or there is no ring.
@@ -164,9 +160,14 @@ impl Chunks {
         let bit = word.refs.trailing_ones();
         word.refs |= 1 << (bit % LEN);
         word.over += 1;
-        let position = head * LEN + bit;
-        self.refs[position as usize] = node;
-        Some(position)
+        self.set(head, bit, node);
+        Some(head * LEN + bit)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, chunk: u32, bit: u32, node: u32) {
+        let page = &mut self.pages[chunk as usize / PAGE];
+        page[chunk as usize % PAGE][bit as usize % CHUNK] = node;
     }
 
     /// The slot that a position belongs to, or `NONE`.
@@ -204,8 +205,8 @@ impl Chunks {
     /// The references of a chunk, and a bit for each that counts.
     #[inline]
     pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u64) {
-        let refs = self.refs[chunk as usize * CHUNK..].first_chunk();
-        (refs.expect("a chunk has all its references"), self.words[chunk as usize].refs)
+        let page = &self.pages[chunk as usize / PAGE];
+        (&page[chunk as usize % PAGE], self.words[chunk as usize].refs)
     }
 
     /// Lets only these references of a chunk count. There must be one.
@@ -224,7 +225,8 @@ impl Chunks {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.refs.capacity() * size_of::<u32>()
+        self.pages.len() * size_of::<Page>()
+            + self.pages.capacity() * size_of::<Box<Page>>()
             + self.words.capacity() * size_of::<Word>()
             + self.links.capacity() * size_of::<Link>()
     }
@@ -237,4 +239,11 @@ impl Chunks {
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
+}
+
+fn page() -> Result<Box<Page>, OutOfMemory> {
+    let mut chunks = Vec::new();
+    chunks.try_reserve_exact(PAGE).map_err(|_| OutOfMemory)?;
+    chunks.resize(PAGE, [NONE; CHUNK]);
+    chunks.into_boxed_slice().try_into().map_err(|_| OutOfMemory)
 }

@@ -1,6 +1,6 @@
 //! The timers themselves: one node each, in a place that never changes while it is pending.
 //!
-//! They lie in segments of 4096. Growing makes another one: it copies nothing, however many there are, and holds
+//! They lie in segments of 2048. Growing makes another one: it copies nothing, however many there are, and holds
 //! nothing twice. Only the first begins small and doubles.
 //!
 //! | field | a pending timer | a vacant node |
@@ -23,7 +23,7 @@ use crate::tick::Tick;
 use crate::{OutOfMemory, grow_by, tighten};
 
 /// Nodes in one segment.
-const SEGMENT: usize = 4096;
+const SEGMENT: usize = 2048;
 /// Nodes that are made at a time, at most: not so many that somebody would have to wait for them.
 const SEVERAL: usize = 64;
 

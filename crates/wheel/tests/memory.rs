@@ -13,11 +13,14 @@ use tourbillon_wheel::{
 thread_local! {
     /// How many more allocations this thread gets.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// The largest that it has asked for, in bytes.
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Refusing;
 
-fn granted() -> bool {
+fn granted(size: usize) -> bool {
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
     LEFT.try_with(|left| {
         let granted = left.get() > 0;
         if granted && left.get() != usize::MAX {
@@ -32,7 +35,7 @@ fn granted() -> bool {
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are handed on as they are.
-        if granted() { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
+        if granted(layout.size()) { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -64,6 +67,19 @@ fn an_empty_wheel_is_small() {
     assert!(wheel.memory() + size_of_val(&wheel) <= 16 * 1024, "and so is one that was used");
     let wheel = HashedWheel::<u64>::with_slots(Time::ZERO, 1, 1 << 20).unwrap();
     assert!(wheel.memory() <= 16 * 1024, "a large ring is made when it is needed");
+}
+
+/// Growing copies neither the timers nor the references to them: somebody would have to wait for that.
+#[test]
+fn no_allocation_is_as_large_as_the_wheel() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    LARGEST.set(0);
+    for n in 0..200_000_u32 {
+        wheel.insert(Time::from(1 << 30), n).unwrap();
+    }
+    let (largest, all) = (LARGEST.get(), wheel.memory());
+    println!("{all} bytes in pieces of {largest} at most");
+    assert!(largest < 100_000);
 }
 
 fn a_full_wheel_returns_the_value<K: Kind>(mut wheel: Wheel<String, K>) {

@@ -38,9 +38,8 @@ impl Chunks {
         let chunk = self.draw(slot)?;
         ring.head = chunk;
         self.words[chunk as usize] = Word { refs: 1, over: 1 };
-        let position = chunk * LEN;
-        self.refs[position as usize] = node;
-        Ok(position)
+        self.set(chunk, 0, node);
+        Ok(chunk * LEN)
     }
 
     /// Gives a ring whose head is full a head with a gap: one that is low, or a new chunk.
