@@ -20,7 +20,7 @@ pub enum Op {
     Cancel,
     /// Start to fire, stepping ms by ms
     Life,
-    /// Advance by 1 ms with nothing due
+    /// Advance by 1 ms with nothing due, and ask for a bound of the next
     Poll,
     /// The longest single advance of a whole life
     Longest,
@@ -45,6 +45,7 @@ pub enum Measure {
     Cancel,
     WholeLife,
     NothingDuePoll,
+    Bound,
     LongestAdvance,
     NextExact,
     NextBound,
@@ -72,7 +73,7 @@ pub enum Unit {
 }
 
 impl Measure {
-    pub const ALL: [Measure; 18] = [
+    pub const ALL: [Measure; 19] = [
         Measure::Start,
         Measure::CancelStartRandom,
         Measure::CancelStartInOrder,
@@ -80,6 +81,7 @@ impl Measure {
         Measure::Cancel,
         Measure::WholeLife,
         Measure::NothingDuePoll,
+        Measure::Bound,
         Measure::LongestAdvance,
         Measure::NextExact,
         Measure::NextBound,
@@ -106,6 +108,7 @@ impl Measure {
                 "whole life, start to fire: ns a timer (ms by ms for 60 s, then from deadline to deadline)"
             }
             Measure::NothingDuePoll => "nothing-due poll: ns to advance by 1 ms",
+            Measure::Bound => "a lower bound of the next due time, asked after that: ns",
             Measure::LongestAdvance => "longest single advance of a whole life: µs",
             Measure::NextExact => {
                 "cancel the earliest, then the exact next due time: ns for the pair"

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::{close, nanos};
-use crate::contestant::Contestant;
+use crate::contestant::{Contestant, Next};
 use crate::entrant::Readings;
 use crate::load::{Load, QUIET};
 use crate::measure::Measure;
@@ -87,6 +87,14 @@ pub fn poll<C: Contestant>(load: &Load) -> Readings {
     timers.advance_through(black_box(counted), &mut |payload| tally.add(payload));
     let spent = nanos(begin);
     assert_eq!(tally.fired, 0, "{} fired early", C::NAME);
+    let mut readings = vec![(Measure::NothingDuePoll, spent / counted.len() as f64)];
+    if timers.next_bound() != Next::Cannot {
+        let begin = Instant::now();
+        for _ in counted {
+            black_box(black_box(&mut timers).next_bound());
+        }
+        readings.push((Measure::Bound, nanos(begin) / counted.len() as f64));
+    }
     close(timers, keys);
-    vec![(Measure::NothingDuePoll, spent / counted.len() as f64)]
+    readings
 }

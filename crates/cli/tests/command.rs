@@ -126,13 +126,27 @@ fn files_that_are_none() {
     }
 }
 
-/// A run that would go on for ever ends, and whoever reads only the beginning is not told off.
-#[test]
-fn too_many_timers_and_a_closed_pipe() {
-    let endless = scenario(
-        "endless.json",
+/// One timer, for ever.
+fn endless(name: &str) -> String {
+    scenario(
+        name,
         r#"{"schedule": "A", "delay": 0, "every": 1}, {"advance": 18446744073709551615}"#,
-    );
+    )
+}
+
+#[test]
+fn a_run_that_would_go_on_for_ever_ends() {
+    let endless = endless("endless.json");
+    let (code, out, err) = tourbillon(&["replay", "-q", &endless]);
+    assert_eq!((code, out.lines().count()), (2, 1), "{out}");
+    let said = ["more than 10000000 timers have fired", "steps[1]"];
+    assert!(said.iter().all(|part| err.contains(part)), "{err}");
+}
+
+/// Whoever reads only the beginning is not told off.
+#[test]
+fn a_closed_pipe() {
+    let endless = endless("piped.json");
     let mut child = Command::new(env!("CARGO_BIN_EXE_tourbillon"))
         .args(["replay", &endless])
         .stdout(Stdio::piped())

@@ -16,7 +16,8 @@
 //!
 //! Chunks lie in pages of 16. Growing makes another page: it copies no reference, however many there are.
 //!
-//! What was cancelled holds no more memory than what is left, but for one chunk a slot: [`rings`] says how.
+//! What was cancelled holds no more memory than what is left, but for one chunk a slot, and in a slot of a hashed
+//! wheel that is being looked through: [`rings`] says how.
 
 mod rings;
 
@@ -26,7 +27,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::nodes::NONE;
-use crate::{OutOfMemory, grow_by};
+use crate::{OutOfMemory, grow_by, probe};
 
 /// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and thinned out
 /// twice as often, and each time surprises the processor.
@@ -118,7 +119,9 @@ impl Chunks {
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        self.make((count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len))
+        let missing = (count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len);
+        probe::<Page>(missing.div_ceil(PAGE))?;
+        self.make(missing)
     }
 
     /// Makes at least so many more chunks, and room for what is counted of others.

@@ -48,7 +48,7 @@ impl<T, K: Kind> Wheel<T, K> {
     }
 
     /// The timer that fires next, or one of those that fire next together. As many steps as
-    /// [`next_due`](Wheel::next_due).
+    /// [`next_due`](Wheel::next_due), and one for each that was cancelled or moved while it waited to be popped.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};

@@ -83,13 +83,13 @@ impl fmt::Display for RescheduleError {
 
 impl core::error::Error for RescheduleError {}
 
-/// There was not enough memory. Nothing has changed.
+/// There was not enough memory. No timer has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("out of memory: free some and try again, nothing has changed")
+        f.write_str("out of memory: free some and try again, no timer has changed")
     }
 }
 

@@ -105,7 +105,7 @@ impl Rules for Hashed {
     }
 
     /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
-    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
+    fn next_stop<T>(&mut self, core: &Core<T>, budget: &mut Budget) -> Tick {
         if core.scan.slot != NONE {
             return core.hand;
         }
@@ -114,6 +114,7 @@ impl Rules for Hashed {
             if visit >= least {
                 break;
             }
+            budget.work = budget.work.saturating_sub(1);
             let min = self.floor(number, core.slots[number as usize].min, core.hand);
             least = least.min(min.max(visit));
         }
@@ -168,6 +169,9 @@ impl Rules for Hashed {
         _watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         let number = self.slot(core.hand);
+        if budget.work == 0 {
+            return Err(Cut::Budget);
+        }
         loop {
             if core.scan.slot == NONE {
                 let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
@@ -232,7 +236,7 @@ impl Hashed {
         budget: &mut Budget,
     ) -> Result<(), OutOfMemory> {
         core.look(number, core.scan.head, room.min(budget.work));
-        core.ready.reserve(core.batch.len, &core.nodes)?;
+        core.ready.reserve(core.batch.len, &mut core.nodes)?;
         core.chunks.reserve(core.batch.len)?;
         core.take(self);
         for nth in 0..core.batch.len {

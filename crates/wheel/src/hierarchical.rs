@@ -126,7 +126,7 @@ impl Rules for Hierarchical {
     }
 
     #[inline]
-    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick {
+    fn next_stop<T>(&mut self, core: &Core<T>, _budget: &mut Budget) -> Tick {
         if self.above <= core.hand {
             self.look_above(core.hand);
         }
@@ -194,7 +194,7 @@ impl Rules for Hierarchical {
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
-            core.ready.reserve(CHUNK, &core.nodes)?;
+            core.ready.reserve(CHUNK, &mut core.nodes)?;
             if core.ripen(self, number, room.min(budget.work)) {
                 self.move_on(core, number, budget)?;
             }

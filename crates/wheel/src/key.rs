@@ -66,7 +66,8 @@ mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU64;
     pub(super) type Number = u64;
 }
-// Without 64-bit atomics the numbers end after four billion wheels, with a panic rather than a repetition.
+// Without 64-bit atomics the numbers end after four billion wheels (an empty one that is shrunk counts again), with a
+// panic rather than a repetition.
 #[cfg(not(target_has_atomic = "64"))]
 mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU32;

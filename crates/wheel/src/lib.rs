@@ -167,6 +167,16 @@ fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMem
     roomy.or_else(|_| vec.try_reserve_exact(count)).map_err(|_| OutOfMemory)
 }
 
+/// Asks for so much memory in one piece, and gives it back: who is promised it piece by piece may be promised more than
+/// there is, and is ended when it is written to.
+fn probe<X>(count: usize) -> Result<(), OutOfMemory> {
+    let mut vec = alloc::vec::Vec::<X>::new();
+    vec.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+    // What is never used need not be asked for, and compilers know that.
+    core::hint::black_box(vec);
+    Ok(())
+}
+
 /// Gives back what a vector holds and does not use, if there is the memory for a copy of the rest. The tempting
 /// `shrink_to_fit` ends the program if there is not.
 fn tighten<X>(vec: &mut alloc::vec::Vec<X>) {

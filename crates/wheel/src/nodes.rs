@@ -10,8 +10,8 @@
 //! | `position` | where its reference is, or `READY` | `NOWHERE` |
 //! | `value` | `Some` | `None` |
 //!
-//! A pending timer has exactly one reference, in the list of one slot, and each knows the other. `due` may be
-//! later than the slot says: a timer that was moved to later stays where it is until the hand meets it there.
+//! A pending timer has exactly one reference, in one slot or among those that are ready, and is known by it. `due` may
+//! be later than the slot says: a timer that was moved to later stays where it is until the hand meets it there.
 //!
 //! A generation never comes round: a node that has used its last one is retired.
 
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use crate::chunks::{NOWHERE, Position, READY};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
-use crate::{OutOfMemory, grow_by, tighten};
+use crate::{OutOfMemory, grow_by, probe, tighten};
 
 /// Nodes in one segment.
 const SEGMENT: usize = 2048;
@@ -72,6 +72,7 @@ pub(crate) struct Nodes<T> {
     /// The first vacant node, or `NONE`.
     vacant: u32,
     pending: usize,
+    retired: usize,
     wheel: WheelId,
     /// What a new node's generation begins with: above all that `shrink` has forgotten.
     first_generation: u32,
@@ -86,6 +87,7 @@ impl<T> Nodes<T> {
             len: 0,
             vacant: NONE,
             pending: 0,
+            retired: 0,
             wheel: WheelId::unique(),
             first_generation: 0,
             last_generation: u32::MAX,
@@ -165,6 +167,8 @@ impl<T> Nodes<T> {
         if node.generation < self.last_generation {
             node.due[0] = self.vacant;
             self.vacant = key.index();
+        } else {
+            self.retired += 1;
         }
         self.pending -= 1;
         Some((value, position))
@@ -233,12 +237,19 @@ impl<T> Nodes<T> {
         self.len
     }
 
+    /// How many timers the nodes are enough for.
     pub(crate) fn capacity(&self) -> usize {
+        self.room() - self.retired
+    }
+
+    fn room(&self) -> usize {
         self.segments.iter().map(Vec::capacity).sum()
     }
 
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        let missing = additional.saturating_sub(self.len as usize - self.pending);
+        let vacant = self.len as usize - self.pending - self.retired;
+        let missing = additional.saturating_sub(vacant);
+        probe::<Node<T>>(missing)?;
         let last = (self.len as usize).checked_add(missing).filter(|&last| last < NONE as usize);
         let last = last.ok_or(OutOfMemory)?;
         let segments = last.div_ceil(SEGMENT).saturating_sub(self.segments.len());
@@ -248,15 +259,14 @@ impl<T> Nodes<T> {
                 self.segments.push(Vec::new());
             }
             let segment = &mut self.segments[first / SEGMENT];
-            let more = (last - first).min(SEGMENT) - segment.len();
-            segment.try_reserve_exact(more).map_err(|_| OutOfMemory)?;
+            let size = if first == 0 { last.min(SEGMENT) } else { SEGMENT };
+            segment.try_reserve_exact(size - segment.len()).map_err(|_| OutOfMemory)?;
         }
         Ok(())
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.capacity() * size_of::<Node<T>>()
-            + self.segments.capacity() * size_of::<Vec<Node<T>>>()
+        self.room() * size_of::<Node<T>>() + self.segments.capacity() * size_of::<Vec<Node<T>>>()
     }
 
     /// Forgets the vacant nodes behind the last one that must stay, as far as there is memory to do so. A node
@@ -282,13 +292,18 @@ impl<T> Nodes<T> {
         }
         tighten(&mut self.segments);
         self.len = keep;
-        self.vacant = NONE;
+        (self.vacant, self.retired) = (NONE, 0);
         for index in (0..keep).rev() {
             let (vacant, last) = (self.vacant, self.last_generation);
             let node = self.node_mut(index);
-            if !node.is_pending() && node.generation < last {
+            if node.is_pending() {
+                continue;
+            }
+            if node.generation < last {
                 node.due = [vacant, 0];
                 self.vacant = index;
+            } else {
+                self.retired += 1;
             }
         }
     }
@@ -316,9 +331,11 @@ impl<T> Nodes<T> {
         if count(|node, _| node.is_pending()) != self.pending {
             return Err("the count of pending timers is wrong");
         }
-        let retired = count(|node, last| !node.is_pending() && node.generation >= last);
+        if count(|node, last| !node.is_pending() && node.generation >= last) != self.retired {
+            return Err("the count of retired nodes is wrong");
+        }
         let len: usize = self.segments.iter().map(Vec::len).sum();
-        if self.pending + vacant as usize + retired != len || len != self.len as usize {
+        if self.pending + vacant as usize + self.retired != len || len != self.len as usize {
             return Err("a vacant node is lost");
         }
         let full = self.segments.iter().take(len / SEGMENT);
@@ -330,8 +347,7 @@ impl<T> Nodes<T> {
 
     #[cfg(test)]
     pub(crate) fn retired(&self) -> usize {
-        let nodes = self.segments.iter().flatten();
-        nodes.filter(|node| !node.is_pending() && node.generation >= self.last_generation).count()
+        self.retired
     }
 
     #[cfg(test)]

@@ -5,11 +5,12 @@
 //! another tick. So the order of the others is never disturbed. A timer that was moved away and has come back,
 //! due at the same tick, has two entries that are true, and fires with the first.
 //!
-//! Entries that are not true are thrown out when there is no more room, before more memory is asked for.
+//! Entries that are not true, and the second ones of a timer, are thrown out when there is no more room, before more
+//! memory is asked for.
 
 use alloc::vec::Vec;
 
-use crate::chunks::READY;
+use crate::chunks::{NOWHERE, READY};
 use crate::nodes::Nodes;
 use crate::tick::Tick;
 use crate::{Key, OutOfMemory, tighten};
@@ -48,7 +49,11 @@ impl Ready {
 
     /// Makes room for so many more.
     #[inline]
-    pub(crate) fn reserve<T>(&mut self, count: usize, nodes: &Nodes<T>) -> Result<(), OutOfMemory> {
+    pub(crate) fn reserve<T>(
+        &mut self,
+        count: usize,
+        nodes: &mut Nodes<T>,
+    ) -> Result<(), OutOfMemory> {
         if self.len == 0 {
             self.queue.clear();
             self.next = 0;
@@ -60,7 +65,7 @@ impl Ready {
     }
 
     #[cold]
-    fn make_room<T>(&mut self, count: usize, nodes: &Nodes<T>) -> Result<(), OutOfMemory> {
+    fn make_room<T>(&mut self, count: usize, nodes: &mut Nodes<T>) -> Result<(), OutOfMemory> {
         self.tidy(nodes);
         // As much again as there is, or the next time would come before this one has paid for itself.
         let more = count.max(self.queue.len());
@@ -68,11 +73,21 @@ impl Ready {
         roomy.or_else(|_| self.queue.try_reserve_exact(count)).map_err(|_| OutOfMemory)
     }
 
-    /// Throws out what was popped and what is not true.
-    fn tidy<T>(&mut self, nodes: &Nodes<T>) {
+    /// Throws out what was popped, what is not true, and what is true for the second time.
+    fn tidy<T>(&mut self, nodes: &mut Nodes<T>) {
         self.queue.drain(..self.next);
         self.next = 0;
-        self.queue.retain(|entry| entry.is_true(nodes));
+        self.queue.retain(|entry| {
+            let first = entry.is_true(nodes);
+            if first {
+                // So that another entry of this timer is not true.
+                nodes.node_mut(entry.index).position = NOWHERE;
+            }
+            first
+        });
+        for entry in &self.queue {
+            nodes.node_mut(entry.index).position = READY;
+        }
     }
 
     #[inline]
@@ -114,7 +129,7 @@ impl Ready {
         None
     }
 
-    pub(crate) fn shrink<T>(&mut self, nodes: &Nodes<T>) {
+    pub(crate) fn shrink<T>(&mut self, nodes: &mut Nodes<T>) {
         self.tidy(nodes);
         tighten(&mut self.queue);
     }

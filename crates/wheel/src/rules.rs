@@ -21,7 +21,7 @@ impl Scan {
 
 /// What one call of `advance` may still do.
 pub(crate) struct Budget {
-    /// References that may still be looked at without firing.
+    /// References, and slots of other turns, that may still be looked at without firing.
     pub(crate) work: usize,
     /// The most timers that may be ready.
     pub(crate) ready: usize,
@@ -74,8 +74,8 @@ pub(crate) trait Rules: Sized {
     fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool;
 
     /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is
-    /// none.
-    fn next_stop<T>(&mut self, core: &Core<T>) -> Tick;
+    /// none. It is found whatever is left of the budget, and counts in it.
+    fn next_stop<T>(&mut self, core: &Core<T>, budget: &mut Budget) -> Tick;
 
     /// A tick that is not after anything due on a level; `Tick::MAX` if it is empty.
     fn first(&self, level: usize, hand: Tick) -> Tick;

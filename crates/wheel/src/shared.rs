@@ -325,7 +325,7 @@ impl<T> Core<T> {
         }
         self.chunks = pool;
         self.front = Front::new();
-        self.ready.shrink(&self.nodes);
+        self.ready.shrink(&mut self.nodes);
         if self.nodes.pending() == 0 {
             rules.unmake();
             (self.slots, self.scan) = (Vec::new(), Scan::NONE);

@@ -256,11 +256,12 @@ impl<T, K: Kind> Wheel<T, K> {
 /// Moving the hand.
 impl<T, K: Kind> Wheel<T, K> {
     /// Moves the hand to the tick that `now` is in and makes what is due on the way ready to be popped, in the
-    /// order of its ticks. A `now` before the hand leaves the hand where it is.
+    /// order of its ticks. What was past already when it was inserted comes with the tick at which it was, in no
+    /// order of its own. A `now` before the hand leaves the hand where it is.
     ///
     /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once it has made so many timers ready,
-    /// or once so many others were handed down, and the next call goes on from there. At any one tick everything
-    /// is handed down before the first timer is made ready.
+    /// or once so many others were handed down or looked at, and the next call goes on from there. At any one tick
+    /// everything is handed down before the first timer is made ready.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Progress, Time};
@@ -325,7 +326,7 @@ impl<T, K: Kind> Wheel<T, K> {
                 Err(Cut::Budget) => return Progress::More,
                 Err(Cut::Memory) => return Progress::OutOfMemory,
             }
-            core.stop = rules.next_stop(core);
+            core.stop = rules.next_stop(core, &mut budget);
             if core.hand == target {
                 break;
             }
@@ -336,7 +337,8 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// Takes the next timer that an [`advance`](Wheel::advance) has made ready.
     ///
-    /// Until it is popped such a timer is pending like any other: it can be cancelled, moved and looked at.
+    /// Until it is popped such a timer is pending like any other: it can be cancelled, moved and looked at. A pop
+    /// passes over those that were cancelled or moved since.
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
         let core = &mut self.core;
@@ -438,6 +440,39 @@ mod tests {
     fn a_key_stays_stale_for_ever_on_both_kinds() {
         a_key_stays_stale_for_ever(HierarchicalWheel::new(Time::ZERO));
         a_key_stays_stale_for_ever(HashedWheel::new(Time::ZERO));
+    }
+
+    /// A keep-alive writes to its node alone: the reference stays, and so does all that is known of its slot.
+    #[test]
+    fn a_move_to_later_moves_no_reference() {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        let keys: Vec<Key> = (1..400).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
+        for &key in &keys {
+            let before = wheel.core.nodes.node(key.index()).position;
+            let (number, (stop, earliest)) =
+                (wheel.core.slot_of(key.index()), (wheel.core.stop, wheel.core.earliest));
+            let min = wheel.core.slots[number as usize].min;
+            wheel.reschedule(key, Time::from(1_000_000)).unwrap();
+            assert_eq!(wheel.core.nodes.node(key.index()).position, before);
+            assert_eq!(wheel.core.slots[number as usize].min, min);
+            assert_eq!((wheel.core.stop, wheel.core.earliest), (stop, earliest));
+            wheel.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_retired_is_no_room() {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        wheel.core.nodes.limit_generations(2);
+        for n in 0..1_000 {
+            let key = wheel.insert(Time::from(5), n).unwrap();
+            wheel.cancel(key);
+        }
+        assert_eq!(wheel.core.nodes.retired(), 500);
+        wheel.reserve(300).unwrap();
+        assert!(wheel.core.nodes.memory() >= 800 * 24, "{} bytes", wheel.core.nodes.memory());
+        let room = wheel.capacity();
+        assert!((300..500).contains(&room), "room for {room}");
     }
 
     #[test]

@@ -11,10 +11,13 @@ use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Key, Kind, Progress, Time
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u64),
+    /// As long ago.
+    InsertPast(u64),
     CancelOldest,
     CancelNewest,
     MoveOldest(u64),
     MoveNewest(u64),
+    MovePast(u64),
     /// By so many ticks, with a budget.
     Advance(u64, usize),
     /// To the next due tick.
@@ -23,7 +26,8 @@ enum Step {
 
 use Step::*;
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
+    InsertPast(2),
     Insert(0),
     Insert(1),
     Insert(2),
@@ -34,6 +38,7 @@ const STEPS: [Step; 15] = [
     MoveOldest(1),
     MoveOldest(9),
     MoveNewest(3),
+    MovePast(3),
     Advance(1, usize::MAX),
     Advance(2, 1),
     Advance(7, usize::MAX),
@@ -45,28 +50,30 @@ const DEPTH: u32 = 5;
 
 struct Tiny<K> {
     wheel: Wheel<(), K>,
-    pending: Vec<(Key, u64)>,
+    /// When each is due, and at which tick it fires.
+    pending: Vec<(Key, u64, u64)>,
     clock: u64,
 }
 
 impl<K: Kind> Tiny<K> {
     fn step(&mut self, step: Step) {
         match step {
-            Insert(delay) => {
-                let due = self.clock + delay;
-                self.pending.push((self.wheel.insert(Time::from(due), ()).unwrap(), due));
-            }
+            Insert(delay) => self.insert(self.clock + delay),
+            InsertPast(ago) => self.insert(self.clock.saturating_sub(ago)),
             CancelOldest if !self.pending.is_empty() => {
-                let (key, _) = self.pending.remove(0);
+                let (key, ..) = self.pending.remove(0);
                 assert_eq!((self.wheel.cancel(key), self.wheel.cancel(key)), (Some(()), None));
             }
             CancelNewest => {
-                if let Some((key, _)) = self.pending.pop() {
+                if let Some((key, ..)) = self.pending.pop() {
                     assert_eq!((self.wheel.cancel(key), self.wheel.cancel(key)), (Some(()), None));
                 }
             }
-            MoveOldest(delay) => self.move_to(0, delay),
-            MoveNewest(delay) => self.move_to(self.pending.len().wrapping_sub(1), delay),
+            MoveOldest(delay) => self.move_to(0, self.clock + delay),
+            MoveNewest(delay) => {
+                self.move_to(self.pending.len().wrapping_sub(1), self.clock + delay);
+            }
+            MovePast(ago) => self.move_to(0, self.clock.saturating_sub(ago)),
             Advance(ticks, budget) => self.advance(self.clock + ticks, budget),
             Next => {
                 let next = self.wheel.next_due().map_or(self.clock, Time::units);
@@ -74,16 +81,21 @@ impl<K: Kind> Tiny<K> {
             }
             CancelOldest => {}
         }
-        let next = self.pending.iter().map(|&(_, due)| due.max(self.clock)).min();
+        let next = self.pending.iter().map(|&(_, due, _)| due.max(self.clock)).min();
         assert_eq!(self.wheel.next_due(), next.map(Time::from));
         assert_eq!(self.wheel.len(), self.pending.len());
         self.wheel.check().unwrap();
     }
 
-    fn move_to(&mut self, nth: usize, delay: u64) {
-        if let Some((key, due)) = self.pending.get_mut(nth) {
-            *due = self.clock + delay;
-            self.wheel.reschedule(*key, Time::from(*due)).unwrap();
+    fn insert(&mut self, due: u64) {
+        let key = self.wheel.insert(Time::from(due), ()).unwrap();
+        self.pending.push((key, due, due.max(self.clock)));
+    }
+
+    fn move_to(&mut self, nth: usize, to: u64) {
+        if let Some((key, due, fires)) = self.pending.get_mut(nth) {
+            (*due, *fires) = (to, to.max(self.clock));
+            self.wheel.reschedule(*key, Time::from(to)).unwrap();
         }
     }
 
@@ -97,19 +109,19 @@ impl<K: Kind> Tiny<K> {
                 let nth = self
                     .pending
                     .iter()
-                    .position(|&(key, _)| key == expired.key)
+                    .position(|&(key, ..)| key == expired.key)
                     .expect("fired once");
-                let (_, due) = self.pending.remove(nth);
+                let (_, due, fires) = self.pending.remove(nth);
                 assert!(due <= to, "early");
                 assert_eq!(expired.due, Time::from(due));
-                assert!(due >= last, "out of order");
-                last = due;
+                assert!(fires >= last, "out of order");
+                last = fires;
             }
             if progress == Progress::Done {
                 break;
             }
         }
-        assert!(self.pending.iter().all(|&(_, due)| due > to), "lost");
+        assert!(self.pending.iter().all(|&(_, due, _)| due > to), "lost");
     }
 }
 
@@ -117,7 +129,8 @@ fn walk<K: Kind>(shape: Shape, starts: &[u64], wheel: impl Fn() -> Wheel<(), K>)
     let count = (STEPS.len() as u64).pow(DEPTH);
     for &start in starts {
         for number in 0..count {
-            let sequence = || (0..DEPTH).map(|nth| STEPS[(number / 15_u64.pow(nth) % 15) as usize]);
+            let nth = |nth| number / (STEPS.len() as u64).pow(nth) % STEPS.len() as u64;
+            let sequence = || (0..DEPTH).map(|n| STEPS[nth(n) as usize]);
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let mut tiny = Tiny { wheel: wheel(), pending: Vec::new(), clock: start };
                 assert_eq!(tiny.wheel.advance(Time::from(start), 1), Progress::Done);

@@ -15,9 +15,15 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     /// The largest that it has asked for, in bytes.
     static LARGEST: Cell<usize> = const { Cell::new(0) };
+    /// What it holds, in bytes; what another thread frees counts for that one.
+    static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Refusing;
+
+fn held(more: isize) {
+    let _ = HELD.try_with(|held| held.set(held.get() + more));
+}
 
 fn granted(size: usize) -> bool {
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
@@ -34,11 +40,16 @@ fn granted(size: usize) -> bool {
 // SAFETY: every call is passed to the system's allocator, or answered with null, which any caller expects.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !granted(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        held(layout.size() as isize);
         // SAFETY: the caller's promises are handed on as they are.
-        if granted(layout.size()) { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
+        unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        held(-(layout.size() as isize));
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }
@@ -122,6 +133,14 @@ fn handing_down_without_memory_moves_nothing_and_goes_on_later() {
             }
             wheel.check().unwrap();
             assert_eq!(wheel.len() + fired, 5_000, "nothing is lost");
+            // What was refused has used up what there was: asked again, it moves nothing at all.
+            let places = |wheel: &HierarchicalWheel<u64>| -> Vec<_> {
+                wheel.iter().map(|(key, ..)| (key, wheel.place(key))).collect()
+            };
+            let before = places(&wheel);
+            let progress = with(0, || wheel.advance(Time::from(now), usize::MAX));
+            assert_eq!(progress, Progress::OutOfMemory);
+            assert_eq!(places(&wheel), before);
         }
         while let Some(expired) = wheel.pop() {
             assert!(expired.due.units() <= now);
@@ -157,6 +176,11 @@ fn a_reservation_is_enough_or_refused() {
     with(0, || assert!((1..10_000).all(|n| wheel.insert(Time::from(5), n).is_ok())));
     assert!(wheel.reserve(usize::MAX).is_err());
     assert!(wheel.reserve(usize::MAX / 64).is_err());
+    let before = wheel.memory();
+    LARGEST.set(0);
+    wheel.reserve(100_000).unwrap();
+    assert!(LARGEST.get() > 80_000 * 24, "all of it is asked for in one piece first");
+    assert!(wheel.memory() < before + 100_000 * 32 + 100_000);
     wheel.check().unwrap();
     assert_eq!(wheel.len(), 10_000);
 }
@@ -191,6 +215,73 @@ fn what_waits_to_be_popped_is_bounded() {
 }
 
 /// Cancels and moves for ever: what is dead never takes more than what is alive.
+/// Timers that are ready and moved, again and again, to ticks that are past leave entries behind.
+#[test]
+fn moves_among_the_ready_are_bounded() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    let keys: Vec<_> = (0..200).map(|n| wheel.insert(Time::from(1), n).unwrap()).collect();
+    assert_eq!(wheel.advance(Time::from(1), usize::MAX), Progress::Done);
+    for n in 0..100_000 {
+        wheel.reschedule(keys[n * 7 % 200], Time::from(n as u64 / 9_999 % 2)).unwrap();
+        assert_eq!(wheel.advance(Time::from(1), usize::MAX), Progress::Done);
+    }
+    assert_eq!(wheel.ready(), 200);
+    assert!(wheel.memory() < 64 * 1024, "{} bytes for 200 timers", wheel.memory());
+    wheel.check().unwrap();
+    assert_eq!(std::iter::from_fn(|| wheel.pop()).count(), 200);
+}
+
+/// What a wheel says that it holds is what it was given.
+fn it_says_what_it_holds<K: Kind>(wheel: impl FnOnce() -> Wheel<u64, K>) {
+    let nothing = HELD.get();
+    let mut wheel = wheel();
+    let agree = |wheel: &Wheel<u64, K>, when| {
+        let held = usize::try_from(HELD.get() - nothing).unwrap();
+        assert_eq!(wheel.memory(), held, "{when}");
+    };
+    agree(&wheel, "new");
+    for n in 0..10_000 {
+        wheel.insert(Time::from(n * n % 777_777), n).unwrap();
+    }
+    agree(&wheel, "filled");
+    assert_eq!(wheel.advance(Time::from(100_000), usize::MAX), Progress::Done);
+    agree(&wheel, "with some that are ready");
+    while wheel.pop().is_some() {}
+    let first = wheel.first().unwrap();
+    wheel.cancel(first);
+    wheel.next_due();
+    agree(&wheel, "asked for the next");
+    wheel.reserve(5_000).unwrap();
+    agree(&wheel, "with a reservation");
+    wheel.shrink().unwrap();
+    agree(&wheel, "shrunk");
+    wheel.clear();
+    wheel.shrink().unwrap();
+    agree(&wheel, "empty");
+}
+
+#[test]
+fn it_says_what_it_holds_on_both_kinds() {
+    it_says_what_it_holds(|| HierarchicalWheel::new(Time::ZERO));
+    it_says_what_it_holds(|| HashedWheel::with_slots(Time::ZERO, 1, 1024).unwrap());
+}
+
+/// On a hashed wheel, slots in which nothing is due in this turn are looked at to find the next stop.
+#[test]
+fn a_budget_bounds_the_slots_that_are_looked_at() {
+    const SLOTS: u64 = 1 << 12;
+    let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, SLOTS as u32).unwrap();
+    for n in 0..SLOTS {
+        wheel.insert(Time::from(n + SLOTS * (n + 1)), n).unwrap();
+    }
+    let mut passes = 0;
+    while wheel.advance(Time::MAX, 1_000) == Progress::More {
+        passes += 1;
+        while wheel.pop().is_some() {}
+    }
+    assert!(passes > SLOTS - 1_000, "{passes} passes");
+}
+
 fn churn_is_bounded<K: Kind>(mut wheel: Wheel<u32, K>) {
     const TIMERS: u64 = 20_000;
     let mut random = 1_u64;

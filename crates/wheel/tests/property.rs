@@ -46,6 +46,8 @@ struct Run<K> {
     foreign: Vec<Key>,
     met: BTreeMap<String, u64>,
     serial: u64,
+    /// How many times the wheel was advanced.
+    passes: u64,
 }
 
 impl<K: Kind> Run<K> {
@@ -64,6 +66,7 @@ impl<K: Kind> Run<K> {
             foreign,
             met: BTreeMap::new(),
             serial: 0,
+            passes: 0,
         }
     }
 
@@ -109,7 +112,7 @@ impl<K: Kind> Run<K> {
         assert_eq!(self.wheel.place(key), Some(expected), "due {due} at {hand}");
         assert_eq!(self.wheel.get(key), Some(&self.serial));
         self.serial += 1;
-        let timer = Pending { due, fires: due.max(hand), moves: [0; 2] };
+        let timer = Pending { due, fires: due.max(hand), moves: [0; 2], pass: self.passes };
         assert!(self.oracle.pending.insert(key, timer).is_none(), "a key was given twice");
         if due <= hand {
             self.count("past");
@@ -184,7 +187,8 @@ impl<K: Kind> Run<K> {
         let timer = self.oracle.pending.get_mut(&key).unwrap();
         let way = (due > timer.due) as i8 - (due < timer.due) as i8;
         let three_steps = timer.moves == [1, -1] && way == 1;
-        *timer = Pending { due, fires: due.max(hand), moves: [timer.moves[1], way] };
+        let (moves, pass) = ([timer.moves[1], way], self.passes);
+        *timer = Pending { due, fires: due.max(hand), moves, pass };
         if three_steps {
             self.count("later, earlier, later");
         }
@@ -204,12 +208,14 @@ impl<K: Kind> Run<K> {
             let budget =
                 if self.rng.one_in(2) { usize::MAX } else { 1 + self.rng.below(4) as usize };
             let mut moved = Vec::new();
-            let before = self.hand();
+            let (before, ready) = (self.hand(), self.wheel.ready());
+            self.passes += 1;
             let progress = self
                 .wheel
                 .advance_watched(Time::from(now), budget, |moved_one| moved.push(moved_one));
             assert!(self.hand() >= before && self.hand() <= target);
-            assert!(self.wheel.ready() <= budget || budget != usize::MAX);
+            assert!(self.wheel.ready() - ready <= budget, "a budget of {budget} fires no more");
+            assert!(moved.len() <= budget, "nor does it hand down more");
             if progress == Progress::More && self.wheel.ready() == 0 {
                 self.count("budget cut while handing down");
             }
@@ -228,10 +234,10 @@ impl<K: Kind> Run<K> {
             self.pop_some(target, &mut last);
         }
         assert_eq!(self.hand(), target);
-        let late = self.oracle.pending.iter().find(|(_, timer)| timer.due < target);
-        // Only what was moved to a past moment between the last pops may be left, and is due now.
-        if let Some((key, timer)) = late {
-            assert!(timer.fires >= target, "{key:?} {timer:?} was lost at {target}");
+        // Only what came, or was moved, between the last pops may be left.
+        for (key, timer) in &self.oracle.pending {
+            let late = timer.due <= target && timer.pass < self.passes;
+            assert!(!late, "{key:?} {timer:?} was lost at {target}");
         }
     }
 
