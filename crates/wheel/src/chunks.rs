@@ -27,7 +27,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::nodes::NONE;
-use crate::{OutOfMemory, grow_by, probe};
+use crate::{OutOfMemory, grow_by};
 
 /// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and thinned out
 /// twice as often, and each time surprises the processor.
@@ -119,9 +119,16 @@ impl Chunks {
 
     /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
-        let missing = (count.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len);
-        probe::<Page>(missing.div_ceil(PAGE))?;
-        self.make(missing)
+        self.make(self.missing(count))
+    }
+
+    fn missing(&self, references: usize) -> usize {
+        (references.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len)
+    }
+
+    /// The bytes that such a reservation asks for.
+    pub(crate) fn lacking(&self, references: usize) -> usize {
+        self.missing(references).div_ceil(PAGE).saturating_mul(size_of::<Page>())
     }
 
     /// Makes at least so many more chunks, and room for what is counted of others.

@@ -114,8 +114,10 @@ impl Rules for Hashed {
             if visit >= least {
                 break;
             }
-            budget.work = budget.work.saturating_sub(1);
             let min = self.floor(number, core.slots[number as usize].min, core.hand);
+            if min > visit {
+                budget.work = budget.work.saturating_sub(1);
+            }
             least = least.min(min.max(visit));
         }
         least

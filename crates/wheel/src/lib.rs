@@ -167,11 +167,11 @@ fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMem
     roomy.or_else(|_| vec.try_reserve_exact(count)).map_err(|_| OutOfMemory)
 }
 
-/// Asks for so much memory in one piece, and gives it back: who is promised it piece by piece may be promised more than
-/// there is, and is ended when it is written to.
-fn probe<X>(count: usize) -> Result<(), OutOfMemory> {
-    let mut vec = alloc::vec::Vec::<X>::new();
-    vec.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+/// Asks for so many bytes in one piece, and gives them back: who is promised them piece by piece may be promised more
+/// than there are, and is ended when they are written to.
+fn probe(bytes: usize) -> Result<(), OutOfMemory> {
+    let mut vec = alloc::vec::Vec::<u8>::new();
+    vec.try_reserve_exact(bytes).map_err(|_| OutOfMemory)?;
     // What is never used need not be asked for, and compilers know that.
     core::hint::black_box(vec);
     Ok(())

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use crate::chunks::{NOWHERE, Position, READY};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
-use crate::{OutOfMemory, grow_by, probe, tighten};
+use crate::{OutOfMemory, grow_by, tighten};
 
 /// Nodes in one segment.
 const SEGMENT: usize = 2048;
@@ -246,12 +246,21 @@ impl<T> Nodes<T> {
         self.segments.iter().map(Vec::capacity).sum()
     }
 
-    pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+    /// How many nodes there must be for so many more timers.
+    fn needed(&self, additional: usize) -> Result<usize, OutOfMemory> {
         let vacant = self.len as usize - self.pending - self.retired;
-        let missing = additional.saturating_sub(vacant);
-        probe::<Node<T>>(missing)?;
-        let last = (self.len as usize).checked_add(missing).filter(|&last| last < NONE as usize);
-        let last = last.ok_or(OutOfMemory)?;
+        let needed = (self.len as usize).checked_add(additional.saturating_sub(vacant));
+        needed.filter(|&needed| needed < NONE as usize).ok_or(OutOfMemory)
+    }
+
+    /// The bytes that a reservation asks for.
+    pub(crate) fn lacking(&self, additional: usize) -> Result<usize, OutOfMemory> {
+        let nodes = self.needed(additional)?.saturating_sub(self.room());
+        nodes.checked_mul(size_of::<Node<T>>()).ok_or(OutOfMemory)
+    }
+
+    pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        let last = self.needed(additional)?;
         let segments = last.div_ceil(SEGMENT).saturating_sub(self.segments.len());
         self.segments.try_reserve_exact(segments).map_err(|_| OutOfMemory)?;
         for first in (self.len as usize / SEGMENT * SEGMENT..last).step_by(SEGMENT) {

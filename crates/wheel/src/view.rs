@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::place::{LevelView, SlotView};
-use crate::{Key, Kind, OutOfMemory, Place, Time, Wheel};
+use crate::shared::Core;
+use crate::{Key, Kind, OutOfMemory, Place, Time, Wheel, probe};
 
 /// Looking.
 impl<T, K: Kind> Wheel<T, K> {
@@ -129,10 +130,11 @@ impl<T, K: Kind> Wheel<T, K> {
     }
 
     /// Makes room for `additional` more timers and their references. A level that is still to be made, and slots
-    /// that do not fill their last chunk, may need a little more.
+    /// that do not fill their last chunk, may need a little more. It takes a step for each chunk of references.
     ///
     /// # Errors
-    /// There is not so much memory. What the wheel holds is as it was.
+    /// There is not so much memory, or not in one piece: it is asked for so, before anything is made. No timer has
+    /// changed.
     ///
     /// ```
     /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
@@ -141,8 +143,10 @@ impl<T, K: Kind> Wheel<T, K> {
     /// assert!(wheel.reserve(usize::MAX).is_err());
     /// ```
     pub fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        self.core.nodes.reserve(additional)?;
-        self.core.chunks.reserve_references(additional)
+        let Core { nodes, chunks, .. } = &mut self.core;
+        probe(nodes.lacking(additional)?.saturating_add(chunks.lacking(additional)))?;
+        nodes.reserve(additional)?;
+        chunks.reserve_references(additional)
     }
 
     /// The bytes of heap that it holds, beside what the values themselves own.

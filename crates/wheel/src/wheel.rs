@@ -256,12 +256,13 @@ impl<T, K: Kind> Wheel<T, K> {
 /// Moving the hand.
 impl<T, K: Kind> Wheel<T, K> {
     /// Moves the hand to the tick that `now` is in and makes what is due on the way ready to be popped, in the
-    /// order of its ticks. What was past already when it was inserted comes with the tick at which it was, in no
-    /// order of its own. A `now` before the hand leaves the hand where it is.
+    /// order of its ticks. What was past already when it was inserted or moved comes with the tick at which it was, in
+    /// no order of its own; or in its old place, if it was ready there. A `now` before the hand leaves the hand where
+    /// it is.
     ///
     /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once it has made so many timers ready,
-    /// or once so many others were handed down or looked at, and the next call goes on from there. At any one tick
-    /// everything is handed down before the first timer is made ready.
+    /// or once so many others, or slots of other turns, were handed down or looked at, and the next call goes on from
+    /// there. At any one tick everything is handed down before the first timer is made ready.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Progress, Time};

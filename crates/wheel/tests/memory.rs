@@ -181,6 +181,8 @@ fn a_reservation_is_enough_or_refused() {
     wheel.reserve(100_000).unwrap();
     assert!(LARGEST.get() > 80_000 * 24, "all of it is asked for in one piece first");
     assert!(wheel.memory() < before + 100_000 * 32 + 100_000);
+    with(0, || assert_eq!(wheel.reserve(100_000), Ok(()), "there it is already"));
+    with(0, || assert!(wheel.reserve(200_000).is_err()));
     wheel.check().unwrap();
     assert_eq!(wheel.len(), 10_000);
 }
@@ -214,7 +216,6 @@ fn what_waits_to_be_popped_is_bounded() {
     assert!(wheel.memory() < 32 * 1024, "{} bytes for two timers", wheel.memory());
 }
 
-/// Cancels and moves for ever: what is dead never takes more than what is alive.
 /// Timers that are ready and moved, again and again, to ticks that are past leave entries behind.
 #[test]
 fn moves_among_the_ready_are_bounded() {
@@ -268,7 +269,7 @@ fn it_says_what_it_holds_on_both_kinds() {
 
 /// On a hashed wheel, slots in which nothing is due in this turn are looked at to find the next stop.
 #[test]
-fn a_budget_bounds_the_slots_that_are_looked_at() {
+fn slots_of_other_turns_count_in_a_budget() {
     const SLOTS: u64 = 1 << 12;
     let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, SLOTS as u32).unwrap();
     for n in 0..SLOTS {
@@ -282,6 +283,7 @@ fn a_budget_bounds_the_slots_that_are_looked_at() {
     assert!(passes > SLOTS - 1_000, "{passes} passes");
 }
 
+/// Cancels and moves for ever: what is dead never takes more than what is alive.
 fn churn_is_bounded<K: Kind>(mut wheel: Wheel<u32, K>) {
     const TIMERS: u64 = 20_000;
     let mut random = 1_u64;

@@ -112,7 +112,8 @@ impl<K: Kind> Run<K> {
         assert_eq!(self.wheel.place(key), Some(expected), "due {due} at {hand}");
         assert_eq!(self.wheel.get(key), Some(&self.serial));
         self.serial += 1;
-        let timer = Pending { due, fires: due.max(hand), moves: [0; 2], pass: self.passes };
+        let (fires, pass) = (due.max(hand), self.passes);
+        let timer = Pending { due, fires, moves: [0; 2], moved: false, pass };
         assert!(self.oracle.pending.insert(key, timer).is_none(), "a key was given twice");
         if due <= hand {
             self.count("past");
@@ -188,7 +189,7 @@ impl<K: Kind> Run<K> {
         let way = (due > timer.due) as i8 - (due < timer.due) as i8;
         let three_steps = timer.moves == [1, -1] && way == 1;
         let (moves, pass) = ([timer.moves[1], way], self.passes);
-        *timer = Pending { due, fires: due.max(hand), moves, pass };
+        *timer = Pending { due, fires: due.max(hand), moves, moved: true, pass };
         if three_steps {
             self.count("later, earlier, later");
         }
@@ -258,7 +259,8 @@ impl<K: Kind> Run<K> {
             assert!(timer.due <= target, "{timer:?} fired early, at {target}");
             assert_eq!(Some(expired.due), self.oracle.time(timer.due));
             assert!(timer.fires >= *last, "{timer:?} fired after one of {last}");
-            *last = timer.fires;
+            // One that was ready, was moved and is due at its old tick again may come in its old place.
+            *last = if timer.moved { timer.due.max(*last) } else { timer.fires };
             self.forget(expired.key);
             match self.rng.below(24) {
                 0 => self.cancel(),

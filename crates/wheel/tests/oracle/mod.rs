@@ -119,6 +119,8 @@ pub struct Pending {
     pub fires: u64,
     /// The way its deadline was last moved, for counting the three-step moves.
     pub moves: [i8; 2],
+    /// Whether it was ever moved.
+    pub moved: bool,
     /// How many times the wheel had been advanced when its deadline was set.
     pub pass: u64,
 }
