@@ -113,7 +113,7 @@ impl<K: Kind> Run<K> {
         assert_eq!(self.wheel.get(key), Some(&self.serial));
         self.serial += 1;
         let (fires, pass) = (due.max(hand), self.passes);
-        let timer = Pending { due, fires, moves: [0; 2], moved: false, pass };
+        let timer = Pending { due, fires, moves: [0; 2], was_ready: false, pass };
         assert!(self.oracle.pending.insert(key, timer).is_none(), "a key was given twice");
         if due <= hand {
             self.count("past");
@@ -182,14 +182,16 @@ impl<K: Kind> Run<K> {
             _ => self.deadline(),
         };
         let hand = self.hand();
+        let value = self.wheel.get(key);
+        let ready = self.wheel.iter_ready().any(|ready| Some(ready) == value);
         assert_eq!(self.wheel.reschedule(key, Time::from(deadline)), Ok(()));
         let due = self.oracle.due(deadline);
         assert_eq!(self.wheel.due(key), Some(self.oracle.time(due).unwrap_or(Time::MAX)));
         let timer = self.oracle.pending.get_mut(&key).unwrap();
         let way = (due > timer.due) as i8 - (due < timer.due) as i8;
         let three_steps = timer.moves == [1, -1] && way == 1;
-        let (moves, pass) = ([timer.moves[1], way], self.passes);
-        *timer = Pending { due, fires: due.max(hand), moves, moved: true, pass };
+        let (moves, was_ready) = ([timer.moves[1], way], timer.was_ready || ready);
+        *timer = Pending { due, fires: due.max(hand), moves, was_ready, pass: self.passes };
         if three_steps {
             self.count("later, earlier, later");
         }
@@ -259,8 +261,7 @@ impl<K: Kind> Run<K> {
             assert!(timer.due <= target, "{timer:?} fired early, at {target}");
             assert_eq!(Some(expired.due), self.oracle.time(timer.due));
             assert!(timer.fires >= *last, "{timer:?} fired after one of {last}");
-            // One that was ready, was moved and is due at its old tick again may come in its old place.
-            *last = if timer.moved { timer.due.max(*last) } else { timer.fires };
+            *last = if timer.was_ready { timer.due.max(*last) } else { timer.fires };
             self.forget(expired.key);
             match self.rng.below(24) {
                 0 => self.cancel(),

@@ -119,8 +119,8 @@ pub struct Pending {
     pub fires: u64,
     /// The way its deadline was last moved, for counting the three-step moves.
     pub moves: [i8; 2],
-    /// Whether it was ever moved.
-    pub moved: bool,
+    /// Whether it was ever moved while it was ready: back at its old tick it may come in its old place.
+    pub was_ready: bool,
     /// How many times the wheel had been advanced when its deadline was set.
     pub pass: u64,
 }
