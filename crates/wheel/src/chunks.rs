@@ -14,7 +14,7 @@
 //! no slot and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot
 //! fills the gap, has to tell a second node where its reference is: one more cache miss.
 //!
-//! Chunks lie in pages of 16. Growing makes another page: it copies no reference, however many there are.
+//! Chunks lie in pages of eight. Growing makes another page: it copies no reference, however many there are.
 //!
 //! What was cancelled holds no more memory than what is left, but for one chunk a slot, and in a slot of a hashed
 //! wheel that is being looked through: [`rings`] says how.
@@ -27,14 +27,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::nodes::NONE;
-use crate::{OutOfMemory, grow_by};
+use crate::{OutOfMemory, boxed, grow_by};
 
 /// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and thinned out
 /// twice as often, and each time surprises the processor.
 pub(crate) const CHUNK: usize = 64;
 const LEN: u32 = CHUNK as u32;
 /// Chunks in one page.
-const PAGE: usize = 16;
+const PAGE: usize = 8;
 /// A chunk with no more than so many references is worth filling.
 pub(crate) const LOW: u32 = 32;
 /// A chunk with no more than so many is worth emptying.
@@ -82,6 +82,10 @@ impl Link {
 }
 
 pub(crate) struct Chunks {
+    #[expect(
+        clippy::vec_box,
+        reason = "when there are more of them, the references stay where they are"
+    )]
     pages: Vec<Box<Page>>,
     words: Vec<Word>,
     links: Vec<Link>,
@@ -152,7 +156,7 @@ impl Chunks {
         self.words.try_reserve_exact(pages * PAGE).map_err(|_| OutOfMemory)?;
         self.links.try_reserve_exact(pages * PAGE).map_err(|_| OutOfMemory)?;
         for _ in 0..pages {
-            self.pages.push(page()?);
+            self.pages.push(boxed(|| [NONE; CHUNK])?);
             self.words.extend_from_slice(&[Word::EMPTY; PAGE]);
             self.links.extend_from_slice(&[Link::FREE; PAGE]);
             self.free_len += PAGE;
@@ -249,11 +253,4 @@ impl Chunks {
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
-}
-
-fn page() -> Result<Box<Page>, OutOfMemory> {
-    let mut chunks = Vec::new();
-    chunks.try_reserve_exact(PAGE).map_err(|_| OutOfMemory)?;
-    chunks.resize(PAGE, [NONE; CHUNK]);
-    chunks.into_boxed_slice().try_into().map_err(|_| OutOfMemory)
 }

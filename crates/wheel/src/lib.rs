@@ -167,6 +167,16 @@ fn grow_by<X>(vec: &mut alloc::vec::Vec<X>, count: usize) -> Result<(), OutOfMem
     roomy.or_else(|_| vec.try_reserve_exact(count)).map_err(|_| OutOfMemory)
 }
 
+/// An array in a box of its own, without a stop on the stack.
+fn boxed<X, const N: usize>(
+    make: impl FnMut() -> X,
+) -> Result<alloc::boxed::Box<[X; N]>, OutOfMemory> {
+    let mut vec = alloc::vec::Vec::new();
+    vec.try_reserve_exact(N).map_err(|_| OutOfMemory)?;
+    vec.resize_with(N, make);
+    vec.into_boxed_slice().try_into().map_err(|_| OutOfMemory)
+}
+
 /// Asks for so many bytes in one piece, and gives them back: who is promised them piece by piece may be promised more
 /// than there are, and is ended when they are written to.
 fn probe(bytes: usize) -> Result<(), OutOfMemory> {

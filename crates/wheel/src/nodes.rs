@@ -1,13 +1,13 @@
 //! The timers themselves: one node each, in a place that never changes while it is pending.
 //!
-//! They lie in segments of 2048. Growing makes another one: it copies nothing, however many there are, and holds
-//! nothing twice. Only the first begins small and doubles.
+//! They lie in segments of 128. Growing makes another one: it copies nothing, however many there are, and holds
+//! nothing twice.
 //!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
 //! | `due` | the tick at which it fires | the next vacant node |
 //! | `generation` | what its key must carry | what the next key will carry |
-//! | `position` | where its reference is, or `READY` | `NOWHERE` |
+//! | `position` | where its reference is, or `READY` | nothing |
 //! | `value` | `Some` | `None` |
 //!
 //! A pending timer has exactly one reference, in one slot or among those that are ready, and is known by it. `due` may
@@ -15,17 +15,20 @@
 //!
 //! A generation never comes round: a node that has used its last one is retired.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::chunks::{NOWHERE, Position, READY};
 use crate::key::{Key, WheelId};
 use crate::tick::Tick;
-use crate::{OutOfMemory, grow_by, tighten};
+use crate::{OutOfMemory, boxed, grow_by, tighten};
 
-/// Nodes in one segment.
-const SEGMENT: usize = 2048;
-/// Nodes that are made at a time, at most: not so many that somebody would have to wait for them.
-const SEVERAL: usize = 64;
+/// Nodes in one segment: not so many that who waits for a new one, or has a few timers only, would notice.
+const SEGMENT: usize = 128;
+/// The most segments: no node has the index `NONE`.
+const SEGMENTS: usize = NONE as usize / SEGMENT;
+/// A node that reaches this generation is retired. Tests see that sooner.
+pub(crate) const LAST_GENERATION: u32 = if cfg!(test) { 10 } else { u32::MAX };
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -65,10 +68,8 @@ fn halves(due: Tick) -> [u32; 2] {
 }
 
 pub(crate) struct Nodes<T> {
-    /// All that come before the one that `len` falls into are full, and no node ever moves from one to another.
-    segments: Vec<Vec<Node<T>>>,
-    /// How many nodes there are, pending, vacant and retired.
-    len: u32,
+    /// Arrays of one size, so that one comparison is enough to know that an index is in them.
+    segments: Vec<Box<[Node<T>; SEGMENT]>>,
     /// The first vacant node, or `NONE`.
     vacant: u32,
     pending: usize,
@@ -76,25 +77,21 @@ pub(crate) struct Nodes<T> {
     wheel: WheelId,
     /// What a new node's generation begins with: above all that `shrink` has forgotten.
     first_generation: u32,
-    /// A node that reaches this generation is retired. Only tests make it small.
-    last_generation: u32,
 }
 
 impl<T> Nodes<T> {
     pub(crate) fn new() -> Self {
         Nodes {
             segments: Vec::new(),
-            len: 0,
             vacant: NONE,
             pending: 0,
             retired: 0,
             wheel: WheelId::unique(),
             first_generation: 0,
-            last_generation: u32::MAX,
         }
     }
 
-    /// The node that the next timer gets. Nodes are made vacant, several at a time, so that there is one way to start
+    /// The node that the next timer gets. Nodes are made vacant, a segment at a time, so that there is one way to start
     /// a timer: the tempting alternative, a node is made when it is needed, asks three times how many there are.
     #[inline(always)]
     pub(crate) fn vacant(&mut self) -> Result<u32, OutOfMemory> {
@@ -121,35 +118,21 @@ impl<T> Nodes<T> {
         Key::new(self.wheel, index, node.generation)
     }
 
-    /// Makes more nodes. Only the first segment grows; the others are made as large as they get.
+    /// Makes another segment, all vacant.
     #[cold]
     fn grow(&mut self) -> Result<(), OutOfMemory> {
-        if self.first_generation >= self.last_generation || self.len == NONE {
+        if self.first_generation == LAST_GENERATION || self.segments.len() == SEGMENTS {
             return Err(OutOfMemory);
         }
-        let filled = self.len as usize % SEGMENT;
-        if self.segments.len() <= self.len as usize / SEGMENT {
-            grow_by(&mut self.segments, 1)?;
-            self.segments.push(Vec::new());
-        }
-        let whole = self.len as usize >= SEGMENT;
-        let segment = &mut self.segments[self.len as usize / SEGMENT];
-        if segment.capacity() == filled {
-            let size = if whole { SEGMENT } else { (2 * filled).clamp(8, SEGMENT) };
-            segment.try_reserve_exact(size - filled).map_err(|_| OutOfMemory)?;
-        }
-        let more = (segment.capacity().min(SEGMENT) - filled).min(SEVERAL);
-        let more = more.min((NONE - self.len) as usize) as u32;
-        let (generation, mut next) = (self.first_generation, self.len);
-        segment.resize_with(filled + more as usize, || {
+        grow_by(&mut self.segments, 1)?;
+        let (generation, mut next) = (self.first_generation, self.len());
+        let mut segment = boxed(|| {
             next += 1;
             Node { due: [next, 0], generation, position: NOWHERE, value: None }
-        });
-        if let Some(last) = segment.last_mut() {
-            last.due = [NONE, 0];
-        }
-        self.vacant = self.len;
-        self.len += more;
+        })?;
+        segment[SEGMENT - 1].due = [self.vacant, 0];
+        self.vacant = self.len();
+        self.segments.push(segment);
         Ok(())
     }
 
@@ -157,20 +140,20 @@ impl<T> Nodes<T> {
     #[inline(always)]
     pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
         let index = key.index() as usize;
-        let node = self.segments.get_mut(index / SEGMENT)?.get_mut(index % SEGMENT)?;
+        let node = &mut self.segments.get_mut(index / SEGMENT)?[index % SEGMENT];
         if node.generation != key.generation() || key.wheel() != self.wheel {
             return None;
         }
         let value = node.value.take()?;
-        let position = core::mem::replace(&mut node.position, NOWHERE);
+        let position = node.position;
         node.generation += 1;
-        if node.generation < self.last_generation {
+        self.pending -= 1;
+        if node.generation == LAST_GENERATION {
+            self.retired += 1;
+        } else {
             node.due[0] = self.vacant;
             self.vacant = key.index();
-        } else {
-            self.retired += 1;
         }
-        self.pending -= 1;
         Some((value, position))
     }
 
@@ -194,7 +177,7 @@ impl<T> Nodes<T> {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let index = key.index() as usize;
-        let node = self.segments.get(index / SEGMENT)?.get(index % SEGMENT)?;
+        let node = &self.segments.get(index / SEGMENT)?[index % SEGMENT];
         // A generation that was given out and is still the node's own has not been taken back: it is pending.
         (node.generation == key.generation() && key.wheel() == self.wheel).then_some(key.index())
     }
@@ -222,7 +205,7 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Tick, &T)> {
-        self.segments.iter().flatten().enumerate().filter_map(|(index, node)| {
+        self.all().enumerate().filter_map(|(index, node)| {
             let key = Key::new(self.wheel, index as u32, node.generation);
             Some((key, node.due(), node.value.as_ref()?))
         })
@@ -232,83 +215,69 @@ impl<T> Nodes<T> {
         self.pending
     }
 
-    /// How many nodes there are, pending, vacant and retired.
+    /// All nodes, pending, vacant and retired.
+    fn all(&self) -> impl Iterator<Item = &Node<T>> {
+        self.segments.iter().flat_map(|segment| segment.iter())
+    }
+
+    /// How many they are.
     pub(crate) fn len(&self) -> u32 {
-        self.len
+        (self.segments.len() * SEGMENT) as u32
     }
 
     /// How many timers the nodes are enough for.
     pub(crate) fn capacity(&self) -> usize {
-        self.room() - self.retired
+        self.len() as usize - self.retired
     }
 
-    fn room(&self) -> usize {
-        self.segments.iter().map(Vec::capacity).sum()
-    }
-
-    /// How many nodes there must be for so many more timers.
-    fn needed(&self, additional: usize) -> Result<usize, OutOfMemory> {
-        let vacant = self.len as usize - self.pending - self.retired;
-        let needed = (self.len as usize).checked_add(additional.saturating_sub(vacant));
-        needed.filter(|&needed| needed < NONE as usize).ok_or(OutOfMemory)
+    /// How many segments are missing for so many more timers.
+    fn missing(&self, additional: usize) -> Result<usize, OutOfMemory> {
+        let missing = additional.saturating_sub(self.capacity() - self.pending).div_ceil(SEGMENT);
+        if missing > SEGMENTS - self.segments.len() { Err(OutOfMemory) } else { Ok(missing) }
     }
 
     /// The bytes that a reservation asks for.
     pub(crate) fn lacking(&self, additional: usize) -> Result<usize, OutOfMemory> {
-        let nodes = self.needed(additional)?.saturating_sub(self.room());
-        nodes.checked_mul(size_of::<Node<T>>()).ok_or(OutOfMemory)
+        self.missing(additional)?.checked_mul(size_of::<[Node<T>; SEGMENT]>()).ok_or(OutOfMemory)
     }
 
+    /// Makes the nodes for so many more timers.
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
-        let last = self.needed(additional)?;
-        let segments = last.div_ceil(SEGMENT).saturating_sub(self.segments.len());
-        self.segments.try_reserve_exact(segments).map_err(|_| OutOfMemory)?;
-        for first in (self.len as usize / SEGMENT * SEGMENT..last).step_by(SEGMENT) {
-            if self.segments.len() <= first / SEGMENT {
-                self.segments.push(Vec::new());
-            }
-            let segment = &mut self.segments[first / SEGMENT];
-            let size = if first == 0 { last.min(SEGMENT) } else { SEGMENT };
-            segment.try_reserve_exact(size - segment.len()).map_err(|_| OutOfMemory)?;
-        }
-        Ok(())
+        let missing = self.missing(additional)?;
+        self.segments.try_reserve_exact(missing).map_err(|_| OutOfMemory)?;
+        (0..missing).try_for_each(|_| self.grow())
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.room() * size_of::<Node<T>>() + self.segments.capacity() * size_of::<Vec<Node<T>>>()
+        self.segments.len() * size_of::<[Node<T>; SEGMENT]>()
+            + self.segments.capacity() * size_of::<Box<[Node<T>; SEGMENT]>>()
     }
 
-    /// Forgets the vacant nodes behind the last one that must stay, as far as there is memory to do so. A node
-    /// that is new then begins with a generation that none of the forgotten ones has had, so that their keys stay
-    /// stale. A node with most of its generations behind it is not forgotten: the new ones would inherit that.
+    /// Forgets the segments behind the last one that must stay, as far as there is memory to do so. A node that is new
+    /// then begins with a generation that none of the forgotten ones has had, so that their keys stay stale. A node with
+    /// most of its generations behind it is not forgotten: the new ones would inherit that.
     pub(crate) fn shrink(&mut self) {
         if self.pending == 0 {
             // As good as a new wheel: every key there is belongs to the old one.
-            let last_generation = self.last_generation;
-            *self = Nodes { last_generation, ..Nodes::new() };
+            *self = Nodes::new();
             return;
         }
-        let old = self.last_generation / 2;
-        let stays = |node: &Node<T>| node.is_pending() || node.generation > old;
-        let keep =
-            (0..self.len()).rev().find(|&index| stays(self.node(index))).map_or(0, |last| last + 1);
-        let forgotten = (keep..self.len()).map(|index| self.node(index).generation).max();
-        self.first_generation = self.first_generation.max(forgotten.unwrap_or(0));
-        self.segments.truncate((keep as usize).div_ceil(SEGMENT));
-        if let Some(last) = self.segments.last_mut() {
-            last.truncate((keep as usize - 1) % SEGMENT + 1);
-            tighten(last);
-        }
+        let stays = |node: &Node<T>| node.is_pending() || node.generation > LAST_GENERATION / 2;
+        let last = self.segments.iter().rposition(|segment| segment.iter().any(stays));
+        let keep = last.map_or(0, |last| last + 1);
+        let forgotten = self.segments[keep..].iter().flat_map(|segment| segment.iter());
+        let generations = forgotten.map(|node| node.generation);
+        self.first_generation = generations.fold(self.first_generation, u32::max);
+        self.segments.truncate(keep);
         tighten(&mut self.segments);
-        self.len = keep;
         (self.vacant, self.retired) = (NONE, 0);
-        for index in (0..keep).rev() {
-            let (vacant, last) = (self.vacant, self.last_generation);
+        for index in (0..self.len()).rev() {
+            let vacant = self.vacant;
             let node = self.node_mut(index);
             if node.is_pending() {
                 continue;
             }
-            if node.generation < last {
+            if node.generation != LAST_GENERATION {
                 node.due = [vacant, 0];
                 self.vacant = index;
             } else {
@@ -325,7 +294,7 @@ impl<T> Nodes<T> {
             let Some(node) = (next < self.len()).then(|| self.node(next)) else {
                 return Err("the list of vacant nodes leaves the nodes");
             };
-            if node.is_pending() || node.position != NOWHERE {
+            if node.is_pending() {
                 return Err("a pending timer is on the list of vacant nodes");
             }
             vacant += 1;
@@ -334,22 +303,19 @@ impl<T> Nodes<T> {
             }
             next = node.due[0];
         }
-        let count = |test: fn(&Node<T>, u32) -> bool| {
-            self.segments.iter().flatten().filter(|node| test(node, self.last_generation)).count()
-        };
-        if count(|node, _| node.is_pending()) != self.pending {
+        let (mut pending, mut retired) = (0, 0);
+        for node in self.all() {
+            pending += usize::from(node.is_pending());
+            retired += usize::from(!node.is_pending() && node.generation == LAST_GENERATION);
+        }
+        if pending != self.pending {
             return Err("the count of pending timers is wrong");
         }
-        if count(|node, last| !node.is_pending() && node.generation >= last) != self.retired {
+        if retired != self.retired {
             return Err("the count of retired nodes is wrong");
         }
-        let len: usize = self.segments.iter().map(Vec::len).sum();
-        if self.pending + vacant as usize + self.retired != len || len != self.len as usize {
+        if self.pending + vacant as usize + self.retired != self.len() as usize {
             return Err("a vacant node is lost");
-        }
-        let full = self.segments.iter().take(len / SEGMENT);
-        if full.clone().any(|segment| segment.len() != SEGMENT) {
-            return Err("a segment of nodes has a gap");
         }
         Ok(())
     }
@@ -357,10 +323,5 @@ impl<T> Nodes<T> {
     #[cfg(test)]
     pub(crate) fn retired(&self) -> usize {
         self.retired
-    }
-
-    #[cfg(test)]
-    pub(crate) fn limit_generations(&mut self, last: u32) {
-        self.last_generation = last;
     }
 }

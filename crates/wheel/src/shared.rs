@@ -276,7 +276,8 @@ impl<T> Core<T> {
     /// The slot that a timer is filed in, or `NONE`.
     #[inline]
     pub(crate) fn slot_of(&self, node: u32) -> u32 {
-        self.chunks.owner(self.nodes.node(node).position)
+        let node = self.nodes.node(node);
+        if node.is_pending() { self.chunks.owner(node.position) } else { NONE }
     }
 
     /// The heads of the rings of a slot: its own, and that of what is still to be looked through.

@@ -390,13 +390,12 @@ impl<T, K: Kind> Wheel<T, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::LAST_GENERATION;
     use alloc::vec::Vec;
 
     fn a_key_stays_stale_for_ever<K: Kind>(mut wheel: Wheel<u32, K>) {
-        const GENERATIONS: u32 = 1 << 3;
-        wheel.core.nodes.limit_generations(GENERATIONS);
         let mut keys = Vec::new();
-        for n in 0..100 * GENERATIONS {
+        for n in 0..100 * LAST_GENERATION {
             // Every way to leave a node, and a shrink that forgets the nodes now and then.
             let key = wheel.insert(Time::from(5), n).unwrap();
             match n % 3 {
@@ -464,8 +463,7 @@ mod tests {
     #[test]
     fn what_is_retired_is_no_room() {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
-        wheel.core.nodes.limit_generations(2);
-        for n in 0..1_000 {
+        for n in 0..500 * LAST_GENERATION {
             let key = wheel.insert(Time::from(5), n).unwrap();
             wheel.cancel(key);
         }
@@ -473,7 +471,7 @@ mod tests {
         wheel.reserve(300).unwrap();
         assert!(wheel.core.nodes.memory() >= 800 * 24, "{} bytes", wheel.core.nodes.memory());
         let room = wheel.capacity();
-        assert!((300..500).contains(&room), "room for {room}");
+        assert!((300..600).contains(&room), "room for {room}");
     }
 
     #[test]
