@@ -81,11 +81,16 @@ impl<T> Core<T> {
         self.ready.push(index, node.generation(), due);
     }
 
-    /// Makes the timers of the head of a slot that are due at the hand ready, having looked at `most` at most.
+    /// Makes the timers of a chunk of a slot that are due at the hand ready, having looked at `most` at most.
     /// True if some stay there because they were moved to later. Room for a chunk must have been reserved.
     #[inline]
-    pub(crate) fn ripen(&mut self, rules: &mut impl Rules, number: u32, most: usize) -> bool {
-        let chunk = self.slots[number as usize].ring.head;
+    pub(crate) fn ripen(
+        &mut self,
+        rules: &mut impl Rules,
+        number: u32,
+        chunk: u32,
+        most: usize,
+    ) -> bool {
         let (nodes, mut refs) = self.chunks.content(chunk);
         let (mut late, mut looked) = (0_u64, 0);
         while refs != 0 && looked < most {

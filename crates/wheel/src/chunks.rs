@@ -21,13 +21,11 @@
 
 mod rings;
 
-pub(crate) use rings::Ring;
-
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::nodes::NONE;
-use crate::{OutOfMemory, boxed, grow_by};
+use crate::{MAX_SLOTS, OutOfMemory, boxed, grow_by};
 
 /// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and thinned out
 /// twice as often, and each time surprises the processor.
@@ -42,12 +40,16 @@ pub(crate) const FEW: u32 = 8;
 
 type Page = [[u32; CHUNK]; PAGE];
 
-/// Where the reference to a node is, or one of two words for where it is not.
+/// Where the reference to a node is, or a word for why there is none.
 pub(crate) type Position = u32;
 /// The position of a vacant node.
 pub(crate) const NOWHERE: Position = NONE;
 /// The position of a timer that is ready to be popped: it is in no slot any more.
 pub(crate) const READY: Position = NONE - 1;
+/// From here on: the timer is the only one of a slot, of number 0, 1 and so on. It has no reference but the slot itself.
+pub(crate) const LONE: Position = READY - (1 << 24);
+/// A level multiplies what the levels reach by its slots, and 64 bits are all there is to reach: four of the largest.
+const _: () = assert!(4 * MAX_SLOTS + 64 < READY - LONE);
 
 /// What is counted of a chunk.
 #[derive(Clone, Copy)]
@@ -149,7 +151,7 @@ impl Chunks {
     fn make(&mut self, least: usize) -> Result<(), OutOfMemory> {
         let pages = least.div_ceil(PAGE);
         // Positions end before the words for where a reference is not.
-        if pages > READY as usize / CHUNK / PAGE - self.pages.len() {
+        if pages > LONE as usize / CHUNK / PAGE - self.pages.len() {
             return Err(OutOfMemory);
         }
         self.pages.try_reserve_exact(pages).map_err(|_| OutOfMemory)?;
@@ -184,10 +186,11 @@ impl Chunks {
         page[chunk as usize % PAGE][bit as usize % CHUNK] = node;
     }
 
-    /// The slot that a position belongs to, or `NONE`.
+    /// The slot that a position belongs to, or a number that no slot has.
     #[inline(always)]
     pub(crate) fn owner(&self, position: Position) -> u32 {
-        self.links.get((position / LEN) as usize).map_or(NONE, |link| link.owner)
+        let link = self.links.get((position / LEN) as usize);
+        link.map_or(position.wrapping_sub(LONE), |link| link.owner)
     }
 
     /// Takes a reference out. True if somebody has to look at its chunk, or if it is in none.

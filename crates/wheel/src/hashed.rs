@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::chunks::Ring;
+use crate::held::Held;
 use crate::nodes::NONE;
 use crate::rules::{Budget, Cut, Rules, Scan, Watch};
 use crate::shared::{Core, Slot};
@@ -90,8 +90,9 @@ impl Rules for Hashed {
     }
 
     #[inline(never)]
-    fn mark(&mut self, _level: u8, number: u32, _begin: Tick) {
+    fn mark(&mut self, _level: u8, number: u32, due: Tick) -> Tick {
         self.occupied.insert(number);
+        due
     }
 
     #[inline(never)]
@@ -175,20 +176,29 @@ impl Rules for Hashed {
             return Err(Cut::Budget);
         }
         loop {
-            if core.scan.slot == NONE {
-                let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
-                if slot.ring.head == NONE || self.floor(number, slot.min, core.hand) > core.hand {
-                    return Ok(());
-                }
-                core.scan = Scan { slot: number, head: slot.ring.head };
-                slot.ring = Ring::NONE;
-                (slot.min, slot.witness) = (Tick::MAX, NONE);
+            let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
+            let scans = core.scan.slot != NONE;
+            // What has come while the slot is being looked through waits until that is done.
+            let held = if scans { Held::Ring(core.scan.head) } else { slot.ring.held() };
+            let due = scans || self.floor(number, slot.min, core.hand) <= core.hand;
+            if !due || matches!(held, Held::Nothing) {
+                return Ok(());
             }
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
-            self.scan(core, number, room, budget)?;
+            match held {
+                Held::Nothing => {}
+                Held::One(node) => core.settle_one(self, number, node, budget)?,
+                Held::Ring(head) => {
+                    if !scans {
+                        core.scan = Scan { slot: number, head };
+                        *slot = Slot::new(slot.level);
+                    }
+                    self.scan(core, number, room, budget)?;
+                }
+            }
         }
     }
 

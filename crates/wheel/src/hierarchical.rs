@@ -11,8 +11,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::chunks::CHUNK;
+use crate::held::Held;
 use crate::levels::{Level, Levels};
-use crate::nodes::NONE;
 use crate::rules::{Budget, Cut, Rules, Watch};
 use crate::shared::{Core, Slot};
 use crate::tick::Tick;
@@ -33,37 +33,6 @@ impl Hierarchical {
         let levels = Levels::new(slots)?;
         let begins = levels.levels.iter().map(|_| Tick::MAX).collect();
         Ok(Hierarchical { levels, begins, above: Tick::MAX })
-    }
-
-    /// Looks again at the levels of which a slot has begun.
-    fn look_above(&mut self, hand: Tick) {
-        self.above = Tick::MAX;
-        for number in 1..self.levels.top {
-            let begin = &mut self.begins[number];
-            if *begin <= hand {
-                *begin = self.levels.levels[number].next_begin(hand);
-            }
-            self.above = self.above.min(*begin);
-        }
-    }
-
-    /// An occupied slot above the lowest level that begins at the hand: its level and its number.
-    #[inline]
-    fn beginning(&self, hand: Tick) -> Option<(u8, u32)> {
-        if self.above > hand {
-            return None;
-        }
-        for number in 1..self.levels.top {
-            if self.begins[number] > hand {
-                continue;
-            }
-            let level = &self.levels.levels[number];
-            let (slot, begin) = level.find(hand);
-            if begin == hand && level.occupied.contains(slot) {
-                return Some((number as u8, level.base + slot));
-            }
-        }
-        None
     }
 }
 
@@ -102,14 +71,16 @@ impl Rules for Hierarchical {
     }
 
     #[inline]
-    fn mark(&mut self, level: u8, number: u32, begin: Tick) {
+    fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick {
+        let here = &mut self.levels.levels[usize::from(level)];
+        here.occupied.insert(number - here.base);
+        let begin = here.begin(due);
         if level > 0 {
             let first = &mut self.begins[usize::from(level)];
             *first = begin.min(*first);
             self.above = begin.min(self.above);
         }
-        let level = &mut self.levels.levels[usize::from(level)];
-        level.occupied.insert(number - level.base);
+        begin
     }
 
     #[inline]
@@ -127,9 +98,6 @@ impl Rules for Hierarchical {
 
     #[inline]
     fn next_stop<T>(&mut self, core: &Core<T>, _budget: &mut Budget) -> Tick {
-        if self.above <= core.hand {
-            self.look_above(core.hand);
-        }
         self.levels.levels[0].next_tick(core.hand).min(self.above)
     }
 
@@ -177,11 +145,8 @@ impl Rules for Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        while let Some((level, number)) = self.beginning(core.hand) {
-            if budget.work == 0 {
-                return Err(Cut::Budget);
-            }
-            self.hand_down(core, level, number, budget, watch)?;
+        if self.above <= core.hand {
+            self.settle_above(core, budget, watch)?;
         }
         let lowest = &self.levels.levels[0];
         // Due timers above open it. At the end of time the hand may come here with nothing to settle.
@@ -189,17 +154,27 @@ impl Rules for Hierarchical {
             return Ok(());
         }
         let number = lowest.base + lowest.slot(core.hand);
-        while core.slots[number as usize].ring.head != NONE {
+        loop {
+            let held = core.slots[number as usize].ring.held();
+            if let Held::Nothing = held {
+                return Ok(());
+            }
             let room = budget.ready.saturating_sub(core.ready.len());
             if room == 0 || budget.work == 0 {
                 return Err(Cut::Budget);
             }
-            core.ready.reserve(CHUNK, &mut core.nodes)?;
-            if core.ripen(self, number, room.min(budget.work)) {
-                self.move_on(core, number, budget)?;
+            match held {
+                Held::Nothing => {}
+                // One that was moved to later goes elsewhere: this is no slot of another turn.
+                Held::One(node) => return Ok(core.settle_one(self, number, node, budget)?),
+                Held::Ring(head) => {
+                    core.ready.reserve(CHUNK, &mut core.nodes)?;
+                    if core.ripen(self, number, head, room.min(budget.work)) {
+                        self.move_on(core, number, head, budget)?;
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     fn place(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place {
@@ -247,6 +222,33 @@ impl Rules for Hierarchical {
 }
 
 impl Hierarchical {
+    /// Hands down every slot above the lowest level that begins at the hand, and looks when the next one begins. No
+    /// slot that begins now is handed anything, so each level is looked at once.
+    fn settle_above<T>(
+        &mut self,
+        core: &mut Core<T>,
+        budget: &mut Budget,
+        watch: Watch<'_, '_>,
+    ) -> Result<(), Cut> {
+        for number in 1..self.levels.top {
+            if self.begins[number] > core.hand {
+                continue;
+            }
+            let (slot, begin) = self.levels.levels[number].find(core.hand);
+            while begin == core.hand && self.levels.levels[number].occupied.contains(slot) {
+                if budget.work == 0 {
+                    return Err(Cut::Budget);
+                }
+                let slot = self.levels.levels[number].base + slot;
+                self.hand_down(core, number as u8, slot, budget, watch)?;
+            }
+            self.begins[number] = self.levels.levels[number].next_after(slot, begin);
+        }
+        let begins = self.begins[1..self.levels.top].iter();
+        self.above = begins.copied().min().unwrap_or(Tick::MAX);
+        Ok(())
+    }
+
     /// Hands a batch of an upper slot that begins now down to where it belongs.
     fn hand_down<T>(
         &mut self,
@@ -256,14 +258,19 @@ impl Hierarchical {
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        if let Some((node, due)) = self.carry_down(core, number) {
-            budget.work -= 1;
-            if let Some(watch) = watch {
-                self.tell(core, (level, number), (node, due), watch);
+        let head = match core.slots[number as usize].ring.held() {
+            Held::Nothing => return Ok(()),
+            Held::One(node) => {
+                let due = core.pass_on(self, number, node)?;
+                budget.work -= 1;
+                if let Some(watch) = watch {
+                    self.tell(core, (level, number), (node, due), watch);
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-        core.look(number, core.slots[number as usize].ring.head, budget.work);
+            Held::Ring(head) => head,
+        };
+        core.look(number, head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         budget.work -= core.batch.len;
@@ -278,20 +285,6 @@ impl Hierarchical {
             }
         }
         Ok(())
-    }
-
-    /// Hands down the only timer of a slot, if it goes to one that is empty: with its chunk, so that nothing is
-    /// written to its node.
-    #[inline]
-    fn carry_down<T>(&mut self, core: &mut Core<T>, number: u32) -> Option<(u32, Tick)> {
-        let node = core.chunks.only(core.slots[number as usize].ring.head)?;
-        let due = core.nodes.node(node).due();
-        let to = self.spot(due, core.hand);
-        if core.slots.get(to as usize)?.ring.head != NONE {
-            return None;
-        }
-        core.carry(self, number, to, node, due);
-        Some((node, due))
     }
 
     /// Tells of a timer that was handed down from this slot.
@@ -318,9 +311,10 @@ impl Hierarchical {
         &mut self,
         core: &mut Core<T>,
         number: u32,
+        head: u32,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
-        core.look(number, core.slots[number as usize].ring.head, budget.work);
+        core.look(number, head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
         for nth in 0..core.batch.len {

@@ -81,6 +81,12 @@ impl Level {
         if begin == hand && self.occupied.contains(here) {
             return hand;
         }
+        self.next_after(here, begin)
+    }
+
+    /// The same, if nothing begins at the hand, for who has found the slot that the hand is in.
+    #[inline]
+    pub(crate) fn next_after(&self, here: u32, begin: Tick) -> Tick {
         match self.occupied.after(here) {
             Some(slot) => self.after(here, begin, slot),
             None => Tick::MAX,
@@ -91,9 +97,6 @@ impl Level {
     #[inline]
     pub(crate) fn next_tick(&self, hand: Tick) -> Tick {
         let here = self.slot(hand);
-        if self.occupied.contains(here) {
-            return hand;
-        }
         match self.occupied.after(here) {
             Some(slot) => hand.saturating_add(self.ahead(here, slot).into()),
             None => Tick::MAX,

@@ -127,6 +127,7 @@ mod chunks;
 mod due;
 mod error;
 mod hashed;
+mod held;
 mod hierarchical;
 mod key;
 mod levels;

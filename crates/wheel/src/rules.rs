@@ -64,8 +64,9 @@ pub(crate) trait Rules: Sized {
     /// Forgets all levels, as if none had been made.
     fn unmake(&mut self);
 
-    /// Remembers that a slot is occupied from now on, and that the hand meets it then.
-    fn mark(&mut self, level: u8, number: u32, begin: Tick);
+    /// Remembers that a slot is occupied from now on, by a timer that is due then, not before the hand. Returns when
+    /// the hand meets it.
+    fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick;
 
     /// Remembers that a slot is no longer occupied.
     fn unmark(&mut self, level: u8, number: u32);

@@ -4,7 +4,7 @@
 //! - a pending timer has one node and one reference, in a slot or among the ready ones, and each leads to the
 //!   other; what else refers to a node (a witness, the front, an entry of the ready ones) may be out of date,
 //!   and is asked for the truth whenever it is used;
-//! - a slot is marked as occupied while it has a ring, and a ring has a reference;
+//! - a slot is marked as occupied while it holds a timer: one alone, or a ring, and a ring has a reference;
 //! - `min` of a slot is never above the due tick of a timer in it;
 //! - nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`. Both are
 //!   lowered when a slot is first occupied; after that `earliest` with its `min`, and `stop` too where a slot holds the
@@ -15,8 +15,9 @@ use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 use crate::batch::Batch;
-use crate::chunks::{CHUNK, Chunks, Position, Ring};
+use crate::chunks::{CHUNK, Chunks, LONE, Position};
 use crate::due::Front;
+use crate::held::{Held, Ring};
 use crate::nodes::{NONE, Nodes};
 use crate::ready::Ready;
 use crate::rules::{Rules, Scan};
@@ -103,67 +104,34 @@ impl<T> Core<T> {
     /// Adds a reference to a slot; its position must be told to the node. `None` if the level is not made or
     /// there is no memory: see [`Core::prepare`].
     #[inline(always)]
-    pub(crate) fn file(
+    pub(crate) fn file<K: Rules>(
         &mut self,
-        rules: &mut impl Rules,
+        rules: &mut K,
         node: u32,
         due: Tick,
         number: u32,
     ) -> Option<Position> {
         let slot = self.slots.get(number as usize)?;
         let Some(position) = self.chunks.push(slot.ring.head, node) else {
-            return self.widen(rules, node, due, number);
+            let first = slot.ring.is_empty() && (!K::SCANS || self.scan.slot != number);
+            return if first {
+                Some(self.settle_in(rules, node, due, number))
+            } else {
+                self.widen(rules, node, due, number)
+            };
         };
-        self.lower(rules, number, due, node);
-        Some(position)
-    }
-
-    /// Adds a reference to a slot that is empty, or whose head is full.
-    #[inline(never)]
-    fn widen(
-        &mut self,
-        rules: &mut impl Rules,
-        node: u32,
-        due: Tick,
-        number: u32,
-    ) -> Option<Position> {
-        let slot = &mut self.slots[number as usize];
-        if slot.ring.head == NONE && self.scan.slot != number {
-            let position = self.chunks.open(&mut slot.ring, number, node).ok()?;
-            self.occupy(rules, number, due, node);
-            return Some(position);
-        }
-        let position = self.chunks.add(&mut slot.ring, number, node).ok()?;
         self.lower(rules, number, due, node);
         Some(position)
     }
 
     /// The first timer has come to a slot.
     #[inline]
-    fn occupy(&mut self, rules: &mut impl Rules, number: u32, due: Tick, node: u32) {
+    pub(crate) fn occupy(&mut self, rules: &mut impl Rules, number: u32, due: Tick, node: u32) {
         let slot = &mut self.slots[number as usize];
         (slot.min, slot.witness) = (due, node);
-        let begin = rules.begin_at(slot.level, due, self.hand);
-        rules.mark(slot.level, number, begin);
+        let begin = rules.mark(slot.level, number, due.max(self.hand));
         self.stop = self.stop.min(begin);
         self.earliest = self.earliest.min(due);
-    }
-
-    /// Gives the ring of a slot, in which this timer is the only one, to a slot that is empty.
-    #[inline]
-    pub(crate) fn carry(
-        &mut self,
-        rules: &mut impl Rules,
-        from: u32,
-        to: u32,
-        node: u32,
-        due: Tick,
-    ) {
-        let ring = core::mem::replace(&mut self.slots[from as usize].ring, Ring::NONE);
-        self.empty(rules, from);
-        self.slots[to as usize].ring = ring;
-        self.chunks.give(ring.head, to);
-        self.occupy(rules, to, due, node);
     }
 
     /// A timer of a slot may be due earlier than any other there, or than the front may know.
@@ -188,25 +156,35 @@ impl<T> Core<T> {
     }
 
     /// Makes sure that a timer can be filed, and says in which slot.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn prepare(
         &mut self,
         rules: &mut impl Rules,
         due: Tick,
     ) -> Result<u32, OutOfMemory> {
-        if rules.spot(due, self.hand) as usize >= self.slots.len() {
+        let mut spot = rules.spot(due, self.hand);
+        if spot as usize >= self.slots.len() {
             rules.make(due, self.hand, &mut self.slots)?;
+            spot = rules.spot(due, self.hand);
         }
-        self.chunks.reserve(1)?;
-        Ok(rules.spot(due, self.hand))
+        if !self.slots[spot as usize].ring.is_empty() {
+            self.chunks.reserve(1)?;
+        }
+        Ok(spot)
     }
 
     /// Files a timer that is in no slot, where everything is prepared for it.
     #[inline(always)]
     pub(crate) fn refile(&mut self, rules: &mut impl Rules, node: u32, due: Tick) {
         let number = rules.spot(due, self.hand);
-        let position =
-            self.file(rules, node, due, number).expect("room for it was made before it was moved");
+        self.refile_in(rules, node, due, number);
+    }
+
+    /// The same, for who knows the slot.
+    #[inline(always)]
+    pub(crate) fn refile_in(&mut self, rules: &mut impl Rules, node: u32, due: Tick, number: u32) {
+        let position = self.file(rules, node, due, number);
+        let position = position.expect("room for it was made before it was moved");
         self.nodes.node_mut(node).position = position;
     }
 
@@ -218,7 +196,7 @@ impl<T> Core<T> {
         }
     }
 
-    /// Looks after the chunk in which a reference was taken out; there is none if its timer was ready.
+    /// Looks after the chunk in which a reference was taken out; there is none if its timer was ready, or alone.
     #[inline(never)]
     fn thin(&mut self, rules: &mut impl Rules, position: Position) {
         let number = self.chunks.owner(position);
@@ -226,6 +204,10 @@ impl<T> Core<T> {
             self.ready.lose_one();
             return;
         };
+        if position >= LONE {
+            self.leave(rules, number);
+            return;
+        }
         let chunk = position / CHUNK as u32;
         if self.chunks.is_empty(chunk) {
             self.release(rules, number, chunk);
@@ -240,61 +222,13 @@ impl<T> Core<T> {
         }
     }
 
-    /// Frees an empty chunk of a slot.
-    pub(crate) fn release(&mut self, rules: &mut impl Rules, number: u32, chunk: u32) {
-        let next = self.chunks.release(chunk);
-        let slot = &mut self.slots[number as usize];
-        if slot.ring.head == chunk {
-            slot.ring.head = next;
-        }
-        if self.scan.head == chunk {
-            self.scan.head = next;
-            if next == NONE {
-                self.scan = Scan::NONE;
-            }
-        }
-        if !self.is_occupied(number) {
-            self.empty(rules, number);
-        }
-    }
-
     /// The last timer has left a slot.
-    #[inline]
-    fn empty(&mut self, rules: &mut impl Rules, number: u32) {
+    #[inline(always)]
+    pub(crate) fn empty(&mut self, rules: &mut impl Rules, number: u32) {
         let slot = &mut self.slots[number as usize];
         (slot.min, slot.witness) = (Tick::MAX, NONE);
         self.front.forget(number);
         rules.unmark(slot.level, number);
-    }
-
-    /// Whether a slot holds a timer.
-    #[inline]
-    pub(crate) fn is_occupied(&self, number: u32) -> bool {
-        self.slots[number as usize].ring.head != NONE || self.scan.slot == number
-    }
-
-    /// The slot that a timer is filed in, or `NONE`.
-    #[inline]
-    pub(crate) fn slot_of(&self, node: u32) -> u32 {
-        let node = self.nodes.node(node);
-        if node.is_pending() { self.chunks.owner(node.position) } else { NONE }
-    }
-
-    /// The heads of the rings of a slot: its own, and that of what is still to be looked through.
-    pub(crate) fn rings(&self, number: u32) -> [u32; 2] {
-        let scanned = if self.scan.slot == number { self.scan.head } else { NONE };
-        [self.slots[number as usize].ring.head, scanned]
-    }
-
-    /// How many timers are filed in a slot, counted.
-    pub(crate) fn count(&self, number: u32) -> usize {
-        self.rings(number).iter().map(|&head| self.chunks.count(head)).sum()
-    }
-
-    /// The timers that are filed in a slot, each with the position of its reference.
-    pub(crate) fn filed(&self, number: u32) -> impl Iterator<Item = (Position, u32)> {
-        let chunks = self.rings(number).into_iter().flat_map(|head| self.chunks.ring(head));
-        chunks.flat_map(|chunk| self.chunks.of_chunk(chunk))
     }
 
     /// Gives back memory that the pending timers do not need.
@@ -319,7 +253,9 @@ impl<T> Core<T> {
                 }
                 ring
             });
-            self.slots[number as usize].ring = rings[0];
+            if let Held::Ring(_) = self.slots[number as usize].ring.held() {
+                self.slots[number as usize].ring = rings[0];
+            }
             if self.scan.slot == number {
                 self.scan.head = rings[1].head;
             }

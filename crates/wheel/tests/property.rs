@@ -107,6 +107,9 @@ impl<K: Kind> Run<K> {
         let deadline = self.deadline();
         let (due, hand) = (self.oracle.due(deadline), self.hand());
         let expected = self.shape.place(due, hand);
+        if self.timers_at(expected) == 1 {
+            self.count("a lone timer gets company");
+        }
         assert_eq!(self.wheel.place_of(Time::from(deadline)), expected);
         let key = self.wheel.insert(Time::from(deadline), self.serial).unwrap();
         assert_eq!(self.wheel.place(key), Some(expected), "due {due} at {hand}");
@@ -132,6 +135,15 @@ impl<K: Kind> Run<K> {
         }
     }
 
+    /// How many timers are filed in the slot of a place, of whatever round.
+    fn timers_at(&self, place: Place) -> usize {
+        let place = match place {
+            Place::Ring { slot, .. } => Place::Ring { slot, rounds: 0 },
+            other => other,
+        };
+        self.wheel.occupied().find(|slot| slot.place == place).map_or(0, |slot| slot.timers)
+    }
+
     fn slots(&self, level: u32) -> u64 {
         u64::from(self.shape.slots[(level as usize - 1).min(self.shape.slots.len() - 1)])
     }
@@ -144,6 +156,9 @@ impl<K: Kind> Run<K> {
             assert_eq!(self.wheel.due(key), None);
             assert_eq!(self.wheel.place(key), None);
         } else if let Some(key) = self.any_pending() {
+            if self.wheel.place(key).is_some_and(|place| self.timers_at(place) == 1) {
+                self.count("a lone timer is cancelled");
+            }
             assert!(self.wheel.cancel(key).is_some());
             self.forget(key);
         }
@@ -222,8 +237,12 @@ impl<K: Kind> Run<K> {
             if progress == Progress::More && self.wheel.ready() == 0 {
                 self.count("budget cut while handing down");
             }
-            for Moved { key, from, to, .. } in moved {
+            for (nth, &Moved { key, from, to, .. }) in moved.iter().enumerate() {
                 self.handed_down(key, from, to);
+                let others = moved.iter().enumerate().filter(|&(other, _)| other != nth);
+                if budget == usize::MAX && others.clone().all(|(_, other)| other.from != from) {
+                    self.count("a lone timer is handed down");
+                }
             }
             self.wheel.check().unwrap();
             self.pop_some(target, &mut last);
@@ -369,8 +388,10 @@ fn report(shape: Shape, steps: u64, met: BTreeMap<String, u64>) {
         ["past", "saturated", "reused slot", "stale key", "foreign key", "later, earlier, later"]
             .map(String::from)
             .into();
+    classes.extend(["a lone timer gets company", "a lone timer is cancelled"].map(String::from));
     if !shape.hashed {
         classes.push("budget cut while handing down".into());
+        classes.push("a lone timer is handed down".into());
         // A level is within reach if the clock can be where one of its slots but the first begins.
         let reached =
             shape.spans().into_iter().skip(1).filter(|unit| unit.checked_mul(shape.tick).is_some());

@@ -7,24 +7,10 @@
 //! - So every chunk but the head has more than `FEW` references, and no cancel moves more than `FEW`. In a slot that is
 //!   being looked through nothing moves: what is cancelled there meanwhile is thinned out with the next look.
 
-use super::{CHUNK, Chunks, FEW, LEN, LOW, Link, Position, Word};
+use super::{Chunks, FEW, LEN, LOW, Link, Position, Word};
 use crate::OutOfMemory;
+use crate::held::Ring;
 use crate::nodes::NONE;
-
-/// Where the chunks of a slot are.
-#[derive(Clone, Copy)]
-pub(crate) struct Ring {
-    /// The one that is being filled, or `NONE` if there are none.
-    pub(crate) head: u32,
-    /// The one that came down to `LOW` last, or `NONE`. It may have been filled, freed or given away since: who wants
-    /// to use it asks for the truth. The tempting alternative, a list of all that are low, touches two more of
-    /// them for each that comes and goes.
-    low: u32,
-}
-
-impl Ring {
-    pub(crate) const NONE: Ring = Ring { head: NONE, low: NONE };
-}
 
 impl Chunks {
     /// Begins the ring of a slot with its first reference.
@@ -36,7 +22,7 @@ impl Chunks {
         node: u32,
     ) -> Result<Position, OutOfMemory> {
         let chunk = self.draw(slot)?;
-        ring.head = chunk;
+        *ring = Ring { head: chunk, low: NONE };
         self.words[chunk as usize] = Word { refs: 1, over: 1 };
         self.set(chunk, 0, node);
         Ok(chunk * LEN)
@@ -139,20 +125,6 @@ impl Chunks {
         self.free = chunk;
         self.free_len += 1;
         next
-    }
-
-    /// The node of the only reference of a ring, if it is.
-    #[inline]
-    pub(crate) fn only(&self, head: u32) -> Option<u32> {
-        let (nodes, refs) = self.content(head);
-        let only = refs.is_power_of_two() && self.links[head as usize].next == head;
-        only.then(|| nodes[refs.trailing_zeros() as usize % CHUNK])
-    }
-
-    /// Gives a chunk that is a ring of its own to another slot.
-    #[inline]
-    pub(crate) fn give(&mut self, chunk: u32, slot: u32) {
-        self.links[chunk as usize].owner = slot;
     }
 
     /// A chunk that is not the head of its ring has come down to its mark: it is to be filled, or, if only a few
