@@ -253,9 +253,9 @@ impl<T> Nodes<T> {
             + self.segments.capacity() * size_of::<Box<[Node<T>; SEGMENT]>>()
     }
 
-    /// Forgets the segments behind the last one that must stay, as far as there is memory to do so. A node that is new
-    /// then begins with a generation that none of the forgotten ones has had, so that their keys stay stale. A node with
-    /// most of its generations behind it is not forgotten: the new ones would inherit that.
+    /// Forgets the segments behind the last one that must stay. A node that is new then begins with a generation that
+    /// none of the forgotten ones has had, so that their keys stay stale. A node with most of its generations behind it
+    /// is not forgotten: the new ones would inherit that.
     pub(crate) fn shrink(&mut self) {
         if self.pending == 0 {
             // As good as a new wheel: every key there is belongs to the old one.
