@@ -46,7 +46,7 @@ pub(crate) type Position = u32;
 pub(crate) const NOWHERE: Position = NONE;
 /// The position of a timer that is ready to be popped: it is in no slot any more.
 pub(crate) const READY: Position = NONE - 1;
-/// From here on: the timer is the only one of the slot 0, 1 and so on. No chunk has a reference to it, the slot names it.
+/// From here on: the timer is the only one of slot 0, 1 and so on. No chunk has a reference to it: the slot names it.
 pub(crate) const LONE: Position = READY - (1 << 24);
 /// A level multiplies what the levels reach by its slots, and 64 bits are all there is to reach: four of the largest.
 const _: () = assert!(4 * MAX_SLOTS + 64 < READY - LONE);
