@@ -9,6 +9,7 @@
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
 
+mod bare;
 mod cli;
 mod contestant;
 mod contestants;

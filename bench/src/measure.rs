@@ -10,9 +10,9 @@ use crate::load::Spread;
 pub enum Op {
     /// Start every timer, from empty
     Start,
-    /// Cancel and start a random timer
+    /// Cancel and start a random timer, and the floor under it
     Random,
-    /// Cancel and start the oldest timer
+    /// Cancel and start the oldest timer, and the floor under it
     InOrder,
     /// Move a random timer later
     Reschedule,
@@ -130,6 +130,17 @@ impl Measure {
             }
             Measure::ChurnedPeak => "memory: bytes a timer at the peak of that churn",
             Measure::ChurnedDead => "memory: dead entries a timer after that churn, where known",
+        }
+    }
+
+    /// What is measured under it, if anything is: no contestant can be much quicker.
+    pub fn floor(self) -> Option<&'static str> {
+        match self {
+            Measure::CancelStartRandom | Measure::CancelStartInOrder => {
+                Some("the same memory, without a wheel")
+            }
+            Measure::Cancel => Some("one random cache line, independent"),
+            _ => None,
         }
     }
 

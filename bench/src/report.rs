@@ -37,9 +37,11 @@ pub struct Cell {
     pub best_peer: bool,
 }
 
-/// One random cache line, and our random cancel beside it.
+/// What an operation could cost at least, and how many times that ours take.
 #[derive(Serialize)]
 pub struct Floor {
+    pub measure: Measure,
+    pub title: &'static str,
     pub spread: Spread,
     pub population: usize,
     #[serde(flatten)]
@@ -85,16 +87,24 @@ fn cells(results: &Results) -> Vec<Cell> {
 }
 
 fn floors(results: &Results) -> Vec<Floor> {
-    let columns = results.columns(Measure::Cancel).into_iter();
-    columns
-        .filter_map(|column| {
-            let ns = results.floor(column)?;
-            let distance = |index: usize| {
-                let ours = results.value(Measure::Cancel, column, index)?;
-                Some((results.contenders[index].name, ours / ns.median))
-            };
-            let distances = results.ours().filter_map(distance).collect();
-            Some(Floor { spread: column.0, population: column.1, ns, distances })
-        })
-        .collect()
+    let mut floors = Vec::new();
+    for measure in Measure::ALL {
+        let Some(title) = measure.floor() else { continue };
+        for column in results.columns(measure) {
+            let Some(ns) = results.floor(measure, column) else { continue };
+            let ours = results.ours().filter_map(|index| {
+                Some((results.contenders[index].name, results.distance(measure, column, index)?))
+            });
+            let (spread, population) = column;
+            floors.push(Floor {
+                measure,
+                title,
+                spread,
+                population,
+                ns,
+                distances: ours.collect(),
+            });
+        }
+    }
+    floors
 }

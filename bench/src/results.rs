@@ -52,7 +52,7 @@ impl Summary {
 pub struct Results {
     pub contenders: Vec<Contender>,
     samples: BTreeMap<(Measure, Column, usize), Vec<f64>>,
-    floor: BTreeMap<Column, Vec<f64>>,
+    floors: BTreeMap<(Measure, Column), Vec<f64>>,
 }
 
 impl Results {
@@ -70,8 +70,8 @@ impl Results {
         self.samples.entry((measure, column, contender)).or_default().push(value);
     }
 
-    pub fn add_floor(&mut self, column: Column, value: f64) {
-        self.floor.entry(column).or_default().push(value);
+    pub fn add_floor(&mut self, measure: Measure, column: Column, value: f64) {
+        self.floors.entry((measure, column)).or_default().push(value);
     }
 
     /// The columns in which anybody has a value.
@@ -89,8 +89,13 @@ impl Results {
         Some(if measure.unit() == Unit::Longest { summary.min } else { summary.median })
     }
 
-    pub fn floor(&self, column: Column) -> Option<Summary> {
-        self.floor.get(&column).map(|samples| Summary::of(samples))
+    pub fn floor(&self, measure: Measure, column: Column) -> Option<Summary> {
+        self.floors.get(&(measure, column)).map(|samples| Summary::of(samples))
+    }
+
+    /// How many times the floor a contestant takes.
+    pub fn distance(&self, measure: Measure, column: Column, contender: usize) -> Option<f64> {
+        Some(self.value(measure, column, contender)? / self.floor(measure, column)?.median)
     }
 
     /// The best of the peer wheels.

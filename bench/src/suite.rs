@@ -2,11 +2,12 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::bare;
 use crate::cli::{Wheel, written};
 use crate::entrant::Entrant;
 use crate::load::{Load, Spread};
 use crate::machine;
-use crate::measure::Op;
+use crate::measure::{Measure, Op};
 use crate::results::Results;
 
 const OPS: [Op; 11] = [
@@ -58,8 +59,14 @@ impl Turn<'_> {
     /// One round of one operation: everybody once, a different one first each time.
     fn take(&mut self, op: Op, load: &Load, round: usize, warm_up: bool) {
         let column = (load.spread, load.population);
-        if op == Op::Cancel && !warm_up {
-            self.results.add_floor(column, machine::floor(load));
+        if !warm_up {
+            let floor = match op {
+                Op::Random => Some((Measure::CancelStartRandom, bare::random(load))),
+                Op::InOrder => Some((Measure::CancelStartInOrder, bare::in_order(load))),
+                Op::Cancel => Some((Measure::Cancel, machine::floor(load))),
+                _ => None,
+            };
+            floor.into_iter().for_each(|(measure, ns)| self.results.add_floor(measure, column, ns));
         }
         for place in 0..self.entrants.len() {
             let index = (place + round) % self.entrants.len();

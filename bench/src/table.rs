@@ -108,30 +108,28 @@ pub fn measure(results: &Results, measure: Measure) {
         let name = format!("{} / best peer wheel (*)", results.contenders[index].name);
         table.row([name].into_iter().chain(ratios.map(ratio)).collect(), "");
     }
-    if measure == Measure::Cancel {
-        floor(results, &columns, &mut table);
+    if let Some(name) = measure.floor() {
+        floor(results, (measure, name), &columns, &mut table);
     }
     table.print();
 }
 
-/// What a random cancel could cost at least, and how far from it ours are.
-fn floor(results: &Results, columns: &[Column], table: &mut Table) {
-    let floors: Vec<Option<f64>> =
-        columns.iter().map(|&column| Some(results.floor(column)?.median)).collect();
-    let cells = floors.iter().map(|floor| floor.map_or("–".to_owned(), |ns| format!("{ns:.1}")));
-    let name = "floor: one random cache line, independent".to_owned();
-    table.row([name].into_iter().chain(cells).collect(), "");
+/// What it could cost at least, and how far from that ours are.
+fn floor(
+    results: &Results,
+    (measure, name): (Measure, &str),
+    columns: &[Column],
+    table: &mut Table,
+) {
+    let floors = columns.iter().map(|&column| {
+        let floor = results.floor(measure, column);
+        floor.map_or("–".to_owned(), |floor| figure(floor.median, measure))
+    });
+    table.row([format!("floor: {name}")].into_iter().chain(floors).collect(), "");
     for index in results.ours() {
-        let distances = columns.iter().zip(&floors).map(|(&column, floor)| {
-            ratio(
-                results
-                    .value(Measure::Cancel, column, index)
-                    .zip(*floor)
-                    .map(|(ours, floor)| ours / floor),
-            )
-        });
+        let distances = columns.iter().map(|&column| results.distance(measure, column, index));
         let name = format!("{} / floor", results.contenders[index].name);
-        table.row([name].into_iter().chain(distances).collect(), "");
+        table.row([name].into_iter().chain(distances.map(ratio)).collect(), "");
     }
 }
 

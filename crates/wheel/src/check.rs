@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::chunks::Position;
+use crate::chunks::{FEW, Position};
 use crate::nodes::NONE;
 use crate::rules::Rules;
 use crate::shared::Core;
@@ -12,15 +12,16 @@ use crate::tick::Tick;
 impl<T> Core<T> {
     pub(crate) fn check<K: Rules>(&self, rules: &K) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
-        let (mut filed, mut chunks) = (0, 0);
+        let (mut filed, mut chunks, mut rings) = (0, 0, 0);
         for number in 0..self.slots.len() as u32 {
             let (slot, occupied) = (&self.slots[number as usize], self.is_occupied(number));
             if rules.is_occupied(slot.level, number) != occupied {
                 return Err(format!("{} is marked wrongly", self.name(rules, number)));
             }
             if occupied {
-                let (timers, rings) = self.check_slot(rules, number)?;
-                (filed, chunks) = (filed + timers, chunks + rings);
+                let (timers, all) = self.check_slot(rules, number)?;
+                (filed, chunks) = (filed + timers, chunks + all);
+                rings += self.rings(number).into_iter().filter(|&head| head != NONE).count();
             } else if (slot.min, slot.witness) != (Tick::MAX, NONE) {
                 return Err(format!("{} is empty and has a bound", self.name(rules, number)));
             }
@@ -38,6 +39,11 @@ impl<T> Core<T> {
         if chunks + self.chunks.free_len() != self.chunks.len() {
             return Err("a chunk is lost".to_string());
         }
+        if (chunks - rings) * FEW != self.chunks.least {
+            return Err(
+                "the chunks that must be worth their memory are not counted right".to_string()
+            );
+        }
         let next = self.least_needed(rules);
         if next < self.stop {
             return Err(format!(
@@ -54,7 +60,7 @@ impl<T> Core<T> {
         let (mut timers, mut chunks) = (0, 0);
         for head in self.rings(number) {
             let broken = |broken| format!("{}: {broken}", name());
-            chunks += self.chunks.check(head, number, !K::SCANS).map_err(broken)?;
+            chunks += self.chunks.check(head, number).map_err(broken)?;
         }
         for (position, node) in self.filed(number) {
             timers += 1;

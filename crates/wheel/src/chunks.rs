@@ -1,23 +1,22 @@
 //! The references in the slots: rings of small arrays, out of one pool.
 //!
 //! ```text
-//!   slot ──► [ head ] ⇄ [ 64 ] ⇄ [ 61 of 64 ] ⇄ [ low: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ back to the head
-//!              ▲ filed here          ▲ cancelled: a bit   ▲ filled next
+//!   slot ──► [ head ] ⇄ [ oldest: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ [ 61 of 64 ] ⇄ back to the head
+//!              ▲ filed here       ▲ filled next          ▲ cancelled: a bit
 //! ```
 //!
 //! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
 //! touched independently of each other, which is what a list of nodes can never do. A node knows the position
 //! of its reference: chunk `c` has the positions from `64·c` on.
 //!
-//! Beside each chunk stands its word: which of its 64 references count, and how many they are over the number at
-//! which somebody should look at the chunk, its mark. So cancelling clears a bit and compares with zero; it reads
-//! no slot and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot
-//! fills the gap, has to tell a second node where its reference is: one more cache miss.
+//! Beside each chunk stands its word: which of its 64 references count. So cancelling clears a bit; it reads no slot
+//! and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot fills the gap,
+//! has to tell a second node where its reference is: one more cache miss.
 //!
 //! Chunks lie in pages of eight. Growing makes another page: it copies no reference, however many there are.
 //!
-//! What was cancelled holds no more memory than what is left, but for one chunk a slot, and in a slot of a hashed
-//! wheel that is being looked through: [`rings`] says how.
+//! Gaps are filled by what is filed next ([`rings`] says how), and before there are more chunks, those that hold little
+//! are emptied ([`sweep`](crate::sweep) says how). So what was cancelled makes nothing grow.
 
 mod rings;
 
@@ -27,7 +26,7 @@ use alloc::vec::Vec;
 use crate::nodes::NONE;
 use crate::{MAX_SLOTS, OutOfMemory, boxed, grow_by};
 
-/// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and thinned out
+/// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and emptied
 /// twice as often, and each time surprises the processor.
 pub(crate) const CHUNK: usize = 64;
 const LEN: u32 = CHUNK as u32;
@@ -36,7 +35,7 @@ const PAGE: usize = 8;
 /// A chunk with no more than so many references is worth filling.
 pub(crate) const LOW: u32 = 32;
 /// A chunk with no more than so many is worth emptying.
-pub(crate) const FEW: u32 = 8;
+pub(crate) const FEW: usize = 16;
 
 type Page = [[u32; CHUNK]; PAGE];
 
@@ -50,24 +49,6 @@ pub(crate) const READY: Position = NONE - 1;
 pub(crate) const LONE: Position = READY - (1 << 24);
 /// A level multiplies what the levels reach by its slots, and 64 bits are all there is to reach: four of the largest.
 const _: () = assert!(4 * MAX_SLOTS + 64 < READY - LONE);
-
-/// What is counted of a chunk.
-#[derive(Clone, Copy)]
-struct Word {
-    /// A bit for each of its references.
-    refs: u64,
-    /// How many they are, less the mark.
-    over: u32,
-}
-
-impl Word {
-    const EMPTY: Word = Word { refs: 0, over: 0 };
-
-    #[inline]
-    fn new(refs: u64, mark: u32) -> Self {
-        Word { refs, over: refs.count_ones() - mark }
-    }
-}
 
 /// How a chunk is linked to others.
 #[derive(Clone, Copy)]
@@ -89,13 +70,18 @@ pub(crate) struct Chunks {
         reason = "when there are more of them, the references stay where they are"
     )]
     pages: Vec<Box<Page>>,
-    words: Vec<Word>,
+    /// For each chunk a bit for each of its references that count.
+    words: Vec<u64>,
     links: Vec<Link>,
     /// The first of those that were used and are free, or `NONE`.
     free: u32,
     /// The first that was never used: it is free, and so are all behind it.
     fresh: u32,
     free_len: usize,
+    /// For fewer timers than this there are too many chunks: `FEW` for each, but for the first of each ring.
+    pub(crate) least: usize,
+    /// The one that was looked at last by who gives them back.
+    look: u32,
 }
 
 impl Chunks {
@@ -107,6 +93,8 @@ impl Chunks {
             free: NONE,
             fresh: 0,
             free_len: 0,
+            least: 0,
+            look: 0,
         }
     }
 
@@ -159,7 +147,7 @@ impl Chunks {
         self.links.try_reserve_exact(pages * PAGE).map_err(|_| OutOfMemory)?;
         for _ in 0..pages {
             self.pages.push(boxed(|| [NONE; CHUNK])?);
-            self.words.extend_from_slice(&[Word::EMPTY; PAGE]);
+            self.words.extend_from_slice(&[0; PAGE]);
             self.links.extend_from_slice(&[Link::FREE; PAGE]);
             self.free_len += PAGE;
         }
@@ -170,12 +158,11 @@ impl Chunks {
     #[inline(always)]
     pub(crate) fn push(&mut self, head: u32, node: u32) -> Option<Position> {
         let word = self.words.get_mut(head as usize)?;
-        if word.refs == u64::MAX {
+        if *word == u64::MAX {
             return None;
         }
-        let bit = word.refs.trailing_ones();
-        word.refs |= 1 << (bit % LEN);
-        word.over += 1;
+        let bit = word.trailing_ones();
+        *word |= 1 << (bit % LEN);
         self.set(head, bit, node);
         Some(head * LEN + bit)
     }
@@ -193,13 +180,12 @@ impl Chunks {
         link.map_or(position.wrapping_sub(LONE), |link| link.owner)
     }
 
-    /// Takes a reference out. True if somebody has to look at its chunk, or if it is in none.
+    /// Takes a reference out. True if that was the last of its chunk, or if it is in none.
     #[inline(always)]
     pub(crate) fn remove(&mut self, position: Position) -> bool {
         let Some(word) = self.words.get_mut((position / LEN) as usize) else { return true };
-        word.refs &= !(1 << (position % LEN));
-        word.over -= 1;
-        word.over == 0
+        *word &= !(1 << (position % LEN));
+        *word == 0
     }
 
     /// The first references of a chunk, at most `most` of them, copied. Returns how many, and which are left.
@@ -223,12 +209,12 @@ impl Chunks {
     #[inline]
     pub(crate) fn content(&self, chunk: u32) -> (&[u32; CHUNK], u64) {
         let page = &self.pages[chunk as usize / PAGE];
-        (&page[chunk as usize % PAGE], self.words[chunk as usize].refs)
+        (&page[chunk as usize % PAGE], self.words[chunk as usize])
     }
 
     /// Lets only these references of a chunk count. There must be one.
     pub(crate) fn leave(&mut self, chunk: u32, refs: u64) {
-        self.words[chunk as usize] = Word::new(refs, 0);
+        self.words[chunk as usize] = refs;
     }
 
     /// The references of a chunk, each with its position.
@@ -244,7 +230,7 @@ impl Chunks {
     pub(crate) fn memory(&self) -> usize {
         self.pages.len() * size_of::<Page>()
             + self.pages.capacity() * size_of::<Box<Page>>()
-            + self.words.capacity() * size_of::<Word>()
+            + self.words.capacity() * size_of::<u64>()
             + self.links.capacity() * size_of::<Link>()
     }
 

@@ -31,26 +31,29 @@ const ALONE: u32 = NONE - 1;
 pub(crate) struct Ring {
     /// The chunk that is being filled, `ALONE`, or `NONE` if the slot is empty.
     pub(crate) head: u32,
-    /// The chunk that came down to `LOW` last, or `NONE`. It may have been filled, freed or given away since: who wants
-    /// to use it asks for the truth. The tempting alternative, a list of all that are low, touches two more of
-    /// them for each that comes and goes. If the head is `ALONE`: the node.
-    pub(crate) low: u32,
+    /// If the head is `ALONE`: the node.
+    only: u32,
 }
 
 impl Ring {
-    pub(crate) const NONE: Ring = Ring { head: NONE, low: NONE };
+    pub(crate) const NONE: Ring = Ring::of(NONE);
+
+    /// That of a chunk.
+    pub(crate) const fn of(head: u32) -> Self {
+        Ring { head, only: NONE }
+    }
 
     /// One timer, and no chunk.
     #[inline]
     fn of_one(node: u32) -> Self {
-        Ring { head: ALONE, low: node }
+        Ring { head: ALONE, only: node }
     }
 
     #[inline]
     pub(crate) fn held(self) -> Held {
         match self.head {
             NONE => Held::Nothing,
-            ALONE => Held::One(self.low),
+            ALONE => Held::One(self.only),
             head => Held::Ring(head),
         }
     }
@@ -85,6 +88,7 @@ impl<T> Core<T> {
         due: Tick,
         number: u32,
     ) -> Option<Position> {
+        self.sweep();
         let ring = &mut self.slots[number as usize].ring;
         let position = match ring.held() {
             Held::Nothing => {

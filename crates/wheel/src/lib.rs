@@ -136,6 +136,7 @@ mod place;
 mod ready;
 mod rules;
 mod shared;
+mod sweep;
 mod tick;
 mod view;
 mod wheel;

@@ -44,8 +44,7 @@ impl From<OutOfMemory> for Cut {
 
 /// What distinguishes one kind of wheel from another.
 pub(crate) trait Rules: Sized {
-    /// Whether a slot holds the timers of several turns. It is looked through then, and what is cancelled meanwhile is
-    /// not thinned out before the next time.
+    /// Whether a slot holds the timers of several turns. It is looked through then.
     const SCANS: bool;
 
     /// The number of the slot in which a timer that is due then is filed, the one under the hand if it is due

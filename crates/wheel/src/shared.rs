@@ -192,33 +192,20 @@ impl<T> Core<T> {
     #[inline(always)]
     pub(crate) fn unfile(&mut self, rules: &mut impl Rules, position: Position) {
         if self.chunks.remove(position) {
-            self.thin(rules, position);
+            self.vacated(rules, position);
         }
     }
 
-    /// Looks after the chunk in which a reference was taken out; there is none if its timer was ready, or alone.
+    /// The last reference of a chunk was taken out, or a timer that was alone or ready.
     #[inline(never)]
-    fn thin(&mut self, rules: &mut impl Rules, position: Position) {
+    fn vacated(&mut self, rules: &mut impl Rules, position: Position) {
         let number = self.chunks.owner(position);
-        let Some(slot) = self.slots.get_mut(number as usize) else {
+        if number as usize >= self.slots.len() {
             self.ready.lose_one();
-            return;
-        };
-        if position >= LONE {
+        } else if position >= LONE {
             self.leave(rules, number);
-            return;
-        }
-        let chunk = position / CHUNK as u32;
-        if self.chunks.is_empty(chunk) {
-            self.release(rules, number, chunk);
-        } else if slot.ring.head == chunk || self.scan.slot == number {
-            // Of a slot that is being looked through nothing may move to where it was looked at.
-            self.chunks.unmark(chunk);
-        } else if let Some(few) = self.chunks.thin(&mut slot.ring, chunk) {
-            for node in few {
-                let position = self.chunks.add(&mut slot.ring, number, node);
-                self.nodes.node_mut(node).position = position.expect("a chunk has just been freed");
-            }
+        } else {
+            self.release(rules, number, position / CHUNK as u32);
         }
     }
 

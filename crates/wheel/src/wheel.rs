@@ -327,6 +327,7 @@ impl<T, K: Kind> Wheel<T, K> {
                 Err(Cut::Budget) => return Progress::More,
                 Err(Cut::Memory) => return Progress::OutOfMemory,
             }
+            core.sweep();
             core.stop = rules.next_stop(core, &mut budget);
             if core.hand == target {
                 break;
@@ -431,6 +432,17 @@ mod tests {
             wheel.cancel(next);
             assert_eq!(wheel.shrink(), Ok(()));
             assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
+        }
+        // Nor does a key come back when whole segments are forgotten and made anew.
+        for _ in 0..4 {
+            let more: Vec<Key> =
+                (0..500).map(|n| wheel.insert(Time::from(9), n).unwrap()).collect();
+            assert!(more.iter().all(|next| !keys.contains(next)));
+            keys.extend(&more);
+            assert!(more.into_iter().all(|next| wheel.cancel(next).is_some()));
+            let before = wheel.core.nodes.len();
+            assert_eq!(wheel.shrink(), Ok(()));
+            assert!(wheel.core.nodes.len() < before, "some were forgotten");
         }
         assert!(wheel.contains(key));
         wheel.check().unwrap();

@@ -1,0 +1,122 @@
+//! Taking back the chunks of what was cancelled.
+//!
+//! A cancel leaves a gap, and the next timers of its slot fill it. If none come, chunks stay that hold little. There are
+//! too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then whoever
+//! takes a chunk looks at a few others first, one after the other in the pool, and empties one that has no more than
+//! `FEW` references: they move to the head of their ring. So does every stop of the hand. Of a slot that is being
+//! looked through nothing moves.
+//!
+//! The tempting alternative, a count in each chunk that tells when it has come down to a mark, writes to one more word
+//! for each start and each cancel, and surprises the processor with each chunk.
+
+#[cfg(doc)]
+use crate::chunks::FEW;
+use crate::nodes::NONE;
+use crate::shared::Core;
+
+/// How many chunks are looked at at a time.
+const LOOKS: usize = 4;
+
+impl<T> Core<T> {
+    /// Looks at a few chunks if there are too many of them, and empties the first that holds little.
+    #[inline]
+    pub(crate) fn sweep(&mut self) {
+        if self.nodes.pending() < self.chunks.least {
+            let _ = (0..LOOKS).any(|_| self.empty_one());
+        }
+    }
+
+    /// Looks at the next chunk. True if it was worth emptying.
+    #[cold]
+    fn empty_one(&mut self) -> bool {
+        let (chunk, number) = self.chunks.next_look();
+        let Some(slot) = self.slots.get_mut(number as usize) else { return false };
+        if number == self.scan.slot {
+            return false;
+        }
+        let Some(few) = self.chunks.take_few(&mut slot.ring, chunk) else { return false };
+        for node in few.into_iter().filter(|&node| node != NONE) {
+            let position = self.chunks.add(&mut slot.ring, number, node);
+            self.nodes.node_mut(node).position = position.expect("a chunk has just been freed");
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::chunks::{CHUNK, FEW};
+    use crate::{HashedWheel, HierarchicalWheel, Key, Kind, Progress, Time, Wheel};
+    use alloc::vec::Vec;
+
+    const TIMERS: usize = 100 * CHUNK;
+
+    fn start<K: Kind>(wheel: &mut Wheel<usize, K>, count: usize, due: u64) -> Vec<Key> {
+        (0..count).map(|n| wheel.insert(Time::from(due), n).unwrap()).collect()
+    }
+
+    /// A slot of which most was cancelled, in any order, gives its chunks to another.
+    fn chunks_come_back<K: Kind>(wheel: impl Fn() -> Wheel<usize, K>) {
+        // Strides that have no factor in common with the number of timers: every timer once.
+        for stride in [1, 3, 7, 31, 33, 77, 501, 6399] {
+            let mut wheel = wheel();
+            let keys = start(&mut wheel, TIMERS, 300);
+            let all = wheel.core.chunks.len();
+            assert_eq!(all - wheel.core.chunks.free_len(), 100, "all are full");
+            let order = || (0..TIMERS).map(|n| n * stride % TIMERS);
+            for n in order().filter(|n| n % CHUNK != 0) {
+                assert_eq!(wheel.cancel(keys[n]), Some(n));
+            }
+            wheel.check().unwrap();
+            assert_eq!(wheel.core.chunks.least, 99 * FEW, "one timer in each chunk");
+            let more = start(&mut wheel, 20 * CHUNK, 600);
+            wheel.check().unwrap();
+            assert_eq!(wheel.core.chunks.len(), all, "there are enough, stride {stride}");
+            for n in order().filter(|n| n % CHUNK == 0) {
+                assert_eq!(wheel.cancel(keys[n]), Some(n));
+            }
+            assert!(more.iter().enumerate().all(|(n, &key)| wheel.cancel(key) == Some(n)));
+            wheel.check().unwrap();
+            assert_eq!(wheel.core.chunks.free_len(), wheel.core.chunks.len());
+        }
+    }
+
+    #[test]
+    fn chunks_come_back_on_both_kinds() {
+        chunks_come_back(|| HierarchicalWheel::new(Time::ZERO));
+        chunks_come_back(|| HashedWheel::new(Time::ZERO));
+    }
+
+    #[test]
+    fn gaps_are_filled() {
+        for stride in [1, 7, 501] {
+            let mut wheel = HierarchicalWheel::new(Time::ZERO);
+            let mut keys = start(&mut wheel, TIMERS, 300);
+            for n in (0..10 * TIMERS).map(|n| n * stride % TIMERS) {
+                assert_eq!(wheel.cancel(keys[n]), Some(n));
+                keys[n] = wheel.insert(Time::from(300), n).unwrap();
+            }
+            wheel.check().unwrap();
+            let chunks = wheel.core.chunks.len();
+            assert!(chunks < 200, "{chunks} chunks, stride {stride}");
+        }
+    }
+
+    #[test]
+    fn a_slot_that_is_looked_through_is_left_alone() {
+        let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, 8).unwrap();
+        let keys = start(&mut wheel, TIMERS, 16);
+        for n in (0..TIMERS).filter(|n| n % CHUNK != 0) {
+            assert_eq!(wheel.cancel(keys[n]), Some(n));
+        }
+        assert_eq!(wheel.advance(Time::from(16), 10), Progress::More);
+        let all = wheel.core.chunks.len();
+        start(&mut wheel, 20 * CHUNK, 1001);
+        assert!(wheel.core.chunks.len() > all, "what holds little may not be moved");
+        wheel.check().unwrap();
+        assert_eq!(wheel.advance(Time::from(16), usize::MAX), Progress::Done);
+        let fired = core::iter::from_fn(|| wheel.pop()).count();
+        assert_eq!((fired, wheel.len()), (100, 20 * CHUNK));
+        wheel.check().unwrap();
+    }
+}
