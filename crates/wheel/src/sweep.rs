@@ -1,7 +1,7 @@
 //! Taking back the chunks of what was cancelled.
 //!
 //! A cancel leaves a gap, and the next timers of its slot fill it. If none come, chunks stay that hold little. There
-//! are too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then whoever
+//! are too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then who
 //! takes a chunk looks at a few others first, one after the other in the pool, and empties one that has no more than
 //! `FEW` references: they move to the head of their ring. So does every stop of the hand. Of a slot that is being
 //! looked through nothing moves.
