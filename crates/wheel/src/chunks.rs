@@ -41,7 +41,7 @@ type Page = [[u32; CHUNK]; PAGE];
 
 /// Where the reference to a node is, or a word for why there is none.
 pub(crate) type Position = u32;
-/// The position of a vacant node.
+/// The position of a new node.
 pub(crate) const NOWHERE: Position = NONE;
 /// The position of a timer that is ready to be popped: it is in no slot any more.
 pub(crate) const READY: Position = NONE - 1;

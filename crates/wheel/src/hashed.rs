@@ -2,9 +2,9 @@
 //!
 //! - A timer is filed in slot `due mod slots`; what is already due, in the slot under the hand.
 //! - `min` of a slot says in which turn something there is due: before that the hand passes over it.
-//! - A slot in which something is due is scanned once: its ring is taken off, and what is due becomes ready, what
-//!   was moved to another slot goes there, the rest goes into a new ring. A scan that the budget cuts goes on in
-//!   the next call; the hand stays until it is done.
+//! - A slot in which something is due is scanned once, unless one timer is all it has: its ring is taken off, and
+//!   what is due becomes ready, what was moved to another slot goes there, the rest goes into a new ring. A scan that
+//!   the budget cuts goes on in the next call; the hand stays until it is done.
 
 use alloc::vec::Vec;
 
@@ -68,11 +68,6 @@ impl Rules for Hashed {
     #[inline(always)]
     fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
         Some(self.spot(due, hand))
-    }
-
-    #[inline]
-    fn begin_at(&self, _level: u8, due: Tick, hand: Tick) -> Tick {
-        due.max(hand)
     }
 
     #[cold]

@@ -18,7 +18,7 @@ pub(crate) enum Held {
     Nothing,
     /// The only timer: its node.
     One(u32),
-    /// More: the head of their ring.
+    /// More, or what is left of more: the head of their ring.
     Ring(u32),
 }
 
@@ -81,9 +81,8 @@ impl<T> Core<T> {
 
     /// Adds a reference to a slot that has no head, or whose head is full.
     #[inline(never)]
-    pub(crate) fn widen(
+    pub(crate) fn widen<K: Rules>(
         &mut self,
-        rules: &mut impl Rules,
         node: u32,
         due: Tick,
         number: u32,
@@ -102,7 +101,7 @@ impl<T> Core<T> {
             }
             Held::Ring(_) => self.chunks.add(ring, number, node).ok()?,
         };
-        self.lower(rules, number, due, node);
+        self.lower::<K>(number, due, node);
         Some(position)
     }
 
@@ -124,6 +123,10 @@ impl<T> Core<T> {
         node: u32,
     ) -> Result<Tick, OutOfMemory> {
         let due = self.nodes.node(node).due();
+        if rules.spot(due, self.hand) == number {
+            self.occupy(rules, number, due, node);
+            return Ok(due);
+        }
         let to = self.prepare(rules, due)?;
         self.leave(rules, number);
         self.refile_in(rules, node, due, to);

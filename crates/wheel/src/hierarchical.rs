@@ -49,11 +49,6 @@ impl Rules for Hierarchical {
         self.levels.near(due, hand)
     }
 
-    #[inline]
-    fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick {
-        self.levels.levels[usize::from(level)].begin(due.max(hand))
-    }
-
     #[cold]
     fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
         let level = self.levels.reaching(due.saturating_sub(hand));
@@ -259,7 +254,7 @@ impl Hierarchical {
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         let head = match core.slots[number as usize].ring.held() {
-            Held::Nothing => return Ok(()),
+            Held::Nothing => unreachable!("a slot that is marked holds a timer"),
             Held::One(node) => {
                 let due = core.pass_on(self, number, node)?;
                 budget.work -= 1;

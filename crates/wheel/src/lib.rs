@@ -109,9 +109,9 @@
 //! Past the cache, chasing pointers is the cost of a wheel. So a slot is not a list of timers but a list of
 //! small arrays of references, which are streamed; the timers are nodes that never move, and a batch of them is
 //! read at once, so that the memory answers for all of them together. A node knows where its reference is, and
-//! cancelling clears a bit there: it touches no other timer. Gaps are filled by the next timers of the slot, and an
-//! array that is almost empty gives its last references to another. `DESIGN.md` in the repository tells the rest,
-//! with the numbers that chose it.
+//! cancelling clears a bit there: it touches no other timer. Gaps are filled by the next timers of the slot, and
+//! before there are more arrays, those that are almost empty give their last references to others. `DESIGN.md` in the
+//! repository tells the rest, with the numbers that chose it.
 //!
 //! It needs `alloc`, and a target with atomic compare-and-swap for the numbers of the wheels.
 

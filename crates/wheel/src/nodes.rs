@@ -1,7 +1,7 @@
 //! The timers themselves: one node each, in a place that never changes while it is pending.
 //!
-//! They lie in segments of 128. Growing makes another one: it copies nothing, however many there are, and holds
-//! nothing twice.
+//! They lie in segments of 128. Growing makes another one: it copies no node, however many there are, and holds none
+//! twice.
 //!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
@@ -23,7 +23,8 @@ use crate::key::{Key, WheelId};
 use crate::tick::Tick;
 use crate::{OutOfMemory, boxed, grow_by, tighten};
 
-/// Nodes in one segment: not so many that who waits for a new one, or has a few timers only, would notice.
+/// Nodes in one segment: not so many that who waits for a new one would notice. Who has a few timers with large values
+/// had better put them into boxes.
 const SEGMENT: usize = 128;
 /// The most segments: no node has the index `NONE`.
 const SEGMENTS: usize = NONE as usize / SEGMENT;
@@ -121,9 +122,13 @@ impl<T> Nodes<T> {
     /// Makes another segment, all vacant.
     #[cold]
     fn grow(&mut self) -> Result<(), OutOfMemory> {
-        if self.first_generation == LAST_GENERATION || self.segments.len() == SEGMENTS {
+        if self.segments.len() == SEGMENTS {
             return Err(OutOfMemory);
         }
+        debug_assert!(
+            self.first_generation <= LAST_GENERATION / 2,
+            "new nodes have many before them"
+        );
         grow_by(&mut self.segments, 1)?;
         let (generation, mut next) = (self.first_generation, self.len());
         let mut segment = boxed(|| {
@@ -245,7 +250,16 @@ impl<T> Nodes<T> {
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
         let missing = self.missing(additional)?;
         self.segments.try_reserve_exact(missing).map_err(|_| OutOfMemory)?;
-        (0..missing).try_for_each(|_| self.grow())
+        let (first, others) = (self.segments.len(), self.vacant);
+        let made = (0..missing).try_for_each(|_| self.grow());
+        // The lower ones first, so that a shrink finds the upper ones unused.
+        for number in first..self.segments.len() {
+            let next = (number + 1) * SEGMENT;
+            let last = number + 1 == self.segments.len();
+            self.segments[number][SEGMENT - 1].due[0] = if last { others } else { next as u32 };
+            self.vacant = (first * SEGMENT) as u32;
+        }
+        made
     }
 
     pub(crate) fn memory(&self) -> usize {

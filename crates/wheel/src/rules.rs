@@ -54,9 +54,6 @@ pub(crate) trait Rules: Sized {
     /// The same, without a call in it. If it is not found at once: `None`, or a number that the table does not have.
     fn near(&self, due: Tick, hand: Tick) -> Option<u32>;
 
-    /// When the hand looks at a timer that is filed in its slot, on this level.
-    fn begin_at(&self, level: u8, due: Tick, hand: Tick) -> Tick;
-
     /// Makes the level on which a timer is filed that is due then.
     fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory>;
 
@@ -73,8 +70,8 @@ pub(crate) trait Rules: Sized {
     /// Whether a timer that is filed there may stay when its deadline is moved earlier, to `due`.
     fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool;
 
-    /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is
-    /// none. It is found whatever is left of the budget, and counts in it.
+    /// The next tick, not before the hand, at which there may be something to settle, now that all is settled there;
+    /// `Tick::MAX` if there is none. It is found whatever is left of the budget, and counts in it.
     fn next_stop<T>(&mut self, core: &Core<T>, budget: &mut Budget) -> Tick;
 
     /// A tick that is not after anything due on a level; `Tick::MAX` if it is empty.

@@ -1,9 +1,9 @@
 //! What both wheels share: nodes, slots, and the moving of references between them.
 //!
 //! The rules:
-//! - a pending timer has one node and one reference, in a slot or among the ready ones, and each leads to the
-//!   other; what else refers to a node (a witness, the front, an entry of the ready ones) may be out of date,
-//!   and is asked for the truth whenever it is used;
+//! - a pending timer has one node and one reference, in a chunk of a slot, in the slot itself or among the ready
+//!   ones, and each leads to the other; what else refers to a node (a witness, the front, an entry of the ready ones)
+//!   may be out of date, and is asked for the truth whenever it is used;
 //! - a slot is marked as occupied while it holds a timer: one alone, or a ring, and a ring has a reference;
 //! - `min` of a slot is never above the due tick of a timer in it;
 //! - nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`. Both are
@@ -61,7 +61,7 @@ pub(crate) struct Core<T> {
     pub(crate) earliest: Tick,
     pub(crate) scan: Scan,
     pub(crate) front: Front,
-    /// What is being moved. It lies here because a slot often holds one timer, and a batch has room for 64.
+    /// What is being moved. It lies here because a ring often holds a few, and a batch has room for 64.
     pub(crate) batch: Batch,
 }
 
@@ -87,7 +87,7 @@ impl<T> Core<T> {
     ///
     /// There is no call in it, so nothing has to be saved before one: that was an eighth of all its instructions.
     #[inline(always)]
-    pub(crate) fn file_next(&mut self, rules: &impl Rules, due: Tick) -> Option<(u32, Position)> {
+    pub(crate) fn file_next<K: Rules>(&mut self, rules: &K, due: Tick) -> Option<(u32, Position)> {
         let (index, number) = (self.nodes.next(), rules.near(due, self.hand)?);
         let slot = self.slots.get_mut(number as usize)?;
         if index == NONE || number == self.front.slot() {
@@ -95,8 +95,7 @@ impl<T> Core<T> {
         }
         let position = self.chunks.push(slot.ring.head, index)?;
         if slot.lower(due, index) {
-            let level = slot.level;
-            self.lowered(rules, level, due);
+            self.lowered::<K>(due);
         }
         Some((index, position))
     }
@@ -117,10 +116,10 @@ impl<T> Core<T> {
             return if first {
                 Some(self.settle_in(rules, node, due, number))
             } else {
-                self.widen(rules, node, due, number)
+                self.widen::<K>(node, due, number)
             };
         };
-        self.lower(rules, number, due, node);
+        self.lower::<K>(number, due, node);
         Some(position)
     }
 
@@ -136,22 +135,20 @@ impl<T> Core<T> {
 
     /// A timer of a slot may be due earlier than any other there, or than the front may know.
     #[inline(always)]
-    pub(crate) fn lower(&mut self, rules: &impl Rules, number: u32, due: Tick, node: u32) {
-        let slot = &mut self.slots[number as usize];
-        if slot.lower(due, node) {
-            let level = slot.level;
-            self.lowered(rules, level, due);
+    pub(crate) fn lower<K: Rules>(&mut self, number: u32, due: Tick, node: u32) {
+        if self.slots[number as usize].lower(due, node) {
+            self.lowered::<K>(due);
         }
         self.front.note(number, due, node);
     }
 
     /// The bound of a slot that is occupied was lowered.
     #[inline(always)]
-    fn lowered<K: Rules>(&mut self, rules: &K, level: u8, due: Tick) {
+    fn lowered<K: Rules>(&mut self, due: Tick) {
         self.earliest = self.earliest.min(due);
         // Where no slot holds two turns, the hand meets this one when it would have met it before.
         if K::SCANS {
-            self.stop = self.stop.min(rules.begin_at(level, due, self.hand));
+            self.stop = self.stop.min(due.max(self.hand));
         }
     }
 

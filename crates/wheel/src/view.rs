@@ -124,13 +124,13 @@ impl<T, K: Kind> Wheel<T, K> {
 
 /// Memory.
 impl<T, K: Kind> Wheel<T, K> {
-    /// How many timers it can hold without asking for more memory for them.
+    /// How many timers it can hold without asking for more memory for them. It takes memory for 128 at a time.
     pub fn capacity(&self) -> usize {
         self.core.nodes.capacity()
     }
 
     /// Makes room for `additional` more timers and their references. A level that is still to be made, and slots
-    /// that do not fill their last chunk, may need a little more. It takes a step for each chunk of references.
+    /// that do not fill their last chunk, may need a little more. It takes a step for each timer.
     ///
     /// # Errors
     /// There is not so much memory, or not in one piece: it is asked for so, before anything is made. No timer has

@@ -350,3 +350,42 @@ fn a_few_that_stay_hold_little_on_both_kinds() {
     a_few_that_stay_hold_little(HierarchicalWheel::new(Time::ZERO));
     a_few_that_stay_hold_little(HashedWheel::new(Time::ZERO));
 }
+
+#[test]
+fn a_reservation_that_is_not_used_goes_back() {
+    let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    wheel.reserve(1_000_000).unwrap();
+    let key = wheel.insert(Time::from(5), 1_u32).unwrap();
+    wheel.shrink().unwrap();
+    assert!(wheel.memory() < 16 * 1024, "{} bytes", wheel.memory());
+    assert_eq!(wheel.cancel(key), Some(1));
+}
+
+/// A timer that is alone in its slot has no chunk; the second one needs one for both.
+#[test]
+fn two_that_meet_without_memory_stay_where_they_are() {
+    let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();
+    let above = wheel.insert(Time::from(70), 'a').unwrap();
+    let far = wheel.insert(Time::from(70 + 64 * 64), 'c').unwrap();
+    assert_eq!(wheel.advance(Time::from(10), 9), Progress::Done);
+    wheel.insert(Time::from(70), 'b').unwrap();
+    let place = wheel.place(above);
+    assert_eq!(with(0, || wheel.advance(Time::from(64), 9)), Progress::OutOfMemory);
+    assert_eq!(wheel.place(above), place);
+    let moved = with(0, || wheel.reschedule(far, Time::from(70)));
+    assert_eq!(moved, Err(RescheduleError::OutOfMemory));
+    wheel.check().unwrap();
+    assert_eq!(wheel.advance(Time::from(70), 9), Progress::Done);
+    assert_eq!((wheel.ready(), wheel.len()), (2, 3));
+}
+
+/// What stays in its slot for another turn needs nothing that it has not got.
+#[test]
+fn one_that_stays_in_its_slot_needs_no_memory() {
+    let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, 8).unwrap();
+    let key = wheel.insert(Time::from(5), ()).unwrap();
+    wheel.reschedule(key, Time::from(13)).unwrap();
+    assert_eq!(with(0, || wheel.advance(Time::from(5), 9)), Progress::Done);
+    assert_eq!(wheel.next_due(), Some(Time::from(13)));
+    wheel.check().unwrap();
+}
