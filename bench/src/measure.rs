@@ -137,7 +137,7 @@ impl Measure {
     pub fn floor(self) -> Option<&'static str> {
         match self {
             Measure::CancelStartRandom | Measure::CancelStartInOrder => {
-                Some("the same memory, without a wheel")
+                Some("the memory of the hierarchical one, no wheel")
             }
             Measure::Cancel => Some("one random cache line, independent"),
             _ => None,

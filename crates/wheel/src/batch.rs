@@ -37,6 +37,12 @@ impl Batch {
         }
     }
 
+    /// Whether nothing stays in its chunk.
+    #[inline]
+    pub(crate) fn takes_all(&self) -> bool {
+        self.rest == 0 && self.len > 0
+    }
+
     #[inline]
     pub(crate) fn get(&self, nth: usize) -> (u32, Tick) {
         (self.nodes[nth % CHUNK], self.due[nth % CHUNK])

@@ -39,6 +39,10 @@ impl<T> Core<T> {
         if chunks + self.chunks.free_len() != self.chunks.len() {
             return Err("a chunk is lost".to_string());
         }
+        let alone = (0..self.slots.len() as u32).filter(|&number| self.lone(number).is_some());
+        if self.chunks.bits() + alone.count() != filed {
+            return Err("a bit is set for a reference that nobody has".to_string());
+        }
         if (chunks - rings) * FEW != self.chunks.least {
             return Err(
                 "the chunks that must be worth their memory are not counted right".to_string()

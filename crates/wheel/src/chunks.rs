@@ -15,8 +15,8 @@
 //!
 //! Chunks lie in pages of eight. Growing makes another page: it copies no reference, however many there are.
 //!
-//! Gaps are filled by what is filed next ([`rings`] says how), and before there are more chunks, those that hold little
-//! are emptied ([`sweep`](crate::sweep) says how). So what was cancelled makes nothing grow.
+//! Gaps are filled by what is filed next ([`rings`] says how), and if there are many chunks for few timers, those that
+//! hold little are emptied when others are wanted ([`sweep`](crate::sweep) says how).
 
 mod rings;
 
@@ -234,7 +234,12 @@ impl Chunks {
             + self.links.capacity() * size_of::<Link>()
     }
 
-    /// Chunks that are in no ring. For `check` alone.
+    /// How many references count, in all chunks. For `check` alone.
+    pub(crate) fn bits(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Chunks that are in no ring.
     pub(crate) fn free_len(&self) -> usize {
         self.free_len
     }

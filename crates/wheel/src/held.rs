@@ -186,7 +186,7 @@ impl<T> Core<T> {
     }
 
     /// The only timer of a slot, beside what is still to be looked through.
-    fn lone(&self, number: u32) -> Option<u32> {
+    pub(crate) fn lone(&self, number: u32) -> Option<u32> {
         match self.slots[number as usize].ring.held() {
             Held::One(node) => Some(node),
             Held::Nothing | Held::Ring(_) => None,

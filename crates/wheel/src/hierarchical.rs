@@ -323,7 +323,8 @@ impl Hierarchical {
     /// Makes sure that the whole batch can be filed before any of it moves.
     #[inline]
     fn prepare_batch<T>(&mut self, core: &mut Core<T>) -> Result<(), OutOfMemory> {
-        core.chunks.reserve(core.batch.len)?;
+        // Its own chunk is free by then, if nothing stays there.
+        core.chunks.reserve(core.batch.len - usize::from(core.batch.takes_all()))?;
         if core.batch.last.saturating_sub(core.hand) < self.levels.made {
             return Ok(());
         }

@@ -165,7 +165,8 @@ impl<T> Core<T> {
             spot = rules.spot(due, self.hand);
         }
         if !self.slots[spot as usize].ring.is_empty() {
-            self.chunks.reserve(1)?;
+            let room = self.chunks.reserve(1);
+            room.or_else(|none| if self.sweep_all() { Ok(()) } else { Err(none) })?;
         }
         Ok(spot)
     }

@@ -3,8 +3,8 @@
 //! A cancel leaves a gap, and the next timers of its slot fill it. If none come, chunks stay that hold little. There
 //! are too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then who
 //! takes a chunk looks at a few others first, one after the other in the pool, and empties one that has no more than
-//! `FEW` references: they move to the head of their ring. So does every stop of the hand. Of a slot that is being
-//! looked through nothing moves.
+//! `FEW` references: they move to the head of their ring. So does every stop of the hand; and without memory for more,
+//! all of them are looked at. Of a slot that is being looked through nothing moves.
 //!
 //! The tempting alternative, a count in each chunk that tells when it has come down to a mark, writes to one more word
 //! for each start and each cancel, and surprises the processor with each chunk.
@@ -24,6 +24,16 @@ impl<T> Core<T> {
         if self.nodes.pending() < self.chunks.least {
             let _ = (0..LOOKS).any(|_| self.empty_one());
         }
+    }
+
+    /// Looks at all chunks, for want of memory. True if one was freed.
+    #[cold]
+    pub(crate) fn sweep_all(&mut self) -> bool {
+        let free = self.chunks.free_len();
+        for _ in 0..self.chunks.len() {
+            self.empty_one();
+        }
+        self.chunks.free_len() > free
     }
 
     /// Looks at the next chunk. True if it was worth emptying.
@@ -85,6 +95,27 @@ mod tests {
     fn chunks_come_back_on_both_kinds() {
         chunks_come_back(|| HierarchicalWheel::new(Time::ZERO));
         chunks_come_back(|| HashedWheel::new(Time::ZERO));
+    }
+
+    /// Some that stay do not keep the gaps of the others from being filled.
+    #[test]
+    fn gaps_are_filled_beside_timers_that_stay() {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        start(&mut wheel, CHUNK, 300);
+        let mut keys = start(&mut wheel, TIMERS, 300);
+        // So many that chunks that hold little are not too many.
+        start(&mut wheel, 10 * TIMERS, 600);
+        let before = wheel.core.chunks.len();
+        let mut random = 1_u64;
+        for _ in 0..20 * TIMERS {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let n = (random >> 33) as usize % TIMERS;
+            assert!(wheel.cancel(keys[n]).is_some());
+            keys[n] = wheel.insert(Time::from(300), n).unwrap();
+        }
+        wheel.check().unwrap();
+        let more = wheel.core.chunks.len() - before;
+        assert!(more <= 100, "{more} chunks more");
     }
 
     #[test]

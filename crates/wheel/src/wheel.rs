@@ -325,6 +325,7 @@ impl<T, K: Kind> Wheel<T, K> {
             match rules.settle(core, &mut budget, watch) {
                 Ok(()) => {}
                 Err(Cut::Budget) => return Progress::More,
+                Err(Cut::Memory) if core.sweep_all() => continue,
                 Err(Cut::Memory) => return Progress::OutOfMemory,
             }
             core.sweep();

@@ -389,3 +389,22 @@ fn one_that_stays_in_its_slot_needs_no_memory() {
     assert_eq!(wheel.next_due(), Some(Time::from(13)));
     wheel.check().unwrap();
 }
+
+/// Chunks that hold little are as good as memory.
+#[test]
+fn without_memory_chunks_are_taken_back() {
+    let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();
+    let key = wheel.insert(Time::from(1), 0).unwrap();
+    wheel.cancel(key);
+    let keys: Vec<_> = (0..512).map(|n| wheel.insert(Time::from(70), n).unwrap()).collect();
+    let far = wheel.insert(Time::from(70 + 64 * 64), 512).unwrap();
+    for (n, &key) in keys.iter().enumerate() {
+        assert!(n % 64 == 0 || wheel.cancel(key).is_some());
+    }
+    assert_eq!(with(0, || wheel.advance(Time::from(64), 9)), Progress::Done);
+    wheel.check().unwrap();
+    assert_eq!(with(0, || wheel.reschedule(far, Time::from(70))), Ok(()));
+    wheel.check().unwrap();
+    assert_eq!(with(1, || wheel.advance(Time::from(70), 9)), Progress::Done);
+    assert_eq!((wheel.ready(), wheel.len()), (9, 9));
+}

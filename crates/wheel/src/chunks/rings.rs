@@ -1,8 +1,9 @@
 //! How the chunks of a slot hang together: a ring, filled at its head.
 //!
 //! The head takes new references. When it is full the next chunk of the ring takes its place if it is worth filling, or
-//! else a new one that comes between the two. So the next one is always that which was filled longest ago, and has lost
-//! the most since.
+//! else a new one that comes behind that. So the head goes round, and the next one is about that which was filled
+//! longest ago, and has lost the most since. The tempting alternative, the new one comes before it, asks the same one
+//! again and again if that holds timers that stay.
 
 use super::{Chunks, FEW, LEN, LOW, Link, Position};
 use crate::OutOfMemory;
@@ -34,10 +35,10 @@ impl Chunks {
         }
         let chunk = self.draw(slot)?;
         self.least += FEW;
-        self.links[ring.head as usize].next = chunk;
-        self.links[next as usize].previous = chunk;
+        let behind = core::mem::replace(&mut self.links[next as usize].next, chunk);
+        self.links[behind as usize].previous = chunk;
         let link = &mut self.links[chunk as usize];
-        (link.next, link.previous) = (next, ring.head);
+        (link.next, link.previous) = (behind, next);
         ring.head = chunk;
         Ok(())
     }
