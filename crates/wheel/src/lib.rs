@@ -32,9 +32,8 @@
 //!   that are occupied, be it over a tick or over a century.
 //! - **The next due time is exact** when asked for ([`next_due`](Wheel::next_due)), and has a bound that costs
 //!   nothing ([`next_due_bound`](Wheel::next_due_bound)).
-//! - **Bounded**: an advance takes a budget and goes on where it stopped. What was cancelled holds nothing that
-//!   the next timer cannot use; the memory of the peak is kept until [`shrink`](Wheel::shrink). Without memory
-//!   nothing is lost.
+//! - **Bounded**: an advance takes a budget and goes on where it stopped. What was cancelled makes room for the next
+//!   timers; the memory of the peak is kept until [`shrink`](Wheel::shrink). Without memory nothing is lost.
 //! - **From zero to the end of `u64`**: nothing wraps, nothing panics, a clock that goes back is harmless.
 //!
 //! # The hashed wheel

@@ -262,7 +262,8 @@ impl<T, K: Kind> Wheel<T, K> {
     ///
     /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once it has made so many timers ready,
     /// or once so many others, or slots of other turns, were handed down or looked at, and the next call goes on from
-    /// there. At any one tick everything is handed down before the first timer is made ready.
+    /// there. At any one tick everything is handed down before the first timer is made ready. Where cancels have left
+    /// many gaps, each that is handed down may move up to sixteen others closer together, which are not counted.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Progress, Time};
