@@ -40,7 +40,7 @@ impl Batch {
     /// Whether nothing stays in its chunk.
     #[inline]
     pub(crate) fn takes_all(&self) -> bool {
-        self.rest == 0 && self.len > 0
+        self.rest == 0
     }
 
     #[inline]

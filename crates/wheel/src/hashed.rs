@@ -175,18 +175,17 @@ impl Rules for Hashed {
             let scans = core.scan.slot != NONE;
             // What has come while the slot is being looked through waits until that is done.
             let held = if scans { Held::Ring(core.scan.head) } else { slot.ring.held() };
-            let due = scans || self.floor(number, slot.min, core.hand) <= core.hand;
-            if !due || matches!(held, Held::Nothing) {
+            if !scans && self.floor(number, slot.min, core.hand) > core.hand {
                 return Ok(());
             }
-            let room = budget.ready.saturating_sub(core.ready.len());
-            if room == 0 || budget.work == 0 {
-                return Err(Cut::Budget);
-            }
             match held {
-                Held::Nothing => {}
-                Held::One(node) => core.settle_one(self, number, node, budget)?,
+                Held::Nothing => return Ok(()),
+                Held::One(node) => {
+                    budget.room(core.ready.len())?;
+                    core.settle_one(self, number, node, budget)?;
+                }
                 Held::Ring(head) => {
+                    let room = budget.room(core.ready.len())?;
                     if !scans {
                         core.scan = Scan { slot: number, head };
                         *slot = Slot::new(slot.level);
@@ -242,7 +241,7 @@ impl Hashed {
         room: usize,
         budget: &mut Budget,
     ) -> Result<(), OutOfMemory> {
-        core.look(number, core.scan.head, room.min(budget.work));
+        core.look(number, core.scan.head, room);
         core.ready.reserve(core.batch.len, &mut core.nodes)?;
         core.chunks.reserve(core.batch.len)?;
         core.take(self);

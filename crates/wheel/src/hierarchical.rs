@@ -150,21 +150,17 @@ impl Rules for Hierarchical {
         }
         let number = lowest.base + lowest.slot(core.hand);
         loop {
-            let held = core.slots[number as usize].ring.held();
-            if let Held::Nothing = held {
-                return Ok(());
-            }
-            let room = budget.ready.saturating_sub(core.ready.len());
-            if room == 0 || budget.work == 0 {
-                return Err(Cut::Budget);
-            }
-            match held {
-                Held::Nothing => {}
-                // One that was moved to later goes elsewhere: this is no slot of another turn.
-                Held::One(node) => return Ok(core.settle_one(self, number, node, budget)?),
+            match core.slots[number as usize].ring.held() {
+                Held::Nothing => return Ok(()),
+                Held::One(node) => {
+                    budget.room(core.ready.len())?;
+                    // One that was moved to later goes elsewhere: this is no slot of another turn.
+                    return Ok(core.settle_one(self, number, node, budget)?);
+                }
                 Held::Ring(head) => {
+                    let room = budget.room(core.ready.len())?;
                     core.ready.reserve(CHUNK, &mut core.nodes)?;
-                    if core.ripen(self, number, head, room.min(budget.work)) {
+                    if core.ripen(self, number, head, room) {
                         self.move_on(core, number, head, budget)?;
                     }
                 }
@@ -265,14 +261,7 @@ impl Hierarchical {
             }
             Held::Ring(head) => head,
         };
-        core.look(number, head, budget.work);
-        self.prepare_batch(core)?;
-        core.take(self);
-        budget.work -= core.batch.len;
-        for nth in 0..core.batch.len {
-            let (node, due) = core.batch.get(nth);
-            core.refile(self, node, due);
-        }
+        self.move_on(core, number, head, budget)?;
         // Told only now: should `watch` panic, everything is where it belongs.
         if let Some(watch) = watch {
             for nth in 0..core.batch.len {
@@ -300,8 +289,8 @@ impl Hierarchical {
         }
     }
 
-    /// Files what is in the head of the slot under the hand and was moved to later where it belongs.
-    #[cold]
+    /// Files a batch of what is in the head of a slot where it belongs now.
+    #[inline]
     fn move_on<T>(
         &mut self,
         core: &mut Core<T>,
@@ -312,11 +301,11 @@ impl Hierarchical {
         core.look(number, head, budget.work);
         self.prepare_batch(core)?;
         core.take(self);
+        budget.work -= core.batch.len;
         for nth in 0..core.batch.len {
             let (node, due) = core.batch.get(nth);
             core.refile(self, node, due);
         }
-        budget.work -= core.batch.len;
         Ok(())
     }
 

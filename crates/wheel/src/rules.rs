@@ -27,6 +27,15 @@ pub(crate) struct Budget {
     pub(crate) ready: usize,
 }
 
+impl Budget {
+    /// How many timers may still be made ready, having looked at as many, if so many are.
+    #[inline]
+    pub(crate) fn room(&self, ready: usize) -> Result<usize, Cut> {
+        let room = self.ready.saturating_sub(ready).min(self.work);
+        if room == 0 { Err(Cut::Budget) } else { Ok(room) }
+    }
+}
+
 /// Who wants to know of every timer that is handed down, if anybody does.
 pub(crate) type Watch<'a, 'w> = &'a mut Option<&'w mut dyn FnMut(Moved)>;
 
