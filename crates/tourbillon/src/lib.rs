@@ -78,6 +78,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[macro_use]
+mod planted;
+
 pub mod about;
 mod backoff;
 #[cfg(target_os = "linux")]

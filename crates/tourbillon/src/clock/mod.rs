@@ -120,7 +120,8 @@ impl EngineClock {
     fn own_now(&self, clock: &dyn Clock) -> Time {
         let now = quietly(|| clock.now()).map_or(0, |now| self.time(now).units());
         // Relaxed: it is a number, and orders nothing.
-        Time::new(self.latest.fetch_max(now, Relaxed).max(now))
+        let latest = self.latest.fetch_max(now, Relaxed);
+        Time::new(planted!("clock.reads-the-last-time", latest, latest.max(now)))
     }
 
     /// Whether it is the system's: it runs by itself, and to read it is the dearest part of arming a timer.
