@@ -4,41 +4,63 @@
 //! exit code as soon as something is wrong.
 
 mod browser;
+mod count;
 mod models;
+mod mutants;
+mod packages;
 mod planted;
+mod sample;
+mod scratch;
 mod shell;
+mod stages;
 mod suite;
 mod tidy;
 
+use std::path::Path;
 use std::process::ExitCode;
+
+use sample::Sample;
 
 const HELP: &str = "\
 cargo xtask CHORE [PART]
 
-  test      everything that must hold: style, lints, docs, packages, all tests
+  test      everything that must hold: style, lints, docs, packages, all tests, and a sample of planted faults
+              --long      all planted faults and twins, lints with the peers of the benches, packages built
+              --seed N    another sample (the default is a hash of the source)
   tidy      the style of the source, as a test
+              --count     lines of code and types of each crate
+  planted   plants one fault at a time in the wheel and in the engine; the suite must catch each
+  mutants   cargo-mutants over the engine, a file at a time; goes on where it was ended
   loom      the models of the engine in every order of their steps, and their twins with a fault
   shuttle   the whole engine in many random orders, and its twins with a fault
   memcheck  the tests of the one file that is not safe code, under valgrind
-  planted   plants one fault at a time in a scratch copy; the suite must catch each
   pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
 
-With a PART of a name, `loom`, `shuttle` and `planted` plant only the faults whose file has it in its name.
+With a PART of a name, `planted`, `loom`, `shuttle` and `mutants` try only the faults, twins or files that have it in
+their name.
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.peek().is_some_and(|word| Path::new(word).file_stem().is_some_and(|it| it == "rustc"))
+    {
+        return planted::engine::as_wrapper(words);
+    }
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
-        ["test"] => suite::everything(),
+        ["test", ref options @ ..] => options_of_test(options).and_then(suite::everything),
         ["tidy"] => tidy::run(),
+        ["tidy", "--count"] => count::run(),
         ["loom"] => models::LOOM.run(""),
         ["loom", part] if !part.starts_with('-') => models::LOOM.run(part),
         ["shuttle"] => models::SHUTTLE.run(""),
         ["shuttle", part] if !part.starts_with('-') => models::SHUTTLE.run(part),
         ["planted"] => planted::run(""),
         ["planted", part] if !part.starts_with('-') => planted::run(part),
+        ["mutants"] => mutants::run(""),
+        ["mutants", part] if !part.starts_with('-') => mutants::run(part),
         ["memcheck"] => suite::memcheck(),
         ["pictures"] => browser::pictures(),
         ["deny"] => suite::deny(),
@@ -55,4 +77,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn options_of_test(mut words: &[&str]) -> shell::Outcome<suite::Options> {
+    let mut options = suite::Options { long: false, sample: None };
+    while let [option, rest @ ..] = words {
+        words = rest;
+        match (*option, rest) {
+            ("--long", _) => options.long = true,
+            ("--seed", [seed, rest @ ..]) => {
+                let wrong = |_| format!("--seed takes a number from 0 to 2^64 - 1, not {seed:?}");
+                options.sample = Some(Sample::with_seed(seed.parse().map_err(wrong)?));
+                words = rest;
+            }
+            _ => return Err(format!("`test` has no option {option:?}\n\n{HELP}")),
+        }
+    }
+    Ok(options)
 }

@@ -5,19 +5,20 @@
 //! `planted/shuttle` whose name begins with the model's; the model must fail on the patched copy. Each twin is built
 //! anew, so they are commands of their own; the models alone are part of the suite.
 
-use std::collections::BTreeSet;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::planted::{lay_out, patches, plant, scratch};
-use crate::shell::{Outcome, capture_within, cargo, run_seen};
+use crate::sample::Sample;
+use crate::scratch;
+use crate::shell::{Outcome, Stream, capture_within, cargo, run_seen};
 
 /// A fault may make a model turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A model checker, and the module of the engine that its models are in.
 pub(crate) struct Checker {
-    flag: &'static str,
+    pub(crate) flag: &'static str,
     module: &'static str,
 }
 
@@ -25,60 +26,83 @@ pub(crate) const LOOM: Checker = Checker { flag: "loom", module: "models" };
 pub(crate) const SHUTTLE: Checker = Checker { flag: "shuttle", module: "schedules" };
 
 impl Checker {
-    /// Runs the models, which must hold, and their twins, which must fail: those with `part` in their name.
+    /// Runs the models, which must hold, and their twins with `part` in their name, which must fail.
     pub(crate) fn run(&self, part: &str) -> Outcome {
         let models = self.models()?;
-        let folder = format!("planted/{}", self.flag);
-        let twins = patches(&folder, part)?;
-        let mut without: BTreeSet<&String> = models.iter().collect();
-        let scratch = scratch();
+        let twins = scratch::patches(&self.folder(), part)?;
+        if part.is_empty() {
+            self.all_have_twins(&models, &twins)?;
+        }
+        twins.iter().try_for_each(|twin| self.fails(twin))?;
+        let (flag, all) = (self.flag, twins.len());
+        println!("{flag}: {} models hold, {all} of {all} twins fail", models.len());
+        Ok(())
+    }
+
+    /// Runs one twin, chosen by the sample.
+    pub(crate) fn some(&self, sample: &Sample) -> Outcome {
+        let twins = sample.choose(scratch::patches(&self.folder(), "")?, 1);
+        twins.iter().try_for_each(|twin| self.fails(twin))
+    }
+
+    fn folder(&self) -> String {
+        format!("planted/{}", self.flag)
+    }
+
+    /// Each model has a twin, and each twin a model.
+    fn all_have_twins(&self, models: &[String], twins: &[PathBuf]) -> Outcome {
+        let names: Vec<&str> = models.iter().map(|model| last_part(model)).collect();
+        let twins: Vec<String> = twins.iter().map(|twin| scratch::stem(twin)).collect();
+        for model in &names {
+            if !twins.iter().any(|twin| twin.starts_with(model)) {
+                return Err(format!("{model} has no twin in {}: can it fail?", self.folder()));
+            }
+        }
         for twin in &twins {
-            let name = twin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(model) = models.iter().find(|model| name.starts_with(last_part(model))) else {
-                return Err(format!("{folder}/{name}.patch begins with the name of no model"));
-            };
-            let fault = plant(&scratch, twin)?;
-            let began = Instant::now();
-            let mut command = self.command(&format!("{}::{model}", self.module));
-            // Some faults show in one of thousands of schedules.
-            command.env("TOURBILLON_SCHEDULES", "20000");
-            let verdict = match capture_within(&mut command, PATIENCE)? {
-                Some((text, true)) if text.contains("1 passed") => {
-                    return Err(format!("NOT CAUGHT by {model}: {fault}"));
-                }
-                // It says nothing of the fault: loom's threads have small stacks.
-                Some((text, _)) if text.contains("overflowed its stack") => {
-                    return Err(format!("{model} does not fit on its stack with {name}.patch"));
-                }
-                Some((text, _)) if !text.contains("running 1 test") => {
-                    return Err(format!("{folder}/{name}.patch must build"));
-                }
-                Some(_) => "caught by",
-                None => "never ends, caught by",
-            };
-            let seconds = began.elapsed().as_secs_f64();
-            println!("{fault:<72} {verdict} {model} ({seconds:.0} s)");
-            without.remove(model);
+            if !names.iter().any(|model| twin.starts_with(model)) {
+                return Err(format!("{}/{twin}.patch begins with no model's name", self.folder()));
+            }
         }
-        if let Some(model) = without.first().filter(|_| part.is_empty()) {
-            return Err(format!("{model} has no twin in {folder}: can it fail?"));
-        }
-        println!(
-            "{}: {} models hold, {} of {} twins fail",
-            self.flag,
-            models.len(),
-            twins.len(),
-            twins.len()
-        );
+        Ok(())
+    }
+
+    /// Plants the twin's fault. The model whose name the twin's begins with must fail.
+    fn fails(&self, twin: &std::path::Path) -> Outcome {
+        let name = scratch::stem(twin);
+        let model = name.split('-').next().unwrap_or(&name);
+        let fault = scratch::plant(twin)?;
+        let began = Instant::now();
+        let mut command = self.command(model);
+        // Some faults show in one of thousands of schedules.
+        command.env("TOURBILLON_SCHEDULES", "20000").stderr(Stdio::null());
+        let verdict = match capture_within(&mut command, PATIENCE)? {
+            Some((text, true)) if text.contains(" 1 passed") => {
+                return Err(format!("NOT CAUGHT by {model}: {fault}"));
+            }
+            // It says nothing of the fault: loom's threads have small stacks.
+            Some((text, _)) if text.contains("overflowed its stack") => {
+                return Err(format!("{model} does not fit on its stack with {name}.patch"));
+            }
+            Some((text, _)) if !text.contains("running 1 test\n") => {
+                return Err(format!(
+                    "{}/{name}.patch must build and run one model, {model}",
+                    self.folder()
+                ));
+            }
+            Some(_) => "caught by",
+            None => "never ends, caught by",
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{fault:<72} {verdict} {model} ({seconds:.0} s)");
         Ok(())
     }
 
     /// Runs the models, and returns their names, with the modules that they are in.
     pub(crate) fn models(&self) -> Outcome<Vec<String>> {
-        lay_out(&scratch())?;
+        scratch::lay_out()?;
         let mut models = Vec::new();
         let prefix = format!("test {}::", self.module);
-        run_seen(self.command(self.module).arg("--nocapture"), |line| {
+        run_seen(self.command(self.module).arg("--nocapture"), Stream::Output, |line| {
             let name = line.strip_prefix(&prefix).and_then(|rest| rest.split(' ').next());
             models.extend(name.map(str::to_string));
         })?;
@@ -95,8 +119,8 @@ impl Checker {
         command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
         command.env("RUSTFLAGS", format!("--cfg {}", self.flag)).env("RUST_BACKTRACE", "0");
-        command.current_dir(scratch().join("copy"));
-        command.env("CARGO_TARGET_DIR", scratch().join(self.flag));
+        command.current_dir(scratch::copy());
+        command.env("CARGO_TARGET_DIR", scratch::folder().join(self.flag));
         command
     }
 }

@@ -40,16 +40,39 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a command, passes its standard output on line by line, and shows each line to `see` too.
-pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Outcome {
+/// The tests of the packages that `what` selects, built as `cargo xtask test` builds them, run by nextest.
+pub(crate) fn nextest(what: &[&str]) -> Command {
+    let mut command = cargo(&["nextest", "run", "--cargo-profile", "checked"]);
+    command.args(what);
+    command
+}
+
+/// One of the two streams that a command prints on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Output,
+    Error,
+}
+
+/// Runs a command and passes its lines on; `see` gets each line of that stream.
+pub(crate) fn run_seen(
+    command: &mut Command,
+    stream: Stream,
+    mut see: impl FnMut(&str),
+) -> Outcome {
     let words = words(command);
     println!("── {words}");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("`{words}` could not be run: {error}"))?;
-    let output = child.stdout.take().expect("it is piped");
-    for line in BufReader::new(output).lines() {
+    match stream {
+        Stream::Output => command.stdout(Stdio::piped()),
+        Stream::Error => command.stderr(Stdio::piped()),
+    };
+    let mut child =
+        command.spawn().map_err(|error| format!("`{words}` could not be run: {error}"))?;
+    let pipe: Box<dyn Read> = match stream {
+        Stream::Output => Box::new(child.stdout.take().expect("it is piped")),
+        Stream::Error => Box::new(child.stderr.take().expect("it is piped")),
+    };
+    for line in BufReader::new(pipe).lines() {
         let line = line.map_err(|error| format!("`{words}`: {error}"))?;
         see(&line);
         println!("{line}");
@@ -71,19 +94,34 @@ pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
     Ok((text, output.status.success()))
 }
 
-/// The same, or `None` if it has not ended in time; it is ended then, with all that it has started.
+/// Runs a command and shows each line of its output to `see`. It fails, and ends with all that it has started, if it
+/// takes longer than `limit`.
+pub(crate) fn run_within(
+    command: &mut Command,
+    limit: Duration,
+    mut see: impl FnMut(&str),
+) -> Outcome {
+    let words = words(command);
+    println!("── {words}");
+    let Some((text, fine)) = capture_within(command.stderr(Stdio::inherit()), limit)? else {
+        return Err(format!("`{words}` hangs: it took longer than {} s", limit.as_secs()));
+    };
+    for line in text.lines() {
+        see(line);
+        println!("{line}");
+    }
+    if fine { Ok(()) } else { Err(format!("`{words}` failed")) }
+}
+
+/// Runs a command and returns its standard output and whether it succeeded. `None` if it takes longer than `limit`: it
+/// is ended then, with all that it has started.
 pub(crate) fn capture_within(
     command: &mut Command,
-    time: Duration,
+    limit: Duration,
 ) -> Outcome<Option<(String, bool)>> {
     let words = words(command);
     let failed = |error: std::io::Error| format!("`{words}` could not be run: {error}");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
+    let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().map_err(failed)?;
     let mut output = child.stdout.take().expect("it is piped");
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -96,7 +134,7 @@ pub(crate) fn capture_within(
             let text = reader.join().unwrap_or_default();
             return Ok(Some((text, status.success())));
         }
-        if began.elapsed() > time {
+        if began.elapsed() > limit {
             let group = format!("-{}", child.id());
             Command::new("kill").args(["-KILL", "--", &group]).status().map_err(failed)?;
             child.wait().map_err(failed)?;

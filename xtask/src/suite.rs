@@ -1,105 +1,134 @@
 //! Everything that must hold, in the order in which it is quickest to find out that it does not.
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::time::Duration;
 
 use crate::models::{LOOM, SHUTTLE};
-use crate::shell::{Outcome, capture, cargo, root, run, run_seen};
-use crate::{browser, tidy};
+use crate::sample::Sample;
+use crate::shell::{Outcome, Stream, capture, cargo, nextest, run, run_seen, run_within};
+use crate::stages::Stages;
+use crate::{browser, packages, planted, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon", "tourbillon-cli"];
+/// All crates with tests. `bench` has a check of its own, and its dependencies would be built for nothing.
+const TESTED: &[&str] = &["--workspace", "--exclude", "bench", "--all-features"];
+/// Doc tests have no limit of their own each: a hang ends the stage.
+const DOC_TESTS: Duration = Duration::from_secs(300);
 
-pub(crate) fn everything() -> Outcome {
-    let began = Instant::now();
-    tidy::run()?;
-    browser::install(&[])?;
-    run_with(cargo(&["fmt", "--all", "--check"]), "rustfmt")?;
-    timed("lints", lints)?;
-    timed("docs", docs)?;
-    timed("packages", package)?;
-    let mut tests = timed("tests", tests)?;
+/// What `test` was asked for.
+pub(crate) struct Options {
+    /// Also what takes longer than a change should wait for.
+    pub(crate) long: bool,
+    /// Which faults and twins are tried.
+    pub(crate) sample: Option<Sample>,
+}
+
+pub(crate) fn everything(options: Options) -> Outcome {
+    let Options { long, sample } = options;
+    let sample = sample.map_or_else(Sample::of_source, Ok)?;
+    let mut stages = Stages::new();
+    stages.run("tidy", tidy::run)?;
+    stages.run("tools", tools)?;
+    stages.run("format", || {
+        run_with(cargo(&["fmt", "--all", "--check"]), "rustup component add rustfmt")
+    })?;
+    stages.run("lints", || lints(long))?;
+    stages.run("docs", docs)?;
+    stages.run("packages", || package(long))?;
+    let mut passed = stages.run("tests", tests)?;
+    passed += stages.run("doc tests", doc_tests)?;
     for checker in [LOOM, SHUTTLE] {
-        tests.passed += timed("models", || checker.models())?.len();
+        passed += stages.run(checker.flag, || checker.models())?.len();
     }
-    println!("\nall of it took {:.0} s", began.elapsed().as_secs_f64());
-    println!("{} passed, {} failed", tests.passed, tests.failed);
-    if tests.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+    stages.run("memcheck", memcheck)?;
+    if long {
+        stages.run("planted, all", || planted::run(""))?;
+        stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
+    } else {
+        println!("a sample of faults and twins: --seed {}", sample.seed());
+        stages.run("planted, a sample", || planted::some(&sample))?;
+        stages.run("twins, a sample", || {
+            [LOOM, SHUTTLE].iter().try_for_each(|checker| checker.some(&sample))
+        })?;
+    }
+    stages.print();
+    println!("{passed} passed, 0 failed");
+    Ok(())
 }
 
-/// Says how long it took.
-fn timed<T>(what: &str, part: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    let began = Instant::now();
-    let done = part()?;
-    println!("{what}: {:.0} s", began.elapsed().as_secs_f64());
-    Ok(done)
+/// Installs what the stages need and the machine has not.
+fn tools() -> Outcome {
+    browser::install(&["valgrind"])?;
+    if !capture(&mut cargo(&["nextest", "--version"])).is_ok_and(|(_, fine)| fine) {
+        run(&mut cargo(&["install", "--locked", "cargo-nextest"]))?;
+    }
+    Ok(())
 }
 
-/// With every feature, and the library with none as well.
-fn lints() -> Outcome {
-    let all = ["--workspace", "--all-features", "--all-targets"];
-    for what in [&all[..], &["-p", "tourbillon"]] {
+/// With every feature, and the library with none as well. The peers of the benches are many crates: only with `long`.
+fn lints(long: bool) -> Outcome {
+    let rest = ["--workspace", "--exclude", "bench", "--all-features", "--all-targets"];
+    let bench = ["-p", "bench", "--no-default-features", "--all-targets"];
+    let peers = ["-p", "bench", "--all-targets"];
+    let library = ["-p", "tourbillon"];
+    let mut runs = vec![&rest[..], &library, &bench];
+    if long {
+        runs.push(&peers);
+    }
+    for what in runs {
         let mut clippy = cargo(&["clippy", "--profile", "checked"]);
         clippy.args(what).args(["--", "-D", "warnings"]);
-        run_with(clippy, "clippy")?;
+        run_with(clippy, "rustup component add clippy")?;
     }
     Ok(())
 }
 
 fn docs() -> Outcome {
     // With the profile of the lints: what they have looked at need not be looked at again.
-    let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
-    run(doc.args(["--profile", "checked"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut doc = cargo(&["doc", "--no-deps", "--profile", "checked"]);
+    run(doc.args(TESTED).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn run_with(mut command: std::process::Command, component: &str) -> Outcome {
-    run(&mut command).map_err(|wrong| {
-        format!("{wrong} (if it is not installed: rustup component add {component})")
-    })
+fn run_with(mut command: std::process::Command, install: &str) -> Outcome {
+    run(&mut command).map_err(|wrong| format!("{wrong} (if it is not installed: {install})"))
 }
 
-#[derive(Default)]
-struct Tests {
-    passed: usize,
-    failed: usize,
+/// All tests, optimised and with every assertion on, each in a process of its own and with a limit of time.
+fn tests() -> Outcome<usize> {
+    let mut passed = 0;
+    run_seen(nextest(TESTED).args(["--no-fail-fast"]), Stream::Error, |line| {
+        // Summary [  25.345s] 784 tests run: 784 passed, 0 skipped
+        if line.trim_start().starts_with("Summary [") {
+            passed = count_before(line, "passed");
+        }
+    })?;
+    if passed == 0 { Err("no test was run".into()) } else { Ok(passed) }
 }
 
-/// All tests, optimised and with every assertion on, and the examples in the docs.
-fn tests() -> Outcome<Tests> {
-    let mut tests = Tests::default();
-    let mut all = cargo(&["test", "--workspace", "--all-features", "--profile", "checked"]);
-    // They have none, and their dependencies would be built for nothing.
-    all.args(["--exclude", "bench", "--exclude", "xtask"]);
-    all.args(["--no-fail-fast", "--", "--show-output"]);
-    let outcome = run_seen(&mut all, |line| {
+/// The examples in the docs, which nextest does not run.
+fn doc_tests() -> Outcome<usize> {
+    let mut command = cargo(&["test", "--doc", "--profile", "checked"]);
+    let mut passed = 0;
+    run_within(command.args(TESTED), DOC_TESTS, |line| {
         // test result: ok. 12 passed; 0 failed; …
-        let Some(counts) = line.strip_prefix("test result: ") else { return };
-        let count = |what: &str| -> usize {
-            let words: Vec<&str> = counts.split([' ', ';', '.']).collect();
-            let at = words.iter().position(|&word| word == what);
-            at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
-        };
-        tests.passed += count("passed");
-        tests.failed += count("failed");
-    });
-    match outcome {
-        Err(wrong) if tests.failed == 0 => Err(wrong),
-        _ => Ok(tests),
-    }
+        if line.starts_with("test result: ") {
+            passed += count_before(line, "passed");
+        }
+    })?;
+    if passed == 0 { Err("no doc test was run".into()) } else { Ok(passed) }
 }
 
-/// The published crates can be packaged, and the wheel depends on nothing.
-fn package() -> Outcome {
-    let (tree, _) = capture(&mut cargo(&[
-        "tree",
-        "-q",
-        "-p",
-        "tourbillon-wheel",
-        "-e",
-        "all",
-        "--prefix",
-        "none",
-    ]))?;
+/// The number before a word.
+fn count_before(line: &str, word: &str) -> usize {
+    let words: Vec<&str> = line.split([' ', ';', ',', '.']).collect();
+    let at = words.iter().position(|&one| one == word).filter(|&at| at > 0);
+    at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
+}
+
+/// The published crates can be packaged, and the wheel depends on nothing. With `long` the packages are built as well.
+fn package(long: bool) -> Outcome {
+    let tree = ["tree", "-q", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"];
+    let (tree, _) = capture(&mut cargo(&tree))?;
     let dependencies: Vec<&str> =
         tree.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
     if !dependencies.is_empty() {
@@ -107,37 +136,16 @@ fn package() -> Outcome {
             "tourbillon-wheel must depend on nothing, and depends on {dependencies:?}"
         ));
     }
-    forget_packages();
     let mut package = cargo(&["package", "--allow-dirty", "--quiet"]);
+    if long {
+        packages::forget(PUBLISHED);
+    } else {
+        package.arg("--no-verify");
+    }
     for name in PUBLISHED {
         package.args(["-p", name]);
     }
     run(&mut package)
-}
-
-/// Cargo keeps what it has once unpacked of a version, and would build the next package with the crates of the last.
-fn forget_packages() {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return };
-    let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
-    let registries =
-        ["src", "cache"].into_iter().flat_map(|part| folders(home.join("registry").join(part)));
-    // What was built of them counts as fresh for ever, as of anything that comes from a registry.
-    let built = root().join("target/debug/.fingerprint");
-    for folder in registries.map(|registry| registry.path()).chain([built]) {
-        for package in folders(folder) {
-            let name = package.file_name().to_string_lossy().into_owned();
-            let ours = |published: &str| {
-                let rest = name.strip_prefix(published).and_then(|rest| rest.strip_prefix('-'));
-                rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_hexdigit()))
-            };
-            if PUBLISHED.iter().any(|published| ours(published)) {
-                // What cannot be removed is as it was; the worst is the failure that this is to prevent.
-                let _ = std::fs::remove_dir_all(package.path());
-                let _ = std::fs::remove_file(package.path());
-            }
-        }
-    }
 }
 
 /// The tests of the one file with unsafe code, under valgrind: nothing is read that is not there, and nothing leaks.
@@ -145,8 +153,8 @@ pub(crate) fn memcheck() -> Outcome {
     let valgrind = "valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
          --show-leak-kinds=definite";
     let runner = format!("target.'cfg(unix)'.runner = '{valgrind}'");
-    let test = ["test", "--profile", "checked", "-p", "tourbillon", "--config", &runner];
-    run(cargo(&test).args(["--test", "engine", "--", "closures"]))
+    let mut test = cargo(&["test", "--profile", "checked", "--config", &runner]);
+    run(test.args(TESTED).args(["--test", "engine", "--", "closures"]))
 }
 
 /// Licences, sources and duplicates of the dependencies.

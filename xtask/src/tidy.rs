@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::planted;
 use crate::shell::{Outcome, root, tracked};
 
 const LONGEST_LINE: usize = 120;
@@ -33,6 +34,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     laws(&mut found);
+    planted::engine::check(&mut found)?;
     if found.is_empty() {
         println!("tidy: {} files are", files.len());
         return Ok(());

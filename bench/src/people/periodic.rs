@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
 use tourbillon::{Builder, Repeat, Timer};
 
 use super::{Row, Run};
@@ -21,18 +20,6 @@ fn row(timers: u64, period: u64, watch: Duration) -> Row {
     let title =
         format!("{timers} timers that repeat every {period} ms: CPU ns of the process a run");
     let period = Duration::from_millis(period);
-    let pool: Run = Box::new(move || {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let builder = ScheduledThreadPool::builder().num_threads(threads);
-        let pool = builder.on_drop_behavior(OnPoolDropBehavior::DiscardPendingScheduled).build();
-        let runs = Arc::new(AtomicU64::new(0));
-        for n in 0..timers {
-            let count = runs.clone();
-            let first = period.mul_f64(n as f64 / timers as f64);
-            pool.execute_at_fixed_rate(first, period, move || _ = count.fetch_add(1, Relaxed));
-        }
-        watched(&runs, period, watch)
-    });
     let ours = |make: fn() -> Builder| -> Run {
         Box::new(move || {
             let timer = make().build().map_err(|wrong| wrong.to_string())?;
@@ -48,12 +35,31 @@ fn row(timers: u64, period: u64, watch: Duration) -> Row {
             watched(&runs, period, watch)
         })
     };
-    let contestants = vec![
-        ("scheduled-thread-pool, a thread a core", pool),
+    let mut contestants = Vec::new();
+    #[cfg(feature = "peers")]
+    contestants.push(("scheduled-thread-pool, a thread a core", pool(timers, period, watch)));
+    contestants.extend([
         ("tourbillon, pool", ours(Timer::builder)),
         ("tourbillon, on the driver", ours(|| Timer::builder().on_driver())),
-    ];
+    ]);
     Row { titles: vec![title], contestants }
+}
+
+#[cfg(feature = "peers")]
+fn pool(timers: u64, period: Duration, watch: Duration) -> Run {
+    use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
+    Box::new(move || {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let builder = ScheduledThreadPool::builder().num_threads(threads);
+        let pool = builder.on_drop_behavior(OnPoolDropBehavior::DiscardPendingScheduled).build();
+        let runs = Arc::new(AtomicU64::new(0));
+        for n in 0..timers {
+            let count = runs.clone();
+            let first = period.mul_f64(n as f64 / timers as f64);
+            pool.execute_at_fixed_rate(first, period, move || _ = count.fetch_add(1, Relaxed));
+        }
+        watched(&runs, period, watch)
+    })
 }
 
 /// The CPU time of a run, once all of them have begun. The harness sleeps meanwhile.

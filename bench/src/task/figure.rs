@@ -46,6 +46,7 @@ pub enum Kind {
     Ours,
     /// What ours are compared with.
     Tokio,
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "none takes part"))]
     Peer,
     /// No timer: what one cannot do without.
     Floor,

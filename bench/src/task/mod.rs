@@ -9,6 +9,8 @@ mod contestant;
 mod contestants;
 mod figure;
 mod memory;
+#[cfg(feature = "peers")]
+mod peers;
 mod rows;
 
 use crate::cli::{Task, Turn, asked};

@@ -70,6 +70,7 @@ pub enum Kind {
     OursTyped,
     /// What ours are compared with.
     Tokio,
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "none takes part"))]
     Peer,
     /// No timer: the memory that one cannot do without.
     Floor,

@@ -1,0 +1,104 @@
+//! Planted faults: a test that cannot fail is a defect, so each fault must make the suite fail.
+//!
+//! The wheel's faults are patches (`wheel.rs`): each needs a build of its own. The engine's are in its code
+//! (`engine.rs`): one build holds them all, and a process chooses one.
+
+pub(crate) mod engine;
+mod wheel;
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::sample::Sample;
+use crate::shell::{Outcome, capture};
+
+/// One fault, ready to be tried.
+struct Fault {
+    name: String,
+    /// What a user would notice.
+    harm: String,
+    plant: Plant,
+}
+
+enum Plant {
+    Patch(std::path::PathBuf),
+    InTheCode,
+}
+
+/// Tries every fault with `part` in its name.
+pub(crate) fn run(part: &str) -> Outcome {
+    let (wheel, engine) = (wheel::faults(part)?, engine::faults(part)?);
+    if wheel.is_empty() && engine.is_empty() {
+        return Err(format!("no planted fault has {part:?} in its name"));
+    }
+    try_all(&wheel, &engine)
+}
+
+/// Tries a few faults, chosen by the sample.
+pub(crate) fn some(sample: &Sample) -> Outcome {
+    let wheel = sample.choose(wheel::faults("")?, 1);
+    let engine = sample.choose(engine::faults("")?, 6);
+    try_all(&wheel, &engine)
+}
+
+fn try_all(wheel: &[Fault], engine: &[Fault]) -> Outcome {
+    let mut survivors = Vec::new();
+    if !engine.is_empty() {
+        engine::build()?;
+        survivors.extend(table("engine", engine, |fault| Ok(engine::suite(&fault.name)))?);
+    }
+    if !wheel.is_empty() {
+        wheel::build()?;
+        survivors.extend(table("wheel", wheel, wheel::plant)?);
+    }
+    let all = wheel.len() + engine.len();
+    println!("planted: {} of {all} caught", all - survivors.len());
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    Err(format!("no test noticed: {}", survivors.join(", ")))
+}
+
+/// Runs the suite against each fault, prints a row for each, and returns the names of those that survived.
+fn table(
+    what: &str,
+    faults: &[Fault],
+    suite: impl Fn(&Fault) -> Outcome<Command>,
+) -> Outcome<Vec<String>> {
+    let mut survivors = Vec::new();
+    println!("\n{} faults in the {what}\n", faults.len());
+    for fault in faults {
+        let began = Instant::now();
+        let failed = first_failure(&mut suite(fault)?)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let by = failed.as_deref().unwrap_or("SURVIVED");
+        println!("{:<48} {by} ({seconds:.0} s)\n    {}", fault.name, fault.harm);
+        if failed.is_none() {
+            survivors.push(fault.name.clone());
+        }
+    }
+    Ok(survivors)
+}
+
+/// The first test that failed or hung, or `None` if all passed.
+fn first_failure(nextest: &mut Command) -> Outcome<Option<String>> {
+    let (text, fine) = capture(nextest)?;
+    if fine {
+        return Ok(None);
+    }
+    text.lines()
+        .find_map(failure)
+        .map(Some)
+        .ok_or_else(|| format!("a planted fault must build, and tests must run:\n{text}"))
+}
+
+/// The test that a line of nextest names as failed: `FAIL [   0.010s] (12/90) tourbillon::engine panics::name`.
+fn failure(line: &str) -> Option<String> {
+    let (verdict, rest) = line.trim_start().split_once(" [")?;
+    let failed = ["FAIL", "TIMEOUT", "ABORT"].contains(&verdict) || verdict.starts_with("SIG");
+    let name = rest.split_once("] ")?.1.trim();
+    let name =
+        name.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(name, |it| it.1);
+    let hung = if verdict == "TIMEOUT" { " hangs" } else { "" };
+    failed.then(|| format!("{}{hung}", name.trim()))
+}

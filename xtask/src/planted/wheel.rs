@@ -1,0 +1,46 @@
+//! The wheel's faults: patches in `planted/`, each of which breaks one rule. Its first line says which.
+
+use std::process::Command;
+
+use super::{Fault, Plant};
+use crate::scratch;
+use crate::shell::{Outcome, nextest, run};
+
+/// Enough steps of the property test to catch every fault, and quick.
+const STEPS: &str = "60000";
+
+/// The faults with `part` in their name.
+pub(super) fn faults(part: &str) -> Outcome<Vec<Fault>> {
+    let named = |patch: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&patch).unwrap_or_default();
+        let harm = text.lines().next().unwrap_or_default().to_string();
+        Fault { name: scratch::stem(&patch), harm, plant: Plant::Patch(patch) }
+    };
+    Ok(scratch::patches("planted", part)?.into_iter().map(named).collect())
+}
+
+/// Builds the tests in the copy and runs them without a fault.
+pub(super) fn build() -> Outcome {
+    println!("the suite of the wheel, in a copy without a fault …");
+    scratch::lay_out()?;
+    run(&mut suite())
+}
+
+/// Plants the fault, and returns the suite that must fail.
+pub(super) fn plant(fault: &Fault) -> Outcome<Command> {
+    if let Plant::Patch(patch) = &fault.plant {
+        scratch::plant(patch)?;
+    }
+    Ok(suite())
+}
+
+fn suite() -> Command {
+    let mut nextest = nextest(&["-p", "tourbillon-wheel", "--lib", "--profile", "planted"]);
+    for test in ["memory", "panics", "property", "exhaustive"] {
+        nextest.args(["--test", test]);
+    }
+    nextest.current_dir(scratch::copy());
+    nextest.env("CARGO_TARGET_DIR", scratch::folder().join("target"));
+    nextest.env("TOURBILLON_STEPS", STEPS).env("RUST_BACKTRACE", "0");
+    nextest
+}

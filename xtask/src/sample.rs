@@ -1,0 +1,65 @@
+//! A sample of what is too much to run each time: faults and twins, chosen by a hash of the source.
+//!
+//! A change of the source tries others, the same source tries the same: a failure can be repeated.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::shell::{Outcome, root, tracked};
+
+/// Chooses by its seed.
+pub(crate) struct Sample {
+    seed: u64,
+}
+
+impl Sample {
+    /// With a seed of the caller's.
+    pub(crate) fn with_seed(seed: u64) -> Self {
+        Sample { seed }
+    }
+
+    /// With the hash of all files of the repository.
+    pub(crate) fn of_source() -> Outcome<Self> {
+        let mut hasher = DefaultHasher::new();
+        for file in tracked()? {
+            file.hash(&mut hasher);
+            std::fs::read(root().join(&file)).unwrap_or_default().hash(&mut hasher);
+        }
+        Ok(Sample { seed: hasher.finish() })
+    }
+
+    /// The seed that repeats it.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// At most `most` of them, in their order.
+    pub(crate) fn choose<T>(&self, all: Vec<T>, most: usize) -> Vec<T> {
+        let rank = |index: usize| {
+            let mut hasher = DefaultHasher::new();
+            (self.seed, index).hash(&mut hasher);
+            hasher.finish()
+        };
+        let mut ranks: Vec<u64> = (0..all.len()).map(rank).collect();
+        ranks.sort_unstable();
+        let last = most.min(ranks.len()).checked_sub(1).map(|last| ranks[last]);
+        let all = all.into_iter().enumerate();
+        all.filter(|(index, _)| last.is_some_and(|last| rank(*index) <= last))
+            .map(|(_, one)| one)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_chooses_the_same_again_and_another_others() {
+        let choose = |seed| Sample::with_seed(seed).choose((0..100).collect(), 10);
+        assert_eq!(choose(1), choose(1));
+        assert_eq!(choose(1).len(), 10);
+        assert_ne!(choose(1), choose(2));
+        assert_eq!(Sample::with_seed(1).choose(vec![1, 2], 10), [1, 2]);
+        assert!(Sample::with_seed(1).choose(vec![1, 2], 0).is_empty());
+    }
+}
