@@ -50,6 +50,6 @@ impl<O> Ticket<O> {
 impl<O> Drop for Ticket<O> {
     fn drop(&mut self) {
         lock(&self.0.inside).tickets -= 1;
-        self.0.answered.notify_all();
+        planted!("purgatory.basket-not-woken", (), self.0.answered.notify_all());
     }
 }

@@ -41,7 +41,13 @@ impl<T> WatchError<T> {
     pub(super) fn from_schedule<U>(error: ScheduleError<U>, value: T) -> Self {
         match error {
             ScheduleError::Stopped(_) => WatchError::Stopped(value),
-            ScheduleError::Full(_) => WatchError::Full(value),
+            ScheduleError::Full(_) => {
+                planted!(
+                    "purgatory.full-told-as-stopped",
+                    WatchError::Stopped(value),
+                    WatchError::Full(value)
+                )
+            }
             ScheduleError::Thread(_, wrong) => WatchError::Thread(value, wrong),
             ScheduleError::Never(_) => unreachable!("a timeout is not by the calendar"),
         }

@@ -78,7 +78,9 @@ where
         self.for_each(key, |entry| {
             operations.extend(entry.take(Why::Cancelled, basket.as_ref()));
         });
-        operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+        planted!("purgatory.cancel-does-not-wait", drop(basket), {
+            operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+        });
         operations
     }
 
@@ -101,7 +103,11 @@ where
             return;
         }
         let mut batch = [const { None }; BATCH];
-        while shelf.walk(hash, key, &mut walk, &mut batch) {
+        while planted!(
+            "purgatory.last-batch-not-tried",
+            shelf.walk(hash, key, &mut walk, &mut batch) && !walk.done,
+            shelf.walk(hash, key, &mut walk, &mut batch)
+        ) {
             batch.iter_mut().map_while(Option::take).for_each(|entry| show(&*entry));
         }
     }

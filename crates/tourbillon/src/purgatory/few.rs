@@ -47,6 +47,10 @@ impl<T> Few<T> {
                 None => return,
             }
         }
-        self.more.into_iter().for_each(show);
+        planted!(
+            "purgatory.keys-after-the-third-forgotten",
+            (),
+            self.more.into_iter().for_each(show)
+        );
     }
 }

@@ -138,7 +138,11 @@ impl<O> Many<O> {
     fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
         let place = position.wrapping_sub(self.front) as usize;
         let place = match self.slots.get(place) {
-            Some(slot) if slot.serial == serial => place,
+            Some(slot)
+                if planted!("purgatory.old-position-trusted", true, slot.serial == serial) =>
+            {
+                place
+            }
             _ => self.slots.binary_search_by_key(&serial, |slot| slot.serial).ok()?,
         };
         let entry = self.slots[place].entry.take()?;
@@ -147,7 +151,8 @@ impl<O> Many<O> {
             self.slots.pop_front();
             self.front = self.front.wrapping_add(1);
         }
-        if self.slots.len() > 2 * self.waiting as usize + GAPS {
+        let is_sparse = self.slots.len() > 2 * self.waiting as usize + GAPS;
+        if planted!("purgatory.gaps-never-closed", false, is_sparse) {
             self.slots.retain(|slot| slot.entry.is_some());
         }
         if self.slots.capacity() > ROOM && self.slots.capacity() / 4 > self.slots.len() {

@@ -124,7 +124,9 @@ struct Owner<K: Eq + Send + 'static, O: Operation, S> {
 impl<K: Eq + Send + 'static, O: Operation, S> Drop for Owner<K, O, S> {
     fn drop(&mut self) {
         for operation in self.core.stop(None) {
-            self.core.timer.contain(|| drop(operation));
+            planted!("purgatory.drop-with-the-last-clone-panics-out", drop(operation), {
+                self.core.timer.contain(|| drop(operation));
+            });
         }
     }
 }
@@ -176,7 +178,10 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
 
     /// How many wait: operations, closures and futures.
     pub fn delayed(&self) -> usize {
-        self.core().shelves.iter().map(|shelf| shelf.counts().1).sum()
+        let of = |shelf: &Shelf<K, O>| {
+            planted!("purgatory.delayed-counts-keys", shelf.counts().0, shelf.counts().1)
+        };
+        self.core().shelves.iter().map(of).sum()
     }
 
     /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
@@ -188,7 +193,9 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     /// Called inside a condition it waits for nobody, and those that are being tried are dropped if their condition
     /// does not hold.
     pub fn stop(&self) -> Vec<O> {
-        let basket = (!turn::is_trying()).then(Basket::new);
+        let is_trying =
+            planted!("purgatory.stop-waits-inside-a-condition", false, turn::is_trying());
+        let basket = (!is_trying).then(Basket::new);
         let mut operations = self.core().stop(basket.as_ref());
         operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
         operations
@@ -197,7 +204,7 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
 
 impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
     fn stop(&self, basket: Option<&Arc<Basket<O>>>) -> Vec<O> {
-        self.stopped.store(true, Release);
+        planted!("purgatory.stop-is-not-remembered", (), self.stopped.store(true, Release));
         let mut operations = Vec::new();
         for shelf in &self.shelves {
             for (key, list) in shelf.close() {

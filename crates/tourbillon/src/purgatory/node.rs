@@ -123,7 +123,7 @@ where
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
         lock(&node.inside).state = State::Over;
-        node.leave(traces);
+        planted!("purgatory.half-watched-stays", drop(traces), node.leave(traces));
         spare.for_each(|key| core.drop_key(key));
         match watched {
             Ok(_) => Err(WatchError::Stopped(work)),
@@ -186,10 +186,12 @@ where
             if !met {
                 if let End::Expire = wish.end {
                     wish.end = End::No;
-                    (last, echo) = (true, false);
+                    (last, echo) =
+                        (planted!("purgatory.timeout-in-a-trial-forgotten", last, true), false);
                     continue;
                 }
-                if again == Again::Yes || (again == Again::Echo && !echo) {
+                let granted = planted!("purgatory.echo-granted-for-ever", false, echo);
+                if again == Again::Yes || (again == Again::Echo && !granted) {
                     echo = again == Again::Echo;
                     continue;
                 }
@@ -205,7 +207,7 @@ where
             match end {
                 _ if met => {
                     // Who waits for it need not wait for the action.
-                    drop(end);
+                    planted!("purgatory.cancel-waits-for-the-action", (), drop(end));
                     work.complete(timer);
                 }
                 End::Back(why, ticket) => self.hand_over(work, why, ticket),
@@ -225,7 +227,9 @@ where
             }
         });
         if let Some(timer) = traces.timer {
-            self.core.timer.cancel(timer);
+            planted!("purgatory.timeout-not-cancelled", (), {
+                self.core.timer.cancel(timer);
+            });
         }
     }
 
@@ -239,10 +243,18 @@ where
     /// The operation, if there is one; otherwise whoever waits is told.
     fn give_back(&self, work: W, why: Why) -> Option<O> {
         let why = match why {
-            Why::Cancelled => WaitError::Cancelled,
+            Why::Cancelled => {
+                planted!(
+                    "purgatory.cancelled-told-as-stopped",
+                    WaitError::Stopped,
+                    WaitError::Cancelled
+                )
+            }
             Why::Stopped => WaitError::Stopped,
             Why::Withdrawn => {
-                self.core.timer.contain(|| drop(work));
+                planted!("purgatory.drop-of-a-withdrawn-panics-out", drop(work), {
+                    self.core.timer.contain(|| drop(work));
+                });
                 return None;
             }
         };
@@ -260,7 +272,7 @@ where
                 now.end = end;
             }
             if let End::Back(Why::Withdrawn, _) = now.end {
-                now.again = Again::No;
+                now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
             }
         })?;
         let traces = inside.end();
@@ -318,7 +330,7 @@ where
     fn forget(&self) {
         // An operation goes on waiting for its condition, or for the stop of the purgatory. Who cannot be handed back
         // would wait for ever.
-        if W::RETURNS {
+        if planted!("purgatory.wait-not-told-of-a-stopped-timer", true, W::RETURNS) {
             return;
         }
         if let Some(work) = self.end(|| Some(End::Back(Why::Stopped, None))) {
@@ -341,7 +353,9 @@ where
     fn check(&self) -> bool {
         let work = lock(&self.inside).take_hold(|wish| {
             if !wish.is_back() {
-                wish.again = wish.again.max(if is_trying() { Again::Echo } else { Again::Yes });
+                let again = if is_trying() { Again::Echo } else { Again::Yes };
+                wish.again =
+                    planted!("purgatory.echo-overwrites-an-event", again, wish.again.max(again));
             }
         });
         work.is_some_and(|work| self.hold(work, false, None))
@@ -350,7 +364,15 @@ where
     fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {
         let work = self.end(|| match basket {
             Some(basket) if W::RETURNS => Some(End::Back(why, Some(basket.ticket()))),
-            None if W::RETURNS && why == Why::Cancelled => None,
+            None if W::RETURNS
+                && planted!(
+                    "purgatory.cancel-in-a-condition-drops",
+                    false,
+                    why == Why::Cancelled
+                ) =>
+            {
+                None
+            }
             _ => Some(End::Back(why, None)),
         })?;
         self.give_back(work, why)

@@ -91,7 +91,7 @@ impl<K: Eq, O> Shelf<K, O> {
         };
         let (entry, gone) = state.keys.take(hash, take)?;
         state.watched -= 1;
-        state.delayed -= usize::from(first);
+        state.delayed -= planted!("purgatory.delayed-never-lowered", 0, usize::from(first));
         drop(state);
         drop(entry);
         gone.map(|(key, _)| key)
@@ -115,6 +115,7 @@ impl<K: Eq, O> Shelf<K, O> {
         }
         let mut state = lock(&self.state);
         let until = *walk.until.get_or_insert(state.serial);
+        let until = planted!("purgatory.walk-without-a-fixed-end", state.serial, until);
         let Some(list) = state.keys.get_mut(hash, key) else { return false };
         let (last, done) = list.copy(walk.after, until, to);
         let met = last > walk.after;
@@ -125,8 +126,8 @@ impl<K: Eq, O> Shelf<K, O> {
     /// Takes nobody in from now on, and gives out all who are here.
     pub(super) fn close(&self) -> impl Iterator<Item = (K, List<O>)> + use<K, O> {
         let mut state = lock(&self.state);
-        state.closed = true;
-        state.watched = 0;
+        state.closed = planted!("purgatory.stopped-shelf-takes-in", false, true);
+        state.watched = planted!("purgatory.stop-leaves-the-count", state.watched, 0);
         state.delayed = 0;
         state.keys.take_all()
     }

@@ -34,14 +34,16 @@ impl Turn {
 
 /// Runs an action: now, or when the foreign code that the thread is inside of has returned. A panic of it is contained.
 pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
-    if TURN.with(|turn| turn.depth.get() == 0) {
+    if planted!("purgatory.actions-nest", true, TURN.with(|turn| turn.depth.get() == 0)) {
         within(|| timer.contain(action));
         catch_up();
         return;
     }
     let contained = timer.clone();
     let mut later: Option<Box<dyn FnOnce()>> = Some(Box::new(move || {
-        contained.contain(action);
+        planted!("purgatory.queued-action-panics-out", action(), {
+            contained.contain(action);
+        });
     }));
     // A thread that ends may have lost its queue already: there actions run at once, one within the other.
     match LATER.try_with(|queue| queue.borrow_mut().extend(later.take())) {
@@ -57,7 +59,7 @@ pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     TURN.with(|turn| turn.trying.set(turn.trying.get() + 1));
     let met = within(|| timer.contain(condition));
     TURN.with(|turn| turn.trying.set(turn.trying.get() - 1));
-    met.unwrap_or(false)
+    met.unwrap_or(planted!("purgatory.panicked-condition-is-met", true, false))
 }
 
 /// Runs the actions that wait, if the thread is inside of no foreign code. It holds no operation.
@@ -72,7 +74,7 @@ pub(super) fn catch_up() {
 fn run_next() {
     let next = LATER.try_with(|queue| {
         let mut queue = queue.borrow_mut();
-        let next = queue.pop_front();
+        let next = planted!("purgatory.last-action-first", queue.pop_back(), queue.pop_front());
         if queue.is_empty() && queue.capacity() > 64 {
             *queue = VecDeque::new();
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem::swap;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -45,7 +46,11 @@ impl<T> Letter<T> {
         let mut new = Some(waker.clone());
         let mut state = lock(&self.state);
         if let State::Awaited(old) = &mut *state {
-            std::mem::swap(old, &mut new);
+            planted!(
+                "purgatory.first-waker-kept",
+                *old = old.take().or(new.take()),
+                swap(old, &mut new)
+            );
             return Poll::Pending;
         }
         let here = std::mem::replace(&mut *state, State::Taken);
@@ -63,7 +68,7 @@ impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
         if let State::Awaited(Some(waker)) = before {
-            act(timer, move || waker.wake());
+            planted!("purgatory.waker-panics-out", waker.wake(), act(timer, move || waker.wake()));
         }
         if let Some(unread) = Arc::into_inner(self) {
             act(timer, move || drop(unread));
@@ -94,7 +99,7 @@ impl<T> Future for Wait<T> {
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take().and_then(|entry| entry.upgrade()) {
-            entry.withdraw();
+            planted!("purgatory.dropped-wait-stays", drop(entry), entry.withdraw());
         }
     }
 }

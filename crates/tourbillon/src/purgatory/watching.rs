@@ -190,7 +190,7 @@ where
         if attempt(&core.timer, || work.attempt()) {
             work.complete(&core.timer);
             // A wait that nobody polls yet runs no action, after which those that came up in the trial would run.
-            catch_up();
+            planted!("purgatory.actions-of-the-first-trial-stay", (), catch_up());
             hashed.for_each(|(_, key)| core.drop_key(key));
             return Ok((None, Outcome::Completed));
         }
@@ -217,13 +217,19 @@ where
                 }
                 match first.entry(hashed.0) {
                     Entry::Vacant(vacant) => {
-                        vacant.insert(count);
+                        planted!("purgatory.late-key-not-remembered", (), {
+                            vacant.insert(count);
+                        });
                         false
                     }
                     // If it is another of the same hash, all are looked at: that is rare.
                     Entry::Occupied(place) => {
-                        all.get(*place.get()).is_some_and(|other| *other == hashed)
-                            || all.iter().any(|other| *other == hashed)
+                        planted!(
+                            "purgatory.same-hash-taken-for-same-key",
+                            true,
+                            all.get(*place.get()).is_some_and(|other| *other == hashed)
+                                || all.iter().any(|other| *other == hashed)
+                        )
                     }
                 }
             };

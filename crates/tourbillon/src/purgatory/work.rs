@@ -75,7 +75,9 @@ impl<T, C, L: Listen<T>> When<T, C, L> {
     /// may: both at once would be the end of the process.
     fn tell(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let When { condition, listener, .. } = self;
-        timer.contain(|| drop(condition));
+        planted!("purgatory.drop-of-a-condition-panics-out", drop(condition), {
+            timer.contain(|| drop(condition));
+        });
         listener.hear(outcome, timer);
     }
 }
@@ -100,7 +102,7 @@ where
     }
 
     fn expire(self, timer: &Timer) {
-        self.tell(Err(WaitError::Expired), timer);
+        planted!("purgatory.expired-not-told", (), self.tell(Err(WaitError::Expired), timer));
     }
 
     fn back(self, why: WaitError, timer: &Timer) -> Option<O> {

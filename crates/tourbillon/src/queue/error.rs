@@ -34,9 +34,11 @@ impl<T> fmt::Display for PutError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             PutError::Closed(_) => "the queue was closed: put into another one",
-            PutError::Full(_) => {
+            PutError::Full(_) => planted!(
+                "queue.a-full-queue-says-it-was-closed",
+                "the queue was closed: put into another one",
                 "no room for another value: take some, raise the limit, or shed load"
-            }
+            ),
         })
     }
 }

@@ -140,7 +140,7 @@ impl<T: Send + 'static> DelayQueue<T> {
             return None;
         }
         let removed = lock(&self.shared.state).remove(key.inner());
-        self.shared.gone();
+        planted!("queue.removal-does-not-notify-advance", (), self.shared.gone());
         removed
     }
 
@@ -179,7 +179,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let mut state = lock(&self.shared.state);
         state.reschedule(key.inner(), deadline, due(deadline, now))?;
         self.shared.leave_earlier(state, key.inner());
-        self.shared.gone();
+        planted!("queue.move-does-not-notify-advance", (), self.shared.gone());
         Ok(())
     }
 
@@ -254,7 +254,8 @@ impl<T: Send + 'static> DelayQueue<T> {
 
 /// What is due already is so now, and not at the next tick.
 fn due(deadline: Time, now: Time) -> Time {
-    if deadline <= now { Time::ZERO } else { deadline }
+    let due = if deadline <= now { Time::ZERO } else { deadline };
+    planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)
 }
 
 /// For models in which time is a thread.

@@ -64,7 +64,8 @@ impl<T> State<T> {
         if self.closed {
             return Err(PutError::Closed(value));
         }
-        if self.wheel.len() >= self.most {
+        let full = self.wheel.len() >= self.most;
+        if planted!("queue.holds-one-more-than-its-limit", self.wheel.len() > self.most, full) {
             return Err(PutError::Full(value));
         }
         let put = self.wheel.insert(due, Entry { deadline, value });
@@ -75,7 +76,7 @@ impl<T> State<T> {
 
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.wheel.cancel(key)?;
-        self.counts.cancelled += 1;
+        self.counts.cancelled += planted!("queue.does-not-count-what-was-removed", 0, 1);
         self.wheel.release_when_empty();
         Some(entry.value)
     }
@@ -88,7 +89,8 @@ impl<T> State<T> {
     ) -> Result<(), RescheduleError> {
         self.wheel.reschedule(key, due)?;
         if let Some(entry) = self.wheel.get_mut(key) {
-            entry.deadline = deadline;
+            entry.deadline =
+                planted!("queue.a-moved-value-keeps-its-old-deadline", entry.deadline, deadline);
         }
         Ok(())
     }
@@ -124,7 +126,9 @@ impl<T> State<T> {
         }
         match progress {
             Progress::Done => Look::Nothing,
-            Progress::More => Look::Unknown,
+            Progress::More => {
+                planted!("queue.a-look-that-was-cut-finds-nothing", Look::Nothing, Look::Unknown)
+            }
             Progress::OutOfMemory => Look::Later((now + AGAIN).units()),
         }
     }

@@ -86,7 +86,9 @@ impl<T: Send + 'static> Shared<T> {
                 Look::Nothing => None,
                 Look::Later(at) => Some(at),
             };
-            if end.is_some_and(|end| end <= now) {
+            let late =
+                |end| planted!("queue.a-limit-of-this-moment-is-not-over", end < now, end <= now);
+            if end.is_some_and(late) {
                 return here.leave(state, Err(TakeError::NothingDue));
             }
             here.stay(&mut state);
@@ -108,7 +110,11 @@ impl<T: Send + 'static> Shared<T> {
         let mut limit = None;
         if self.clock.is_system() {
             limit = end.map(|end| Duration::from_nanos(end.units() - now.units()));
-        } else if end.is_some_and(|end| state.wakes_leader(end.units())) {
+        } else if planted!(
+            "queue.who-leads-does-not-hear-of-a-limit",
+            false,
+            end.is_some_and(|end| state.wakes_leader(end.units()))
+        ) {
             // Any other clock may run at another pace than the system counts here. Who leads sleeps by it, and calls.
             self.sleeper.wake();
         }
@@ -120,10 +126,14 @@ impl<T: Send + 'static> Shared<T> {
     /// Calls those who follow if the limit of one of them has passed, and says when the next does. For who leads.
     fn call_late(&self, state: &State<T>, now: Time) -> u64 {
         let limits = state.waiting.limits.iter().copied();
-        if limits.clone().any(|limit| limit <= now.units()) {
+        let now = now.units();
+        let late = |limit| {
+            planted!("queue.who-leads-passes-over-a-limit-of-now", limit < now, limit <= now)
+        };
+        if limits.clone().any(late) {
             self.called.notify_all();
         }
-        limits.filter(|&limit| limit > now.units()).min().unwrap_or(u64::MAX)
+        limits.filter(|&limit| limit > now).min().unwrap_or(u64::MAX)
     }
 
     /// Gives up the lock. If the value that was put or moved is due before who leads would wake, wakes it.
@@ -131,14 +141,14 @@ impl<T: Send + 'static> Shared<T> {
         let due = state.due(key);
         let wake = state.wakes_leader(due);
         drop(state);
-        if wake {
+        if planted!("queue.an-earlier-value-wakes-nobody", false, wake) {
             self.sleeper.wake();
         }
     }
 
     pub(super) fn close(&self) -> Vec<Taken<T>> {
         let all = lock(&self.state).close();
-        self.sleeper.wake();
+        planted!("queue.close-does-not-wake-who-leads", (), self.sleeper.wake());
         self.called.notify_all();
         self.gone();
         all
@@ -162,7 +172,12 @@ impl<T: Send + 'static> Shared<T> {
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         let all = lock(&self.state).close();
-        all.into_iter().for_each(drop_quietly);
+        let all = all.into_iter();
+        planted!(
+            "queue.a-panicking-value-escapes-the-drop",
+            all.for_each(drop),
+            all.for_each(drop_quietly)
+        );
     }
 }
 
@@ -194,10 +209,13 @@ impl<T: Send + 'static> Here<'_, T> {
             waiting.all -= 1;
             let end = self.end.map(Time::units);
             if let Some(own) = waiting.limits.iter().position(|&limit| Some(limit) == end) {
-                waiting.limits.swap_remove(own);
+                planted!("queue.keeps-the-limit-of-who-has-left", (), {
+                    waiting.limits.swap_remove(own);
+                });
             }
         }
         let call = waiting.leader.is_none() && waiting.followers > 0;
+        let call = planted!("queue.who-leaves-calls-nobody", false, call);
         drop(state);
         if call {
             self.shared.called.notify_one();
@@ -212,6 +230,7 @@ impl<T: Send + 'static> Driven for Shared<T> {
     fn next_due(&self) -> Option<Time> {
         let mut state = lock(&self.state);
         let limit = state.waiting.limits.iter().copied().min();
+        let limit = planted!("queue.an-advance-does-not-stop-at-a-limit", None, limit);
         state.upcoming().into_iter().chain(limit).min().map(Time::new)
     }
 

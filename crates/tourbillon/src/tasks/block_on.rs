@@ -43,7 +43,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return Ok(output);
         }
-        while !bell.was_rung() {
+        while planted!("tasks.block-on-jumps-though-it-was-woken", true, !bell.was_rung()) {
             if !clock.advance_a_step()? {
                 bell.listen();
                 break;
@@ -60,7 +60,8 @@ struct Bell {
 
 impl Bell {
     fn was_rung(&self) -> bool {
-        std::mem::take(&mut *lock(&self.rung))
+        let mut rung = lock(&self.rung);
+        planted!("tasks.block-on-never-forgets-a-wake", *rung, std::mem::take(&mut *rung))
     }
 
     fn listen(&self) {
@@ -79,6 +80,6 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         *lock(&self.rung) = true;
-        self.ringing.notify_one();
+        planted!("tasks.block-on-is-deaf-while-it-listens", (), self.ringing.notify_one());
     }
 }

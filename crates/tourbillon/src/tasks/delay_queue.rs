@@ -160,7 +160,10 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         let new =
             self.wheel.insert(deadline, item).map_err(|Full(item)| Full((item.key, item.value)))?;
         let old = match entry {
-            Entry::Occupied(mut entry) => self.wheel.cancel(entry.insert(new)),
+            Entry::Occupied(mut entry) => {
+                let old = entry.insert(new);
+                planted!("tasks.delay-queue-leaves-what-was-replaced", None, self.wheel.cancel(old))
+            }
             Entry::Vacant(entry) => {
                 entry.insert(new);
                 None
@@ -177,7 +180,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         Q: Hash + Eq + ?Sized,
     {
         let item = self.wheel.cancel(self.keys.remove(key)?)?;
-        if self.keys.is_empty() {
+        if planted!("tasks.delay-queue-removes-the-last-in-silence", false, self.keys.is_empty()) {
             self.wake();
         }
         Some(item.value)
@@ -212,7 +215,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             return false;
         }
         if let Some(item) = self.wheel.get_mut(key) {
-            item.deadline = deadline;
+            item.deadline =
+                planted!("tasks.delay-queue-reset-keeps-the-old-deadline", item.deadline, deadline);
         }
         self.sleep_no_longer_than(key);
         true
@@ -303,7 +307,11 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             }
             if progress == Progress::More {
                 self.wait(context.waker());
-                context.waker().wake_by_ref();
+                planted!(
+                    "tasks.delay-queue-does-not-go-on-after-its-budget",
+                    (),
+                    context.waker().wake_by_ref()
+                );
                 return Poll::Pending;
             }
             let due = match progress {
@@ -327,7 +335,9 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
 
     fn pop(&mut self) -> Option<Expired<K, V>> {
         let Item { key, value, deadline } = self.wheel.pop()?.value;
-        self.keys.remove(&key);
+        planted!("tasks.delay-queue-knows-a-key-that-came-out", (), {
+            self.keys.remove(&key);
+        });
         if self.keys.is_empty() {
             let waker = self.rest();
             self.sleep.contain(|| drop(waker));
@@ -336,20 +346,32 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     fn fail(&mut self, wrong: SleepError) -> H::Output<Expired<K, V>> {
-        self.stopped = wrong == SleepError::Stopped;
+        let stopped = wrong == SleepError::Stopped;
+        self.stopped = planted!("tasks.delay-queue-ends-for-want-of-room", true, stopped);
         H::output(Err(wrong))
     }
 
     /// The item was inserted or moved: the sleep must not be longer, if somebody waits.
     fn sleep_no_longer_than(&mut self, key: wheel::Key) {
         let Some(due) = self.wheel.due(key) else { return };
-        if self.waiting.is_some() && due < self.sleep.due() {
+        let earlier = planted!(
+            "tasks.delay-queue-sleeps-past-an-earlier-item",
+            false,
+            due < self.sleep.due()
+        );
+        if self.waiting.is_some() && earlier {
             self.sleep.move_to(due);
         }
     }
 
     fn wait(&mut self, waker: &Waker) {
-        if !self.waiting.as_ref().is_some_and(|waiting| waiting.will_wake(waker)) {
+        let own = |waiting: &Waker| waiting.will_wake(waker);
+        let own = planted!(
+            "tasks.delay-queue-keeps-the-first-waker",
+            self.waiting.is_some(),
+            self.waiting.as_ref().is_some_and(own)
+        );
+        if !own {
             let old = self.waiting.replace(waker.clone());
             self.sleep.contain(|| drop(old));
         }

@@ -119,7 +119,8 @@ impl Place for Global {
 
     #[inline]
     fn shard(&self, key: Key) -> &Shard<Waker> {
-        &Global::core().shards[key.shard()]
+        &Global::core().shards
+            [planted!("tasks.the-default-engine-looks-at-its-first-shard", 0, key.shard())]
     }
 
     fn any_shard(&self) -> &Shard<Waker> {
@@ -153,7 +154,8 @@ impl Given {
     /// Whether the other one is on the same timer.
     #[cfg(feature = "hyper")]
     pub(super) fn shares(&self, other: &Given) -> bool {
-        Arc::ptr_eq(&self.shard.hub, &other.shard.hub)
+        let same = Arc::ptr_eq(&self.shard.hub, &other.shard.hub);
+        planted!("tasks.hyper-moves-a-sleep-of-another-timer", true, same)
     }
 
     /// For a model in which time is a thread.
@@ -189,7 +191,14 @@ impl Place for Given {
             match self.shard.hub.start() {
                 Ok(()) => armed = self.shard.arm(at, waker),
                 Err(StartError::Stopped) => return Err((waker, SleepError::Stopped)),
-                Err(StartError::Thread(_)) => return Err((waker, SleepError::Thread)),
+                Err(StartError::Thread(_)) => {
+                    let wrong = planted!(
+                        "tasks.a-missing-thread-is-a-stop",
+                        SleepError::Stopped,
+                        SleepError::Thread
+                    );
+                    return Err((waker, wrong));
+                }
             }
         }
         match armed {

@@ -70,7 +70,8 @@ impl rt::Timer for HyperTimer {
     }
 
     fn now(&self) -> Instant {
-        self.timer.as_ref().map_or_else(Instant::now, Timer::now)
+        let timer = planted!("tasks.hyper-reads-the-systems-clock", None, self.timer.as_ref());
+        timer.map_or_else(Instant::now, Timer::now)
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, new_deadline: Instant) {
@@ -78,7 +79,7 @@ impl rt::Timer for HyperTimer {
             None => reset(sleep.as_mut(), new_deadline, |_: &Sleep<Global>| true),
             Some(timer) => reset(sleep.as_mut(), new_deadline, |sleep| sleep.is_on(timer)),
         };
-        if !moved {
+        if planted!("tasks.hyper-does-not-reset-a-foreign-sleep", false, !moved) {
             *sleep = self.sleep_until(new_deadline);
         }
     }

@@ -98,7 +98,8 @@ pub struct Interval<H: Home = Global> {
 impl<H: Home> Interval<H> {
     fn new(next: Sleep<H>, period: Duration) -> Self {
         // Nothing at all would tick for ever at one moment.
-        let period = if period.is_zero() { next.tick() } else { nanoseconds(period) };
+        let zero = planted!("tasks.an-interval-of-zero-stays-zero", false, period.is_zero());
+        let period = if zero { next.tick() } else { nanoseconds(period) };
         Interval { next, period, missed: Missed::default() }
     }
 
@@ -131,8 +132,10 @@ impl<H: Home> Interval<H> {
             Some(Err(wrong)) => Poll::Ready(H::output(Err(wrong))),
             Some(Ok(())) => {
                 let due = self.next.deadline();
-                let next = self.missed.following(self.next.due(), self.next.now(), self.period);
+                let last = planted!("tasks.an-interval-drifts", self.next.now(), self.next.due());
+                let next = self.missed.following(last, self.next.now(), self.period);
                 self.next.move_to(next);
+                let due = planted!("tasks.a-tick-names-the-next-one", self.next.deadline(), due);
                 Poll::Ready(H::output(Ok(due)))
             }
         }
@@ -155,7 +158,11 @@ impl<H: Home> Interval<H> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset(&mut self) {
-        self.next.reset(self.period());
+        planted!(
+            "tasks.interval-reset-counts-from-the-next-tick",
+            self.next.move_to(self.next.due() + self.period),
+            self.next.reset(self.period())
+        );
     }
 
     /// The next tick is after so long, and the rhythm goes on from there.

@@ -53,7 +53,7 @@ impl QuinnRuntime {
 
 impl Runtime for QuinnRuntime {
     fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        match &self.timer {
+        match planted!("tasks.quinn-uses-the-default-engine", &None, &self.timer) {
             None => Box::pin(QuinnTimer(sleep_until(at))),
             Some(timer) => Box::pin(QuinnTimer(timer.sleep_until(at))),
         }
@@ -77,7 +77,10 @@ struct QuinnTimer<H: Home>(Sleep<H>);
 
 impl<H: Home> AsyncTimer for QuinnTimer<H> {
     fn reset(mut self: Pin<&mut Self>, at: Instant) {
-        self.0.reset_at(at);
+        let moves = planted!("tasks.quinn-timers-are-never-put-off", at < self.0.deadline(), true);
+        if moves {
+            self.0.reset_at(at);
+        }
     }
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {

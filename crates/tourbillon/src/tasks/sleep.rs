@@ -158,7 +158,12 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn after(home: H, after: Duration) -> Self {
         let now = home.clock().now();
-        let deadline = now + nanoseconds(after);
+        let after = nanoseconds(after);
+        let deadline = planted!(
+            "tasks.a-sleep-of-ages-wraps",
+            Time::new(now.units().wrapping_add(after)),
+            now + after
+        );
         let state = if deadline == now {
             State::Over(Ok(()))
         } else if home.clock().is_system() {
@@ -182,7 +187,11 @@ impl<H: Home> Sleep<H> {
 
     /// Whether its time has come, and it was polled since. One of zero is so from the beginning.
     pub fn is_elapsed(&self) -> bool {
-        matches!(self.state, State::Over(Ok(())))
+        planted!(
+            "tasks.a-stopped-sleep-has-elapsed",
+            matches!(self.state, State::Over(_)),
+            matches!(self.state, State::Over(Ok(())))
+        )
     }
 
     /// Moves it to so long after now, whatever has become of it: it may be over, or not have begun.
@@ -247,12 +256,16 @@ impl<H: Home> Sleep<H> {
     fn move_ahead(&mut self, deadline: Time, ahead: bool) {
         self.deadline = deadline;
         let State::Armed { key, waker, .. } = self.state else {
-            self.state = if ahead { State::Fresh } else { State::Idle };
+            let anew = if ahead { State::Fresh } else { State::Idle };
+            self.state = planted!("tasks.a-sleep-that-is-over-stays-so", self.state, anew);
             return;
         };
         match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
             Ok(()) if ahead => self.armed(key, waker),
-            Ok(()) => self.state = State::Armed { key, waker, doubt: true },
+            Ok(()) => {
+                let doubt = planted!("tasks.a-sleep-moved-to-the-past-is-not-ready", false, true);
+                self.state = State::Armed { key, waker, doubt };
+            }
             Err(wrong) => self.not_moved(key, wrong),
         }
     }
@@ -291,7 +304,11 @@ impl<H: Home> Sleep<H> {
             State::Idle | State::Fresh => self.arm(waker),
         }?;
         // Room may be made, and a thread found: only a stop is for ever.
-        let over = matches!(outcome, Ok(()) | Err(SleepError::Stopped));
+        let over = planted!(
+            "tasks.a-refused-sleep-never-tries-again",
+            true,
+            matches!(outcome, Ok(()) | Err(SleepError::Stopped))
+        );
         self.state = if over { State::Over(outcome) } else { State::Idle };
         Some(outcome)
     }
@@ -304,7 +321,11 @@ impl<H: Home> Sleep<H> {
             Some(Ok(())) => Poll::Ready(()),
             Some(Err(wrong)) => {
                 let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));
-                Poll::Pending
+                planted!(
+                    "tasks.a-sleep-that-cannot-fail-is-ready-instead",
+                    Poll::Ready(()),
+                    Poll::Pending
+                )
             }
             None => Poll::Pending,
         }
@@ -327,7 +348,12 @@ impl<H: Home> Sleep<H> {
     /// It was not armed. If its time has come since the clock was read, it need not be.
     #[cold]
     fn refused(&self, wrong: SleepError) -> Result<(), SleepError> {
-        if self.home.clock().now() >= self.deadline { Ok(()) } else { Err(wrong) }
+        let over = self.home.clock().now() >= self.deadline;
+        if planted!("tasks.a-refused-sleep-does-not-look-at-the-clock", false, over) {
+            Ok(())
+        } else {
+            Err(wrong)
+        }
     }
 
     #[inline]
@@ -350,7 +376,7 @@ impl<H: Home> Sleep<H> {
     /// Whether it is behind the hand or ahead of it, the clock says.
     fn settle(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         if self.home.clock().now() >= self.deadline {
-            self.take_out();
+            planted!("tasks.a-sleep-that-was-overtaken-stays-in-the-wheel", (), self.take_out());
             return Some(Ok(()));
         }
         if let State::Armed { doubt, .. } = &mut self.state {
@@ -376,7 +402,9 @@ impl<H: Home> Sleep<H> {
         let State::Armed { key, .. } = self.state else { return };
         let shard = self.home.shard(key);
         if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
-            contain(shard, || drop(waker));
+            planted!("tasks.a-panicking-drop-of-a-waker-escapes", drop(waker), {
+                contain(shard, || drop(waker));
+            });
         }
     }
 
@@ -391,7 +419,12 @@ impl<H: Home> Sleep<H> {
         if let Err(gone) = replaced {
             return Some(self.end(gone));
         }
-        self.state = State::Armed { key, waker: identity, doubt: false };
+        let waker = planted!(
+            "tasks.sleep-keeps-the-other-wakers-identity",
+            if let State::Armed { waker, .. } = self.state { waker } else { identity },
+            identity
+        );
+        self.state = State::Armed { key, waker, doubt: false };
         None
     }
 
@@ -399,8 +432,11 @@ impl<H: Home> Sleep<H> {
     fn end(&self, gone: Gone) -> Result<(), SleepError> {
         match gone {
             Gone::Fired => Ok(()),
-            Gone::Stopped if self.home.clock().now() >= self.deadline => Ok(()),
-            Gone::Stopped => Err(SleepError::Stopped),
+            Gone::Stopped => {
+                let over = self.home.clock().now() >= self.deadline;
+                let over = planted!("tasks.a-sleep-that-was-over-hears-of-the-stop", false, over);
+                if over { Ok(()) } else { Err(SleepError::Stopped) }
+            }
         }
     }
 }

@@ -139,7 +139,12 @@ impl<F, H: Home> Timeout<F, H> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset(self: Pin<&mut Self>, after: Duration) {
-        self.project().limit.reset(after);
+        let limit = self.project().limit;
+        planted!(
+            "tasks.timeout-reset-adds-to-the-old-limit",
+            limit.move_to(limit.due() + crate::clock::nanoseconds(after)),
+            limit.reset(after)
+        );
     }
 
     /// Moves the end of the limit to that moment.
@@ -169,11 +174,27 @@ impl<F: Future, H: Home> Future for Timeout<F, H> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let parts = self.project();
-        if let Poll::Ready(output) = parts.future.poll(context) {
+        let polled = planted!(
+            "tasks.a-timeout-prefers-its-limit",
+            if parts.limit.due() > parts.limit.now() {
+                parts.future.poll(context)
+            } else {
+                Poll::Pending
+            },
+            parts.future.poll(context)
+        );
+        if let Poll::Ready(output) = polled {
             return Poll::Ready(H::output(Ok(Ok(output))));
         }
         match parts.limit.poll_outcome(context.waker()) {
-            Some(outcome) => Poll::Ready(H::output(outcome.map(|()| Err(Elapsed)))),
+            Some(outcome) => {
+                let over = outcome.map(|()| Err(Elapsed));
+                Poll::Ready(H::output(planted!(
+                    "tasks.a-stopped-timeout-has-elapsed",
+                    Ok(Err(Elapsed)),
+                    over
+                )))
+            }
             None => Poll::Pending,
         }
     }

@@ -35,9 +35,13 @@ impl Deliver<Waker> for Wakers {
         let _at_work = core.hub.work();
         // Out of its mutex while they are woken: foreign code runs with empty hands.
         let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
-        shard.claim_batch(core.hub.clock.now(), core.budget, &mut batch);
+        let most =
+            planted!("tasks.half-of-a-large-batch-is-left", core.budget.div_ceil(2), core.budget);
+        shard.claim_batch(core.hub.clock.now(), most, &mut batch);
         while let Some(taken) = batch.pop_front() {
-            contain(shard, || taken.value.wake());
+            planted!("tasks.a-panicking-waker-ends-the-driver", taken.value.wake(), {
+                contain(shard, || taken.value.wake());
+            });
         }
         *lock(&core.delivery.batch) = batch;
     }
@@ -50,6 +54,13 @@ impl Deliver<Waker> for Wakers {
 /// Stops the engine and wakes all tasks, which find that it was stopped.
 pub(crate) fn hand_back(core: &TaskCore) {
     for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
-        contain(&core.shards[shard], || taken.value.wake());
+        let woken = contain(&core.shards[shard], || taken.value.wake());
+        planted!(
+            "tasks.a-panicking-waker-ends-the-loop-at-stop",
+            if woken.is_none() {
+                break;
+            },
+            _ = woken
+        );
     }
 }

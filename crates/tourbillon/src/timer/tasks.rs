@@ -35,7 +35,8 @@ mod with {
             let name = format!("{}-tasks", settings.name);
             let mut settings = Settings { name, ..settings.clone() };
             // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
-            settings.hub.driven = false;
+            settings.hub.driven =
+                planted!("tasks.sleeps-are-left-to-the-event-loop", settings.hub.driven, false);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 
@@ -49,7 +50,7 @@ mod with {
         fn make(&self) -> &Arc<TaskCore> {
             let stopped = lock(&self.stopped);
             self.core.get_or_init(|| {
-                if !*stopped {
+                if planted!("tasks.a-stopped-timer-makes-a-live-engine", true, !*stopped) {
                     return Core::new(self.settings.clone(), Wakers::new());
                 }
                 // It will never start: who comes after a stop must find that.
@@ -68,16 +69,19 @@ mod with {
 
         /// How many wakers of this timer the thread is inside of.
         pub(crate) fn depth(&self) -> usize {
-            self.core.get().map_or(0, |core| core.depth())
+            let depth = self.core.get().map_or(0, |core| core.depth());
+            planted!("tasks.a-waker-that-stops-counts-as-outside", 0, depth)
         }
 
         /// Waits for the wakers that are being called, except those that the caller is inside of.
         pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
-            self.core.get().is_none_or(|core| core.wait_for_silence(limit))
+            let wait = |core: &Arc<TaskCore>| core.wait_for_silence(limit);
+            planted!("tasks.stop-does-not-wait-for-wakers", true, self.core.get().is_none_or(wait))
         }
 
         pub(crate) fn counts(&self) -> Counts {
-            self.core.get().map(|core| core.counts()).unwrap_or_default()
+            let core = planted!("tasks.counts-leave-out-the-tasks", None, self.core.get());
+            core.map(|core| core.counts()).unwrap_or_default()
         }
 
         pub(crate) fn add_lateness(&self, sum: &mut Lateness) {

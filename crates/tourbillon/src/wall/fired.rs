@@ -56,7 +56,7 @@ impl Fired {
     ) -> Option<(SystemTime, bool)> {
         let mut at = rule(now)?;
         for &(first, last) in &self.spans {
-            if first <= at && at <= last {
+            if first <= at && planted!("wall.last-of-a-span-runs-twice", at < last, at <= last) {
                 at = rule(last)?;
             }
         }
@@ -78,7 +78,7 @@ impl Fired {
         let pairs = self.spans.windows(2).enumerate();
         let Some((nearest, _)) = pairs.min_by_key(|(_, pair)| apart(pair)) else { return };
         let (_, last) = self.spans.remove(nearest + 1);
-        self.spans[nearest].1 = last;
+        planted!("wall.joined-span-keeps-its-old-end", (), self.spans[nearest].1 = last);
     }
 }
 

@@ -165,7 +165,7 @@ impl<C: Callback + 'static> Shared for AtWall<C> {
         // A panic ends it too.
         let over = Over(&self.plan);
         let again = self.inner.run(context);
-        if again {
+        if planted!("wall.registry-left-after-the-first-run", false, again) {
             std::mem::forget(over);
         }
         again

@@ -119,7 +119,7 @@ impl Plan {
 
     /// It was moved to a moment of the engine's clock. The shard's lock is held.
     pub(crate) fn moved(&self) {
-        lock(&self.state).phase = Phase::Moved;
+        planted!("wall.moved-timer-waits-for-the-wall", (), lock(&self.state).phase = Phase::Moved);
     }
 
     /// Starts it; or, if the wall clock has not reached its moment, says how far away that is. The shard's lock is
@@ -136,7 +136,7 @@ impl Plan {
             return Some(left);
         }
         if self.rule.is_some() {
-            fired.add(at, *jumped);
+            fired.add(at, planted!("wall.gap-counted-as-run", false, *jumped));
         }
         *phase = Phase::Runs(Some(at));
         None
@@ -154,7 +154,9 @@ impl Plan {
         };
         let rule = self.rule.as_ref()?;
         let next = fired.choose(rule, now, was_set);
-        if next.is_none() && !(was_set && fired.has_passed_over(rule)) {
+        let may_come =
+            || planted!("wall.stranded-timer-ends", false, was_set && fired.has_passed_over(rule));
+        if next.is_none() && !may_come() {
             return None;
         }
         let at = next.map(|(at, _)| at);
@@ -176,7 +178,10 @@ impl Plan {
             state.seen = seen;
             match state.phase {
                 // What has come runs, once, for all that were passed over.
-                Phase::Waits(at) if self.rule.is_none() || at <= now => {
+                Phase::Waits(at)
+                    if self.rule.is_none()
+                        || planted!("wall.set-onto-the-moment-skips-it", at < now, at <= now) =>
+                {
                     state.passed = true;
                     return Some(at);
                 }
@@ -199,7 +204,9 @@ impl Plan {
             let state = lock(&self.state);
             state.phase.follows() && state.seen != self.registry.epoch()
         };
-        while is_behind() && self.registry.look_at(core, self.id) {}
+        while planted!("wall.setting-while-armed-missed", false, is_behind())
+            && self.registry.look_at(core, self.id)
+        {}
     }
 
     /// What it waits for, now that the clock was set. `None` if it does not wait for that.

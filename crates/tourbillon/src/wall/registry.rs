@@ -76,7 +76,8 @@ impl Registry {
 
     /// The engine has stopped. Handles that are kept keep the registry, and must not keep the watch.
     pub(crate) fn detach(&self) {
-        let attached = lock(&self.attached).take();
+        let attached =
+            planted!("wall.stopped-engine-stays-attached", None, lock(&self.attached).take());
         drop(attached);
     }
 
@@ -112,7 +113,7 @@ impl Registry {
         let mut state = lock(&self.state);
         let left = state.timers.remove(&id);
         let (len, capacity) = (state.timers.len(), state.timers.capacity());
-        if capacity > SMALL && len < capacity / 8 {
+        if planted!("wall.registry-never-shrinks", false, capacity > SMALL && len < capacity / 8) {
             state.timers.shrink_to(len * 2);
         }
         drop(state);
@@ -143,7 +144,7 @@ impl Registry {
     pub(crate) fn look_again(&self, core: &TimerCore) {
         let entries: Vec<(u64, Entry)> = {
             let mut state = lock(&self.state);
-            state.epoch += 1;
+            state.epoch += planted!("wall.setting-not-counted", 0, 1);
             let entered = |(&id, entry): (&u64, &Option<Entry>)| Some((id, entry.clone()?));
             state.timers.iter().filter_map(entered).collect()
         };
@@ -151,7 +152,16 @@ impl Registry {
         let mut looked: Vec<(u64, Looked)> = entries.into_iter().filter_map(look).collect();
         // The earlier moment first: of those that are due by it, that one runs first. In the end by number, so that
         // under virtual time the order is the same in every run.
-        looked.sort_unstable_by_key(|(id, looked)| (looked.at, *id));
+        looked.sort_unstable_by_key(|(id, looked)| {
+            (
+                planted!(
+                    "wall.older-timer-before-earlier-moment",
+                    SystemTime::UNIX_EPOCH,
+                    looked.at
+                ),
+                *id,
+            )
+        });
         for (_, looked) in looked {
             looked.follow(core);
         }

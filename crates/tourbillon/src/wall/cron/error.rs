@@ -39,7 +39,9 @@ impl CronError {
     /// Where in the expression it is wrong, in bytes, if it is one field.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
-            CronError::Field { span, .. } => Some(span.clone()),
+            CronError::Field { span, .. } => {
+                Some(planted!("wall.span-begins-at-zero", 0..span.len(), span.clone()))
+            }
             _ => None,
         }
     }

@@ -79,7 +79,9 @@ pub(super) fn read(expression: &str) -> Result<Read, CronError> {
             must: field.must,
         };
         let values = values(field, place, text).ok_or_else(wrong)?;
-        repeats_within_the_day |= is_star(place, text, &values);
+        let star = is_star(place, text, &values);
+        repeats_within_the_day |=
+            planted!("wall.star-of-an-hour-overlooked", star && place < 2, star);
     }
     let texts: Vec<String> =
         parts.iter().zip(first..).map(|((_, text), place)| normal(place, text)).collect();
@@ -112,7 +114,13 @@ fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
 /// A field as croner is to read it: it does not know that the last 7 of a month is the last Sunday.
 fn normal(place: usize, text: &str) -> String {
     let upper = text.to_ascii_uppercase();
-    let item = |item: &str| if item.ends_with('L') { item.replace('7', "0") } else { item.into() };
+    let item = |item: &str| {
+        if planted!("wall.last-seven-misread", false, item.ends_with('L')) {
+            item.replace('7', "0")
+        } else {
+            item.into()
+        }
+    };
     match place {
         5 => upper.split(',').map(item).collect::<Vec<String>>().join(","),
         _ => upper,
@@ -126,7 +134,9 @@ fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
     let range = text.split(['/', ',']).next().and_then(|range| range.split_once('-'));
     let is = |number: &str, value| number.parse() == Ok::<u16, _>(value);
     let whole = range.is_some_and(|(from, to)| is(from, 0) && is(to, last));
-    text.starts_with('*') || whole || values.len() == usize::from(last) + 1
+    text.starts_with('*')
+        || planted!("wall.whole-range-is-no-star", false, whole)
+        || values.len() == usize::from(last) + 1
 }
 
 /// The values of a field, if it can be read.
@@ -136,7 +146,10 @@ fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
     let list = if place == 5 { upper.strip_prefix('+').unwrap_or(&upper) } else { &upper };
     let is_word = |word: &str| word.is_empty() || field.words.contains(&word);
     let is_known = |item: &str| item.split(|c: char| !c.is_alphabetic()).all(is_word);
-    if !list.split(',').all(|item| !item.is_empty() && is_known(item)) {
+    if !list
+        .split(',')
+        .all(|item| planted!("wall.empty-item-taken", true, !item.is_empty()) && is_known(item))
+    {
         return None;
     }
     // The last of no weekday, or of several at once, means nothing.

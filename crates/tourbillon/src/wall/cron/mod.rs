@@ -131,9 +131,15 @@ impl Cron {
     pub fn next_after(&self, after: impl Into<SystemTime>) -> Option<Zoned> {
         let after = after.into();
         let after = Timestamp::try_from(after).or_else(|wrong| {
-            if after < SystemTime::UNIX_EPOCH { Ok(Timestamp::MIN) } else { Err(wrong) }
+            let is_early = after < SystemTime::UNIX_EPOCH;
+            if planted!("wall.nothing-after-a-time-too-early", false, is_early) {
+                Ok(Timestamp::MIN)
+            } else {
+                Err(wrong)
+            }
         });
-        let at = if self.inner.repeats_within_the_day {
+        let repeats = self.inner.repeats_within_the_day;
+        let at = if planted!("wall.daily-run-in-a-gap-left-out", true, repeats) {
             zone::by_real_time(self, after.ok()?)
         } else {
             zone::by_time_of_day(self, after.ok()?)

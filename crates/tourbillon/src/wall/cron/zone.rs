@@ -31,7 +31,9 @@ pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp>
     loop {
         civil = cron.next_civil(civil)?;
         // In the second half of a fold, what happened in the first has passed.
-        if let Some(at) = once(zone, civil).filter(|&at| at > after) {
+        if let Some(at) =
+            once(zone, civil).filter(|&at| planted!("wall.fold-goes-back", true, at > after))
+        {
             return Some(at);
         }
     }
@@ -39,10 +41,14 @@ pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp>
 
 /// The one moment for a time of day; `None` if the whole day is left out.
 fn once(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
-    match zone.to_ambiguous_timestamp(civil).offset() {
+    let zoned = zone.to_ambiguous_timestamp(civil);
+    match zoned.offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(civil).ok(),
         // The first time: the clock has not gone back yet.
-        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(civil).ok(),
+        AmbiguousOffset::Fold { before, .. } => {
+            planted!("wall.fold-runs-the-second-time", zoned.later(), before.to_timestamp(civil))
+                .ok()
+        }
         AmbiguousOffset::Gap { before, after } => end_of_gap(zone, civil, before, after),
     }
 }
@@ -57,7 +63,8 @@ fn end_of_gap(
     let end = zone.following(after.to_timestamp(civil).ok()?).next()?.timestamp();
     let (from, to) = (before.to_datetime(end), after.to_datetime(end));
     let midnight = civil.date().to_datetime(jiff::civil::Time::midnight());
-    let whole_day = from <= midnight && civil.date().tomorrow().is_ok_and(|next| next <= to.date());
+    let begins = planted!("wall.left-out-day-runs", from < midnight, from <= midnight);
+    let whole_day = begins && civil.date().tomorrow().is_ok_and(|next| next <= to.date());
     (!whole_day).then_some(end)
 }
 
@@ -72,7 +79,8 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     for change in zone.following(after) {
         if let Some(next) = next {
             let at = offset.to_timestamp(next).ok()?;
-            if at < change.timestamp() {
+            let change = change.timestamp();
+            if planted!("wall.first-time-of-a-gap-runs", at <= change, at < change) {
                 return Some(at);
             }
         } else if after.duration_until(change.timestamp()) > TWO_DAYS {
@@ -81,7 +89,10 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
         }
         offset = change.offset();
         // From the change itself on. The next one is known already, unless the clock has jumped over it, or back.
-        let begin = offset.to_datetime(change.timestamp()).checked_sub(SECOND).ok()?;
+        let begin = offset
+            .to_datetime(change.timestamp())
+            .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))
+            .ok()?;
         if begin < from || next.is_some_and(|next| begin >= next) {
             (from, next) = (begin, cron.next_civil(begin));
         }

@@ -76,7 +76,9 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let mut watch = lock();
-        watch.engines.retain(|&(number, _)| number != self.number);
+        planted!("wall.one-engine-detaches-all", watch.engines.clear(), {
+            watch.engines.retain(|&(number, _)| number != self.number);
+        });
         if watch.engines.is_empty() {
             self.bell.ring();
         }
@@ -89,8 +91,8 @@ fn run(bell: &Bell) {
         bell.wait();
         let engines: Vec<Weak<TimerCore>> = {
             let mut watch = lock();
-            if watch.engines.is_empty() {
-                watch.bell = None;
+            if planted!("wall.watch-thread-never-ends", false, watch.engines.is_empty()) {
+                planted!("wall.ended-watch-not-started-again", (), watch.bell = None);
                 return;
             }
             watch.engines.iter().map(|(_, engine)| engine.clone()).collect()

@@ -38,7 +38,8 @@ impl Poll {
             }
             let now = read();
             if state.rung || was_set(state.last, now) {
-                (state.rung, state.last) = (false, now);
+                state.rung = planted!("wall.poll-rung-for-ever", state.rung, false);
+                state.last = now;
                 return;
             }
         }
@@ -77,7 +78,7 @@ fn was_set(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> bool {
     let passed = now.1.saturating_duration_since(before.1);
     match now.0.duration_since(before.0) {
         Ok(shown) => shown.abs_diff(passed) > SLACK,
-        Err(_) => true,
+        Err(_) => planted!("wall.poll-misses-a-clock-set-back", false, true),
     }
 }
 

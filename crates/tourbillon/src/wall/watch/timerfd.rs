@@ -16,7 +16,12 @@ pub(super) struct Timerfd(OwnedFd);
 
 impl Timerfd {
     pub(super) fn new() -> io::Result<Self> {
-        let timer = Timerfd(timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::CLOEXEC)?);
+        let flags = planted!(
+            "wall.child-inherits-the-timerfd",
+            TimerfdFlags::empty(),
+            TimerfdFlags::CLOEXEC
+        );
+        let timer = Timerfd(timerfd_create(TimerfdClockId::Realtime, flags)?);
         timer.set(i64::MAX)?;
         Ok(timer)
     }
@@ -39,7 +44,7 @@ impl Timerfd {
 
     /// Wakes who waits.
     pub(super) fn ring(&self) {
-        let _ = self.set(1);
+        let _ = self.set(planted!("wall.ring-disarms-the-timerfd", 0, 1));
     }
 
     /// It is to expire so many seconds after 1970: `i64::MAX` is never, 1 is now.
