@@ -35,7 +35,8 @@ mod with {
             let name = format!("{}-tasks", settings.name);
             let mut settings = Settings { name, ..settings.clone() };
             // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
-            settings.hub.driven = false;
+            settings.hub.driven =
+                planted!("timer.driven-timer-wakes-no-task", settings.hub.driven, false);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 
@@ -49,7 +50,7 @@ mod with {
         fn make(&self) -> &Arc<TaskCore> {
             let stopped = lock(&self.stopped);
             self.core.get_or_init(|| {
-                if !*stopped {
+                if planted!("timer.first-task-after-a-stop-sleeps", true, !*stopped) {
                     return Core::new(self.settings.clone(), Wakers::new());
                 }
                 // It will never start: who comes after a stop must find that.
@@ -73,7 +74,8 @@ mod with {
 
         /// Waits for the wakers that are being called, except those that the caller is inside of.
         pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
-            self.core.get().is_none_or(|core| core.wait_for_silence(limit))
+            let core = planted!("timer.stop-does-not-wait-for-wakers", None, self.core.get());
+            core.is_none_or(|core: &Arc<TaskCore>| core.wait_for_silence(limit))
         }
 
         pub(crate) fn counts(&self) -> Counts {
