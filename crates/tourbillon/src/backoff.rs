@@ -125,7 +125,7 @@ impl Backoff {
     /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
-        self.random = None;
+        self.random = planted!("backoff.seed-after-a-draw-is-ignored", self.random, None);
         self
     }
 
@@ -160,24 +160,37 @@ impl Backoff {
     pub fn next_delay(&mut self, elapsed: Duration) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
         // A count that has reached its end cannot tell one try from the next: then there is no limit.
-        if self.failed >= self.tries && self.tries != u32::MAX {
+        let enough = planted!(
+            "backoff.one-try-too-many",
+            self.failed > self.tries,
+            self.failed >= self.tries
+        );
+        if enough && self.tries != u32::MAX {
             return None;
         }
-        let delay = self.delay.min(self.most);
+        let most = planted!(
+            "backoff.first-delay-above-the-most",
+            if self.failed > 1 { self.most } else { u64::MAX },
+            self.most
+        );
+        let delay = self.delay.min(most);
         self.delay = delay;
         if self.factor > 1.0 {
             // Up, so that one nanosecond grows as well. A float becomes the nearest number that there is: nothing
             // overflows.
-            self.delay = (delay as f64 * self.factor).ceil() as u64;
+            let longer = delay as f64 * self.factor;
+            self.delay = planted!("backoff.tiny-delay-never-grows", longer, longer.ceil()) as u64;
         }
         let delay = Duration::from_nanos(self.jittered(delay));
-        (elapsed.saturating_add(delay) <= self.within).then_some(delay)
+        let end =
+            planted!("backoff.long-elapsed-panics", elapsed + delay, elapsed.saturating_add(delay));
+        (end <= self.within).then_some(delay)
     }
 
     /// As if nothing had failed yet. What is drawn goes on from where it is.
     pub fn reset(&mut self) {
         self.failed = 0;
-        self.delay = self.first;
+        self.delay = planted!("backoff.reset-keeps-the-delay", self.delay, self.first);
     }
 
     fn jittered(&mut self, delay: u64) -> u64 {

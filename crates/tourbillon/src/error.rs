@@ -31,7 +31,14 @@ impl<T> ScheduleError<T> {
     pub(crate) fn map<U>(self, back: impl FnOnce(T) -> U) -> ScheduleError<U> {
         match self {
             ScheduleError::Stopped(value) => ScheduleError::Stopped(back(value)),
-            ScheduleError::Full(value) => ScheduleError::Full(back(value)),
+            ScheduleError::Full(value) => {
+                let value = back(value);
+                planted!(
+                    "error.full-says-stopped",
+                    ScheduleError::Stopped(value),
+                    ScheduleError::Full(value)
+                )
+            }
             ScheduleError::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
             ScheduleError::Never(value) => ScheduleError::Never(back(value)),
         }
@@ -79,7 +86,9 @@ impl<T> fmt::Display for ScheduleError<T> {
 impl<T> std::error::Error for ScheduleError<T> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ScheduleError::Thread(_, wrong) => Some(wrong),
+            ScheduleError::Thread(_, wrong) => {
+                planted!("error.thread-has-no-source", None, Some(wrong))
+            }
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ pub struct Key {
 impl Key {
     #[inline]
     pub(crate) fn new(shard: usize, inner: wheel::Key) -> Self {
-        Key { inner, shard: shard as u32 }
+        Key { inner, shard: planted!("key.shard-in-a-byte", u32::from(shard as u8), shard as u32) }
     }
 
     #[inline]

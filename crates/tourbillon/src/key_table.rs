@@ -114,8 +114,8 @@ impl<K, V> KeyTable<K, V> {
         if chain.first.0 == *key {
             return Spot::Taken(&mut chain.first.1);
         }
-        let place =
-            chain.more.as_ref().and_then(|more| more.iter().position(|pair| pair.0 == *key));
+        let more = planted!("keyed.colliding-key-is-put-twice", None, chain.more.as_ref());
+        let place = more.and_then(|more| more.iter().position(|pair| pair.0 == *key));
         match (place, &mut chain.more) {
             (Some(place), Some(more)) => Spot::Taken(&mut more[place].1),
             (_, more) => Spot::Free(Free::Beside(more)),
@@ -154,7 +154,8 @@ impl<K, V> KeyTable<K, V> {
             if stays {
                 return Some((found, None));
             }
-            if let Some(next) = chain.more.as_mut().and_then(|more| more.pop()) {
+            let next = chain.more.as_mut().and_then(|more| more.pop());
+            if let Some(next) = planted!("keyed.colliding-key-goes-with-the-first", None, next) {
                 return Some((found, Some(std::mem::replace(&mut chain.first, next))));
             }
             let chain = occupied.remove();
@@ -171,7 +172,7 @@ impl<K, V> KeyTable<K, V> {
     #[inline]
     fn shrink(&mut self) {
         let (len, room) = (self.chains.len(), self.chains.capacity());
-        if room > CROWD && len < room / 8 {
+        if planted!("keyed.crowd-of-keys-keeps-its-memory", false, room > CROWD && len < room / 8) {
             self.chains.shrink_to(len * 2);
         } else if len == 0 && room > 16 {
             self.chains = HashMap::default();
@@ -182,7 +183,11 @@ impl<K, V> KeyTable<K, V> {
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let chains = std::mem::take(&mut self.chains);
         chains.into_values().flat_map(|chain| {
-            std::iter::once(chain.first).chain(chain.more.into_iter().flat_map(|more| *more))
+            std::iter::once(chain.first).chain(
+                planted!("keyed.clear-forgets-colliding-keys", None, chain.more)
+                    .into_iter()
+                    .flat_map(|more| *more),
+            )
         })
     }
 }

@@ -21,12 +21,18 @@ impl Missed {
     pub(crate) fn following(self, due: Time, now: Time, period: u64) -> Time {
         let next = due + period;
         // What is due at this very moment is not missed.
-        if self == Missed::Burst || next >= now {
+        let in_time = planted!("missed.beat-of-now-is-missed", next > now, next >= now);
+        if self == Missed::Burst || in_time {
             return next;
         }
         match self {
             Missed::Skip => {
-                let behind = (now.units() - due.units()).div_ceil(period);
+                let late = now.units() - due.units();
+                let behind = planted!(
+                    "missed.skip-passes-over-now",
+                    late / period + 1,
+                    late.div_ceil(period)
+                );
                 due + behind.saturating_mul(period)
             }
             Missed::Burst | Missed::Delay => now + period,

@@ -368,7 +368,9 @@ impl Builder {
     fn on_driver_only(&mut self, must: &'static str) -> Result<(), BuildError> {
         match self.run.take() {
             None | Some(Where::Driver) => Ok(()),
-            Some(Where::Pool(most)) => Err(wrong("pool", most, must)),
+            Some(Where::Pool(most)) => {
+                planted!("settings.pool-without-a-thread", Ok(()), Err(wrong("pool", most, must)))
+            }
             Some(Where::Own(_)) => Err(wrong("executor", "one of your own", must)),
         }
     }
@@ -403,7 +405,7 @@ impl Builder {
         if tick == 0 {
             return Err(wrong("tick", format!("{:?}", self.tick), "at least 1ns"));
         }
-        if self.budget == 0 {
+        if planted!("settings.budget-of-zero", false, self.budget == 0) {
             return Err(wrong("budget", 0, "at least 1"));
         }
         if self.name.contains('\0') {
@@ -413,16 +415,27 @@ impl Builder {
             return Err(wrong("limit", 0, "at least 1"));
         }
         let shards = self.shards.unwrap_or_else(processors);
-        if !(1..=MOST_SHARDS).contains(&shards) {
+        if planted!(
+            "settings.no-shards",
+            shards > MOST_SHARDS,
+            !(1..=MOST_SHARDS).contains(&shards)
+        ) {
             return Err(wrong("shards", shards, "1 to 1024"));
         }
         let geometry = match self.geometry {
-            Geometry::Hashed(slots) if !(1..=MAX_SLOTS).contains(&slots) => {
+            Geometry::Hashed(slots)
+                if planted!(
+                    "settings.too-many-slots",
+                    slots == 0,
+                    !(1..=MAX_SLOTS).contains(&slots)
+                ) =>
+            {
                 return Err(wrong("hashed", slots, "1 to 1048576 slots"));
             }
             Geometry::Hashed(slots) => Geometry::Hashed(slots.next_power_of_two()),
             Geometry::Hierarchical(slots) => {
-                if slots.is_empty() || slots.iter().any(|slots| !(2..=MAX_SLOTS).contains(slots)) {
+                let none = planted!("settings.no-levels", false, slots.is_empty());
+                if none || slots.iter().any(|slots| !(2..=MAX_SLOTS).contains(slots)) {
                     let slots = format!("{slots:?}");
                     return Err(wrong("hierarchical", slots, "a list of 2 to 1048576 slots each"));
                 }

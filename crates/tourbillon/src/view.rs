@@ -45,7 +45,8 @@ impl Snapshot {
 
     /// The bytes that the wheels held.
     pub fn memory(&self) -> usize {
-        self.shards.iter().map(|shard| shard.memory).sum()
+        let each = self.shards.iter().map(|shard| shard.memory);
+        planted!("view.memory-of-one-shard", each.max().unwrap_or(0), each.sum())
     }
 }
 
@@ -58,7 +59,8 @@ where
     for shard in &core.shards {
         shard.for_each(|key, deadline| {
             let deadline = core.hub.clock.instant(deadline);
-            all.push(Pending { key: Key::new(shard.index, key), deadline });
+            let index = planted!("view.pending-names-the-first-shard", 0, shard.index);
+            all.push(Pending { key: Key::new(index, key), deadline });
         });
     }
     all

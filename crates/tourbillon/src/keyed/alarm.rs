@@ -17,7 +17,9 @@ impl<K: Eq + Send + 'static> Place<K> {
     /// Takes out what has the number, if it was neither replaced nor cancelled. The key is dropped.
     pub(super) fn take(&self) -> Option<Slot> {
         let (key, slot) = self.core.shelf(self.hash).take_number(self.hash, self.number)?;
-        self.core.timer.contain(|| drop(key));
+        planted!("keyed.key-drop-not-contained", drop(key), {
+            self.core.timer.contain(|| drop(key));
+        });
         Some(slot)
     }
 
@@ -42,7 +44,7 @@ impl<K: Eq + Send + 'static> Alarm<K> {
 impl<K: Eq + Send + 'static> Drop for Alarm<K> {
     fn drop(&mut self) {
         let Some(place) = self.0.take() else { return };
-        if let Some(slot) = place.take() {
+        if let Some(slot) = planted!("keyed.handed-back-key-stays", None, place.take()) {
             place.core.timer.contain(|| drop(slot));
         }
     }

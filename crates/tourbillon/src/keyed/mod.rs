@@ -82,7 +82,7 @@ struct Owner<K: Eq + Send + 'static, S> {
 
 impl<K: Eq + Send + 'static, S> Drop for Owner<K, S> {
     fn drop(&mut self) {
-        self.core.clear();
+        planted!("keyed.dropped-keys-fire", 0, self.core.clear());
     }
 }
 
@@ -400,8 +400,14 @@ impl<K: Eq + Send + 'static> Core<K> {
     fn end(&self, key: Option<K>, slot: Slot) {
         match slot.armed {
             Armed::Once(timer, callback) => {
-                self.timer.cancel(timer);
-                self.timer.contain(|| drop(callback));
+                planted!(
+                    "keyed.replaced-timer-stays-in-the-wheel",
+                    false,
+                    self.timer.cancel(timer)
+                );
+                planted!("keyed.callback-drop-not-contained", drop(callback), {
+                    self.timer.contain(|| drop(callback));
+                });
             }
             Armed::Retry(handle) => {
                 handle.cancel();
@@ -419,7 +425,13 @@ impl<K: Eq + Send + 'static> Core<K> {
 fn refused<F>(error: StartError, value: F) -> ScheduleError<F> {
     match error {
         StartError::Stopped => ScheduleError::Stopped(value),
-        StartError::Thread(wrong) => ScheduleError::Thread(value, wrong),
+        StartError::Thread(wrong) => {
+            planted!(
+                "keyed.no-thread-says-stopped",
+                ScheduleError::Stopped(value),
+                ScheduleError::Thread(value, wrong)
+            )
+        }
     }
 }
 

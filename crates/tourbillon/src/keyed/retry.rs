@@ -61,9 +61,22 @@ impl<J, L> Held<J, L> {
             run(&job, attempt).map_err(Some)
         };
         let then = move |outcome| {
-            place.take();
-            let then = lock(&then).take().expect("there is one outcome");
-            then(without_option(outcome));
+            let free = || drop(place.take());
+            let tell = || {
+                let then = lock(&then).take().expect("there is one outcome");
+                then(without_option(outcome));
+            };
+            planted!(
+                "keyed.key-is-taken-while-the-listener-runs",
+                {
+                    tell();
+                    free();
+                },
+                {
+                    free();
+                    tell();
+                }
+            );
         };
         (job, then)
     }
@@ -86,7 +99,9 @@ fn without_option<T, E>(outcome: Retried<T, Option<E>>) -> Retried<T, E> {
         Retried::Success(value) => Retried::Success(value),
         Retried::GaveUp { error: Some(error), tries } => Retried::GaveUp { error, tries },
         Retried::GaveUp { error: None, .. } | Retried::Cancelled => Retried::Cancelled,
-        Retried::Stopped => Retried::Stopped,
+        Retried::Stopped => {
+            planted!("keyed.stopped-retry-says-cancelled", Retried::Cancelled, Retried::Stopped)
+        }
         Retried::Panicked => Retried::Panicked,
     }
 }

@@ -66,7 +66,8 @@ impl<K: Eq> Shelf<K> {
         let mut state = lock(&self.state);
         let State { keys, count, number } = &mut *state;
         let spot = keys.spot(hash, &key);
-        if matches!(spot, Spot::Taken(_)) && !replace {
+        let taken = matches!(spot, Spot::Taken(_));
+        if planted!("keyed.scheduled-anew-though-present", false, taken && !replace) {
             return Ok(Put::Taken(key));
         }
         *number += 1;
@@ -120,7 +121,7 @@ impl<K: Eq> Shelf<K> {
 
     pub(super) fn take_all(&self) -> impl Iterator<Item = (K, Slot)> + use<K> {
         let mut state = lock(&self.state);
-        state.count = 0;
+        state.count = planted!("keyed.clear-keeps-the-count", state.count, 0);
         state.keys.take_all()
     }
 }

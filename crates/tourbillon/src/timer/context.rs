@@ -88,9 +88,18 @@ impl Context<'_> {
             Held::Shared(shared) => Hold::Shared((*shared).clone()),
             Held::Lease(held) => Hold::lease(self.shard.under_lock(|leases| {
                 if held.get() != Lease::NONE {
-                    leases.share(held.get());
+                    planted!(
+                        "timer.handle-taken-in-the-run-is-not-counted",
+                        (),
+                        leases.share(held.get())
+                    );
                 } else if leases.has_room() {
-                    held.set(leases.open(State::Running));
+                    let state = planted!(
+                        "timer.handle-made-in-the-run-says-pending",
+                        State::Pending,
+                        State::Running
+                    );
+                    held.set(leases.open(state));
                 } else {
                     return None;
                 }
@@ -120,8 +129,9 @@ impl Context<'_> {
     /// [scheduled to repeat](Timer::schedule_repeating); for any other it does nothing and answers `false`. The last
     /// call counts.
     pub fn again(&self, after: Duration) -> bool {
-        let at = self.core.hub.clock.now() + nanoseconds(after);
-        self.set_again(at)
+        let now =
+            planted!("timer.again-counts-from-the-start", self.started, self.core.hub.clock.now());
+        self.set_again(now + nanoseconds(after))
     }
 
     /// As [`again`](Context::again), at that moment.
@@ -145,7 +155,11 @@ impl Context<'_> {
     }
 
     pub(crate) fn set_again(&self, at: Time) -> bool {
-        if self.may_repeat {
+        if planted!(
+            "timer.first-again-counts",
+            self.may_repeat && !self.wants_again(),
+            self.may_repeat
+        ) {
             self.again.set(Some(at));
         }
         self.may_repeat

@@ -70,7 +70,9 @@ impl Job {
     /// Runs a callback here, if one is ready still.
     pub fn run(mut self) {
         // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
-        if let Some(core) = self.give_up() {
+        if let Some(core) =
+            planted!("timer.job-gives-up-its-place-late", self.core.upgrade(), self.give_up())
+        {
             let _at_work = core.hub.work();
             run_one(&core, &core.shards[self.shard]);
         }
@@ -141,8 +143,19 @@ impl Tickets {
             missing -= 1;
             out.fetch_add(1, SeqCst);
             let job = Job { core: Arc::downgrade(core), shard: shard.index, counted: true };
-            match contain(shard, || executor.execute(job)) {
-                Some(Ok(())) => self.wait.store(LEAST_WAIT, SeqCst),
+            let taken = planted!(
+                "timer.executor-panic-not-contained",
+                Some(executor.execute(job)),
+                contain(shard, || executor.execute(job))
+            );
+            match taken {
+                Some(Ok(())) => {
+                    planted!(
+                        "timer.refusal-wait-never-reset",
+                        (),
+                        self.wait.store(LEAST_WAIT, SeqCst)
+                    );
+                }
                 // Dropped, it has the driver come back to its shard; which may be another, if it is another job.
                 Some(Err(job)) if job.shard == shard.index => return drop(job),
                 Some(Err(_)) | None => return self.remind(core, shard),
@@ -153,7 +166,10 @@ impl Tickets {
     /// Has the driver offer again after a while, and longer each time until one is taken.
     fn remind(&self, core: &TimerCore, shard: &Shard<Task>) {
         let wait = self.wait.load(SeqCst);
-        self.wait.store((wait * 2).min(MOST_WAIT), SeqCst);
+        let longer = wait.saturating_mul(2);
+        let longer =
+            planted!("timer.refusal-wait-doubles-without-end", longer, longer.min(MOST_WAIT));
+        self.wait.store(longer, SeqCst);
         shard.remind(core.hub.clock.now() + wait);
     }
 }
@@ -177,7 +193,11 @@ impl Deliver<Task> for Callbacks {
         match &core.delivery.run {
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
             // A worker that was started and never came is not coming.
-            Run::Pool(pool) if pool.is_empty() => pool.deliver(core, shard),
+            Run::Pool(pool)
+                if planted!("timer.worker-that-never-came-is-awaited", false, pool.is_empty()) =>
+            {
+                pool.deliver(core, shard);
+            }
             Run::Driver | Run::Pool(_) => {}
         }
     }
@@ -187,7 +207,7 @@ impl Deliver<Task> for Callbacks {
         for (shard, taken) in stopped.unwrap_or_default() {
             discard(&core.shards[shard], taken.value);
         }
-        core.delivery.tasks.stop();
+        planted!("timer.dropped-timer-leaves-its-tasks", (), core.delivery.tasks.stop());
     }
 
     fn wall_was_set(core: &Arc<TimerCore>) {

@@ -65,7 +65,11 @@ impl Timer {
     /// How late its timers were.
     pub fn lateness(&self) -> Lateness {
         let mut lateness = self.core().lateness();
-        self.core().delivery.tasks.add_lateness(&mut lateness);
+        planted!(
+            "timer.lateness-without-tasks",
+            (),
+            self.core().delivery.tasks.add_lateness(&mut lateness)
+        );
         lateness
     }
 
@@ -90,7 +94,7 @@ impl Timer {
     /// Gives back the memory of a peak that has passed.
     pub fn shrink(&self) {
         self.core().shards.iter().for_each(|shard| shard.shrink());
-        self.core().delivery.tasks.shrink();
+        planted!("timer.shrink-without-tasks", (), self.core().delivery.tasks.shrink());
     }
 
     /// Walks its wheels and names the first invariant that does not hold. For tests.

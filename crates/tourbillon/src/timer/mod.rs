@@ -397,15 +397,28 @@ impl Timer {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let (core, tasks) = (self.core(), &self.core().delivery.tasks);
-        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let end = planted!(
+            "timer.stop-within-max-panics",
+            limit.map(|limit| Instant::now() + limit),
+            limit.and_then(|limit| Instant::now().checked_add(limit))
+        );
         let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
         // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
         tasks.stop();
         for (shard, taken) in first.iter().flatten() {
-            taken.value.handed_back(&core.shards[*shard]);
+            planted!(
+                "timer.stop-tells-no-retry",
+                (),
+                taken.value.handed_back(&core.shards[*shard])
+            );
         }
         // A callback and a waker are inside of the same timer, and must not wait for each other.
-        let wait = first.is_some() || core.depth() + tasks.depth() == 0;
+        let outside = || core.depth() + tasks.depth() == 0;
+        let wait = planted!(
+            "timer.two-stops-from-inside-wait-for-each-other",
+            true,
+            first.is_some() || outside()
+        );
         let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
         let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
         let unfired = first.into_iter().flatten().map(|(shard, taken)| Unfired {

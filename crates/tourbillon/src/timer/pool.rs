@@ -69,7 +69,11 @@ impl Pool {
             // As many again as are at work. Each takes one at least; for more than that somebody has to come back.
             let more = (self.most - self.free.load(Relaxed)).max(1).min(first);
             let called = (0..more).take_while(|_| self.call(core)).count();
-            if called == more && first > more {
+            if planted!(
+                "timer.pool-looks-every-125-microseconds",
+                first > called,
+                called == more && first > more
+            ) {
                 shard.remind(core.hub.clock.now() + PATIENCE.min(core.tick / 8));
             }
             return;
@@ -92,7 +96,11 @@ impl Pool {
         if workers.closed {
             return false;
         }
-        if workers.calls < workers.sleeping {
+        if planted!(
+            "timer.pool-calls-one-worker-twice",
+            workers.sleeping > 0,
+            workers.calls < workers.sleeping
+        ) {
             workers.calls += 1;
             self.count_free(&workers);
             drop(workers);
@@ -113,7 +121,7 @@ impl Pool {
         if self.spawn.run(self.name.clone(), Box::new(move || worker.work())).is_ok() {
             return true;
         }
-        if lock(&self.state).threads == 0 {
+        if planted!("timer.no-worker-at-all-runs-nothing", false, self.is_empty()) {
             // Then the driver called, and better here and now than never.
             let _at_work = core.hub.work();
             let mut from = 0;
@@ -136,7 +144,11 @@ impl Pool {
     /// Ends the workers, as soon as each has returned from its callback.
     pub(super) fn close(&self) {
         lock(&self.state).closed = true;
-        self.called.notify_all();
+        planted!(
+            "timer.closed-pool-wakes-one-worker",
+            self.called.notify_one(),
+            self.called.notify_all()
+        );
     }
 
     /// Sleeps until called, or not at all if there is work. `false` if the pool was closed.
@@ -180,7 +192,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let Run::Pool(pool) = &self.0.delivery.run else { return };
         let mut workers = lock(&pool.state);
-        workers.threads -= 1;
+        workers.threads -= planted!("timer.worker-that-is-gone-stays-counted", 0, 1);
         pool.count_free(&workers);
     }
 }
@@ -189,8 +201,9 @@ impl Drop for Worker {
 /// `false` if there is none.
 fn run_any(core: &Arc<TimerCore>, from: &mut usize) -> bool {
     let count = core.shards.len();
-    for _ in 0..count {
-        *from = (*from + 1) % count;
+    let last = planted!("timer.worker-begins-at-the-same-shard", 0, *from);
+    for step in 1..=count {
+        *from = (last + step) % count;
         if run_one(core, &core.shards[*from]) {
             return true;
         }

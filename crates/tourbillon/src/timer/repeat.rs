@@ -118,7 +118,7 @@ impl Repeat {
     /// The period or the pause. Nothing at all would let a virtual clock, or a driver, never get any further.
     fn step(&self, tick: u64) -> u64 {
         let (Pace::Rate(step) | Pace::Pause(step)) = self.pace;
-        if step == 0 { tick } else { step }
+        if planted!("timer.period-of-zero-is-no-tick", false, step == 0) { tick } else { step }
     }
 
     /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time,
@@ -126,10 +126,13 @@ impl Repeat {
     fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
         let next = match self.pace {
-            Pace::Pause(_) => now + step,
+            Pace::Pause(_) => {
+                planted!("timer.pause-counts-from-the-deadline", deadline, now) + step
+            }
             Pace::Rate(_) => self.missed.following(deadline, now, step),
         };
-        (next > deadline).then_some(next)
+        planted!("timer.repeats-at-the-end-of-time", next >= deadline, next > deadline)
+            .then_some(next)
     }
 }
 
@@ -186,7 +189,7 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
         } else {
             self.callback = call_again(self.callback, context);
         }
-        if !context.wants_again() {
+        if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
             let now = context.core.hub.clock.now();
             context.again.set(self.repeat.next(context.deadline, now, context.core.tick));
         }

@@ -182,7 +182,7 @@ struct Slot<T, E> {
 impl<T, E> Slot<T, E> {
     fn put(&self, outcome: Retried<T, E>) {
         *lock(&self.outcome) = Some(outcome);
-        self.told.notify_all();
+        planted!("timer.outcome-wakes-nobody", (), self.told.notify_all());
     }
 }
 
@@ -235,7 +235,9 @@ impl<T, E> Retry<T, E> {
     /// # Errors
     /// The handle, if there is no outcome yet.
     pub fn wait_within(self, limit: Duration) -> Result<Retried<T, E>, Self> {
-        let end = Instant::now().checked_add(limit);
+        let now = Instant::now();
+        let end =
+            planted!("timer.wait-within-max-panics", Some(now + limit), now.checked_add(limit));
         let mut outcome = lock(&self.slot.outcome);
         loop {
             if let Some(outcome) = outcome.take() {
@@ -284,7 +286,8 @@ where
     const LISTENS: bool = true;
 
     fn call(mut self, context: &Context<'_>) -> Option<Self> {
-        let began = *self.began.get_or_insert(context.started);
+        let first = *self.began.get_or_insert(context.started);
+        let began = planted!("timer.retry-counts-from-the-last-try", context.started, first);
         self.tries = self.tries.saturating_add(1);
         let attempt = Attempt { number: self.tries, last: Cell::new(false) };
         let outcome = match contain(context.shard, || (self.job)(&attempt)) {
@@ -295,8 +298,12 @@ where
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
                     // A virtual clock stands still while something is due: with no delay at all, for ever.
                     let tick = Duration::from_nanos(context.core.tick);
-                    context.again(if delay.is_zero() { tick } else { delay });
-                    contain(context.shard, || drop(error));
+                    let at_once =
+                        planted!("timer.retry-without-delay-is-no-tick", false, delay.is_zero());
+                    context.again(if at_once { tick } else { delay });
+                    planted!("timer.error-drop-not-contained", drop(error), {
+                        contain(context.shard, || drop(error));
+                    });
                     return Some(self);
                 }
                 Retried::GaveUp { error, tries: self.tries }
@@ -320,7 +327,18 @@ impl<J, L> Trying<J, L> {
         L: FnOnce(Retried<T, E>),
     {
         let Trying { job, then, .. } = self;
-        contain(shard, || drop(job));
-        contain(shard, || then(outcome));
+        let drop_job = || contain(shard, || drop(job));
+        let tell = || contain(shard, || then(outcome));
+        planted!(
+            "timer.outcome-before-the-job-is-dropped",
+            {
+                tell();
+                drop_job();
+            },
+            {
+                drop_job();
+                tell();
+            }
+        );
     }
 }

@@ -58,7 +58,8 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
         }
         Task::Shared(shared) => {
             let context = context(Held::Shared(&shared));
-            let again = contain(shard, || shared.run(&context)).unwrap_or(false);
+            let again = contain(shard, || shared.run(&context));
+            let again = again.unwrap_or(planted!("timer.panicked-run-is-armed-again", true, false));
             match context.again.get() {
                 Some(at) if again => arm_again(core, shard, shared, at),
                 _ => end(shard, &*shared),
@@ -69,7 +70,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
 
 /// The callback will not run again.
 fn end(shard: &Shard<Task>, shared: &dyn Shared) {
-    if shared.can_repeat() {
+    if planted!("timer.wall-timer-gives-two-places-back", true, shared.can_repeat()) {
         // Its handles may be cancelling it at this moment.
         shard.under_lock(|_| shared.cell().fired());
         // The place that it kept while it ran.
@@ -96,7 +97,11 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
             }
         }
         Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) => {
-            end(shard, &*shared);
+            planted!(
+                "timer.cancelled-in-run-keeps-its-place",
+                shared.cell().fired(),
+                end(shard, &*shared)
+            );
             discard(shard, task);
         }
     }
@@ -106,6 +111,8 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
 #[inline]
 pub(super) fn discard(shard: &Shard<Task>, left: impl Into<Option<Task>>) {
     if let Some(task) = left.into() {
-        contain(shard, || task.discard(shard));
+        planted!("timer.drop-of-a-callback-not-contained", task.discard(shard), {
+            contain(shard, || task.discard(shard));
+        });
     }
 }

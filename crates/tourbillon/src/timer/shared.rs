@@ -88,7 +88,9 @@ pub(crate) fn call_again<F: FnMut(&Context<'_>)>(mut callback: F, context: &Cont
     let called = catch_unwind(AssertUnwindSafe(|| callback(context)));
     let Err(payload) = called else { return callback };
     // What it captured is dropped after the panic and not during it: a second one would abort.
-    contain(context.shard, || drop(callback));
+    planted!("timer.second-panic-hides-the-first", drop(callback), {
+        contain(context.shard, || drop(callback));
+    });
     resume_unwind(payload)
 }
 
@@ -128,7 +130,8 @@ impl<C: Callback + 'static> Shared for WithState<C> {
 
     fn discard(&self, shard: &Shard<Task>) {
         // Most callbacks own nothing: then there is nothing to do, and the lock would be most of the cost.
-        if C::LISTENS || std::mem::needs_drop::<C>() {
+        let listens = planted!("timer.listener-that-owns-nothing-is-not-told", false, C::LISTENS);
+        if listens || std::mem::needs_drop::<C>() {
             if let Some(callback) = self.take() {
                 callback.dropped(self.cell.get(), shard);
             }
@@ -167,7 +170,7 @@ impl Cell {
     /// The callback has ended; if it was cancelled meanwhile, it stays so. The shard's lock is held if it can repeat.
     #[inline]
     pub(crate) fn fired(&self) {
-        if self.get() == State::Running {
+        if planted!("timer.cancelled-in-run-says-fired", true, self.get() == State::Running) {
             self.set(State::Fired);
         }
     }

@@ -53,15 +53,31 @@ impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
         drop: dropping::<Box<V>>(),
         bytes_behind: size_of::<V>() > 0,
     };
+    /// Asks whether there is anything to drop in the box, and forgets the box.
+    #[cfg(planted)]
+    const IN_A_LEAKING_BOX: Verbs = Verbs {
+        drop: if needs_drop::<V>() { dropping::<Box<V>>() } else { None },
+        ..Self::IN_A_BOX
+    };
 }
 
 impl Small {
     #[inline]
     pub(crate) fn new<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> Self {
-        let (words, verbs) = if fits::<F>() {
+        let fits = planted!(
+            "timer.closure-of-a-wide-number-panics",
+            size_of::<F>() <= size_of::<Words>(),
+            fits::<F>()
+        );
+        let (words, verbs) = if fits {
             (put(callback), &Of::<F>::ITSELF)
         } else {
-            (put(Box::new(callback)), &Of::<F>::IN_A_BOX)
+            let verbs = planted!(
+                "timer.large-closure-of-plain-data-leaks",
+                &Of::<F>::IN_A_LEAKING_BOX,
+                &Of::<F>::IN_A_BOX
+            );
+            (put(Box::new(callback)), verbs)
         };
         Small { words, verbs, like: PhantomData }
     }

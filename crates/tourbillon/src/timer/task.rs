@@ -149,7 +149,7 @@ impl Task {
     pub(crate) fn moved(&self) {
         if let Task::Shared(shared) = self {
             if let Some(plan) = shared.wall() {
-                plan.moved();
+                planted!("timer.moved-wall-timer-waits-for-the-wall", (), plan.moved());
             }
         }
     }
@@ -174,7 +174,9 @@ impl Task {
     pub(crate) fn handed_back(&self, shard: &Shard<Task>) {
         match self {
             Task::Shared(shared) if shared.listens() => shared.discard(shard),
-            Task::Alarm(alarm) => drop(contain(shard, || alarm.forget())),
+            Task::Alarm(alarm) => {
+                planted!("timer.stop-tells-no-operation", None, contain(shard, || alarm.forget()));
+            }
             _ => {}
         }
     }

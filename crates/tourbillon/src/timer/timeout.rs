@@ -102,7 +102,11 @@ impl Timeout {
         let key = self.current();
         match &self.hold {
             _ if self.cancel_pending(key) => true,
-            Hold::Shared(shared) if shared.can_repeat() => self.cancel_repeating(&**shared, key),
+            Hold::Shared(shared)
+                if planted!("timer.running-wall-timer-is-cancelled", true, shared.can_repeat()) =>
+            {
+                self.cancel_repeating(&**shared, key)
+            }
             _ => false,
         }
     }
@@ -210,7 +214,10 @@ impl Timeout {
 
     /// Its key, for those who keep that instead.
     pub fn key(&self) -> Key {
-        Key::new(self.shard.index, self.current())
+        Key::new(
+            self.shard.index,
+            planted!("timer.key-is-the-first-one", self.first, self.current()),
+        )
     }
 
     /// A guard that cancels it when it is dropped.
@@ -254,7 +261,12 @@ impl Drop for Timeout {
         match &self.hold {
             Hold::Lease { lease, over } if over.get().is_none() => {
                 self.shard.with_leases(self.first, |leases, pending| {
-                    if leases.release(*lease) {
+                    let held = planted!(
+                        "timer.handle-of-a-timer-that-is-over-leaks",
+                        pending.is_some(),
+                        true
+                    );
+                    if held && leases.release(*lease) {
                         // What is left is the timer, which needs it for nobody.
                         pending.into_iter().for_each(|task| task.forget_lease(leases));
                     }

@@ -48,7 +48,7 @@ impl Unfired {
             deadline: self.deadline,
             started: self.core.hub.clock.now(),
             again: Cell::new(None),
-            may_repeat: false,
+            may_repeat: planted!("timer.unfired-says-that-it-repeats", true, false),
         };
         match task {
             Task::Once(Once { callback, named, .. }) => {
@@ -61,7 +61,7 @@ impl Unfired {
             Task::Alarm(alarm) => alarm.ring(),
             Task::Shared(shared) => {
                 shared.run(&context(Held::Shared(&shared)));
-                shared.discard(shard);
+                planted!("timer.unfired-keeps-its-callback", (), shared.discard(shard));
             }
         }
     }
