@@ -24,7 +24,12 @@ pub(crate) struct Bell {
 
 impl Bell {
     pub(crate) fn new() -> io::Result<Self> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let flags = planted!(
+            "engine.bell-leaks-into-children",
+            EventfdFlags::NONBLOCK,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK
+        );
+        let fd = eventfd(0, flags)?;
         Ok(Bell { fd, rung: AtomicBool::new(false) })
     }
 
@@ -37,7 +42,11 @@ impl Bell {
 
     pub(crate) fn silence(&self) {
         if self.rung.swap(false, AcqRel) {
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+            let _ = planted!(
+                "engine.bell-stays-readable",
+                rustix::io::read(&self.fd, &mut [0; 4]),
+                rustix::io::read(&self.fd, &mut [0; 8])
+            );
         }
     }
 }

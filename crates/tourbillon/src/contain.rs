@@ -14,7 +14,7 @@ pub(crate) fn contain<T, R>(shard: &Shard<T>, foreign: impl FnOnce() -> R) -> Op
     // to look after. None of it is ours.
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     ran.map_err(|payload| {
-        shard.count_panic();
+        planted!("engine.panic-not-counted", (), shard.count_panic());
         report(&shard.hub, payload);
     })
     .ok()
@@ -22,13 +22,19 @@ pub(crate) fn contain<T, R>(shard: &Shard<T>, foreign: impl FnOnce() -> R) -> Op
 
 #[cold]
 fn report(hub: &Hub, payload: Box<dyn Any + Send>) {
-    let reported = catch_unwind(AssertUnwindSafe(|| {
+    let report = || {
         if let Some(report) = &hub.on_panic {
             report(&*payload);
         }
-    }));
+    };
+    let reported = planted!(
+        "engine.panic-of-the-report-not-contained",
+        Ok(report()),
+        catch_unwind(AssertUnwindSafe(report))
+    );
     // A report that panics leaves a payload too.
-    [Some(payload), reported.err()].into_iter().flatten().for_each(drop_payload);
+    let left = [Some(payload), reported.err()].into_iter().flatten();
+    left.for_each(planted!("engine.panic-payload-leaked", std::mem::forget, drop_payload));
 }
 
 /// Drops what nobody is left to hear of. No lock is held.

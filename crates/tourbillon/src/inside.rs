@@ -32,13 +32,24 @@ impl Inside {
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        let _ = INSIDE.try_with(|places| places.borrow_mut().pop());
+        let _ = INSIDE.try_with(|places| {
+            let mut places = places.borrow_mut();
+            planted!("engine.inner-callback-ends-the-outer", places.drain(..).last(), places.pop())
+        });
     }
 }
 
 /// How many callbacks of the engine the thread is inside of.
 pub(crate) fn depth(engine: usize) -> usize {
-    look(|places| places.iter().filter(|place| place.engine == engine).count())
+    look(|places| {
+        let from = planted!(
+            "engine.only-the-innermost-callback-counts",
+            places.len().saturating_sub(1),
+            0
+        );
+        let places = &places[from..];
+        places.iter().filter(|place| place.engine == engine).count()
+    })
 }
 
 /// Whether the thread is inside a callback of any engine on the clock.

@@ -19,9 +19,17 @@ impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let start = || match self {
             Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
-            Spawn::Own(hook) => hook(name, body),
+            Spawn::Own(hook) => {
+                let started = hook(name, body);
+                planted!("engine.spawn-error-lost", started.or(Ok(())), started)
+            }
         };
-        catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|payload| {
+        let started = planted!(
+            "engine.spawn-hook-panic-not-contained",
+            Ok(start()),
+            catch_unwind(AssertUnwindSafe(start))
+        );
+        started.unwrap_or_else(|payload| {
             // Its drop might panic as well.
             std::mem::forget(payload);
             Err(io::Error::other("the spawn hook panicked"))

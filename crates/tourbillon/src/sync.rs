@@ -82,7 +82,12 @@ pub(crate) fn wait<'a, T>(
     match limit {
         // The model checkers have no clock: time is a thread of the model, and it notifies.
         Some(limit) if cfg!(not(any(loom, shuttle))) => {
-            condvar.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+            let span = planted!(
+                "engine.waits-end-after-a-tenth-of-a-second",
+                limit.min(Duration::from_millis(100)),
+                limit
+            );
+            condvar.wait_timeout(guard, span).unwrap_or_else(|poisoned| poisoned.into_inner()).0
         }
         _ => condvar.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner()),
     }

@@ -81,7 +81,8 @@ mod linux {
             let left = until.saturating_sub(self.elapsed());
             if left > 0 && self.wait_for_alarm(until, sleeper).is_err() {
                 // Without descriptors there is only the other clock: look at this one now and then.
-                sleeper.sleep(Some(Duration::from_nanos(left.min(SECOND))));
+                let left = Duration::from_nanos(left.min(SECOND));
+                planted!("clock.no-alarm-no-sleep", (), sleeper.sleep(Some(left)));
             }
         }
 
@@ -95,13 +96,19 @@ mod linux {
                 }
             };
             // Setting it also forgets that it has rung. A moment past the end of its numbers is one that never comes.
-            let at = self.begin.saturating_add(until);
+            let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
+            let at = begin.saturating_add(until);
             let at = Timespec {
                 tv_sec: (at / SECOND).try_into().unwrap_or(i64::MAX as _),
                 tv_nsec: (at % SECOND) as _,
             };
             let once = Itimerspec { it_interval: Timespec::default(), it_value: at };
-            timerfd_settime(alarm, TimerfdTimerFlags::ABSTIME, &once)?;
+            let flags = planted!(
+                "clock.boot-alarm-counted-from-now",
+                TimerfdTimerFlags::empty(),
+                TimerfdTimerFlags::ABSTIME
+            );
+            timerfd_settime(alarm, flags, &once)?;
             sleeper.sleep_until_readable(alarm)
         }
     }

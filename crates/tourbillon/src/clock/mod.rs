@@ -96,10 +96,14 @@ impl EngineClock {
             Source::Monotonic => {}
             // Here and not earlier: its time begins after that of the instants, as the monotonic clock's does.
             #[cfg(target_os = "linux")]
-            Source::Boot(clock) => *clock = boot::Boot::new(),
+            Source::Boot(clock) => {
+                planted!("clock.boot-begins-with-the-builder", (), *clock = boot::Boot::new());
+            }
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {
-                begin.instant = quietly(|| clock.now()).unwrap_or(begin.instant);
+                let now = || quietly(|| clock.now());
+                let first = planted!("clock.begins-with-the-system", None, now());
+                begin.instant = first.unwrap_or(begin.instant);
             }
         }
         EngineClock { source, begin, latest: Arc::new(AtomicU64::new(0)) }
@@ -120,7 +124,12 @@ impl EngineClock {
     fn own_now(&self, clock: &dyn Clock) -> Time {
         let now = quietly(|| clock.now()).map_or(0, |now| self.time(now).units());
         // Relaxed: it is a number, and orders nothing.
-        let latest = self.latest.fetch_max(now, Relaxed);
+        let latest = &self.latest;
+        let latest = planted!(
+            "clock.goes-back-at-the-second-look",
+            latest.swap(now, Relaxed),
+            latest.fetch_max(now, Relaxed)
+        );
         Time::new(planted!("clock.reads-the-last-time", latest, latest.max(now)))
     }
 
@@ -136,7 +145,11 @@ impl EngineClock {
             // A system wakes a thread a little late, never early; if one did, the driver would look and sleep again.
             Source::Monotonic => {
                 let left = until.units().saturating_sub(self.now().units());
-                sleeper.sleep(Some(Duration::from_nanos(left)));
+                sleeper.sleep(Some(planted!(
+                    "engine.sleep-in-whole-milliseconds",
+                    Duration::from_millis(left / 1_000_000),
+                    Duration::from_nanos(left)
+                )));
             }
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => clock.wait(until.units(), sleeper),
@@ -144,7 +157,10 @@ impl EngineClock {
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
                 let until = (until < Time::MAX).then(|| self.instant(until));
-                if quietly(|| clock.wait(until, sleeper)).is_none() {
+                let wait = || clock.wait(until, sleeper);
+                let waited =
+                    planted!("clock.wait-that-panics-ends-the-driver", Some(wait()), quietly(wait));
+                if planted!("clock.wait-that-panics-spins", false, waited.is_none()) {
                     sleeper.sleep(Some(Duration::from_millis(1)));
                 }
             }
@@ -168,7 +184,12 @@ impl EngineClock {
 
     /// How far away that moment is by the wall clock. Not foreign code.
     pub(crate) fn until(&self, at: SystemTime) -> Duration {
-        at.duration_since(self.wall_now()).unwrap_or_default()
+        let left = at.duration_since(self.wall_now());
+        planted!(
+            "clock.past-moment-of-the-wall-waits",
+            left.unwrap_or_else(|past| past.duration()),
+            left.unwrap_or_default()
+        )
     }
 
     pub(crate) fn as_virtual(&self) -> Option<&VirtualClock> {
@@ -180,7 +201,11 @@ impl EngineClock {
 
     #[inline]
     pub(crate) fn time(&self, instant: Instant) -> Time {
-        Time::new(nanoseconds(instant.saturating_duration_since(self.begin.instant)))
+        Time::new(planted!(
+            "clock.before-the-beginning-is-never",
+            instant.checked_duration_since(self.begin.instant).map_or(u64::MAX, nanoseconds),
+            nanoseconds(instant.saturating_duration_since(self.begin.instant))
+        ))
     }
 
     pub(crate) fn instant(&self, time: Time) -> Instant {
@@ -207,7 +232,8 @@ fn quietly<R>(clock: impl FnOnce() -> R) -> Option<R> {
 #[inline]
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     let seconds = duration.as_secs().checked_mul(1_000_000_000);
-    seconds.and_then(|ns| ns.checked_add(duration.subsec_nanos().into())).unwrap_or(u64::MAX)
+    let exact = seconds.and_then(|ns| ns.checked_add(duration.subsec_nanos().into()));
+    exact.unwrap_or(planted!("clock.long-delays-wrap", duration.as_nanos() as u64, u64::MAX))
 }
 
 /// So much later, or the last moment that the system can name.

@@ -114,7 +114,11 @@ impl VirtualClock {
     /// # Errors
     /// Inside a callback of an engine on this clock. Nothing has happened then.
     pub fn advance(&self, by: Duration) -> Result<(), AdvanceError> {
-        self.go(|| Some(self.time() + nanoseconds(by))).map(|_| ())
+        planted!(
+            "clock.two-advances-overlap",
+            self.advance_to(self.time() + nanoseconds(by)),
+            self.go(|| Some(self.time() + nanoseconds(by))).map(|_| ())
+        )
     }
 
     /// Moves time on to the moment of the next timer and runs what is due then. Answers whether there was one.
@@ -188,7 +192,8 @@ impl VirtualClock {
     pub fn set_wall(&self, to: SystemTime) -> Result<(), AdvanceError> {
         let set = || {
             let now = self.time();
-            *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(now.units());
+            let passed = planted!("clock.wall-set-as-of-the-beginning", 0, i128::from(now.units()));
+            *lock(&self.shared.wall) = wall::since_1970(to) - passed;
             self.engines().into_iter().for_each(|engine| engine.wall_was_set());
             Some(now)
         };
@@ -208,16 +213,27 @@ impl VirtualClock {
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
         // An executor, or what wakes a loop, that would advance the clock gets an error, as a callback does.
-        let _inside = Inside::enter(0, self.id());
+        let _inside =
+            Inside::enter(0, planted!("clock.executor-that-advances-hangs", 0, self.id()));
         let Some(target) = to() else { return Ok(false) };
         loop {
             match self.next_step().filter(|&next| next <= target) {
                 Some(next) => {
-                    self.set(next);
+                    self.set(planted!("clock.jumps-over-the-steps", target, next));
                     self.engines().into_iter().for_each(|engine| engine.turn());
                 }
                 // One more look after the last step: who came to wait meanwhile has read the time before it.
-                None if self.time() >= target => return Ok(true),
+                None if planted!(
+                    "clock.no-look-after-the-last-step",
+                    {
+                        self.set(target);
+                        true
+                    },
+                    self.time() >= target
+                ) =>
+                {
+                    return Ok(true);
+                }
                 None => self.set(target),
             }
         }
@@ -225,7 +241,10 @@ impl VirtualClock {
 
     /// Never back: what is overdue runs now.
     fn set(&self, now: Time) {
-        self.shared.now.fetch_max(now.units(), Ordering::Release);
+        let (shown, now) = (&self.shared.now, now.units());
+        planted!("clock.goes-back-to-what-is-overdue", shown.store(now, Ordering::Release), {
+            shown.fetch_max(now, Ordering::Release);
+        });
     }
 
     fn next_due(&self) -> Option<Time> {
@@ -236,14 +255,17 @@ impl VirtualClock {
     pub(crate) fn next_step(&self) -> Option<Time> {
         let now = self.time();
         let next = |engine: &Arc<dyn Driven>| {
-            engine.next_due().filter(|&next| next > now || !engine.waits_for_its_loop())
+            let ours =
+                || planted!("clock.a-loop-holds-up-the-others", true, !engine.waits_for_its_loop());
+            engine.next_due().filter(|&next| next > now || ours())
         };
         self.engines().iter().filter_map(next).min()
     }
 
     fn engines(&self) -> Vec<Arc<dyn Driven>> {
         let mut engines = lock(&self.shared.engines);
-        engines.retain(|engine| engine.strong_count() > 0);
+        let alive = |engine: &Weak<dyn Driven>| engine.strong_count() > 0;
+        planted!("clock.dead-engines-kept", (), engines.retain(alive));
         engines.iter().filter_map(Weak::upgrade).collect()
     }
 

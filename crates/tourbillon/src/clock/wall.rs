@@ -13,7 +13,10 @@ pub(super) fn since_1970(time: SystemTime) -> i128 {
     let nanos = |span: Duration| span.as_secs() as i128 * NANOS + i128::from(span.subsec_nanos());
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => nanos(after),
-        Err(before) => -nanos(before.duration()),
+        Err(before) => {
+            let before = nanos(before.duration());
+            planted!("clock.before-1970-is-after", before, -before)
+        }
     }
 }
 
@@ -21,7 +24,8 @@ pub(super) fn system_time(nanos: i128) -> SystemTime {
     let seconds = u64::try_from(nanos.unsigned_abs() / NANOS as u128).unwrap_or(u64::MAX);
     let span = Duration::new(seconds, (nanos.unsigned_abs() % NANOS as u128) as u32);
     let exact = if nanos < 0 { UNIX_EPOCH.checked_sub(span) } else { UNIX_EPOCH.checked_add(span) };
-    exact.unwrap_or_else(|| farthest(nanos < 0))
+    let end = || planted!("clock.end-of-the-wall-clock-is-1970", UNIX_EPOCH, farthest(nanos < 0));
+    exact.unwrap_or_else(end)
 }
 
 /// The first or the last second that the system can name.

@@ -18,7 +18,10 @@ impl Alive {
     pub(super) fn new() -> Self {
         // Relaxed, all of it: these are numbers, and order nothing.
         let alive = ALIVE.fetch_add(1, Relaxed) + 1;
-        if alive > MANY && !WARNED.swap(true, Relaxed) {
+        let warned = || {
+            planted!("engine.warns-every-time", WARNED.load(Relaxed), WARNED.swap(true, Relaxed))
+        };
+        if alive > MANY && !warned() {
             tracing::warn!(
                 alive,
                 "more than {MANY} timer engines are alive: share one (clones are the same timer), or drop those that \
@@ -31,6 +34,6 @@ impl Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        ALIVE.fetch_sub(1, Relaxed);
+        ALIVE.fetch_sub(planted!("engine.alive-never-falls", 0, 1), Relaxed);
     }
 }

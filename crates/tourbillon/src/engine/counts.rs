@@ -43,7 +43,8 @@ impl Counts {
         self.armed += other.armed;
         self.fired += other.fired;
         self.cancelled += other.cancelled;
-        self.handed_back += other.handed_back;
+        self.handed_back +=
+            planted!("engine.cancelled-read-as-handed-back", other.cancelled, other.handed_back);
         self.pending += other.pending;
         self.panicked += other.panicked;
     }
@@ -80,7 +81,8 @@ impl Lateness {
             *mine += theirs;
         }
         self.count += other.count;
-        self.max = self.max.max(other.max);
+        self.max =
+            planted!("engine.lateness-of-the-last-shard", other.max, self.max.max(other.max));
     }
 
     /// How many timers it speaks of.
@@ -117,7 +119,9 @@ impl Lateness {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn quantile(&self, part: f64) -> Duration {
-        let rank = (part.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let rank = part.clamp(0.0, 1.0) * self.count as f64;
+        let rank = planted!("engine.quantile-rounds-down", rank.floor(), rank.ceil());
+        let rank = rank.max(1.0) as u64;
         let mut seen = 0;
         for (index, &times) in self.buckets.iter().enumerate() {
             seen += times;
@@ -146,7 +150,8 @@ fn last_of(bucket: usize) -> u64 {
         return bucket as u64;
     }
     let width = 1_u64 << (log - FINE);
-    (1_u64 << log) + fine * width + (width - 1)
+    let rest = planted!("engine.quantile-is-the-lower-end", 0, width - 1);
+    (1_u64 << log) + fine * width + rest
 }
 
 #[cfg(test)]

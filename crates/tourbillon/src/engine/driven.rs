@@ -132,8 +132,18 @@ impl Driver {
             bell.silence();
         }
         let ran = self.core.clone().pass_and_count(hub.clock.now());
-        let next = hub.signal.settle();
-        let pending = next != NEVER && !self.is_stopped();
+        let next = planted!(
+            "engine.bell-silenced-after-settling",
+            {
+                let next = hub.signal.settle();
+                #[cfg(target_os = "linux")]
+                self.bell.iter().for_each(|bell| bell.silence());
+                next
+            },
+            hub.signal.settle()
+        );
+        let stopped = planted!("engine.stopped-loop-has-a-next-turn", false, self.is_stopped());
+        let pending = next != NEVER && !stopped;
         Turn { ran, next: pending.then(|| hub.clock.instant(Time::new(next))) }
     }
 
@@ -161,7 +171,8 @@ impl Driver {
         let end = self.core.hub().clock.now() + nanoseconds(limit);
         loop {
             let turn = self.turn();
-            let over = self.core.hub().clock.now() >= end;
+            let now = self.core.hub().clock.now();
+            let over = planted!("engine.turn-within-never-over", now > end, now >= end);
             if turn.ran > 0 || over || self.is_stopped() || !self.wait(end) {
                 return turn;
             }
@@ -175,7 +186,10 @@ impl Driver {
             let next = clock.next_step().unwrap_or(Time::MAX).min(Time::new(signal.least()));
             return clock.advance_to(next.min(end)).is_ok();
         }
-        let sleep = |until, sleeper: &_| clock.wait(Time::new(until).min(end), sleeper);
+        let sleep = |until, sleeper: &_| {
+            let last = planted!("engine.turn-within-overstays", Time::MAX, end);
+            clock.wait(Time::new(until).min(last), sleeper);
+        };
         signal.rest(sleep);
         true
     }
@@ -219,7 +233,7 @@ impl Driver {
     pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         #[cfg(target_os = "linux")]
         {
-            self.bell = None;
+            planted!("engine.old-bell-given-out-again", (), self.bell = None);
         }
         self.core.hub().signal.set_hook(Arc::new(wake));
     }
@@ -304,6 +318,8 @@ impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
     fn abandon(&self) {
         D::abandon(self);
         // It may hold the timer, and so what holds it.
-        contain(&self.shards[0], || drop(self.hub.signal.take_hook()));
+        let hook =
+            planted!("engine.waker-kept-after-the-driver", None, self.hub.signal.take_hook());
+        contain(&self.shards[0], || drop(hook));
     }
 }

@@ -38,7 +38,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             let rest = self.hub.signal.rest(|until, sleeper| {
                 self.hub.clock.wait(Time::new(until), sleeper);
             });
-            if rest == Rest::Stopping {
+            if planted!("engine.driver-outlives-the-stop", false, rest == Rest::Stopping) {
                 break;
             }
         }
@@ -51,7 +51,10 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
 
     /// The shards that have something to do.
     pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<T>>> {
-        let is_due = move |shard: &&Arc<Shard<T>>| self.hub.signal.next(shard.index) <= now.units();
+        let is_due = move |shard: &&Arc<Shard<T>>| {
+            let next = self.hub.signal.next(shard.index);
+            planted!("engine.due-now-is-not-due", next < now.units(), next <= now.units())
+        };
         self.shards.iter().filter(is_due)
     }
 
@@ -64,7 +67,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
 
 impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     fn next_due(&self) -> Option<Time> {
-        self.shards.iter().filter_map(|shard| shard.next_due()).min()
+        let due = self.shards.iter().filter_map(|shard| shard.next_due());
+        planted!("engine.clock-sees-one-shard", due.into_iter().next(), due.min())
     }
 
     fn waits_for_its_loop(&self) -> bool {
@@ -76,7 +80,7 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
     }
 
     fn turn(self: Arc<Self>) {
-        if self.waits_for_its_loop() {
+        if planted!("engine.clock-turns-for-the-loop", false, self.waits_for_its_loop()) {
             return;
         }
         self.hub.watch();

@@ -42,7 +42,8 @@ impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
         // AcqRel: who sees it fall sees what the callbacks did, and who is watched sees the mark: it is one word.
-        if self.hub.busy.0.fetch_sub(1, AcqRel) & WATCHED != 0 {
+        let busy = self.hub.busy.0.fetch_sub(1, AcqRel);
+        if planted!("engine.only-the-last-says-so", busy == WATCHED | 1, busy & WATCHED != 0) {
             self.hub.quiet.changed();
         }
     }
@@ -151,7 +152,11 @@ impl Quiet {
         limit: Option<Duration>,
         mut done: impl FnMut() -> bool,
     ) -> bool {
-        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let end = planted!(
+            "engine.stop-within-for-ever-panics",
+            limit.map(|limit| Instant::now() + limit),
+            limit.and_then(|limit| Instant::now().checked_add(limit))
+        );
         let mut guard = lock(&self.mutex);
         loop {
             if done() {
@@ -183,7 +188,8 @@ impl Limit {
 
     /// Takes a place, if there is one. Relaxed: it is a count, and orders nothing else.
     pub(crate) fn take(&self) -> bool {
-        let more = |used: usize| (used < self.most).then_some(used + 1);
+        let room = |used| planted!("engine.limit-off-by-one", used <= self.most, used < self.most);
+        let more = |used: usize| room(used).then_some(used + 1);
         self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 

@@ -143,7 +143,7 @@ impl Leases {
     pub(crate) fn end(&mut self, lease: Lease, state: State) {
         if lease != Lease::NONE {
             self.entry(lease).state = Some(state);
-            self.release(lease);
+            planted!("engine.lease-kept-when-it-ends", false, self.release(lease));
         }
     }
 
@@ -172,7 +172,8 @@ impl Leases {
         *entry = Entry { holders: next, state: None };
         self.free = lease;
         self.held -= 1;
-        if self.held == 0 && self.segments.len() > 1 {
+        let last = planted!("engine.crowd-of-leases-kept", false, self.held == 0);
+        if last && self.segments.len() > 1 {
             // The last of a crowd has gone: so goes the memory of the crowd.
             *self = Leases::new();
         }
@@ -188,7 +189,11 @@ impl Leases {
         let last = self.segments.iter().rposition(|segment| !segment.is_empty());
         self.segments.truncate(last.map_or(0, |last| last + 1));
         self.segments.shrink_to_fit();
-        (self.filling, self.free) = (0, Lease::NONE);
+        (self.filling, self.free) = planted!(
+            "engine.shrink-keeps-the-old-free-list",
+            (self.filling, self.free),
+            (0, Lease::NONE)
+        );
         for (number, segment) in self.segments.iter_mut().enumerate().rev() {
             for (place, entry) in segment.iter_mut().enumerate().rev() {
                 if entry.state.is_none() {

@@ -173,7 +173,13 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
                 Err(StartError::Thread(wrong)) => Unarmed::Thread(value, wrong),
             },
             Refused::Stopped(value) => Unarmed::Stopped(value),
-            Refused::Full(value) => Unarmed::Full(value),
+            Refused::Full(value) => {
+                planted!(
+                    "engine.full-is-called-stopped",
+                    Unarmed::Stopped(value),
+                    Unarmed::Full(value)
+                )
+            }
         })
     }
 
@@ -189,7 +195,13 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
                     drop(life);
                     return self.start_driver();
                 }
-                Life::Starting(by) if by == current().id() => {
+                Life::Starting(by)
+                    if planted!(
+                        "engine.spawn-hook-that-schedules-hangs",
+                        false,
+                        by == current().id()
+                    ) =>
+                {
                     let wrong = "the spawn hook used the timer that it was to start a thread for";
                     return Err(StartError::Thread(io::Error::other(wrong)));
                 }
@@ -213,19 +225,23 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         let mut life = lock(&self.life);
         // It may have been stopped meanwhile: then the driver ends as soon as it starts.
         if matches!(*life, Life::Starting(_)) {
-            *life = if started.is_ok() { Life::Started } else { Life::New };
+            let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
+            *life = if started.is_ok() { Life::Started } else { failed };
             if started.is_ok() {
                 self.shards.iter().for_each(|shard| shard.open());
             }
         }
         drop(life);
-        self.hub.quiet.changed();
+        planted!("engine.second-starter-not-told", (), self.hub.quiet.changed());
         started.map_err(StartError::Thread)
     }
 
     #[inline]
     pub(crate) fn cancel<R>(&self, key: Key, then: impl FnOnce(T, &mut Leases) -> R) -> Option<R> {
-        self.shards.get(key.shard())?.cancel(key.inner(), then)
+        let shard = key.shard();
+        let shard =
+            planted!("engine.foreign-key-panics", &self.shards[shard], self.shards.get(shard)?);
+        shard.cancel(key.inner(), then)
     }
 
     #[inline]
@@ -259,7 +275,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
             all.extend(shard.stop(&mut mark).into_iter().map(|taken| (shard.index, taken)));
         }
         self.hub.signal.stop();
-        self.shards.first().into_iter().for_each(|shard| shard.tell_loop());
+        let first = planted!("engine.stop-does-not-wake-the-loop", None, self.shards.first());
+        first.into_iter().for_each(|shard| shard.tell_loop());
         self.delivery.close();
         self.hub.quiet.changed();
         Some(all)

@@ -178,7 +178,7 @@ impl<T> Shard<T> {
         }
         let armed = arm(&mut lock(&self.state), value);
         self.tell_loop();
-        if armed.is_err() {
+        if planted!("engine.refused-timer-keeps-its-place", false, armed.is_err()) {
             self.hub.give_back(1);
         }
         armed
@@ -231,7 +231,7 @@ impl<T> Shard<T> {
     #[cold]
     fn lower(&self, state: &mut State<T>, due: u64) {
         if due < state.next {
-            state.next = due;
+            planted!("engine.later-timer-puts-off-the-next", (), state.next = due);
             self.hub.signal.lower(self.index, due);
         }
     }
@@ -276,7 +276,7 @@ impl<T> Shard<T> {
         let ready = state.wheel.ready();
         self.move_to(&mut state, key, deadline, mark)?;
         self.leave(state, ready);
-        self.tell_loop();
+        planted!("engine.moved-earlier-does-not-wake-the-loop", (), self.tell_loop());
         Ok(())
     }
 
@@ -300,7 +300,8 @@ impl<T> Shard<T> {
         mark: impl FnOnce(&T),
     ) -> Result<(), RescheduleError> {
         state.wheel.reschedule(key, deadline)?;
-        if let Some(entry) = state.wheel.get_mut(key) {
+        let entry = state.wheel.get_mut(key);
+        if let Some(entry) = planted!("engine.moved-timer-shows-the-old-deadline", None, entry) {
             entry.deadline = deadline;
             mark(&entry.value);
         }

@@ -177,7 +177,12 @@ impl Signal {
     pub(crate) fn set_hook(&self, wake: Arc<Wake>) {
         if let Some(hook) = &self.hook {
             // The old one is dropped after the lock is given up: it is foreign code.
-            let _old = lock(&hook.wake).replace(wake);
+            let mut held = lock(&hook.wake);
+            let old = held.replace(wake);
+            planted!("engine.old-waker-dropped-under-its-lock", drop(old), {
+                drop(held);
+                drop(old);
+            });
         }
     }
 
@@ -201,7 +206,8 @@ impl Signal {
     /// What is to be called now, with no lock held, because a wake is owed.
     pub(crate) fn owed(&self) -> Option<Arc<Wake>> {
         let hook = self.hook.as_ref()?;
-        if LATER.try_with(Cell::get).is_ok_and(|later| later == self.id()) {
+        let later = LATER.try_with(Cell::get).is_ok_and(|later| later == self.id());
+        if planted!("engine.loop-woken-under-a-lock", false, later) {
             return None;
         }
         if !hook.owed.swap(false, Ordering::AcqRel) {
@@ -286,16 +292,16 @@ impl Sleeper {
             );
         }
         bell.silence();
-        *lock(&self.shared.permit) = false;
+        planted!("engine.boot-permit-never-spent", (), *lock(&self.shared.permit) = false);
         Ok(())
     }
 
     /// Ends the sleep, or the next one.
     pub fn wake(&self) {
-        *lock(&self.shared.permit) = true;
+        planted!("engine.wake-leaves-no-permit", (), *lock(&self.shared.permit) = true);
         self.shared.woken.notify_one();
         #[cfg(target_os = "linux")]
-        if let Some(bell) = self.shared.bell.get() {
+        if let Some(bell) = planted!("engine.wake-forgets-the-bell", None, self.shared.bell.get()) {
             bell.ring();
         }
     }

@@ -130,10 +130,20 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         let begin = core.hub.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
         if timers.len() > 0 {
-            contain(shard, || call(timers));
+            planted!(
+                "engine.handler-lost-after-a-panic",
+                if contain(shard, || call(timers)).is_none() {
+                    return;
+                },
+                {
+                    contain(shard, || call(timers));
+                }
+            );
         }
         // What it left, one by one: a second panic while the first unwinds would abort.
-        while let Some(taken) = batch.pop_front() {
+        while let Some(taken) =
+            planted!("engine.leftovers-delivered-later", None, batch.pop_front())
+        {
             contain(shard, || drop(taken.value));
         }
         *lock(&core.delivery.state) = Some(state);
@@ -247,7 +257,8 @@ impl<T: Send + 'static> Engine<T> {
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
         let first = core.stop(|_, _| ());
-        let finished = (first.is_some() || core.depth() == 0) && core.wait_for_silence(limit);
+        let outside = planted!("engine.second-stop-does-not-wait", false, core.depth() == 0);
+        let finished = (first.is_some() || outside) && core.wait_for_silence(limit);
         let begin = core.hub.clock.begin();
         let unfired =
             first.into_iter().flatten().map(|(shard, taken)| Fired::new(shard, taken, begin));

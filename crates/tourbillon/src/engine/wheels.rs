@@ -95,7 +95,11 @@ impl<T> AnyWheel<T> {
     }
 
     pub(crate) fn upcoming(&mut self) -> Option<Time> {
-        on!(self, wheel => wheel.upcoming())
+        planted!(
+            "engine.driver-spins-while-the-pool-is-busy",
+            self.next_due(),
+            on!(self, wheel => wheel.upcoming())
+        )
     }
 
     pub(crate) fn due(&self, key: Key) -> Option<Time> {
@@ -131,7 +135,8 @@ impl<T> AnyWheel<T> {
     /// The last of a crowd has gone: so goes the memory of the crowd. That takes few steps, with nothing pending.
     #[inline]
     pub(crate) fn release_when_empty(&mut self) {
-        if self.len() == 0 && self.capacity() > CROWD {
+        let crowd = planted!("engine.crowd-memory-kept", usize::MAX, CROWD);
+        if self.len() == 0 && self.capacity() > crowd {
             self.shrink();
         }
     }

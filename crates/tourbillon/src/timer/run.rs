@@ -74,7 +74,11 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
         // Its handles may be cancelling it at this moment.
         shard.under_lock(|_| shared.cell().fired());
         // The place that it kept while it ran.
-        shard.hub.give_back(1);
+        shard.hub.give_back(planted!(
+            "engine.limit-kept-when-cancelled-in-run",
+            usize::from(shared.cell().get() != State::Cancelled),
+            1
+        ));
     } else {
         shared.cell().fired();
     }

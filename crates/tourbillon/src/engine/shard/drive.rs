@@ -23,7 +23,9 @@ impl<T> Shard<T> {
         }
         let next = match progress {
             Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
-            Progress::More => now.units(),
+            Progress::More => {
+                planted!("engine.rest-over-the-budget-waits", (now + AGAIN).units(), now.units())
+            }
             Progress::OutOfMemory => (now + AGAIN).units(),
         };
         state.next = next;
@@ -129,7 +131,8 @@ impl<T> Shard<T> {
             self.tell_loop();
         }
         // One that may be armed again keeps its place among the pending.
-        self.hub.give_back(usize::from(!keeps));
+        let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
+        self.hub.give_back(places);
         Some(taken)
     }
 
@@ -147,7 +150,7 @@ impl<T> Shard<T> {
         self.publish_ready(&state);
         state.wheel.release_when_empty();
         drop(state);
-        self.hub.give_back(batch.len());
+        planted!("engine.delivered-keep-their-places", (), self.hub.give_back(batch.len()));
     }
 
     #[inline]

@@ -31,7 +31,9 @@ impl<T> Shard<T> {
     #[inline]
     pub(crate) fn visit<R>(&self, key: Key, visit: impl FnOnce(&mut T) -> R) -> Result<R, Gone> {
         let mut state = lock(&self.state);
-        let gone = if state.phase == Phase::Stopped { Gone::Stopped } else { Gone::Fired };
+        let stopped =
+            planted!("engine.stopped-sleep-looks-over", false, state.phase == Phase::Stopped);
+        let gone = if stopped { Gone::Stopped } else { Gone::Fired };
         state.wheel.get_mut(key).map(|entry| visit(&mut entry.value)).ok_or(gone)
     }
 
@@ -48,9 +50,18 @@ impl<T> Shard<T> {
     /// pending.
     #[inline]
     pub(crate) fn tell(&self, deadline: Time) -> Told {
+        let deadline = deadline.units();
         match self.claimed.0.load(Ordering::Acquire) {
             NEVER => Told::Nothing,
-            claimed if deadline.units() <= claimed => Told::Claimed,
+            claimed
+                if planted!(
+                    "engine.sleep-due-just-now-hangs",
+                    deadline < claimed,
+                    deadline <= claimed
+                ) =>
+            {
+                Told::Claimed
+            }
             _ => Told::Pending,
         }
     }
