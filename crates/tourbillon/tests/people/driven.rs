@@ -290,14 +290,17 @@ fn turn_within_waits_in_real_time_and_is_woken() {
     assert!(began.elapsed() >= MS * 20, "nothing was due");
     timer.schedule(HOUR, |_| ()).unwrap();
     let other = timer.clone();
+    let (ran, wait) = mpsc::channel();
     thread::spawn(move || {
         thread::sleep(MS * 20);
         other.schedule(MS, |_| ()).unwrap();
+        wait.recv().unwrap();
         thread::sleep(MS * 20);
         other.stop();
     });
     let (turn, driver) = within(move || (driver.turn_within(HOUR), driver));
     assert_eq!(turn.ran, 1, "woken for an earlier one");
+    ran.send(()).unwrap();
     let (turn, _driver) = within(move || {
         let mut driver = driver;
         (driver.turn_within(HOUR), driver)
