@@ -174,11 +174,9 @@ impl Signal {
         self.hook.is_some()
     }
 
-    pub(crate) fn set_hook(&self, wake: Arc<Wake>) {
-        if let Some(hook) = &self.hook {
-            // The old one is dropped after the lock is given up: it is foreign code.
-            let _old = lock(&hook.wake).replace(wake);
-        }
+    /// The one before. Foreign code: to be dropped with no lock held.
+    pub(crate) fn set_hook(&self, wake: Arc<Wake>) -> Option<Arc<Wake>> {
+        lock(&self.hook.as_ref()?.wake).replace(wake)
     }
 
     /// From now on nobody is called. Foreign code: to be dropped with no lock held.

@@ -11,7 +11,7 @@ use super::counts::{Counts, Lateness};
 use super::shard::{Shard, Taken};
 use super::{Core, Deliver, Driver, StartError};
 use crate::clock::{instant, nanoseconds};
-use crate::contain::contain;
+use crate::contain::{Kept, contain};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::Settings;
@@ -112,7 +112,7 @@ pub(crate) struct Handler<T> {
 pub(crate) type Call<T> = Box<dyn FnMut(Batch<'_, T>) + Send>;
 
 struct HandlerState<T> {
-    call: Call<T>,
+    call: Kept<Call<T>>,
     /// Kept for its memory.
     batch: VecDeque<Taken<T>>,
 }
@@ -130,7 +130,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         let begin = core.hub.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
         if timers.len() > 0 {
-            contain(shard, || call(timers));
+            contain(shard, || call.get_mut()(timers));
         }
         // What it left, one by one: a second panic while the first unwinds would abort.
         while let Some(taken) = batch.pop_front() {
@@ -148,6 +148,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
 
 impl<T: Send + 'static> Engine<T> {
     pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
+        let call = Kept::new(call);
         let state = Mutex::new(Some(HandlerState { call, batch: VecDeque::new() }));
         Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
     }
