@@ -50,3 +50,27 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
         std::mem::forget(another);
     }
 }
+
+/// A closure that an engine keeps for itself. Its drop may panic, and happens wherever the last reference to the engine
+/// is dropped: in a handle of the user's, or at the end of a thread.
+pub(crate) struct Kept<F>(Option<F>);
+
+impl<F> Kept<F> {
+    pub(crate) fn new(kept: F) -> Self {
+        Kept(Some(kept))
+    }
+
+    pub(crate) fn get(&self) -> &F {
+        self.0.as_ref().expect("it is there until this is dropped")
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut F {
+        self.0.as_mut().expect("it is there until this is dropped")
+    }
+}
+
+impl<F> Drop for Kept<F> {
+    fn drop(&mut self) {
+        drop_quietly(self.0.take());
+    }
+}

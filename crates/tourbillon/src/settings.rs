@@ -8,6 +8,7 @@ use std::time::Duration;
 use tourbillon_wheel::MAX_SLOTS;
 
 use crate::clock::{BootClock, Clock, EngineClock, Source, VirtualClock, nanoseconds};
+use crate::contain::Kept;
 use crate::engine::Driver;
 use crate::engine::hub::{HubSettings, Limit, OnPanic};
 use crate::engine::typed::{Batch, Engine};
@@ -240,7 +241,8 @@ impl Builder {
 
     /// Runs callbacks on an executor of your own.
     pub fn executor(mut self, executor: impl Executor) -> Self {
-        self.run = Some(Where::Own(Arc::new(executor)));
+        let executor = Kept::new(executor);
+        self.run = Some(Where::Own(Arc::new(move |job| executor.get().execute(job))));
         self
     }
 
@@ -262,7 +264,8 @@ impl Builder {
     where
         S: Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync + 'static,
     {
-        self.spawn = Spawn::Own(Arc::new(spawn));
+        let spawn = Kept::new(spawn);
+        self.spawn = Spawn::Own(Arc::new(move |name, body| spawn.get()(name, body)));
         self
     }
 
@@ -290,7 +293,8 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_panic(mut self, report: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static) -> Self {
-        self.on_panic = Some(Arc::new(report));
+        let report = Kept::new(report);
+        self.on_panic = Some(Arc::new(move |payload| report.get()(payload)));
         self
     }
 

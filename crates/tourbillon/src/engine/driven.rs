@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tourbillon_wheel::Time;
 
 use super::shard::Shard;
-use super::signal::NEVER;
+use super::signal::{NEVER, Wake};
 use super::{Core, Deliver, Hub};
 #[cfg(target_os = "linux")]
 use crate::bell::Bell;
@@ -235,7 +235,7 @@ impl Driver {
         {
             planted!("engine.old-bell-given-out-again", (), self.bell = None);
         }
-        self.core.hub().signal.set_hook(Arc::new(wake));
+        self.core.set_hook(Arc::new(wake));
     }
 
     /// A file descriptor that becomes readable when [`on_wake`](Driver::on_wake) would call, to poll together with the
@@ -296,6 +296,7 @@ impl std::fmt::Debug for Driver {
 trait Turns: Send + Sync {
     fn hub(&self) -> &Hub;
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
+    fn set_hook(&self, wake: Arc<Wake>);
     /// Stops it, drops what is pending, and forgets how to wake the loop.
     fn abandon(&self);
 }
@@ -313,6 +314,11 @@ impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
             shard.counts().fired - before
         };
         self.due(now).map(attend).sum::<u64>() as usize
+    }
+
+    fn set_hook(&self, wake: Arc<Wake>) {
+        let before = self.hub.signal.set_hook(wake);
+        contain(&self.shards[0], || drop(before));
     }
 
     fn abandon(&self) {

@@ -174,16 +174,18 @@ impl Signal {
         self.hook.is_some()
     }
 
-    pub(crate) fn set_hook(&self, wake: Arc<Wake>) {
-        if let Some(hook) = &self.hook {
-            // The old one is dropped after the lock is given up: it is foreign code.
-            let mut held = lock(&hook.wake);
-            let old = held.replace(wake);
-            planted!("engine.old-waker-dropped-under-its-lock", drop(old), {
-                drop(held);
+    /// The one before. Foreign code: to be dropped with no lock held.
+    pub(crate) fn set_hook(&self, wake: Arc<Wake>) -> Option<Arc<Wake>> {
+        let mut held = lock(&self.hook.as_ref()?.wake);
+        let old = held.replace(wake);
+        planted!(
+            "engine.old-waker-dropped-under-its-lock",
+            {
                 drop(old);
-            });
-        }
+                None
+            },
+            old
+        )
     }
 
     /// From now on nobody is called. Foreign code: to be dropped with no lock held.

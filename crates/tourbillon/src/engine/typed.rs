@@ -11,7 +11,7 @@ use super::counts::{Counts, Lateness};
 use super::shard::{Shard, Taken};
 use super::{Core, Deliver, Driver, StartError};
 use crate::clock::{instant, nanoseconds};
-use crate::contain::contain;
+use crate::contain::{Kept, contain};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::Settings;
@@ -112,7 +112,7 @@ pub(crate) struct Handler<T> {
 pub(crate) type Call<T> = Box<dyn FnMut(Batch<'_, T>) + Send>;
 
 struct HandlerState<T> {
-    call: Call<T>,
+    call: Kept<Call<T>>,
     /// Kept for its memory.
     batch: VecDeque<Taken<T>>,
 }
@@ -132,11 +132,11 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         if timers.len() > 0 {
             planted!(
                 "engine.handler-lost-after-a-panic",
-                if contain(shard, || call(timers)).is_none() {
+                if contain(shard, || call.get_mut()(timers)).is_none() {
                     return;
                 },
                 {
-                    contain(shard, || call(timers));
+                    contain(shard, || call.get_mut()(timers));
                 }
             );
         }
@@ -158,6 +158,7 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
 
 impl<T: Send + 'static> Engine<T> {
     pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
+        let call = Kept::new(call);
         let state = Mutex::new(Some(HandlerState { call, batch: VecDeque::new() }));
         Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
     }

@@ -230,6 +230,7 @@ where
     {
         let core = &self.owner.core;
         if let Err(error) = core.start() {
+            core.timer.contain(|| drop(key));
             return Err(refused(error, (job, then)));
         }
         let hash = hash(&self.owner.hasher, &key);
@@ -266,6 +267,7 @@ where
     {
         let core = &self.owner.core;
         if let Err(error) = core.start() {
+            core.timer.contain(|| drop(key));
             return Err(refused(error, callback));
         }
         let hash = hash(&self.owner.hasher, &key);

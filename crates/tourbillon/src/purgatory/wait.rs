@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::mem::swap;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -12,6 +11,7 @@ use super::node::Withdraw;
 use super::turn::act;
 use super::work::Listen;
 use crate::Timer;
+use crate::contain::drop_quietly;
 use crate::sync::{Mutex, lock};
 
 /// A wait in a [`Purgatory`](crate::Purgatory): the value that its condition gave, or why there is none. Made by
@@ -42,23 +42,37 @@ impl<T> Letter<T> {
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, WaitError>> {
-        // A waker's code is foreign: it is cloned before the lock, and an old one dropped after it.
-        let mut new = Some(waker.clone());
+        // A waker's code is foreign: it is cloned before the lock, and the one that is not kept is dropped after it.
+        let mut spare = Some(waker.clone());
         let mut state = lock(&self.state);
-        if let State::Awaited(old) = &mut *state {
-            planted!(
-                "purgatory.first-waker-kept",
-                *old = old.take().or(new.take()),
-                swap(old, &mut new)
-            );
-            return Poll::Pending;
-        }
-        let here = std::mem::replace(&mut *state, State::Taken);
+        let here = match &mut *state {
+            State::Awaited(kept) => {
+                planted!(
+                    "purgatory.first-waker-kept",
+                    *kept = kept.take().or(spare.take()),
+                    std::mem::swap(kept, &mut spare)
+                );
+                None
+            }
+            here => Some(std::mem::replace(here, State::Taken)),
+        };
         drop(state);
+        // Of another task, maybe: its panic must not end this one, nor lose the outcome.
+        drop_quietly(spare);
         match here {
-            State::Here(outcome) => Poll::Ready(outcome),
-            State::Awaited(_) | State::Taken => panic!("polled after it was ready"),
+            None => Poll::Pending,
+            Some(State::Here(outcome)) => Poll::Ready(outcome),
+            Some(State::Awaited(_) | State::Taken) => panic!("polled after it was ready"),
         }
+    }
+
+    /// Nobody waits any more.
+    fn forget_waker(&self) {
+        let waker = match &mut *lock(&self.state) {
+            State::Awaited(waker) => waker.take(),
+            State::Here(_) | State::Taken => None,
+        };
+        drop_quietly(waker);
     }
 }
 
@@ -101,6 +115,7 @@ impl<T> Drop for Wait<T> {
         if let Some(entry) = self.entry.take().and_then(|entry| entry.upgrade()) {
             planted!("purgatory.dropped-wait-stays", drop(entry), entry.withdraw());
         }
+        self.letter.forget_waker();
     }
 }
 

@@ -233,10 +233,12 @@ where
                     }
                 }
             };
-            if !known {
-                all.push(hashed);
-                count += 1;
+            if known {
+                self.core().drop_key(hashed.1);
+                continue;
             }
+            all.push(hashed);
+            count += 1;
         }
     }
 }

@@ -170,7 +170,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             }
         };
         self.sleep_no_longer_than(new);
-        Ok(old.map(|item| item.value))
+        Ok(old.map(|item| self.value_of(item)))
     }
 
     /// Takes an item out: it will not expire. `None` if the key is not there.
@@ -179,11 +179,20 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let item = self.wheel.cancel(self.keys.remove(key)?)?;
+        let (known, key) = self.keys.remove_entry(key)?;
+        let item = self.wheel.cancel(key);
         if planted!("tasks.delay-queue-removes-the-last-in-silence", false, self.keys.is_empty()) {
             self.wake();
         }
-        Some(item.value)
+        // Only now: the drop of a key is foreign code, and finds a queue that is whole.
+        drop_contained(&self.sleep, known);
+        item.map(|item| self.value_of(item))
+    }
+
+    /// The value of an item that has left, without its key.
+    fn value_of(&self, item: Item<K, V>) -> V {
+        drop_contained(&self.sleep, item.key);
+        item.value
     }
 
     /// Has an item expire so long after now instead. `false` if the key is not there, or there is no memory to move it:
@@ -267,10 +276,10 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     /// Drops all items, and gives their memory back: none of them expires.
     pub fn clear(&mut self) {
         let keys = std::mem::take(&mut self.keys);
-        let items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
+        let mut items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
         self.wake();
-        // At the end: the drop of a key or a value may panic, and leaves a queue that is empty.
-        drop((keys, items));
+        // At the end: the drop of a key or a value finds a queue that is empty.
+        drop_all(&self.sleep, keys, &mut items);
     }
 }
 
@@ -336,7 +345,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn pop(&mut self) -> Option<Expired<K, V>> {
         let Item { key, value, deadline } = self.wheel.pop()?.value;
         planted!("tasks.delay-queue-knows-a-key-that-came-out", (), {
-            self.keys.remove(&key);
+            let known = self.keys.remove_entry(&key);
+            drop_contained(&self.sleep, known);
         });
         if self.keys.is_empty() {
             let waker = self.rest();
@@ -396,6 +406,31 @@ impl<K, V, H: Home> Drop for DelayQueue<K, V, H> {
     fn drop(&mut self) {
         let waker = self.rest();
         self.sleep.contain(|| drop(waker));
+        drop_all(&self.sleep, std::mem::take(&mut self.keys), &mut self.wheel);
+    }
+}
+
+/// Drops something of the user's. A panic is counted and reported.
+#[inline]
+fn drop_contained<T, H: Home>(sleep: &Sleep<H>, value: T) {
+    if std::mem::needs_drop::<T>() {
+        sleep.contain(|| drop(value));
+    }
+}
+
+/// Drops what is in a queue, one by one: of two drops that panic, the second would end the process.
+fn drop_all<K, V, H: Home>(
+    sleep: &Sleep<H>,
+    keys: HashMap<K, wheel::Key>,
+    items: &mut HierarchicalWheel<Item<K, V>>,
+) {
+    if std::mem::needs_drop::<Item<K, V>>() {
+        keys.into_keys().for_each(|key| drop_contained(sleep, key));
+        let all: Vec<wheel::Key> = items.iter().map(|(key, _, _)| key).collect();
+        for Item { key, value, .. } in all.into_iter().filter_map(|key| items.cancel(key)) {
+            drop_contained(sleep, key);
+            drop_contained(sleep, value);
+        }
     }
 }
 

@@ -60,7 +60,8 @@ impl<T> Shard<T> {
     #[cold]
     fn tell_loop_now(&self) {
         if let Some(wake) = self.hub.signal.owed() {
-            contain(self, || wake());
+            // It may be the last by now: its drop is foreign code too.
+            contain(self, move || wake());
         }
     }
 

@@ -1,0 +1,274 @@
+//! The rows: everything of the crate that can be polled, under one interface.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_lite::Stream;
+use hyper::rt::Timer as _;
+use quinn::{AsyncTimer, Runtime as _};
+use tourbillon::tasks::{self, HyperTimer, QuinnRuntime};
+use tourbillon::{Builder, Driver, Purgatory, Timer, VirtualClock};
+
+use crate::common::HOUR;
+
+/// What the futures of a case live on.
+pub(crate) struct Env {
+    pub(crate) clock: VirtualClock,
+    /// There if callbacks run in an event loop. Tasks have a thread also then.
+    pub(crate) driver: Option<Driver>,
+    pub(crate) timer: Timer,
+    purgatory: Purgatory<u32>,
+    met: Arc<AtomicBool>,
+}
+
+impl Env {
+    pub(crate) fn new() -> Self {
+        Env::with(|builder| (builder.build().unwrap(), None))
+    }
+
+    pub(crate) fn driven() -> Self {
+        Env::with(|builder| {
+            let (timer, driver) = builder.build_driven().unwrap();
+            (timer, Some(driver))
+        })
+    }
+
+    fn with(build: fn(Builder) -> (Timer, Option<Driver>)) -> Self {
+        let clock = VirtualClock::new();
+        let (timer, driver) = build(Timer::builder().shards(1).clock(&clock));
+        // The time at which engines begin is a special one.
+        clock.advance(HOUR).unwrap();
+        let (purgatory, met) = (Purgatory::new(&timer), Arc::default());
+        Env { clock, driver, timer, purgatory, met }
+    }
+
+    fn at(&self, after: Duration) -> Instant {
+        self.clock.now() + after
+    }
+
+    fn hyper(&self) -> HyperTimer {
+        HyperTimer::from(self.timer.clone())
+    }
+
+    fn quinn(&self) -> QuinnRuntime {
+        QuinnRuntime::with_timer(Arc::new(quinn::TokioRuntime), self.timer.clone())
+    }
+
+    /// A queue with an item that expires after so long, and another.
+    fn queue(&self, after: Duration) -> Queue {
+        let mut queue = self.timer.delay_queue();
+        queue.insert("due", (), after).unwrap();
+        queue.insert("later", (), 1000 * HOUR).unwrap();
+        queue
+    }
+}
+
+/// Something that becomes ready. It keeps no timer.
+pub(crate) trait Awaited {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
+    /// Moves it to so long after now. `false` if this face cannot be moved.
+    fn reset(&mut self, env: &Env, after: Duration) -> bool;
+}
+
+/// One face of the crate.
+pub(crate) struct Face {
+    pub(crate) name: &'static str,
+    /// Becomes ready after so long, unless something else makes it so.
+    pub(crate) make: fn(&Env, Duration) -> Box<dyn Awaited>,
+    event: Option<fn(&Env)>,
+    /// Whether it is over when its poll panics, as every `async` block is.
+    pub(crate) ends_with_a_panic: bool,
+}
+
+impl Face {
+    const fn new(name: &'static str, make: fn(&Env, Duration) -> Box<dyn Awaited>) -> Self {
+        Face { name, make, event: None, ends_with_a_panic: false }
+    }
+
+    /// Is made ready by something else than time.
+    const fn by(self, event: fn(&Env)) -> Self {
+        Face { event: Some(event), ..self }
+    }
+
+    /// Is an `async` block.
+    const fn block(self) -> Self {
+        Face { ends_with_a_panic: true, ..self }
+    }
+
+    /// Makes those ready that were to be after so long.
+    pub(crate) fn make_ready(&self, env: &Env, after: Duration) {
+        match self.event {
+            Some(event) => event(env),
+            None => env.clock.advance(after).unwrap(),
+        }
+    }
+}
+
+/// All faces, on a timer of one's own. A new one is a row.
+pub(crate) const FACES: &[Face] = &[
+    Face::new("Timer::sleep", |env, after| {
+        future(env.timer.sleep(after), |sleep, _, after| sleep.reset(after))
+    }),
+    Face::new("Timer::sleep_until", |env, after| {
+        let sleep = env.timer.sleep_until(env.at(after));
+        future(sleep, |sleep, env, after| sleep.reset_at(env.at(after)))
+    }),
+    Face::new("Timer::timeout", |env, after| {
+        let timeout = Box::pin(env.timer.timeout(after, pending::<()>()));
+        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+    }),
+    Face::new("Timer::timeout_at", |env, after| {
+        let timeout = Box::pin(env.timer.timeout_at(env.at(after), pending::<()>()));
+        future(timeout, |timeout, env, after| timeout.as_mut().reset_at(env.at(after)))
+    }),
+    Face::new("Timer::timeout, by its future", |env, after| {
+        let timeout = Box::pin(env.timer.timeout(1000 * HOUR, env.timer.sleep(after)));
+        future(timeout, |timeout, _, after| timeout.as_mut().get_pin_mut().reset(after))
+    }),
+    Face::new("Interval::poll_tick", |env, after| {
+        let poll: PollOf<tasks::Interval<_>> =
+            |interval, context| interval.poll_tick(context).map(drop);
+        let interval = env.timer.interval_at(env.at(after), HOUR);
+        polled(interval, poll, |interval, _, after| interval.reset_after(after))
+    }),
+    Face::new("Interval::poll_tick, the second", |env, after| {
+        let mut interval = env.timer.interval(after);
+        tasks::block_on(&env.clock, interval.tick()).unwrap().unwrap();
+        let poll: PollOf<tasks::Interval<_>> =
+            |interval, context| interval.poll_tick(context).map(drop);
+        polled(interval, poll, |interval, env, after| interval.reset_at(env.at(after)))
+    }),
+    Face::new("Interval::tick", |env, after| {
+        let mut interval = env.timer.interval_at(env.at(after), HOUR);
+        unmoved(async move { interval.tick().await })
+    })
+    .block(),
+    Face::new("DelayQueue::poll_expired", |env, after| {
+        let poll: PollOf<Queue> = |queue, context| queue.poll_expired(context).map(drop);
+        polled(env.queue(after), poll, |queue, _, after| assert!(queue.reset("due", after)))
+    }),
+    Face::new("DelayQueue::poll_next", |env, after| {
+        let poll: PollOf<Queue> = |queue, context| Pin::new(queue).poll_next(context).map(drop);
+        polled(env.queue(after), poll, |queue, env, after| {
+            assert!(queue.reset_at("due", env.at(after)));
+        })
+    }),
+    Face::new("DelayQueue::next", |env, after| {
+        let mut queue = env.queue(after);
+        unmoved(async move { queue.next().await })
+    })
+    .block(),
+    Face::new("DelayQueue::next, another one for each poll", |env, after| {
+        let poll: PollOf<Queue> = |queue, context| pin!(queue.next()).poll(context).map(drop);
+        polled(env.queue(after), poll, |queue, _, after| assert!(queue.reset("due", after)))
+    }),
+    Face::new("Purgatory::wait that expires", |env, after| {
+        unmoved(env.purgatory.wait([1, 2], after, || None::<()>))
+    }),
+    Face::new("Purgatory::wait that is completed", |env, after| {
+        let met = env.met.clone();
+        unmoved(env.purgatory.wait([1, 2], 1000 * after, move || met.load(SeqCst).then_some(())))
+    })
+    .by(|env| {
+        env.met.store(true, SeqCst);
+        assert!(env.purgatory.check(&2) > 0);
+    }),
+    Face::new("Purgatory::wait that is cancelled", |env, after| {
+        unmoved(env.purgatory.wait([1, 2], 1000 * after, || None::<()>))
+    })
+    .by(|env| assert!(env.purgatory.cancel_key(&1).is_empty())),
+    Face::new("HyperTimer::sleep", |env, after| {
+        let sleep = env.hyper().sleep(after);
+        future(sleep, |sleep, env, after| env.hyper().reset(sleep, env.at(after)))
+    }),
+    Face::new("HyperTimer::sleep_until", |env, after| {
+        let sleep = env.hyper().sleep_until(env.at(after));
+        future(sleep, |sleep, env, after| env.hyper().reset(sleep, env.at(after)))
+    }),
+    Face::new("QuinnRuntime::new_timer", |env, after| {
+        let poll: PollOf<Pin<Box<dyn AsyncTimer>>> = |timer, context| timer.as_mut().poll(context);
+        let timer = env.quinn().new_timer(env.at(after));
+        polled(timer, poll, |timer, env, after| timer.as_mut().reset(env.at(after)))
+    }),
+];
+
+/// Those on the default engine, which keeps the system's time.
+pub(crate) const DEFAULT_ENGINE: &[Face] = &[
+    Face::new("tasks::sleep", |_, after| {
+        future(tasks::sleep(after), |sleep, _, after| sleep.reset(after))
+    }),
+    Face::new("tasks::sleep_until", |_, after| {
+        let sleep = tasks::sleep_until(Instant::now() + after);
+        future(sleep, |sleep, _, after| sleep.reset_at(Instant::now() + after))
+    }),
+    Face::new("tasks::timeout", |_, after| {
+        let timeout = Box::pin(tasks::timeout(after, pending::<()>()));
+        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+    }),
+    Face::new("tasks::timeout_at", |_, after| {
+        let timeout = Box::pin(tasks::timeout_at(Instant::now() + after, pending::<()>()));
+        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+    }),
+    Face::new("tasks::interval_at", |_, after| {
+        let poll: PollOf<tasks::Interval> =
+            |interval, context| interval.poll_tick(context).map(drop);
+        let interval = tasks::interval_at(Instant::now() + after, HOUR);
+        polled(interval, poll, |interval, _, after| interval.reset_after(after))
+    }),
+    Face::new("tasks::DelayQueue::new", |_, after| {
+        let poll: PollOf<tasks::DelayQueue<u8, ()>> =
+            |queue, context| queue.poll_expired(context).map(drop);
+        let mut queue = tasks::DelayQueue::new();
+        queue.insert(1, (), after).unwrap();
+        polled(queue, poll, |queue, _, after| assert!(queue.reset(&1, after)))
+    }),
+    Face::new("HyperTimer::new", |_, after| {
+        let sleep = HyperTimer::new().sleep(after);
+        future(sleep, |sleep, _, after| HyperTimer::new().reset(sleep, Instant::now() + after))
+    }),
+    Face::new("QuinnRuntime::new", |_, after| {
+        let poll: PollOf<Pin<Box<dyn AsyncTimer>>> = |timer, context| timer.as_mut().poll(context);
+        let runtime = QuinnRuntime::new(Arc::new(quinn::TokioRuntime));
+        polled(runtime.new_timer(Instant::now() + after), poll, |timer, _, after| {
+            timer.as_mut().reset(Instant::now() + after);
+        })
+    }),
+];
+
+type Queue = tasks::DelayQueue<&'static str, (), tasks::Given>;
+type PollOf<T> = fn(&mut T, &mut Context<'_>) -> Poll<()>;
+type ResetOf<T> = fn(&mut T, &Env, Duration);
+
+struct Of<T> {
+    inner: T,
+    poll: PollOf<T>,
+    reset: Option<ResetOf<T>>,
+}
+
+impl<T> Awaited for Of<T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        (self.poll)(&mut self.inner, context)
+    }
+
+    fn reset(&mut self, env: &Env, after: Duration) -> bool {
+        self.reset.map(|reset| reset(&mut self.inner, env, after)).is_some()
+    }
+}
+
+fn polled<T: 'static>(inner: T, poll: PollOf<T>, reset: ResetOf<T>) -> Box<dyn Awaited> {
+    Box::new(Of { inner, poll, reset: Some(reset) })
+}
+
+fn future<F: Future + Unpin + 'static>(inner: F, reset: ResetOf<F>) -> Box<dyn Awaited> {
+    polled(inner, |inner, context| Pin::new(inner).poll(context).map(drop), reset)
+}
+
+/// A future that cannot be moved.
+fn unmoved<F: Future + 'static>(inner: F) -> Box<dyn Awaited> {
+    let poll: PollOf<Pin<Box<F>>> = |inner, context| inner.as_mut().poll(context).map(drop);
+    Box::new(Of { inner: Box::pin(inner), poll, reset: None })
+}

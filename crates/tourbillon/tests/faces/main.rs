@@ -1,0 +1,52 @@
+//! What every face of the crate promises, in tables: a new face is covered by adding a row.
+//!
+//! | property | tests | rows |
+//! |---|---|---|
+//! | the task that polled last is woken, and a waker that panics harms no other | `wakers.rs` | `awaited.rs` |
+//! | a task that waits for a queue is woken for what was inserted or moved meanwhile | `moved.rs` | there |
+//! | the drop of a value may panic, whatever holds it and however it ends | `drops.rs` | `held.rs`, `held_by_key.rs` |
+//! | the same of values without a closure | `values.rs`, `task_values.rs` | there |
+//! | the same of hooks, and of what is not needed | `hooks.rs` | there |
+//!
+//! `fragile.rs` has the values whose drop panics.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[allow(dead_code, reason = "the tests of tasks use all of it")]
+#[path = "../tasks/hand.rs"]
+mod hand;
+
+mod awaited;
+mod drops;
+mod fragile;
+mod held;
+mod held_by_key;
+mod hooks;
+mod moved;
+mod task_values;
+mod values;
+mod wakers;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Runs one case of a table on a thread that has its name. A case that fails, or takes ten seconds, is named.
+#[track_caller]
+pub(crate) fn case(name: &str, body: impl FnOnce() + Send + 'static) {
+    let (done, ended) = channel();
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        let _ = done.send(outcome.is_ok());
+        // Its text is on the standard error, after the name.
+        if let Err(payload) = outcome {
+            std::mem::forget(payload);
+        }
+    });
+    match ended.recv_timeout(Duration::from_secs(10)) {
+        Ok(true) => thread.unwrap().join().unwrap(),
+        Ok(false) | Err(RecvTimeoutError::Disconnected) => panic!("{name}: it fails"),
+        Err(RecvTimeoutError::Timeout) => panic!("{name}: it hangs"),
+    }
+}
