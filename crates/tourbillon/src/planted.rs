@@ -6,9 +6,8 @@
 
 #[cfg(not(planted))]
 macro_rules! planted {
-    ($name:literal, $wrong:expr, $right:expr) => {
-        $right
-    };
+    // A block, as in the other: temporaries are dropped at the same place.
+    ($name:literal, $wrong:expr, $right:expr) => {{ $right }};
 }
 
 #[cfg(planted)]
