@@ -3,11 +3,15 @@
 
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 
+pub(crate) mod faces;
+mod jumping;
+
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use jumping::JumpingClock;
 use tourbillon::{Builder, Clock, Job, Sleeper, Timer, VirtualClock};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -99,12 +103,20 @@ pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'stati
 
 /// Waits until it is so; fails after twenty seconds.
 #[track_caller]
-pub(crate) fn eventually(mut so: impl FnMut() -> bool) {
+pub(crate) fn eventually(so: impl FnMut() -> bool) {
+    assert!(becomes(so), "it never came to be");
+}
+
+/// Whether it is so within twenty seconds: for a failure that says more.
+pub(crate) fn becomes(mut so: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !so() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "it never came to be");
+        if begin.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
         thread::sleep(Duration::from_micros(200));
     }
+    true
 }
 
 /// Every timer is accounted for, and the wheels are whole.
