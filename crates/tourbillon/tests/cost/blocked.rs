@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{HOUR, JumpingClock, MS, PLACES, eventually, running_on};
+use crate::common::jumping::JumpingClock;
+use crate::common::{HOUR, MS, PLACES, eventually, running_on};
 use crate::meter::{End, Gate, Row, stand};
 use tourbillon::{Backoff, BootClock, Builder, Purgatory, Timer, VirtualClock};
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::common::faces::{FACES, Face, WALL_FACES};
-use crate::common::{JumpingClock, eventually, running_on};
+use crate::common::jumping::JumpingClock;
+use crate::common::{eventually, running_on};
 use crate::meter::{Cost, alone, judge, measure, settle};
 use tourbillon::{BootClock, Builder, Timer};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::common::faces::{Arm, FACES, Face, WALL_FACES};
-use crate::common::{HOUR, JumpingClock, MS, PLACES, YEAR, running_on};
+use crate::common::jumping::JumpingClock;
+use crate::common::{HOUR, MS, PLACES, YEAR, running_on};
 use crate::meter::{End, Row, stand};
 use tourbillon::{BootClock, Builder, DelayQueue, Timer, VirtualClock};
 
