@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread;
 use std::time::Duration;
 
 use crate::common::faces::{FACES, Face, WALL_FACES};
 use crate::common::jumping::JumpingClock;
 use crate::common::{eventually, running_on};
-use crate::meter::{Cost, alone, judge, measure, settle};
+use crate::meter::{Cost, alone, judge, measure};
 use tourbillon::{BootClock, Builder, Timer};
 
 const DEADLINES: u32 = 7;
@@ -30,22 +31,21 @@ const CLOCKS: [Setting; 4] = [
     ("a clock of the user's", |builder| builder.clock(JumpingClock::new())),
 ];
 
-/// The cost of a series of deadlines, all armed before.
+/// The cost of a series of deadlines from when they are armed. What is armed before has started the threads.
 fn series(face: &Face, builder: Builder) -> Cost {
     let arm = (face.open)(builder);
     let happened = Arc::new(AtomicU32::new(0));
-    // The first comes when all have been armed, and their threads sleep.
-    for n in 0..=DEADLINES {
-        let count = happened.clone();
-        let first = Duration::from_millis(20);
-        arm(first + APART * n, Box::new(move || _ = count.fetch_add(1, SeqCst)));
-    }
-    settle();
-    eventually(|| happened.load(SeqCst) > 0);
+    let count = || {
+        let happened = happened.clone();
+        Box::new(move || _ = happened.fetch_add(1, SeqCst))
+    };
+    arm(Duration::ZERO, count());
+    eventually(|| happened.load(SeqCst) == 1);
+    (1..=DEADLINES).for_each(|n| arm(APART * n, count()));
     measure(|| {
-        std::thread::sleep(APART * DEADLINES);
+        thread::sleep(APART * DEADLINES);
         while happened.load(SeqCst) <= DEADLINES {
-            std::thread::sleep(APART);
+            thread::sleep(APART);
         }
     })
 }

@@ -9,7 +9,7 @@ use crate::meter::{End, Row, stand};
 use tourbillon::{BootClock, Builder, DelayQueue, Timer, VirtualClock};
 
 /// Silence is free; some leave is given to a machine that has other things to do.
-const WAKES: u64 = 5;
+const WAKES: u64 = 3;
 const TIME: Duration = Duration::from_millis(50);
 
 /// The faces, each with the places where its callbacks can run.

@@ -144,7 +144,9 @@ fn a_cancel_during_its_run_gives_its_place_back_once() {
 }
 
 /// How a repeating timer ends by itself.
-const ENDS: [(&str, fn(&Context<'_>)); 3] = [
+type End = (&'static str, fn(&Context<'_>));
+
+const ENDS: [End; 3] = [
     ("does not ask again", |_| ()),
     ("panics", |_| crate::common::panic_quietly()),
     ("asks again, and panics", |context| {

@@ -6,8 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::faces::{Arm, Happening};
 use crate::common::{HOUR, Log, MS, PLACES, YEAR, eventually, running_on, within};
-use tourbillon::Timer;
+use tourbillon::{Batch, Timer};
 
 /// Those that end before a callback that stands still, and those that do not.
 const SHORT: [Duration; 3] = [Duration::ZERO, Duration::from_nanos(1), MS];
@@ -16,9 +17,6 @@ const LONG: [Duration; 4] =
 
 /// Stops something with that limit: how many were handed back, and whether all has ended.
 type Stop = Box<dyn Fn(Duration) -> (usize, bool) + Send>;
-
-/// Has it run something after so long.
-type Arm = Box<dyn Fn(Duration, Box<dyn FnOnce() + Send>) + Send>;
 
 fn timer(place: &str) -> (Arm, Stop) {
     let timer = running_on(place).build().unwrap();
@@ -32,12 +30,8 @@ fn timer(place: &str) -> (Arm, Stop) {
 }
 
 fn engine() -> (Arm, Stop) {
-    let builder = Timer::builder();
-    let engine = builder
-        .deliver(|batch| {
-            batch.for_each(|fired: tourbillon::Fired<Box<dyn FnOnce() + Send>>| (fired.value)())
-        })
-        .unwrap();
+    let run_all = |batch: Batch<'_, Happening>| batch.for_each(|fired| (fired.value)());
+    let engine = Timer::builder().deliver(run_all).unwrap();
     let own = engine.clone();
     let arm: Arm = Box::new(move |after, run| assert!(own.schedule(after, run).is_ok()));
     let stop = move |limit| {
@@ -76,7 +70,7 @@ const FACES: [Face; 5] = [
 
 fn each(limits: &[Duration], body: fn(String, Arm, Stop, Duration)) {
     for (name, open) in FACES {
-        for limit in limits.to_vec() {
+        for limit in limits.iter().copied() {
             within(move || {
                 let (arm, stop) = open();
                 body(format!("{name}, {limit:?}"), arm, stop, limit);

@@ -58,6 +58,8 @@ const SCRIPTS: &[&[&[Event]]] = &[
     &[&[], &[], &[Other], &[Other]],
     &[&[], &[], &[Own], &[Other]],
     &[&[], &[], &[Own], &[Own, Other]],
+    &[&[], &[], &[Own], &[Other, Own]],
+    &[&[], &[], &[OtherTrial], &[Other, OtherTrial]],
     &[&[], &[], &[Own], &[Watches, Other]],
     &[&[], &[], &[Own], &[Expires]],
     &[&[], &[], &[OtherTrial], &[Other]],
@@ -68,6 +70,7 @@ const SCRIPTS: &[&[&[Event]]] = &[
     &[&[], &[], &[Expires], &[Other]],
     &[&[], &[], &[Expires], &[OtherTrial]],
     &[&[], &[], &[Expires], &[Other], &[Own]],
+    &[&[], &[], &[Expires], &[Own], &[Other, Own]],
     &[&[], &[], &[Expires], &[Own], &[Other]],
     &[&[], &[], &[Expires], &[Other], &[Other]],
 ];
