@@ -180,7 +180,7 @@ fn a_cancel_that_races_with_the_run_gives_its_place_back_once() {
         within(move || {
             let (timer, clock) = for_three(place);
             let mut random = fastrand::Rng::with_seed(7);
-            for round in 0..200 {
+            for round in 0..50 {
                 let handle = timer.repeat(Repeat::every(Duration::from_millis(1)), |_| ()).unwrap();
                 let spins = random.u32(0..20_000);
                 let canceller = thread::spawn(move || {
