@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 
+pub(crate) mod faces;
+pub(crate) mod jumping;
+
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -99,12 +102,20 @@ pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'stati
 
 /// Waits until it is so; fails after twenty seconds.
 #[track_caller]
-pub(crate) fn eventually(mut so: impl FnMut() -> bool) {
+pub(crate) fn eventually(so: impl FnMut() -> bool) {
+    assert!(becomes(so), "it never came to be");
+}
+
+/// Whether it is so within twenty seconds: for a failure that says more.
+pub(crate) fn becomes(mut so: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !so() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "it never came to be");
+        if begin.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
         thread::sleep(Duration::from_micros(200));
     }
+    true
 }
 
 /// Every timer is accounted for, and the wheels are whole.
@@ -159,12 +170,18 @@ pub(crate) struct HandClock {
     begin: Instant,
     /// Nanoseconds since `begin`, which lies a year after the clock's zero: there is room to go back.
     now: Arc<AtomicU64>,
+    /// How often a driver has begun to wait.
+    waits: Arc<AtomicU64>,
 }
 
 impl HandClock {
     pub(crate) fn new() -> Self {
         let year = YEAR.as_nanos() as u64;
-        HandClock { begin: Instant::now(), now: Arc::new(AtomicU64::new(year)) }
+        HandClock {
+            begin: Instant::now(),
+            now: Arc::new(AtomicU64::new(year)),
+            waits: Arc::default(),
+        }
     }
 
     pub(crate) fn forward(&self, by: Duration) {
@@ -173,6 +190,13 @@ impl HandClock {
 
     pub(crate) fn back(&self, by: Duration) {
         self.now.fetch_sub(by.as_nanos() as u64, SeqCst);
+    }
+
+    /// Waits until the driver, of whom there must be one, has done what it is at, and waits.
+    #[track_caller]
+    pub(crate) fn await_driver(&self) {
+        let before = self.waits.load(SeqCst);
+        eventually(|| self.waits.load(SeqCst) > before);
     }
 
     pub(crate) fn read(&self) -> Instant {
@@ -187,6 +211,7 @@ impl Clock for HandClock {
 
     /// It cannot know when it will be set: it lets the driver look every half millisecond.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        self.waits.fetch_add(1, SeqCst);
         if until.is_none_or(|until| until > self.read()) {
             sleeper.sleep(Some(Duration::from_micros(500)));
         }

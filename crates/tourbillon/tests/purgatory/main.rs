@@ -10,8 +10,10 @@ mod model;
 mod panics;
 mod races;
 mod reentry;
+mod rewatch;
 mod stopping;
 mod threads;
+mod trials;
 mod waits;
 
 use std::sync::Arc;

@@ -1,0 +1,88 @@
+//! Something is due: it costs a wake-up or two, and not the time until then.
+//!
+//! A driver that can sleep whole milliseconds only, and spins for the rest, takes most of a millisecond for each
+//! deadline; one that looks ever more often towards the end is woken for each look.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::faces::{FACES, Face, WALL_FACES};
+use crate::common::jumping::JumpingClock;
+use crate::common::{eventually, running_on};
+use crate::meter::{Cost, alone, judge, measure};
+use tourbillon::{BootClock, Builder, Timer};
+
+const DEADLINES: u32 = 7;
+/// Not a whole number of milliseconds, nor of ticks.
+const APART: Duration = Duration::from_micros(4_900);
+/// Each may take a third of a millisecond and six wake-ups: of a driver, of the thread that runs it, and of either for
+/// a lock that was held.
+const LIMIT: Cost =
+    Cost { cpu: Duration::from_micros(350 * DEADLINES as u64), wakes: 6 * DEADLINES as u64 };
+
+type Setting = (&'static str, fn(Builder) -> Builder);
+
+const CLOCKS: [Setting; 4] = [
+    ("system's clock", |builder| builder),
+    ("system's clock, a tick of 1 µs", |builder| builder.tick(Duration::from_micros(1))),
+    ("boot clock", |builder| builder.clock(BootClock)),
+    ("a clock of the user's", |builder| builder.clock(JumpingClock::new())),
+];
+
+/// The cost of a series of deadlines from when they are armed. What is armed before has started the threads.
+fn series(face: &Face, builder: Builder) -> Cost {
+    let arm = (face.open)(builder);
+    let happened = Arc::new(AtomicU32::new(0));
+    let count = || {
+        let happened = happened.clone();
+        Box::new(move || _ = happened.fetch_add(1, SeqCst))
+    };
+    arm(Duration::ZERO, count());
+    eventually(|| happened.load(SeqCst) == 1);
+    (1..=DEADLINES).for_each(|n| arm(APART * n, count()));
+    measure(|| {
+        thread::sleep(APART * DEADLINES);
+        while happened.load(SeqCst) <= DEADLINES {
+            thread::sleep(APART);
+        }
+    })
+}
+
+fn each(face: &'static Face, settings: &[Setting]) -> Vec<String> {
+    let _alone = alone();
+    let fails = |(clock, set): &&Setting| {
+        let name = format!("{}, {clock}", face.name);
+        judge(&name, LIMIT, || {
+            let place = if face.callbacks { running_on("driver") } else { Timer::builder() };
+            series(face, set(place))
+        })
+    };
+    let name = |(clock, _): &Setting| format!("{}, {clock}", face.name);
+    settings.iter().filter(fails).map(name).collect()
+}
+
+#[test]
+fn a_deadline_costs_no_more_than_its_wake_ups() {
+    let all = FACES.iter().chain(WALL_FACES);
+    let failed: Vec<String> = all.flat_map(|face| each(face, &CLOCKS[..1])).collect();
+    assert!(failed.is_empty(), "too dear: {failed:?}");
+}
+
+/// Whoever sleeps for all faces is the driver, or a taker of a queue: one face for each will do.
+#[test]
+fn whatever_the_clock() {
+    let some = FACES.iter().filter(|face| ["Timer::arm", "DelayQueue::take"].contains(&face.name));
+    let failed: Vec<String> = some.flat_map(|face| each(face, &CLOCKS[1..])).collect();
+    assert!(failed.is_empty(), "too dear: {failed:?}");
+}
+
+const PLACES: [Setting; 2] =
+    [("pool", |_| running_on("pool")), ("own executor", |_| running_on("own executor"))];
+
+#[test]
+fn wherever_callbacks_run() {
+    let failed = each(&FACES[0], &PLACES);
+    assert!(failed.is_empty(), "too dear: {failed:?}");
+}

@@ -1,0 +1,193 @@
+//! A clock that really sleeps until the moment it was asked for, and jumps meanwhile: no face is early, and none
+//! misses a jump that it is told of.
+//!
+//! In real time, some milliseconds: a clock by hand would have the driver look all the time, and what the engine knows
+//! of the time would never be old.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::faces::{Arm, FACES};
+use crate::common::jumping::JumpingClock;
+use crate::common::{HOUR, Log, MS, PLACES, SECOND, becomes, running_on};
+use tourbillon::{Clock, Timer};
+
+/// A face on the clock, and by how much after its deadline each thing has happened: nothing, if before.
+struct Watched {
+    name: String,
+    arm: Arm,
+    clock: JumpingClock,
+    happened: Log<Option<Duration>>,
+}
+
+/// Every face, in every place where its callbacks can run.
+struct All(Vec<Watched>);
+
+impl All {
+    fn on(clock: &JumpingClock) -> Self {
+        let mut all = Vec::new();
+        for face in FACES {
+            for place in if face.callbacks { &PLACES[..] } else { &PLACES[..1] } {
+                let builder = if face.callbacks { running_on(place) } else { Timer::builder() };
+                all.push(Watched {
+                    name: format!("{}, {place}", face.name),
+                    arm: (face.open)(builder.clock(clock.clone())),
+                    clock: clock.clone(),
+                    happened: Log::new(),
+                });
+            }
+        }
+        All(all)
+    }
+
+    fn arm(&self, after: Duration) {
+        for face in &self.0 {
+            let (clock, happened) = (face.clock.clone(), face.happened.clone());
+            let deadline = clock.now() + after;
+            let happen = move || happened.add(clock.now().checked_duration_since(deadline));
+            (face.arm)(after, Box::new(happen));
+        }
+    }
+
+    /// Each has seen so many things happen since the last time, none of them early.
+    #[track_caller]
+    fn happen(&self, count: usize) {
+        for face in &self.0 {
+            assert!(becomes(|| face.happened.len() >= count), "{}: it never happens", face.name);
+            let late = face.happened.take();
+            assert_eq!(late.len(), count, "{}: {late:?}", face.name);
+            assert!(late.iter().all(Option::is_some), "{}: early, {late:?}", face.name);
+        }
+    }
+
+    /// For a while nothing happens.
+    #[track_caller]
+    fn nothing_happens(&self) {
+        self.nothing_happens_for(40 * MS);
+    }
+
+    #[track_caller]
+    fn nothing_happens_for(&self, time: Duration) {
+        thread::sleep(time);
+        let happened = self.0.iter().filter(|face| face.happened.len() > 0);
+        let names: Vec<&str> = happened.map(|face| &*face.name).collect();
+        assert!(names.is_empty(), "happened before its time: {names:?}");
+    }
+}
+
+/// What the faces have done before the clock jumps.
+type Before = (&'static str, fn(&All));
+
+const BEFORE: [Before; 3] = [
+    ("nothing was ever armed", |_| ()),
+    ("nothing is pending", |all| {
+        all.arm(MS);
+        all.happen(1);
+    }),
+    ("something waits for later", |all| {
+        all.arm(MS);
+        all.arm(1000 * HOUR);
+        all.happen(1);
+    }),
+];
+
+/// The clock has moved an hour, and nobody was told: what is armed now counts from the new time.
+#[test]
+fn a_timer_counts_from_the_time_at_which_it_is_armed() {
+    for (case, before) in BEFORE {
+        println!("{case}");
+        let clock = JumpingClock::new();
+        let all = All::on(&clock);
+        before(&all);
+        clock.jump_silently(HOUR);
+        all.arm(HOUR);
+        all.nothing_happens();
+        all.arm(20 * MS);
+        all.happen(1);
+        clock.jump(HOUR);
+        all.happen(1);
+        // Once more, by as much as nobody has read yet.
+        clock.jump_silently(100 * MS);
+        all.arm(100 * MS);
+        all.happen(1);
+    }
+}
+
+/// How far the clock has come when it goes back by an hour: to before the time at which the engine was made, and not.
+const AHEAD: [Duration; 2] = [Duration::ZERO, Duration::from_secs(36_000)];
+
+/// The clock goes back before something is armed: it happens when the clock has come to its deadline, or later.
+#[test]
+fn a_clock_that_has_gone_back_makes_nothing_early() {
+    for (case, before) in BEFORE {
+        for ahead in AHEAD {
+            println!("{case}, {ahead:?} ahead");
+            let clock = JumpingClock::new();
+            let all = All::on(&clock);
+            clock.jump(ahead);
+            before(&all);
+            clock.back(HOUR);
+            all.arm(SECOND);
+            all.nothing_happens();
+            // What is due at once has whoever sleeps look. It may have to wait for the clock to come back to its tick.
+            all.arm(Duration::ZERO);
+            thread::sleep(40 * MS);
+            clock.jump(HOUR + 2 * SECOND);
+            all.happen(2);
+        }
+    }
+}
+
+/// The clock goes back while something waits: the sleep ends, and the clock has not come to the deadline.
+#[test]
+fn a_clock_that_goes_back_under_a_wait_makes_nothing_early() {
+    for ahead in AHEAD {
+        println!("{ahead:?} ahead");
+        // Long enough for the clock to go back before the first of them is due, however slow the machine.
+        let mut after = 100 * MS;
+        let (clock, all) = loop {
+            let clock = JumpingClock::new();
+            let all = All::on(&clock);
+            clock.jump(ahead);
+            let begin = Instant::now();
+            all.arm(after);
+            clock.back(HOUR);
+            if begin.elapsed() < after {
+                break (clock, all);
+            }
+            after *= 2;
+        };
+        all.nothing_happens_for(after + 20 * MS);
+        clock.jump(HOUR);
+        all.happen(1);
+        // It works on as before.
+        all.arm(5 * MS);
+        all.happen(1);
+    }
+}
+
+/// The clock jumps over what waits, and says so.
+#[test]
+fn a_jump_is_not_missed() {
+    let clock = JumpingClock::new();
+    let all = All::on(&clock);
+    for _ in 0..20 {
+        all.arm(HOUR);
+        clock.jump(HOUR);
+        all.happen(1);
+    }
+    all.arm(HOUR);
+    clock.jump(HOUR - 60 * SECOND);
+    all.nothing_happens();
+}
+
+/// The clock runs as the system's does: nothing is early by it, and nothing is lost.
+#[test]
+fn a_clock_that_only_runs() {
+    let clock = JumpingClock::new();
+    let all = All::on(&clock);
+    for n in 0..20 {
+        all.arm(Duration::from_micros(700) * n);
+    }
+    all.happen(20);
+}
