@@ -97,6 +97,24 @@ pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'stati
     }
 }
 
+/// [`within`], for a row of a table: a failure, or a hang, says which row it was.
+#[track_caller]
+pub(crate) fn case<R: Send + 'static>(
+    name: impl AsRef<str>,
+    body: impl FnOnce() -> R + Send + 'static,
+) -> R {
+    struct Row<'a>(&'a str);
+    impl Drop for Row<'_> {
+        fn drop(&mut self) {
+            if thread::panicking() {
+                eprintln!("in the case: {}", self.0);
+            }
+        }
+    }
+    let _row = Row(name.as_ref());
+    within(body)
+}
+
 /// Waits until it is so; fails after twenty seconds.
 #[track_caller]
 pub(crate) fn eventually(mut so: impl FnMut() -> bool) {
