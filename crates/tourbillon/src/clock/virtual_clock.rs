@@ -243,12 +243,17 @@ impl VirtualClock {
 
     fn engines(&self) -> Vec<Arc<dyn Driven>> {
         let mut engines = lock(&self.shared.engines);
-        engines.retain(|engine| engine.strong_count() > 0);
+        forget_gone(&mut engines);
         engines.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn attach(&self, engine: Weak<dyn Driven>) {
-        lock(&self.shared.engines).push(engine);
+        let mut engines = lock(&self.shared.engines);
+        // A clock that nobody advances must not keep the memory of every engine that it ever had.
+        if engines.len() == engines.capacity() {
+            forget_gone(&mut engines);
+        }
+        engines.push(engine);
     }
 
     pub(crate) fn begin(&self) -> Instant {
@@ -265,6 +270,10 @@ impl VirtualClock {
     pub(crate) fn time(&self) -> Time {
         Time::new(self.shared.now.load(Ordering::Acquire))
     }
+}
+
+fn forget_gone(engines: &mut Vec<Weak<dyn Driven>>) {
+    engines.retain(|engine| engine.strong_count() > 0);
 }
 
 impl Default for VirtualClock {
