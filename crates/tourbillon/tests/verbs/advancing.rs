@@ -24,7 +24,9 @@ fn keeping(jobs: &Jobs) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'stat
 type Acts = Box<dyn FnOnce() + Send>;
 
 /// Arms something on the timer, and says how it goes.
-const READY: &[(&str, fn(Timer, Jobs) -> Acts)] = &[
+type Arms = fn(Timer, Jobs) -> Acts;
+
+const READY: &[(&str, Arms)] = &[
     ("Job::run", |timer, jobs| {
         timer.arm(SECOND, |_| ()).unwrap();
         Box::new(move || {

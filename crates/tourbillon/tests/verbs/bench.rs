@@ -32,7 +32,8 @@ impl Span {
             let (at, wall) = (now + after, wall + after);
             Span { name, after, at, wall, far: false }
         };
-        let past = Span { at: first(now), wall: first_wall(wall), ..near("the far past", NS * 0) };
+        let past =
+            Span { at: first(now), wall: first_wall(wall), ..near("the far past", Duration::ZERO) };
         let far = |name, after| Span {
             name,
             after,
@@ -41,7 +42,7 @@ impl Span {
             far: true,
         };
         [
-            near("nothing", NS * 0),
+            near("nothing", Duration::ZERO),
             past,
             near("a nanosecond", NS),
             far("u64::MAX nanoseconds", END),

@@ -16,7 +16,10 @@ use crate::bench::{CENTURY, END, NS, Rung, Span};
 use crate::common::{HOUR, MS, SECOND, accounted, case, eventually, within};
 use crate::futures::poll;
 
-pub(crate) const ROWS: &[(&str, fn(&Span))] = &[
+/// Tries a length.
+type Tries = fn(&Span);
+
+pub(crate) const ROWS: &[(&str, Tries)] = &[
     ("Builder::tick", tick),
     ("Backoff::next_delay", next_delay),
     ("VirtualClock::advance", advance),
@@ -262,7 +265,7 @@ impl Clock for Own {
             (Some(nap), Some(_)) => sleeper.sleep(Some(nap)),
             (Some(_), None) => sleeper.sleep(None),
             (None, until) => {
-                sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())))
+                sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
             }
         }
     }
