@@ -14,6 +14,7 @@ const LONGEST_FILE: usize = 500;
 const UNSAFE: &[&str] = &[
     "crates/tourbillon/src/timer/small.rs",
     "crates/wheel/tests/memory.rs",
+    "crates/tourbillon/tests/rounds/allocator.rs",
     "crates/tourbillon/tests/tasks/hand.rs",
     "bench/src/counting.rs",
 ];

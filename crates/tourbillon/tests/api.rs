@@ -41,6 +41,7 @@ fn the_listing_sees_each_kind_of_item() {
         "pub use tourbillon_wheel as wheel;",
         "pub struct Timer",
         "Timer: pub fn stop(&self) -> Vec<Unfired>",
+        "KeyedTimer: pub fn is_pending<Q>(&self, key: &Q) -> bool where K: Borrow<Q>, Q: Eq + Hash + ?Sized",
         "pub enum State",
         "State::HandedBack",
         "Counts: pub armed: u64",
@@ -214,6 +215,8 @@ fn hide_private(head: &str) -> String {
 
 /// The type that an item is, or is an implementation for.
 fn name_of(head: &str) -> String {
+    // Its bounds may end with a `>` as well.
+    let head = head.split(" where").next().unwrap_or_default();
     let subject = match head.strip_prefix("impl") {
         Some(rest) => match rest.rsplit_once(" for ") {
             Some((_, subject)) => subject,

@@ -264,13 +264,17 @@ impl VirtualClock {
 
     fn engines(&self) -> Vec<Arc<dyn Driven>> {
         let mut engines = lock(&self.shared.engines);
-        let alive = |engine: &Weak<dyn Driven>| engine.strong_count() > 0;
-        planted!("clock.dead-engines-kept", (), engines.retain(alive));
+        forget_gone(&mut engines);
         engines.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn attach(&self, engine: Weak<dyn Driven>) {
-        lock(&self.shared.engines).push(engine);
+        let mut engines = lock(&self.shared.engines);
+        // A clock that nobody advances must not keep the memory of every engine that it ever had.
+        if engines.len() == engines.capacity() {
+            forget_gone(&mut engines);
+        }
+        engines.push(engine);
     }
 
     pub(crate) fn begin(&self) -> Instant {
@@ -287,6 +291,11 @@ impl VirtualClock {
     pub(crate) fn time(&self) -> Time {
         Time::new(self.shared.now.load(Ordering::Acquire))
     }
+}
+
+fn forget_gone(engines: &mut Vec<Weak<dyn Driven>>) {
+    let alive = |engine: &Weak<dyn Driven>| engine.strong_count() > 0;
+    planted!("clock.dead-engines-kept", (), engines.retain(alive));
 }
 
 impl Default for VirtualClock {

@@ -6,6 +6,7 @@
 pub(crate) mod faces;
 pub(crate) mod jumping;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -97,6 +98,28 @@ pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'stati
         Err(mpsc::RecvTimeoutError::Disconnected) => {
             std::panic::resume_unwind(thread.join().expect_err("it panicked"))
         }
+    }
+}
+
+/// Runs one case of a table on a thread that has its name. A case that fails, or takes ten seconds, is named.
+#[track_caller]
+pub(crate) fn case<R: Send + 'static>(
+    name: impl AsRef<str>,
+    body: impl FnOnce() -> R + Send + 'static,
+) -> R {
+    let (name, (done, ended)) = (name.as_ref(), mpsc::channel());
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        // The text of a panic is on the standard error, after the name; its payload may panic when it is dropped.
+        let outcome = catch_unwind(AssertUnwindSafe(body)).map_err(std::mem::forget);
+        let _ = done.send(outcome.ok());
+    });
+    match ended.recv_timeout(Duration::from_secs(10)) {
+        Ok(Some(result)) => {
+            thread.unwrap().join().unwrap();
+            result
+        }
+        Ok(None) | Err(mpsc::RecvTimeoutError::Disconnected) => panic!("{name}: it fails"),
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name}: it hangs"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tourbillon::Context;
 
-use crate::case;
+use crate::common::case;
 use crate::common::{Drops, Log, SECOND, accounted};
 use crate::fragile::{Bench, Broken, EVERYWHERE, Held, Holder, REPORTS, drop_in_hand};
 use crate::held::{CALLBACKS, RETRIES};

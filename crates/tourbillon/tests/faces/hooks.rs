@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 
 use tourbillon::{Attempt, Backoff, Builder, Driver, Engine, Job, Outcome, Timer, VirtualClock};
 
-use crate::case;
+use crate::common::case;
 use crate::common::{HOUR, Log, SECOND, accounted, panic_quietly, running_on};
 use crate::fragile::{Bench, Broken, Fragile, Name, Op, REPORTS};
 

@@ -26,27 +26,3 @@ mod moved;
 mod task_values;
 mod values;
 mod wakers;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
-
-/// Runs one case of a table on a thread that has its name. A case that fails, or takes ten seconds, is named.
-#[track_caller]
-pub(crate) fn case(name: &str, body: impl FnOnce() + Send + 'static) {
-    let (done, ended) = channel();
-    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(body));
-        let _ = done.send(outcome.is_ok());
-        // Its text is on the standard error, after the name.
-        if let Err(payload) = outcome {
-            std::mem::forget(payload);
-        }
-    });
-    match ended.recv_timeout(Duration::from_secs(10)) {
-        Ok(true) => thread.unwrap().join().unwrap(),
-        Ok(false) | Err(RecvTimeoutError::Disconnected) => panic!("{name}: it fails"),
-        Err(RecvTimeoutError::Timeout) => panic!("{name}: it hangs"),
-    }
-}

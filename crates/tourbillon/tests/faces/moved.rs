@@ -9,7 +9,7 @@ use futures_lite::Stream;
 use tourbillon::tasks::{DelayQueue, Expired, Given, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
-use crate::case;
+use crate::common::case;
 use crate::common::{HOUR, MS, SECOND};
 use crate::hand::{Task, timer};
 

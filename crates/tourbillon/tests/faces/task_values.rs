@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use tourbillon::{Timer, VirtualClock, tasks};
 
-use crate::case;
+use crate::common::case;
 use crate::common::{SECOND, accounted};
 use crate::fragile::{Broken, Cloned, drop_in_hand};
 use crate::hand::{Task, timer};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use tourbillon::{Batch, DelayQueue, Engine, Key, TakeError, Timer, VirtualClock};
 
-use crate::case;
+use crate::common::case;
 use crate::common::{Dropped, Drops, HOUR, SECOND, panic_quietly};
 use crate::fragile::{Broken, Fragile, drop_in_hand};
 

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::awaited::{Awaited, DEFAULT_ENGINE, Env, FACES, Face};
-use crate::case;
+use crate::common::case;
 use crate::common::{MS, SECOND, accounted, eventually, panic_quietly};
 use crate::hand::{Task, acting, panics_when_cloned, panics_when_dropped};
 

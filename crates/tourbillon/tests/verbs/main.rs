@@ -1,0 +1,13 @@
+//! What holds for every verb of every face, one row a verb: extreme lengths of time, and the end of whoever waits.
+//! A new verb is a new row; `durations.rs` fails until it has one.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod advancing;
+mod bench;
+mod callbacks;
+mod durations;
+mod futures;
+mod limits;
+mod stopping;
