@@ -72,6 +72,8 @@
 //! our locks held.
 
 #![deny(unsafe_code)]
+// What a normal build keeps of `let next = planted!("room.fault", other, next)`.
+#![allow(clippy::redundant_locals)]
 
 /// The example of the README, run with the others.
 #[cfg(doctest)]
