@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     if words.peek().is_some_and(|word| Path::new(word).file_stem().is_some_and(|it| it == "rustc"))
     {
-        return planted::engine::as_wrapper(words);
+        return shell::as_wrapper(words);
     }
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

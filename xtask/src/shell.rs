@@ -1,9 +1,10 @@
 //! Running other programs.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// What went wrong, in words for a person.
@@ -40,11 +41,30 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// The tests of the packages that `what` selects, built as `cargo xtask test` builds them, run by nextest.
+/// The crates whose tests run. `bench` has none, and the peers of its features would be built for nothing; xtask tests
+/// itself.
+pub(crate) const TESTED: &[&str] =
+    &["--workspace", "--exclude", "bench", "--exclude", "xtask", "--all-features"];
+
+/// Tests run by nextest, built as `cargo xtask test` builds them: with the engine's faults in the code, none chosen.
 pub(crate) fn nextest(what: &[&str]) -> Command {
     let mut command = cargo(&["nextest", "run", "--cargo-profile", "checked"]);
-    command.args(what);
+    with_faults(command.args(what));
     command
+}
+
+/// Has cargo build the engine with its planted faults. A process chooses one by its environment. xtask itself is the
+/// wrapper of the compiler that sets the flag: a wrapper for the workspace's crates leaves their dependencies alone.
+pub(crate) fn with_faults(command: &mut Command) -> &mut Command {
+    command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().unwrap_or_default())
+}
+
+/// Stands in for the compiler when cargo calls xtask as its wrapper: `xtask /path/to/rustc ARGUMENTS`.
+pub(crate) fn as_wrapper(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut rustc = Command::new(words.next().unwrap_or_default());
+    let done = rustc.args(words).args(["--cfg", "planted"]).status();
+    let code = done.ok().and_then(|status| u8::try_from(status.code()?).ok());
+    ExitCode::from(code.unwrap_or(1))
 }
 
 /// One of the two streams that a command prints on.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::models::{LOOM, SHUTTLE};
 use crate::sample::Sample;
-use crate::shell::{Outcome, Stream, capture, cargo, nextest, run, run_seen, run_within};
+use crate::shell::{
+    Outcome, Stream, TESTED, capture, cargo, nextest, run, run_seen, run_within, with_faults,
+};
 use crate::stages::Stages;
 use crate::{browser, packages, planted, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &["tourbillon-wheel", "tourbillon", "tourbillon-cli"];
-/// All crates with tests. `bench` has a check of its own, and its dependencies would be built for nothing.
-const TESTED: &[&str] = &["--workspace", "--exclude", "bench", "--all-features"];
 /// Doc tests have no limit of their own each: a hang ends the stage.
 const DOC_TESTS: Duration = Duration::from_secs(300);
 
@@ -28,6 +28,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
     let sample = sample.map_or_else(Sample::of_source, Ok)?;
     let mut stages = Stages::new();
     stages.run("tidy", tidy::run)?;
+    stages.run("xtask", || run(&mut cargo(&["test", "--quiet", "-p", "xtask"])))?;
     stages.run("tools", tools)?;
     stages.run("format", || {
         run_with(cargo(&["fmt", "--all", "--check"]), "rustup component add rustfmt")
@@ -42,6 +43,9 @@ pub(crate) fn everything(options: Options) -> Outcome {
     }
     stages.run("memcheck", memcheck)?;
     if long {
+        stages.run("tests, normal build", || {
+            run(nextest(TESTED).env_remove("RUSTC_WORKSPACE_WRAPPER"))
+        })?;
         stages.run("planted, all", || planted::run(""))?;
         stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
     } else {
@@ -93,7 +97,9 @@ fn run_with(mut command: std::process::Command, install: &str) -> Outcome {
     run(&mut command).map_err(|wrong| format!("{wrong} (if it is not installed: {install})"))
 }
 
-/// All tests, optimised and with every assertion on, each in a process of its own and with a limit of time.
+/// All tests, with every assertion on, each in a process of its own and with a limit of time. They run in the build
+/// that has the planted faults in it: it is the one that the sample needs, and with none chosen it does the same. The
+/// examples in the docs, and with `--long` all tests, run in a normal build.
 fn tests() -> Outcome<usize> {
     let mut passed = 0;
     run_seen(nextest(TESTED).args(["--no-fail-fast"]), Stream::Error, |line| {
@@ -154,7 +160,7 @@ pub(crate) fn memcheck() -> Outcome {
          --show-leak-kinds=definite";
     let runner = format!("target.'cfg(unix)'.runner = '{valgrind}'");
     let mut test = cargo(&["test", "--profile", "checked", "--config", &runner]);
-    run(test.args(TESTED).args(["--test", "engine", "--", "closures"]))
+    run(with_faults(test.args(TESTED).args(["--test", "engine", "--", "closures"])))
 }
 
 /// Licences, sources and duplicates of the dependencies.

@@ -1,18 +1,16 @@
 //! The engine's faults: `planted!("room.fault", wrong, right)` in its code.
 //!
 //! `planted/engine/` lists each with the harm that a user would see; the lists of the twins, those that only a model is
-//! sure to catch. xtask itself is the compiler's wrapper that adds `--cfg planted`: a wrapper for the crates of the
-//! workspace leaves their dependencies as they were built for the tests.
+//! sure to catch.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use super::twins::{self, Twin};
 use super::{Fault, Plant};
 use crate::models::{LOOM, SHUTTLE};
-use crate::shell::{Outcome, nextest, root, run, tracked};
+use crate::shell::{Outcome, TESTED, nextest, root, run, tracked};
 
 const SOURCE: &str = "crates/tourbillon/src";
 const LIST: &str = "planted/engine";
@@ -84,25 +82,16 @@ fn listed() -> Outcome<Vec<(String, String)>> {
     Ok(all)
 }
 
-/// Builds the tests with all faults, and runs them with none chosen.
+/// Builds the tests, and runs them with no fault chosen.
 pub(super) fn build() -> Outcome {
-    println!("the suite of the engine, with faults built in and none chosen …");
+    println!("the suite of the engine, without a fault …");
     run(&mut suite("none"))
 }
 
 /// The tests of the engine, with that fault.
 pub(super) fn suite(fault: &str) -> Command {
-    let mut nextest = nextest(&["-p", "tourbillon", "--all-features", "--lib", "--tests"]);
-    nextest.args(["--profile", "planted"]).env("TOURBILLON_PLANTED", fault);
-    nextest.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().unwrap_or_default());
-    nextest.env("RUST_BACKTRACE", "0");
+    let mut nextest = nextest(TESTED);
+    nextest.args(["--filterset", "package(tourbillon)", "--profile", "planted"]);
+    nextest.env("TOURBILLON_PLANTED", fault).env("RUST_BACKTRACE", "0");
     nextest
-}
-
-/// Stands in for the compiler when cargo calls xtask as its wrapper: `xtask /path/to/rustc ARGUMENTS`.
-pub(crate) fn as_wrapper(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let mut rustc = Command::new(words.next().unwrap_or_default());
-    let done = rustc.args(words).args(["--cfg", "planted"]).status();
-    let code = done.ok().and_then(|status| u8::try_from(status.code()?).ok());
-    ExitCode::from(code.unwrap_or(1))
 }
