@@ -5,6 +5,7 @@
 //! chooses a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). All faults are in the code: one build serves
 //! the models, which run with none chosen and must hold, and all twins, which must fail.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::planted::twins::{Twin, list, twins};
 use crate::sample::Sample;
 use crate::scratch;
-use crate::shell::{Outcome, Stream, capture_within, cargo, run_seen};
+use crate::shell::{Outcome, Stream, capture_within, cargo, root, run_seen, tracked};
 
 /// A fault may make a model turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -49,9 +50,13 @@ impl Checker {
         as_outcome(&self.try_all(&twins)?)
     }
 
-    /// Runs the models, and returns their names, with the modules that they are in. Each must have a twin, and each
-    /// twin a model.
+    /// Runs the models, and returns their names, with the modules that they are in.
     pub(crate) fn models(&self) -> Outcome<Vec<String>> {
+        let mut found = Vec::new();
+        self.check(&mut found)?;
+        if !found.is_empty() {
+            return Err(found.join("\n"));
+        }
         let mut models = Vec::new();
         let prefix = format!("test {}::", self.module);
         let mut command = self.command(self.module, "none");
@@ -59,22 +64,37 @@ impl Checker {
             let name = line.strip_prefix(&prefix).and_then(|rest| rest.split(' ').next());
             models.extend(name.map(str::to_string));
         })?;
-        if models.is_empty() {
-            return Err(format!("no {} model was run", self.flag));
+        let ran = models.iter().map(|model| last_part(model).to_string()).collect();
+        if self.names()? != ran {
+            return Err(format!("not the models of the source, but these were run: {models:?}"));
         }
-        self.all_have_twins(&models)?;
         Ok(models)
     }
 
-    fn all_have_twins(&self, models: &[String]) -> Outcome {
-        let (names, twins) = (models.iter().map(|model| last_part(model)), twins(self.flag)?);
-        if let Some(model) = names.clone().find(|name| !twins.iter().any(|it| it.model == *name)) {
-            return Err(format!("{model} has no twin in {}: can it fail?", list(self.flag)));
+    /// Says what is wrong if a model has no twin, or a twin no model. Looks at the source alone.
+    pub(crate) fn check(&self, found: &mut Vec<String>) -> Outcome {
+        let (names, list) = (self.names()?, list(self.flag));
+        let twins: BTreeSet<String> =
+            twins(self.flag)?.into_iter().map(|twin| twin.model).collect();
+        let alone = names.difference(&twins);
+        found.extend(alone.map(|model| format!("{list}: {model} has no twin: can it fail?")));
+        let stray = twins.difference(&names);
+        found.extend(stray.map(|model| format!("{list}: there is no model {model}")));
+        Ok(())
+    }
+
+    /// The names of the models in the source, without their modules.
+    fn names(&self) -> Outcome<BTreeSet<String>> {
+        let module = format!("crates/tourbillon/src/{}", self.module);
+        let mut names = BTreeSet::new();
+        for file in
+            tracked()?.into_iter().filter(|file| file.with_extension("").starts_with(&module))
+        {
+            let text = fs::read_to_string(root().join(&file)).unwrap_or_default();
+            let tests = text.split("#[test]\nfn ").skip(1);
+            names.extend(tests.filter_map(|test| Some(test.split_once('(')?.0.to_string())));
         }
-        let stray = twins.iter().find(|twin| !names.clone().any(|name| twin.model == name));
-        stray.map_or(Ok(()), |twin| {
-            Err(format!("{}: there is no model {}", list(self.flag), twin.model))
-        })
+        Ok(names)
     }
 
     /// Runs the twins, prints a row for each, and returns those that hold.
