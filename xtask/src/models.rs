@@ -1,17 +1,20 @@
 //! The models of the engine, and their twins.
 //!
-//! loom tries every order of a few steps, shuttle many orders of many. Both need the crate built with a flag of its
-//! own. A model that cannot fail is a defect: for each there is at least one twin, a patch in `planted/loom` or
-//! `planted/shuttle` whose name begins with the model's; the model must fail on the patched copy. Each twin is built
-//! anew, so they are commands of their own; the models alone are part of the suite.
+//! loom tries every order of a few steps, shuttle many orders of many. Each needs the crate built with a flag of its
+//! own. A model that cannot fail is a defect: for each there is at least one twin, which is the model in a process that
+//! chooses a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). All faults are in the code: one build serves
+//! the models, which run with none chosen and must hold, and all twins, which must fail.
 
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::planted::twins::{Twin, list, twins};
 use crate::sample::Sample;
 use crate::scratch;
-use crate::shell::{Outcome, Stream, capture_within, cargo, run_seen};
+use crate::shell::{Outcome, Stream, capture_within, cargo, root, run_seen, tracked};
 
 /// A fault may make a model turn for ever: that is caught too.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -26,103 +29,133 @@ pub(crate) const LOOM: Checker = Checker { flag: "loom", module: "models" };
 pub(crate) const SHUTTLE: Checker = Checker { flag: "shuttle", module: "schedules" };
 
 impl Checker {
-    /// Runs the models, which must hold, and their twins with `part` in their name, which must fail.
+    /// Runs the models, which must hold, and the twins whose model or fault has `part` in its name, which must fail.
     pub(crate) fn run(&self, part: &str) -> Outcome {
         let models = self.models()?;
-        let twins = scratch::patches(&self.folder(), part)?;
-        if part.is_empty() {
-            self.all_have_twins(&models, &twins)?;
+        let mut twins = twins(self.flag)?;
+        twins.retain(|twin| twin.model.contains(part) || twin.fault.contains(part));
+        if twins.is_empty() {
+            return Err(format!("no twin in {} has {part:?} in its name", list(self.flag)));
         }
-        twins.iter().try_for_each(|twin| self.fails(twin))?;
+        let survivors = self.try_all(&twins)?;
         let (flag, all) = (self.flag, twins.len());
-        println!("{flag}: {} models hold, {all} of {all} twins fail", models.len());
-        Ok(())
+        let failed = all - survivors.len();
+        println!("{flag}: {} models hold, {failed} of {all} twins fail", models.len());
+        as_outcome(&survivors)
     }
 
     /// Runs one twin, chosen by the sample.
     pub(crate) fn some(&self, sample: &Sample) -> Outcome {
-        let twins = sample.choose(scratch::patches(&self.folder(), "")?, 1);
-        twins.iter().try_for_each(|twin| self.fails(twin))
-    }
-
-    fn folder(&self) -> String {
-        format!("planted/{}", self.flag)
-    }
-
-    /// Each model has a twin, and each twin a model.
-    fn all_have_twins(&self, models: &[String], twins: &[PathBuf]) -> Outcome {
-        let names: Vec<&str> = models.iter().map(|model| last_part(model)).collect();
-        let twins: Vec<String> = twins.iter().map(|twin| scratch::stem(twin)).collect();
-        for model in &names {
-            if !twins.iter().any(|twin| twin.starts_with(model)) {
-                return Err(format!("{model} has no twin in {}: can it fail?", self.folder()));
-            }
-        }
-        for twin in &twins {
-            if !names.iter().any(|model| twin.starts_with(model)) {
-                return Err(format!("{}/{twin}.patch begins with no model's name", self.folder()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Plants the twin's fault. The model whose name the twin's begins with must fail.
-    fn fails(&self, twin: &std::path::Path) -> Outcome {
-        let name = scratch::stem(twin);
-        let model = name.split('-').next().unwrap_or(&name);
-        let fault = scratch::plant(twin)?;
-        let began = Instant::now();
-        let mut command = self.command(model);
-        // Some faults show in one of thousands of schedules.
-        command.env("TOURBILLON_SCHEDULES", "20000").stderr(Stdio::null());
-        let verdict = match capture_within(&mut command, PATIENCE)? {
-            Some((text, true)) if text.contains(" 1 passed") => {
-                return Err(format!("NOT CAUGHT by {model}: {fault}"));
-            }
-            // It says nothing of the fault: loom's threads have small stacks.
-            Some((text, _)) if text.contains("overflowed its stack") => {
-                return Err(format!("{model} does not fit on its stack with {name}.patch"));
-            }
-            Some((text, _)) if !text.contains("running 1 test\n") => {
-                return Err(format!(
-                    "{}/{name}.patch must build and run one model, {model}",
-                    self.folder()
-                ));
-            }
-            Some(_) => "caught by",
-            None => "never ends, caught by",
-        };
-        let seconds = began.elapsed().as_secs_f64();
-        println!("{fault:<72} {verdict} {model} ({seconds:.0} s)");
-        Ok(())
+        let twins = sample.choose(twins(self.flag)?, 1);
+        as_outcome(&self.try_all(&twins)?)
     }
 
     /// Runs the models, and returns their names, with the modules that they are in.
     pub(crate) fn models(&self) -> Outcome<Vec<String>> {
-        scratch::lay_out()?;
+        let mut found = Vec::new();
+        self.check(&mut found)?;
+        if !found.is_empty() {
+            return Err(found.join("\n"));
+        }
         let mut models = Vec::new();
         let prefix = format!("test {}::", self.module);
-        run_seen(self.command(self.module).arg("--nocapture"), Stream::Output, |line| {
+        let mut command = self.command(self.module, "none");
+        run_seen(command.arg("--nocapture"), Stream::Output, |line| {
             let name = line.strip_prefix(&prefix).and_then(|rest| rest.split(' ').next());
             models.extend(name.map(str::to_string));
         })?;
-        if models.is_empty() {
-            return Err(format!("no {} model was run", self.flag));
+        let ran = models.iter().map(|model| last_part(model).to_string()).collect();
+        if self.names()? != ran {
+            return Err(format!("not the models of the source, but these were run: {models:?}"));
         }
         Ok(models)
     }
 
-    /// The tests of the engine, built for the checker. In the copy, with a fault and without: two trees that share what
-    /// is built would take each other's for their own.
-    fn command(&self, filter: &str) -> Command {
+    /// Says what is wrong if a model has no twin, or a twin no model. Looks at the source alone.
+    pub(crate) fn check(&self, found: &mut Vec<String>) -> Outcome {
+        let (names, list) = (self.names()?, list(self.flag));
+        let twins: BTreeSet<String> =
+            twins(self.flag)?.into_iter().map(|twin| twin.model).collect();
+        let alone = names.difference(&twins);
+        found.extend(alone.map(|model| format!("{list}: {model} has no twin: can it fail?")));
+        let stray = twins.difference(&names);
+        found.extend(stray.map(|model| format!("{list}: there is no model {model}")));
+        Ok(())
+    }
+
+    /// The names of the models in the source, without their modules.
+    fn names(&self) -> Outcome<BTreeSet<String>> {
+        let module = format!("crates/tourbillon/src/{}", self.module);
+        let mut names = BTreeSet::new();
+        for file in
+            tracked()?.into_iter().filter(|file| file.with_extension("").starts_with(&module))
+        {
+            let text = fs::read_to_string(root().join(&file)).unwrap_or_default();
+            let tests = text.split("#[test]\nfn ").skip(1);
+            names.extend(tests.filter_map(|test| Some(test.split_once('(')?.0.to_string())));
+        }
+        Ok(names)
+    }
+
+    /// Runs the twins, prints a row for each, and returns those that hold.
+    fn try_all(&self, twins: &[Twin]) -> Outcome<Vec<String>> {
+        let mut survivors = Vec::new();
+        for Twin { model, fault, .. } in twins {
+            let began = Instant::now();
+            let verdict = self.verdict(model, fault)?;
+            let seconds = began.elapsed().as_secs_f64();
+            println!("{fault:<48} {} {model} ({seconds:.1} s)", verdict.unwrap_or("NOT CAUGHT by"));
+            if verdict.is_none() {
+                survivors.push(format!("{fault} by {model}"));
+            }
+        }
+        Ok(survivors)
+    }
+
+    /// How the model fails with that fault; `None` if it holds.
+    fn verdict(&self, model: &str, fault: &str) -> Outcome<Option<&'static str>> {
+        let mut command = self.command(model, fault);
+        // Some faults show in one of thousands of schedules.
+        command.env("TOURBILLON_SCHEDULES", "20000");
+        let errors = self.folder().join("stderr");
+        let file = fs::create_dir_all(self.folder()).and_then(|()| File::create(&errors));
+        command.stderr(file.map_err(|error| format!("{}: {error}", errors.display()))?);
+        let Some((mut text, fine)) = capture_within(&mut command, PATIENCE)? else {
+            return Ok(Some("never ends, caught by"));
+        };
+        text.push_str(&String::from_utf8_lossy(&fs::read(&errors).unwrap_or_default()));
+        if !text.contains("running 1 test\n") {
+            return Err(format!("{}: {model} must be one model, and run", list(self.flag)));
+        }
+        // It says nothing of the fault: loom's threads have small stacks.
+        if text.contains("overflowed its stack") || text.contains("SIGSEGV") {
+            return Err(format!("{model} does not fit on its stack with {fault}"));
+        }
+        Ok((!fine).then_some("caught by"))
+    }
+
+    /// The models with `filter` in their name, built for the checker and with all faults, of which one is chosen.
+    fn command(&self, filter: &str, fault: &str) -> Command {
         let mut command = cargo(&["test", "--profile", "checked", "-p", "tourbillon", "--lib"]);
         command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
-        command.env("RUSTFLAGS", format!("--cfg {}", self.flag)).env("RUST_BACKTRACE", "0");
-        command.current_dir(scratch::copy());
-        command.env("CARGO_TARGET_DIR", scratch::folder().join(self.flag));
+        command.env("RUSTFLAGS", format!("--cfg {} --cfg planted", self.flag));
+        command.env("CARGO_TARGET_DIR", self.folder());
+        command.env("TOURBILLON_PLANTED", fault).env("RUST_BACKTRACE", "0");
         command
     }
+
+    /// What is built with its flag: not mixed with what is built without.
+    fn folder(&self) -> PathBuf {
+        scratch::folder().join(self.flag)
+    }
+}
+
+fn as_outcome(survivors: &[String]) -> Outcome {
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not caught: {}", survivors.join(", ")))
 }
 
 /// The name of a model, without the modules that it is in.

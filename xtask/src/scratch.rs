@@ -1,6 +1,6 @@
 //! A scratch copy of the repository under `target/`, into which one patch at a time is applied.
 //!
-//! The wheel's planted faults and the twins of the models are patches. Nothing of the copy is shipped.
+//! The wheel's planted faults are patches. Nothing of the copy is shipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};

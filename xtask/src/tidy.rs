@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::models::{LOOM, SHUTTLE};
 use crate::planted;
 use crate::shell::{Outcome, root, tracked};
 
@@ -36,6 +37,9 @@ pub(crate) fn run() -> Outcome {
     }
     laws(&mut found);
     planted::engine::check(&mut found)?;
+    for checker in [LOOM, SHUTTLE] {
+        checker.check(&mut found)?;
+    }
     if found.is_empty() {
         println!("tidy: {} files are", files.len());
         return Ok(());

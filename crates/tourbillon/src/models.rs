@@ -4,7 +4,8 @@
 //! one of them: it sets the clock and wakes the sleeper, which is what a timeout does. A wake that is lost is a driver
 //! that sleeps for ever, and loom reports the deadlock.
 //!
-//! `cargo xtask loom` runs them, and their twins: the same models on a copy with one fault planted, which must fail.
+//! `cargo xtask loom` runs them, and their twins: the same models with a planted fault, which must fail. One build has
+//! all faults in it; `planted/loom.txt` says which models each of them must break.
 
 mod purgatory;
 #[cfg(feature = "tasks")]
@@ -17,7 +18,9 @@ use loom::thread;
 
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::sync::{Condvar, Mutex, lock, wait};
-use crate::{Clock, DelayQueue, Engine, Key, ScheduleError, Sleeper, TakeError, Timer};
+use crate::{
+    Clock, DelayQueue, Engine, Key, ScheduleError, Sleeper, TakeError, Timer, VirtualClock,
+};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -329,5 +332,48 @@ fn an_earlier_timer_wakes_the_loop() {
         }
         other.join().unwrap();
         assert_eq!(engine.counts().fired, 1);
+    });
+}
+
+/// An event loop polls its descriptor between turns, while another thread arms an earlier timer: the wake is not lost,
+/// also if it comes at the end of a turn.
+#[test]
+fn a_wake_at_the_end_of_a_turn_is_not_lost() {
+    check(|| {
+        let clock = ModelClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(1);
+        let (engine, mut driver) = builder.deliver_driven(|_: crate::Batch<'_, ()>| ()).unwrap();
+        let fd = driver.wake_fd().unwrap();
+        let other = {
+            let engine = engine.clone();
+            thread::spawn(move || engine.schedule(Duration::ZERO, ()).map(drop).unwrap())
+        };
+        loop {
+            let turn = driver.turn();
+            if turn.ran > 0 {
+                break;
+            }
+            if turn.next.is_none_or(|next| next > clock.now()) {
+                fd.wait_until_readable();
+            }
+        }
+        other.join().unwrap();
+        assert_eq!(engine.counts().fired, 1);
+    });
+}
+
+/// A thread begins to wait during the last step of an advance, having read the time before it: its limit has passed
+/// when the advance returns, and nothing else will wake it.
+#[test]
+fn a_wait_that_begins_during_the_last_step_ends() {
+    check(|| {
+        let clock = VirtualClock::new();
+        let queue: DelayQueue<u64> = Timer::builder().clock(&clock).queue().unwrap();
+        let taker = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.take_until(TICK))
+        };
+        clock.advance(TICK).unwrap();
+        assert_eq!(taker.join().unwrap(), Err(TakeError::NothingDue));
     });
 }

@@ -2,7 +2,8 @@
 //!
 //! `planted!("room.fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
 //! environment names that fault in `TOURBILLON_PLANTED`: one build tries all of them. `planted/engine/` says of each
-//! what a user would notice; `cargo xtask planted` runs the suite against each, which must fail.
+//! what a user would notice; `cargo xtask planted` runs the suite against each, which must fail. Those that show in one
+//! order of steps only are for the models (`planted/loom.txt`, `planted/shuttle.txt`).
 
 #[cfg(not(planted))]
 macro_rules! planted {
@@ -30,7 +31,6 @@ mod tests {
     #[test]
     fn a_normal_build_has_nothing_of_a_fault() {
         // This would not compile if the macro kept its second argument.
-        let right = planted!("nothing", compile_error!("a normal build has a fault in it"), 1);
-        assert_eq!(right, 1);
+        assert_eq!(planted!("nothing", compile_error!("a normal build has a fault in it"), 7), 7);
     }
 }

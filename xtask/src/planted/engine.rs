@@ -1,12 +1,15 @@
 //! The engine's faults: `planted!("room.fault", wrong, right)` in its code.
 //!
-//! `planted/engine/` lists each with the harm that a user would see.
+//! `planted/engine/` lists each with the harm that a user would see; the lists of the twins, those that only a model is
+//! sure to catch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
+use super::twins::{self, Twin};
 use super::{Fault, Plant};
+use crate::models::{LOOM, SHUTTLE};
 use crate::shell::{Outcome, TESTED, nextest, root, run, tracked};
 
 const SOURCE: &str = "crates/tourbillon/src";
@@ -19,9 +22,36 @@ pub(super) fn faults(part: &str) -> Outcome<Vec<Fault>> {
     Ok(chosen.map(|(name, harm)| Fault { name, harm, plant: Plant::InTheCode }).collect())
 }
 
-/// Says what is wrong if the list and the code do not name the same faults, each once.
+/// Says what is wrong if the lists and the code do not name the same faults. A fault of the suite is one place; one
+/// that only the twins of the models use may be several.
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
-    let listed = listed()?;
+    let suite: BTreeSet<String> = listed()?.into_iter().map(|(name, _)| name).collect();
+    let planted = planted()?;
+    let mut all = suite.clone();
+    for checker in [LOOM, SHUTTLE] {
+        let list = twins::list(checker.flag);
+        for Twin { fault, harm, .. } in twins::twins(checker.flag)? {
+            if suite.contains(&fault) == harm.is_some() {
+                found.push(format!("{list}: the harm of {fault} is told here or in {LIST}/, once"));
+            }
+            all.insert(fault);
+        }
+    }
+    for (name, &times) in &planted {
+        if !all.contains(name) {
+            found.push(format!("{SOURCE}: {name} is planted, and planted/ does not list its harm"));
+        }
+        if times > 1 && suite.contains(name) {
+            found.push(format!("{SOURCE}: {name} is planted {times} times; a fault is one place"));
+        }
+    }
+    let missing = all.iter().filter(|name| !planted.contains_key(*name));
+    found.extend(missing.map(|name| format!("planted/: {name} is listed, and not planted")));
+    Ok(())
+}
+
+/// The faults in the code, and how often each is planted.
+fn planted() -> Outcome<BTreeMap<String, usize>> {
     let mut planted: BTreeMap<String, usize> = BTreeMap::new();
     for file in tracked()? {
         if !file.starts_with(SOURCE) || file.ends_with("planted.rs") {
@@ -33,17 +63,7 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
             *planted.entry(name.to_string()).or_default() += 1;
         }
     }
-    for (name, times) in &planted {
-        if !listed.iter().any(|(listed, _)| listed == name) {
-            found.push(format!("{SOURCE}: {name} is planted, and {LIST}/ does not list its harm"));
-        }
-        if *times > 1 {
-            found.push(format!("{SOURCE}: {name} is planted {times} times; a fault is one place"));
-        }
-    }
-    let missing = listed.iter().filter(|(name, _)| !planted.contains_key(name));
-    found.extend(missing.map(|(name, _)| format!("{LIST}: {name} is listed, and not planted")));
-    Ok(())
+    Ok(planted)
 }
 
 /// Name and harm of each listed fault.

@@ -1,9 +1,11 @@
 //! Planted faults: a test that cannot fail is a defect, so each fault must make the suite fail.
 //!
 //! The wheel's faults are patches (`wheel.rs`): each needs a build of its own. The engine's are in its code
-//! (`engine.rs`): one build holds them all, and a process chooses one.
+//! (`engine.rs`): one build holds them all, and a process chooses one. Some of those are for the models alone
+//! (`twins.rs`): no other test would meet the one order of steps in which they show.
 
 pub(crate) mod engine;
+pub(crate) mod twins;
 mod wheel;
 
 use std::process::Command;

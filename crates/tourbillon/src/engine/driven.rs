@@ -87,6 +87,19 @@ impl std::os::fd::AsFd for WakeFd {
     }
 }
 
+/// For models, which have no descriptors to poll.
+#[cfg(all(any(loom, shuttle), test))]
+impl WakeFd {
+    /// Polls, without a limit.
+    pub(crate) fn wait_until_readable(&self) {
+        self.bell.wait_until_readable();
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.bell.is_readable()
+    }
+}
+
 #[cfg(target_os = "linux")]
 impl std::fmt::Debug for WakeFd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -87,7 +87,14 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
         self.pass(self.hub.clock.now());
         // In this order: who claims is at work before.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);
-        let idle = || none_ready() && self.hub.busy() == 0;
+        let none_runs = || self.hub.busy() == 0;
+        let idle = || {
+            planted!(
+                "engine.advance-leaves-what-is-ready",
+                none_ready() || none_runs(),
+                none_ready() && none_runs()
+            )
+        };
         while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
             self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
         }

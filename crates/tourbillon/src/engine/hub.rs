@@ -142,7 +142,7 @@ impl Quiet {
     #[cold]
     pub(crate) fn changed(&self) {
         // Who waits holds the mutex from its look to its sleep; so it has not looked yet, or sleeps already.
-        drop(lock(&self.mutex));
+        planted!("engine.change-told-without-the-mutex", (), drop(lock(&self.mutex)));
         self.condvar.notify_all();
     }
 

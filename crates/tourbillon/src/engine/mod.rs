@@ -292,6 +292,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     /// to wait for them too would be to wait for a driver that waits in an executor for who knows what.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
+        let own = planted!("engine.stop-does-not-wait", own + 1, own);
         self.hub.watch();
         self.hub.quiet.wait_until(limit, || self.hub.busy() <= own)
     }

@@ -242,7 +242,15 @@ impl<T> Shard<T> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
         let State { wheel, leases, .. } = &mut *state;
-        let done = wheel.cancel_then(key, |entry| then(entry.value, leases))?;
+        let done = wheel.cancel_then(key, |entry| then(entry.value, leases));
+        let done = planted!(
+            "engine.late-cancel-is-counted",
+            {
+                state.counts.cancelled += u64::from(done.is_none());
+                done?
+            },
+            done?
+        );
         state.counts.cancelled += 1;
         state.wheel.release_when_empty();
         self.leave(state, ready);
@@ -305,7 +313,7 @@ impl<T> Shard<T> {
             entry.deadline = deadline;
             mark(&entry.value);
         }
-        self.settle_next(state, key, deadline);
+        planted!("engine.moved-earlier-wakes-nobody", (), self.settle_next(state, key, deadline));
         Ok(())
     }
 

@@ -100,9 +100,13 @@ impl Signal {
     /// The shard has work at `due`, earlier than it had said. The shard's lock is held.
     pub(crate) fn lower(&self, shard: usize, due: u64) {
         // Release pairs with the driver's look, which leads it to the shard's lock.
-        self.next[shard].0.store(due, Ordering::Release);
+        planted!(
+            "engine.shard-keeps-its-work-to-itself",
+            (),
+            self.next[shard].0.store(due, Ordering::Release)
+        );
         // Pairs with the fence in `rest`.
-        fence(Ordering::SeqCst);
+        planted!("engine.no-fence-after-lowering", (), fence(Ordering::SeqCst));
         if due < self.until.load(Ordering::Acquire) {
             self.wake();
         }
@@ -120,7 +124,8 @@ impl Signal {
 
     /// When the first of the shards has work.
     pub(crate) fn least(&self) -> u64 {
-        self.next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+        let next = planted!("engine.driver-sees-one-shard", &self.next[..1], &self.next[..]);
+        next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
     /// Sleeps until there is work; `sleep` is given the moment and the sleeper. The driver alone calls this.
@@ -128,9 +133,9 @@ impl Signal {
         let least = self.least();
         self.until.store(least, Ordering::Release);
         // Pairs with the fence in `lower`.
-        fence(Ordering::SeqCst);
+        planted!("engine.no-fence-before-the-second-look", (), fence(Ordering::SeqCst));
         // The second look, after publishing: who lowered before could not know that the driver goes to sleep.
-        if self.least() >= least {
+        if planted!("engine.driver-looks-once", true, self.least() >= least) {
             sleep(least, &self.sleeper);
         }
         self.until.store(AWAKE, Ordering::Release);
@@ -145,7 +150,7 @@ impl Signal {
             self.until.store(least, Ordering::Release);
             // As in `rest`.
             fence(Ordering::SeqCst);
-            if self.least() >= least {
+            if planted!("engine.turn-looks-once", true, self.least() >= least) {
                 return least;
             }
         }
@@ -163,7 +168,7 @@ impl Signal {
         self.until.store(AWAKE, Ordering::Release);
         if let Some(hook) = &self.hook {
             // Pairs with `owed`, which this thread calls too: it is told at the latest then.
-            hook.owed.store(true, Ordering::Release);
+            planted!("engine.owed-wake-forgotten", (), hook.owed.store(true, Ordering::Release));
         }
         self.sleeper.wake();
     }
@@ -232,7 +237,7 @@ impl Signal {
     pub(crate) fn stop(&self) {
         // Pairs with the look in `rest`, after a sleep that the permit ends.
         self.stopping.store(true, Ordering::Release);
-        self.wake();
+        planted!("engine.stop-does-not-wake-the-driver", (), self.wake());
     }
 }
 

@@ -118,7 +118,14 @@ where
         let mut spare = Few::new();
         let watched = node.watch_under(keys, &mut traces.places, &mut spare);
         if let Ok(true) = watched {
-            let completed = node.hold(work, false, Some(traces));
+            let completed = planted!(
+                "purgatory.not-tried-once-it-is-watched",
+                {
+                    *lock(&node.inside) = Inside { state: State::Resting(work), traces };
+                    false
+                },
+                node.hold(work, false, Some(traces))
+            );
             spare.for_each(|key| core.drop_key(key));
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
@@ -191,11 +198,15 @@ where
                     continue;
                 }
                 let granted = planted!("purgatory.echo-granted-for-ever", false, echo);
-                if again == Again::Yes || (again == Again::Echo && !granted) {
+                let by_event = again == Again::Yes;
+                let by_event =
+                    planted!("purgatory.wish-for-a-trial-ignored", by_event && last, by_event);
+                if by_event || (again == Again::Echo && !granted) {
                     echo = again == Again::Echo;
                     continue;
                 }
-                if !wish.is_back() && !last {
+                let back = planted!("purgatory.wish-for-it-back-ignored", false, wish.is_back());
+                if !back && !last {
                     inside.state = State::Resting(work);
                     return false;
                 }
@@ -205,7 +216,12 @@ where
             drop(inside);
             self.leave(traces);
             match end {
-                _ if met => {
+                _ if planted!(
+                    "purgatory.back-though-completed",
+                    met && !matches!(end, End::Back(..)),
+                    met
+                ) =>
+                {
                     // Who waits for it need not wait for the action.
                     planted!("purgatory.cancel-waits-for-the-action", (), drop(end));
                     work.complete(timer);
@@ -221,7 +237,12 @@ where
     fn leave(&self, traces: Traces) {
         let mut first = true;
         traces.places.for_each(|place| {
-            let key = self.core.shelf(place.hash).unwatch(place, mem::take(&mut first));
+            let (shelf, first) = (self.core.shelf(place.hash), mem::take(&mut first));
+            let key = planted!(
+                "purgatory.stays-under-its-other-keys",
+                if first { shelf.unwatch(place, first) } else { None },
+                shelf.unwatch(place, first)
+            );
             if let Some(key) = key {
                 self.core.drop_key(key);
             }
@@ -354,6 +375,7 @@ where
         let work = lock(&self.inside).take_hold(|wish| {
             if !wish.is_back() {
                 let again = if is_trying() { Again::Echo } else { Again::Yes };
+                let again = planted!("purgatory.check-leaves-no-wish", Again::No, again);
                 wish.again =
                     planted!("purgatory.echo-overwrites-an-event", again, wish.again.max(again));
             }
@@ -386,7 +408,9 @@ where
     W: Work<O>,
 {
     fn withdraw(&self) {
-        if let Some(work) = self.end(|| Some(End::Back(Why::Withdrawn, None))) {
+        let wish = || Some(End::Back(Why::Withdrawn, None));
+        let wish = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, wish());
+        if let Some(work) = self.end(wish) {
             self.give_back(work, Why::Withdrawn);
         }
     }

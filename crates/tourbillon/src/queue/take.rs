@@ -71,7 +71,8 @@ impl<T: Send + 'static> Shared<T> {
             let mut now = self.clock.now();
             let mut state = lock(&self.state);
             if let Some(clock) = self.clock.as_virtual() {
-                now = clock.time();
+                let time = clock.time();
+                now = planted!("queue.who-waits-trusts-an-older-reading", now.min(time), time);
             }
             if leads {
                 state.waiting.leader = None;
@@ -220,7 +221,13 @@ impl<T: Send + 'static> Here<'_, T> {
         if call {
             self.shared.called.notify_one();
         }
-        self.shared.gone();
+        planted!(
+            "queue.who-takes-at-once-does-not-notify-advance",
+            if self.counted {
+                self.shared.gone();
+            },
+            self.shared.gone()
+        );
         with
     }
 }

@@ -275,14 +275,20 @@ impl<H: Home> Sleep<H> {
     fn armed(&mut self, key: Key, waker: Identity) {
         // After it was filed: if it is told to be pending then, it is ahead of the hand, and will be told when it is
         // claimed.
-        let doubt = self.home.shard(key).tell(self.deadline) != Told::Pending;
+        let told = self.home.shard(key).tell(self.deadline);
+        let doubt = planted!(
+            "tasks.a-sleep-filed-in-a-pass-is-trusted",
+            told == Told::Claimed,
+            told != Told::Pending
+        );
+        let doubt = planted!("tasks.a-sleep-filed-behind-the-hand-is-trusted", false, doubt);
         self.state = State::Armed { key, waker, doubt };
     }
 
     /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
     #[cold]
     fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
-        self.state = State::Idle;
+        planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = State::Idle);
         if wrong == RescheduleError::NotPending {
             return;
         }
@@ -366,7 +372,10 @@ impl<H: Home> Sleep<H> {
             Told::Pending if armed == Identity::of(waker) => return None,
             Told::Pending | Told::Nothing => {}
         }
-        match shard.visit(key.inner(), |armed| armed.will_wake(waker)) {
+        let same = |armed: &mut Waker| {
+            planted!("tasks.another-task-does-not-replace-the-waker", true, armed.will_wake(waker))
+        };
+        match shard.visit(key.inner(), same) {
             Ok(true) => None,
             Ok(false) => self.replace(key, waker),
             Err(gone) => Some(self.end(gone)),
@@ -416,6 +425,7 @@ impl<H: Home> Sleep<H> {
         let shard = self.home.shard(key);
         let replaced = shard.visit(key.inner(), |armed| std::mem::swap(armed, &mut other));
         contain(shard, || drop(other));
+        let replaced = planted!("tasks.a-waker-that-went-is-taken-for-replaced", Ok(()), replaced);
         if let Err(gone) = replaced {
             return Some(self.end(gone));
         }
@@ -456,7 +466,7 @@ impl<H: Home> Future for Sleep<H> {
 impl<H: Home> Drop for Sleep<H> {
     #[inline]
     fn drop(&mut self) {
-        self.take_out();
+        planted!("tasks.a-dropped-sleep-stays", (), self.take_out());
     }
 }
 

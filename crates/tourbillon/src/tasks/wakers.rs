@@ -39,8 +39,11 @@ impl Deliver<Waker> for Wakers {
             planted!("tasks.half-of-a-large-batch-is-left", core.budget.div_ceil(2), core.budget);
         shard.claim_batch(core.hub.clock.now(), most, &mut batch);
         while let Some(taken) = batch.pop_front() {
-            planted!("tasks.a-panicking-waker-ends-the-driver", taken.value.wake(), {
-                contain(shard, || taken.value.wake());
+            let wake = |waker: Waker| {
+                planted!("tasks.a-claimed-waker-is-not-woken", drop(waker), waker.wake());
+            };
+            planted!("tasks.a-panicking-waker-ends-the-driver", wake(taken.value), {
+                contain(shard, || wake(taken.value));
             });
         }
         *lock(&core.delivery.batch) = batch;
@@ -54,7 +57,8 @@ impl Deliver<Waker> for Wakers {
 /// Stops the engine and wakes all tasks, which find that it was stopped.
 pub(crate) fn hand_back(core: &TaskCore) {
     for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
-        let woken = contain(&core.shards[shard], || taken.value.wake());
+        let wake = || planted!("tasks.a-stop-wakes-no-task", drop(taken.value), taken.value.wake());
+        let woken = contain(&core.shards[shard], wake);
         planted!(
             "tasks.a-panicking-waker-ends-the-loop-at-stop",
             if woken.is_none() {

@@ -138,7 +138,9 @@ impl Tickets {
 
     fn offer(&self, executor: &dyn Executor, core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
         let out = &self.out[shard.index];
-        let mut missing = shard.count_ready().saturating_sub(out.load(SeqCst));
+        let ready = shard.count_ready();
+        let ready = planted!("timer.one-job-too-few", ready.saturating_sub(1), ready);
+        let mut missing = ready.saturating_sub(out.load(SeqCst));
         while missing > 0 {
             missing -= 1;
             out.fetch_add(1, SeqCst);

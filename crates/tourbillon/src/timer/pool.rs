@@ -78,7 +78,7 @@ impl Pool {
             }
             return;
         }
-        for _ in 0..first {
+        for _ in 0..planted!("timer.one-worker-called-for-all", first.min(1), first) {
             if ready() == 0 || !self.call(core) {
                 break;
             }
@@ -143,7 +143,7 @@ impl Pool {
 
     /// Ends the workers, as soon as each has returned from its callback.
     pub(super) fn close(&self) {
-        lock(&self.state).closed = true;
+        planted!("timer.stop-leaves-the-workers", (), lock(&self.state).closed = true);
         planted!(
             "timer.closed-pool-wakes-one-worker",
             self.called.notify_one(),
@@ -157,6 +157,7 @@ impl Pool {
         workers.sleeping += 1;
         self.count_free(&workers);
         let work = core.shards.iter().any(|shard| shard.count_ready() > 0);
+        let work = planted!("timer.worker-sleeps-without-a-last-look", false, work);
         while !work && workers.calls == 0 && !workers.closed {
             workers = wait(&self.called, workers, None);
         }

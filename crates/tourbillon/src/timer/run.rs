@@ -50,7 +50,8 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
             let context = context(Held::Lease(Cell::new(lease)));
             contain(shard, || callback.run(&context));
             if let Some(lease) = context.lease() {
-                shard.under_lock(|leases| leases.end(lease, State::Fired));
+                let end = planted!("timer.end-not-told-to-handles", State::Running, State::Fired);
+                shard.under_lock(|leases| leases.end(lease, end));
             }
         }
         Task::Alarm(alarm) => {
@@ -106,7 +107,11 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
                 shared.cell().fired(),
                 end(shard, &*shared)
             );
-            discard(shard, task);
+            planted!(
+                "timer.retry-that-cannot-go-on-says-nothing",
+                std::mem::forget(task),
+                discard(shard, task)
+            );
         }
     }
 }

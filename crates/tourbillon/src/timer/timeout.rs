@@ -82,7 +82,11 @@ impl Hold {
     fn cancelled(&self, leases: &mut Leases) {
         match self {
             Hold::Lease { lease, over } if over.get().is_none() && leases.release_last(*lease) => {
-                over.set(State::Cancelled);
+                over.set(planted!(
+                    "timer.handle-forgets-its-cancel",
+                    State::Pending,
+                    State::Cancelled
+                ));
             }
             _ => {}
         }
@@ -131,7 +135,7 @@ impl Timeout {
             // Under the lock it cannot be armed again between the look and the mark.
             let current = self.shard.under_lock(|_| {
                 if cell.get() == State::Running {
-                    cell.set(State::Cancelled);
+                    planted!("timer.cancel-in-a-run-forgotten", (), cell.set(State::Cancelled));
                     return None;
                 }
                 Some(shared.key(self.first))

@@ -225,7 +225,15 @@ impl Plan {
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let deadline = || still().then(|| now + nanoseconds(clock.until(at)));
         let key = shared.key(first.inner());
-        core.shards[first.shard()].reschedule_if(key, deadline);
+        let shard = &core.shards[first.shard()];
+        planted!(
+            "wall.clock-read-before-the-lock",
+            {
+                let left = clock.until(at);
+                shard.reschedule_if(key, || still().then(|| now + nanoseconds(left)));
+            },
+            shard.reschedule_if(key, deadline)
+        );
     }
 }
 

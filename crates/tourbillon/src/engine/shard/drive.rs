@@ -190,10 +190,15 @@ impl<T> Shard<T> {
     /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
     pub(crate) fn stop(&self, mut mark: impl FnMut(&mut T, &mut Leases)) -> Vec<Taken<T>> {
         let mut state = lock(&self.state);
-        state.phase = Phase::Stopped;
+        planted!("engine.stop-leaves-the-shard-open", (), state.phase = Phase::Stopped);
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
-            let Some(Entry { deadline, mut value }) = state.wheel.cancel(key) else { continue };
+            let entry = planted!(
+                "engine.stop-leaves-what-is-ready",
+                if state.wheel.ready() > 0 { None } else { state.wheel.cancel(key) },
+                state.wheel.cancel(key)
+            );
+            let Some(Entry { deadline, mut value }) = entry else { continue };
             state.counts.handed_back += 1;
             mark(&mut value, &mut state.leases);
             taken.push(Taken { key, deadline, value });
@@ -201,7 +206,7 @@ impl<T> Shard<T> {
         state.wheel.shrink();
         self.publish_ready(&state);
         #[cfg(feature = "tasks")]
-        self.claimed.0.store(NEVER, Ordering::Release);
+        planted!("engine.stop-is-not-told", (), self.claimed.0.store(NEVER, Ordering::Release));
         drop(state);
         self.hub.give_back(taken.len());
         taken

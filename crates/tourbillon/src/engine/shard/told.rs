@@ -71,9 +71,15 @@ impl<T> Shard<T> {
     pub(super) fn tell_all(&self, state: &State<T>) {
         // A pass may come after the stop: what that has said stands.
         let open = state.phase != Phase::Stopped;
-        let told = open && state.all_due && state.wheel.ready() == 0;
+        let open = planted!("engine.pass-after-a-stop-tells", true, open);
+        let all_due = planted!("engine.cut-pass-tells", true, state.all_due);
+        let told = open && all_due && state.wheel.ready() == 0;
         // Release pairs with the look in `tell`.
-        let claimed = if told { state.wheel.now().units() } else { NEVER };
+        let claimed = if told {
+            state.wheel.now().units()
+        } else {
+            planted!("engine.told-before-a-pass-stands", return, NEVER)
+        };
         self.claimed.0.store(claimed, Ordering::Release);
     }
 }

@@ -1,0 +1,36 @@
+//! An eventfd of the system: readable from a write until it is read. Neither blocks.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+pub(super) struct Eventfd(OwnedFd);
+
+impl Eventfd {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = planted!(
+            "engine.bell-leaks-into-children",
+            EventfdFlags::NONBLOCK,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK
+        );
+        Ok(Eventfd(eventfd(0, flags)?))
+    }
+
+    pub(super) fn write(&self) {
+        // It fails only if it was written 2^64 times and never read: then it is readable as well.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn read(&self) {
+        let _ = planted!(
+            "engine.bell-stays-readable",
+            rustix::io::read(&self.0, &mut [0; 4]),
+            rustix::io::read(&self.0, &mut [0; 8])
+        );
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,40 @@
+//! The twins of the models: `planted/loom.txt` and `planted/shuttle.txt`, a line each.
+//!
+//! ```text
+//! model | fault                       a fault that planted/engine/ lists, with its harm
+//! model | fault | what goes wrong     one that only the twins use
+//! ```
+
+use std::fs;
+
+use crate::shell::{Outcome, root};
+
+/// A model, and a fault with which it must fail.
+pub(crate) struct Twin {
+    pub(crate) model: String,
+    pub(crate) fault: String,
+    /// Not there if `planted/engine/` has it.
+    pub(super) harm: Option<String>,
+}
+
+/// The twins of a model checker, in the order of the list.
+pub(crate) fn twins(flag: &str) -> Outcome<Vec<Twin>> {
+    let list = list(flag);
+    let text =
+        fs::read_to_string(root().join(&list)).map_err(|error| format!("{list}: {error}"))?;
+    let parse = |line: &str| {
+        let columns: Vec<&str> = line.split(" | ").collect();
+        let (model, fault, harm) = match columns[..] {
+            [model, fault] => (model, fault, None),
+            [model, fault, harm] => (model, fault, Some(harm.to_string())),
+            _ => return Err(format!("{list}: {line:?} is not `model | fault | what goes wrong`")),
+        };
+        Ok(Twin { model: model.to_string(), fault: fault.to_string(), harm })
+    };
+    text.lines().filter(|line| !line.is_empty()).map(parse).collect()
+}
+
+/// The file that lists them.
+pub(crate) fn list(flag: &str) -> String {
+    format!("planted/{flag}.txt")
+}
