@@ -41,6 +41,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
     for checker in [LOOM, SHUTTLE] {
         passed += stages.run(checker.flag, || checker.models())?.len();
     }
+    stages.run("bench", bench)?;
     stages.run("memcheck", memcheck)?;
     if long {
         stages.run("tests, normal build", || {
@@ -129,6 +130,12 @@ fn count_before(line: &str, word: &str) -> usize {
     let words: Vec<&str> = line.split([' ', ';', ',', '.']).collect();
     let at = words.iter().position(|&one| one == word).filter(|&at| at > 0);
     at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
+}
+
+/// A short run of the benches without their peers: every contestant that is left is first checked by an oracle.
+fn bench() -> Outcome {
+    let build = ["run", "--quiet", "--profile", "checked", "-p", "bench", "--no-default-features"];
+    run(cargo(&build).args(["--", "wheel", "--populations", "1k", "--rounds", "1"]))
 }
 
 /// The published crates can be packaged, and the wheel depends on nothing. With `long` the packages are built as well.
