@@ -91,7 +91,7 @@ pub(super) fn build() -> Outcome {
 /// The tests of the engine, with that fault.
 pub(super) fn suite(fault: &str) -> Command {
     let mut nextest = nextest(TESTED);
-    nextest.args(["--filterset", "package(tourbillon)", "--profile", "planted"]);
+    nextest.args(["--profile", "planted"]);
     nextest.env("TOURBILLON_PLANTED", fault).env("RUST_BACKTRACE", "0");
     nextest
 }

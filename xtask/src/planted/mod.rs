@@ -71,7 +71,7 @@ fn table(
     println!("\n{} faults in the {what}\n", faults.len());
     for fault in faults {
         let began = Instant::now();
-        let failed = first_failure(&mut suite(fault)?)?;
+        let failed = caught_by(|| suite(fault))?;
         let seconds = began.elapsed().as_secs_f64();
         let by = failed.as_deref().unwrap_or("SURVIVED");
         println!("{:<48} {by} ({seconds:.0} s)\n    {}", fault.name, fault.harm);
@@ -82,8 +82,37 @@ fn table(
     Ok(survivors)
 }
 
+/// The test that notices the fault. It must fail again when it runs alone: a test that failed once because the machine
+/// was busy is no witness.
+fn caught_by(suite: impl Fn() -> Outcome<Command>) -> Outcome<Option<String>> {
+    for _ in 0..SUITES {
+        let Some(test) = first_failure(&mut suite()?)? else { return Ok(None) };
+        let (binary, name) = test.id.split_once(' ').unwrap_or(("", &test.id));
+        let alone = format!("binary_id(={binary}) and test(={name})");
+        for _ in 0..AGAIN {
+            if first_failure(suite()?.args(["--filterset", &alone]))?.is_some() {
+                return Ok(Some(format!("{}{}", test.id, if test.hung { " hangs" } else { "" })));
+            }
+        }
+        println!("    {} failed once, and not alone", test.id);
+    }
+    Ok(None)
+}
+
+/// The suite runs this often until a test is found that fails alone as well.
+const SUITES: usize = 2;
+/// A test that failed runs this often alone: some faults show only now and then.
+const AGAIN: usize = 3;
+
+/// A test that failed.
+struct Failure {
+    /// `package::binary path::of::the::test`.
+    id: String,
+    hung: bool,
+}
+
 /// The first test that failed or hung, or `None` if all passed.
-fn first_failure(nextest: &mut Command) -> Outcome<Option<String>> {
+fn first_failure(nextest: &mut Command) -> Outcome<Option<Failure>> {
     let (text, fine) = capture(nextest)?;
     if fine {
         return Ok(None);
@@ -95,12 +124,32 @@ fn first_failure(nextest: &mut Command) -> Outcome<Option<String>> {
 }
 
 /// The test that a line of nextest names as failed: `FAIL [   0.010s] (12/90) tourbillon::engine panics::name`.
-fn failure(line: &str) -> Option<String> {
+fn failure(line: &str) -> Option<Failure> {
     let (verdict, rest) = line.trim_start().split_once(" [")?;
     let failed = ["FAIL", "TIMEOUT", "ABORT"].contains(&verdict) || verdict.starts_with("SIG");
-    let name = rest.split_once("] ")?.1.trim();
-    let name =
-        name.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(name, |it| it.1);
-    let hung = if verdict == "TIMEOUT" { " hangs" } else { "" };
-    failed.then(|| format!("{}{hung}", name.trim()))
+    let id = rest.split_once("] ")?.1.trim();
+    let id = id.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(id, |it| it.1);
+    failed.then(|| Failure { id: id.trim().to_string(), hung: verdict == "TIMEOUT" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_nextest_are_understood() {
+        let id = |line| failure(line).map(|test| (test.id, test.hung));
+        let one = "tourbillon::engine panics::one".to_string();
+        assert_eq!(
+            id("    FAIL [   0.010s] (12/90) tourbillon::engine panics::one"),
+            Some((one.clone(), false))
+        );
+        assert_eq!(
+            id(" TIMEOUT [  20.010s] ( 2/90) tourbillon::engine panics::one"),
+            Some((one.clone(), true))
+        );
+        assert_eq!(id(" SIGABRT [   0.010s] tourbillon::engine panics::one"), Some((one, false)));
+        assert_eq!(id("    PASS [   0.010s] (12/90) tourbillon::engine panics::one"), None);
+        assert_eq!(id("error: could not compile"), None);
+    }
 }

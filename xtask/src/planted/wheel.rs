@@ -36,6 +36,7 @@ pub(super) fn plant(fault: &Fault) -> Outcome<Command> {
 
 fn suite() -> Command {
     let mut nextest = nextest(&["-p", "tourbillon-wheel", "--lib", "--profile", "planted"]);
+    nextest.arg("--ignore-default-filter");
     for test in ["memory", "panics", "property", "exhaustive"] {
         nextest.args(["--test", test]);
     }
