@@ -71,7 +71,7 @@ fn table(
     println!("\n{} faults in the {what}\n", faults.len());
     for fault in faults {
         let began = Instant::now();
-        let failed = caught_by(|| suite(fault))?;
+        let failed = caught_by(near(&fault.name), || suite(fault))?;
         let seconds = began.elapsed().as_secs_f64();
         let by = failed.as_deref().unwrap_or("SURVIVED");
         println!("{:<48} {by} ({seconds:.0} s)\n    {}", fault.name, fault.harm);
@@ -82,11 +82,11 @@ fn table(
     Ok(survivors)
 }
 
-/// The test that notices the fault. It must fail again when it runs alone: a test that failed once because the machine
-/// was busy is no witness.
-fn caught_by(suite: impl Fn() -> Outcome<Command>) -> Outcome<Option<String>> {
-    for _ in 0..SUITES {
-        let Some(test) = first_failure(&mut suite()?)? else { return Ok(None) };
+/// The test that notices the fault: of those that are near to it, or else of the others. It must fail again when it runs
+/// alone: a test that failed once because the machine was busy is no witness.
+fn caught_by(near: &str, suite: impl Fn() -> Outcome<Command>) -> Outcome<Option<String>> {
+    for tests in [near.to_string(), format!("not ({near})")] {
+        let Some(test) = first_failure(suite()?.args(["--filterset", &tests]))? else { continue };
         let (binary, name) = test.id.split_once(' ').unwrap_or(("", &test.id));
         let alone = format!("binary_id(={binary}) and test(={name})");
         for _ in 0..AGAIN {
@@ -99,8 +99,21 @@ fn caught_by(suite: impl Fn() -> Outcome<Command>) -> Outcome<Option<String>> {
     Ok(None)
 }
 
-/// The suite runs this often until a test is found that fails alone as well.
-const SUITES: usize = 2;
+/// The tests that are near to a fault, by the room that its name begins with. They run first: it saves most of the time.
+fn near(fault: &str) -> &'static str {
+    let room = fault.split('.').next().unwrap_or_default();
+    match room {
+        "backoff" | "missed" | "queue" => "kind(lib) | binary(people)",
+        "clock" => "kind(lib) | binary(engine) | binary(verbs)",
+        "engine" | "timer" => "kind(lib) | binary(engine) | binary(people)",
+        "key" | "keyed" => "kind(lib) | binary(keyed)",
+        "purgatory" => "kind(lib) | binary(purgatory)",
+        "tasks" => "kind(lib) | binary(tasks) | binary(faces)",
+        "wall" => "kind(lib) | binary(wall) | binary(calendar)",
+        _ => "kind(lib) | binary(engine)",
+    }
+}
+
 /// A test that failed runs this often alone: some faults show only now and then.
 const AGAIN: usize = 3;
 
