@@ -57,8 +57,9 @@ fn main() -> ExitCode {
         ["loom", part] if !part.starts_with('-') => models::LOOM.run(part),
         ["shuttle"] => models::SHUTTLE.run(""),
         ["shuttle", part] if !part.starts_with('-') => models::SHUTTLE.run(part),
-        ["planted"] => planted::run(""),
-        ["planted", part] if !part.starts_with('-') => planted::run(part),
+        ["planted", ref parts @ ..] if parts.iter().all(|part| !part.starts_with('-')) => {
+            planted::run(parts)
+        }
         ["mutants"] => mutants::run(""),
         ["mutants", part] if !part.starts_with('-') => mutants::run(part),
         ["memcheck"] => suite::memcheck(),

@@ -18,13 +18,12 @@ pub(crate) fn copy() -> PathBuf {
     folder().join("copy")
 }
 
-/// The patches of a folder with `part` in their name, in the order of their names.
-pub(crate) fn patches(folder: &str, part: &str) -> Outcome<Vec<PathBuf>> {
+/// The patches of a folder, in the order of their names.
+pub(crate) fn patches(folder: &str) -> Outcome<Vec<PathBuf>> {
     let mut patches: Vec<PathBuf> = fs::read_dir(root().join(folder))
         .map_err(|error| format!("{folder}/: {error}"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|ending| ending == "patch"))
-        .filter(|path| stem(path).contains(part))
         .collect();
     patches.sort();
     Ok(patches)

@@ -47,7 +47,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
         stages.run("tests, normal build", || {
             run(nextest(TESTED).env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
-        stages.run("planted, all", || planted::run(""))?;
+        stages.run("planted, all", || planted::run(&[]))?;
         stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
     } else {
         println!("a sample of faults and twins: --seed {}", sample.seed());

@@ -10,16 +10,15 @@ use std::process::Command;
 use super::twins::{self, Twin};
 use super::{Fault, Plant};
 use crate::models::{LOOM, SHUTTLE};
-use crate::shell::{Outcome, TESTED, nextest, root, run, tracked};
+use crate::shell::{Outcome, TESTED, nextest, root, tracked};
 
 const SOURCE: &str = "crates/tourbillon/src";
 const LIST: &str = "planted/engine";
 
-/// The faults with `part` in their name, in the order of the list.
-pub(super) fn faults(part: &str) -> Outcome<Vec<Fault>> {
-    let listed = listed()?;
-    let chosen = listed.into_iter().filter(|(name, _)| name.contains(part));
-    Ok(chosen.map(|(name, harm)| Fault { name, harm, plant: Plant::InTheCode }).collect())
+/// All faults, in the order of the lists.
+pub(super) fn faults() -> Outcome<Vec<Fault>> {
+    let named = |(name, harm)| Fault { name, harm, plant: Plant::InTheCode };
+    Ok(listed()?.into_iter().map(named).collect())
 }
 
 /// Says what is wrong if the lists and the code do not name the same faults. A fault of the suite is one place; one
@@ -82,13 +81,7 @@ fn listed() -> Outcome<Vec<(String, String)>> {
     Ok(all)
 }
 
-/// Builds the tests, and runs them with no fault chosen.
-pub(super) fn build() -> Outcome {
-    println!("the suite of the engine, without a fault …");
-    run(&mut suite("none"))
-}
-
-/// The tests of the engine, with that fault.
+/// The tests of the engine, with that fault; `none` is no fault.
 pub(super) fn suite(fault: &str) -> Command {
     let mut nextest = nextest(TESTED);
     nextest.args(["--profile", "planted"]);

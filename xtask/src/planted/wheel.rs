@@ -4,26 +4,25 @@ use std::process::Command;
 
 use super::{Fault, Plant};
 use crate::scratch;
-use crate::shell::{Outcome, nextest, run};
+use crate::shell::{Outcome, nextest};
 
 /// Enough steps of the property test to catch every fault, and quick.
 const STEPS: &str = "60000";
 
-/// The faults with `part` in their name.
-pub(super) fn faults(part: &str) -> Outcome<Vec<Fault>> {
+/// All faults, in the order of their names.
+pub(super) fn faults() -> Outcome<Vec<Fault>> {
     let named = |patch: std::path::PathBuf| {
         let text = std::fs::read_to_string(&patch).unwrap_or_default();
         let harm = text.lines().next().unwrap_or_default().to_string();
         Fault { name: scratch::stem(&patch), harm, plant: Plant::Patch(patch) }
     };
-    Ok(scratch::patches("planted", part)?.into_iter().map(named).collect())
+    Ok(scratch::patches("planted")?.into_iter().map(named).collect())
 }
 
-/// Builds the tests in the copy and runs them without a fault.
-pub(super) fn build() -> Outcome {
-    println!("the suite of the wheel, in a copy without a fault …");
+/// The suite in a copy without a fault.
+pub(super) fn healthy() -> Outcome<Command> {
     scratch::lay_out()?;
-    run(&mut suite())
+    Ok(suite())
 }
 
 /// Plants the fault, and returns the suite that must fail.
