@@ -19,12 +19,6 @@ pub(super) fn faults() -> Outcome<Vec<Fault>> {
     Ok(scratch::patches("planted")?.into_iter().map(named).collect())
 }
 
-/// The suite in a copy without a fault.
-pub(super) fn healthy() -> Outcome<Command> {
-    scratch::lay_out()?;
-    Ok(suite())
-}
-
 /// Plants the fault, and returns the suite that must fail.
 pub(super) fn plant(fault: &Fault) -> Outcome<Command> {
     if let Plant::Patch(patch) = &fault.plant {
