@@ -57,6 +57,9 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
             "{name}: {lines} lines; at more than {LONGEST_FILE} it has two reasons to exist"
         ));
     }
+    if name.contains("tests/") && name != THIS && sleeps(text) && !says_real_time(text) {
+        found.push(format!("{name}: a test that sleeps says at its head why it needs real time"));
+    }
     let library =
         ["crates/wheel/src", "crates/tourbillon/src"].iter().any(|path| name.starts_with(path));
     let library = library && !name.ends_with("/schedules.rs");
@@ -88,6 +91,23 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
             complain("unsafe code outside the files that may have it");
         }
     }
+}
+
+/// Whether its code has the thread sleep. The sleeps of timers and tasks are others': `timer.sleep(…)`, `tasks::sleep(…)`.
+fn sleeps(text: &str) -> bool {
+    let code = |line: &'_ str| line.split("//").next().unwrap_or_default().to_owned();
+    text.lines().map(code).any(|code| {
+        let bare =
+            |(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || "_.:".contains(c));
+        code.contains("thread::sleep(") || code.match_indices("sleep(Duration").any(bare)
+    })
+}
+
+/// Whether the words stand in the head of the file.
+fn says_real_time(text: &str) -> bool {
+    let head: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    // They may stand at the end of a line and at the beginning of the next.
+    head.concat().to_lowercase().contains("real time")
 }
 
 /// The files of the live page.

@@ -162,9 +162,14 @@ fn many_keys_given_twice_cost_little_more_than_once() {
         purgatory.cancel_key(&0);
         took
     };
-    let once = took((0..KEYS).collect());
-    let twice = took((0..KEYS).chain(0..KEYS).collect());
-    assert!(twice < once * 20, "{once:?}, {twice:?}");
+    // The best of three: other programs may take their share of either.
+    let is_little = |_| {
+        let once = took((0..KEYS).collect());
+        let twice = took((0..KEYS).chain(0..KEYS).collect());
+        println!("{once:?}, {twice:?}");
+        twice < once * 20
+    };
+    assert!((0..3).any(is_little));
     is_empty(&purgatory, &timer);
 }
 

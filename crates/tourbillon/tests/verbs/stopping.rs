@@ -13,7 +13,8 @@ use tourbillon::{
     Purgatory, Retried, ScheduleError, TakeError, Timer, VirtualClock, WaitError,
 };
 
-use crate::common::{HOUR, MS, PLACES, case, running_on};
+use crate::common::asleep::spawn_asleep;
+use crate::common::{HOUR, PLACES, case, running_on};
 
 /// The system's clock as a clock of the user.
 struct Own;
@@ -39,8 +40,7 @@ fn on_clock(clock: &str) -> Builder {
 
 /// Runs what blocks on a thread of its own, and when that waits has it end.
 fn ended<R: Send + 'static>(blocks: impl FnOnce() -> R + Send + 'static, end: impl FnOnce()) -> R {
-    let thread = thread::spawn(blocks);
-    thread::sleep(MS * 3);
+    let thread = spawn_asleep(blocks);
     assert!(!thread.is_finished(), "it waits");
     end();
     thread.join().unwrap()
