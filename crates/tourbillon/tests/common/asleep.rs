@@ -1,4 +1,4 @@
-//! Knows from the kernel when threads sleep: the handshake with a thread that blocks inside of a verb and cannot say so.
+//! Knows from the kernel when threads sleep: the handshake with a thread that blocks inside a verb and cannot say so.
 //!
 //! All of them sleep at the same moment: none holds a lock that another waits for, so each has come as far as it can.
 //! Where there is no `/proc`, they are given some milliseconds of real time instead.
