@@ -1,6 +1,8 @@
 //! Clocks that are not as they should be: they go back, jump and freeze. A timer may be late for it, never early.
 //!
 //! The clock is set by hand, but the driver is a thread that looks at it: these tests wait until it has looked.
+//!
+//! One in real time: its clock runs ahead of the system's, and brings its own wait.
 
 use std::time::{Duration, Instant};
 

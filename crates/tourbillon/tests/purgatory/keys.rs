@@ -1,4 +1,6 @@
 //! Keys are the user's, too: what they do when they are compared and dropped.
+//!
+//! One in real time: it compares what two calls take, and neither waits.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -155,8 +155,8 @@ const DUE: [(&str, Takes); 4] = [
 #[test]
 fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
     for (verb, takes) in DUE {
-        case(verb, move || {
-            for _ in 0..150 {
+        for round in 0..150 {
+            case(format!("{verb}, round {round}"), move || {
                 let clock = VirtualClock::new();
                 let queue = Timer::builder().clock(&clock).queue().unwrap();
                 let key = queue.put(SECOND, 7).unwrap();
@@ -164,7 +164,7 @@ fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
                 let taker = spawn_asleep(move || own.take());
                 let racer = thread::spawn(move || {
                     while ticks.elapsed() < SECOND {
-                        std::hint::spin_loop();
+                        thread::yield_now();
                     }
                     takes(&other, key);
                 });
@@ -172,7 +172,7 @@ fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
                 racer.join().unwrap();
                 queue.close();
                 let _either = taker.join().unwrap();
-            }
-        });
+            });
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Whoever waits hears of the end: every verb that blocks a thread, or leaves a future pending, returns with its
 //! documented outcome when another thread stops the engine, drops it, or drops its driver.
+//!
+//! In real time: whoever waits is a thread that blocks, and the end is what wakes it.
 
 use std::future::pending;
 use std::sync::mpsc;
