@@ -57,6 +57,9 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
             "{name}: {lines} lines; at more than {LONGEST_FILE} it has two reasons to exist"
         ));
     }
+    if name.contains("/tests/") && sleeps(text) && !says_real_time(text) {
+        found.push(format!("{name}: a test that sleeps says at its head why it needs real time"));
+    }
     let library =
         ["crates/wheel/src", "crates/tourbillon/src"].iter().any(|path| name.starts_with(path));
     let library = library && !name.ends_with("/schedules.rs");
@@ -88,6 +91,22 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
             complain("unsafe code outside the files that may have it");
         }
     }
+}
+
+/// Whether its code has the thread sleep. Neither `timer.sleep(…)` nor `tasks::sleep(…)` does that.
+fn sleeps(text: &str) -> bool {
+    let belongs = |c: char| c.is_alphanumeric() || "_.:".contains(c);
+    text.lines().filter_map(|line| line.split("//").next()).any(|code| {
+        let mut found = code.match_indices("sleep(Duration");
+        code.contains("thread::sleep(") || found.any(|(at, _)| !code[..at].ends_with(belongs))
+    })
+}
+
+/// Whether the words stand in the head of the file.
+fn says_real_time(text: &str) -> bool {
+    let head: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    // They may stand at the end of a line and at the beginning of the next.
+    head.concat().to_lowercase().contains("real time")
 }
 
 /// The files of the live page.

@@ -1,4 +1,6 @@
 //! The server of the live page: how it starts and stops, and what it says to those who mean no good.
+//!
+//! In real time: the server is a process of its own, and what it does is seen from outside.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -10,7 +10,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use common::{
-    Drops, HOUR, Log, MS, PanicsWhenDropped, SECOND, accounted, eventually, panic_quietly, within,
+    Drops, HOUR, Log, MS, PanicsWhenDropped, SECOND, accounted, eventually, panic_quietly,
+    virtual_on, within,
 };
 use tourbillon::{
     Attempt, Backoff, Context, KeyedTimer, RescheduleError, Retried, ScheduleError, Timer,
@@ -372,7 +373,7 @@ fn a_retry_that_gives_up_panics_or_is_replaced_frees_its_key() {
 #[test]
 fn a_retry_that_is_replaced_during_a_try_is_not_tried_again() {
     within(|| {
-        let timer = Timer::builder().pool(2).build().unwrap();
+        let (timer, clock) = virtual_on("pool");
         let keyed: KeyedTimer<u64> = KeyedTimer::new(&timer);
         let (entered, leave) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (tries, outcomes) = (Arc::new(AtomicUsize::new(0)), Log::new());
@@ -385,13 +386,16 @@ fn a_retry_that_is_replaced_during_a_try_is_not_tried_again() {
         };
         let told = outcomes.clone();
         keyed.retry(1, Backoff::new(MS), job, move |outcome| told.add(outcome)).unwrap();
+        let own = clock.clone();
+        let advancing = thread::spawn(move || own.advance(MS));
         eventually(|| entered.load(SeqCst));
         assert!(keyed.is_pending(&1));
         assert!(keyed.schedule(1, HOUR, |_| ()).unwrap());
         leave.store(true, SeqCst);
         eventually(|| outcomes.len() == 1);
         assert_eq!(outcomes.take(), [Retried::Cancelled]);
-        thread::sleep(MS * 5);
+        advancing.join().unwrap().unwrap();
+        clock.advance(SECOND).unwrap();
         assert_eq!((tries.load(SeqCst), keyed.len()), (1, 1), "the new one stays");
     });
 }

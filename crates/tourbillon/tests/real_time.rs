@@ -1,4 +1,5 @@
-//! What only the real clock can show: nothing is early, and silence is free. Everything in this file sleeps.
+//! What only real time can show: nothing is early, and silence is free. Everything in this file sleeps, and for what is
+//! known to the kernel alone.
 
 mod common;
 
@@ -82,27 +83,28 @@ fn asleep(name: &str) -> (u64, u64) {
 #[test]
 fn an_idle_driver_is_not_woken() {
     let _alone = ALONE.lock();
-    for (name, builder) in [
+    let timers = [
         ("idle-a", Timer::builder()),
         ("idle-b", Timer::builder().hashed(512).shards(1)),
         ("idle-c", Timer::builder().hierarchical(&[4]).tick(Duration::from_micros(1))),
-    ] {
-        let timer = builder.name(name).build().unwrap();
-        timer.schedule(HOUR, |_| ()).unwrap();
-        let driver = format!("{name}-driver");
-        let before = asleep(&driver);
-        std::thread::sleep(SECOND / 2);
-        assert_eq!(switches(&driver), before, "{name}");
-        // It is not deaf.
+    ]
+    .map(|(name, builder)| (format!("{name}-driver"), builder.name(name).build().unwrap()));
+    timers.iter().for_each(|(_, timer)| _ = timer.schedule(HOUR, |_| ()).unwrap());
+    let new = timers.each_ref().map(|(driver, _)| asleep(driver));
+    std::thread::sleep(SECOND / 2);
+    assert_eq!(timers.each_ref().map(|(driver, _)| switches(driver)), new);
+    // They are not deaf.
+    for (_, timer) in &timers {
         for n in 1..20_u32 {
             let soon = timer.schedule(MS * (n % 5), |_| ()).unwrap();
             eventually(|| !soon.is_pending());
         }
-        let before = (before, asleep(&driver));
-        assert_ne!(before.0, before.1);
-        std::thread::sleep(SECOND);
-        assert_eq!(switches(&driver), before.1, "{name}: after the first turns");
     }
+    let turned = timers.each_ref().map(|(driver, _)| asleep(driver));
+    assert!(new.iter().zip(&turned).all(|(new, turned)| new != turned));
+    std::thread::sleep(SECOND);
+    let after = timers.each_ref().map(|(driver, _)| switches(driver));
+    assert_eq!(after, turned, "after the first turns");
 }
 
 /// Timers that are later than what the driver sleeps for do not wake it, nor do their cancels and moves to later.
@@ -151,8 +153,7 @@ fn a_driver_wakes_once_for_one_timer() {
     let (before, _) = asleep("once-driver");
     let one = timer.schedule(300 * MS, |_| ()).unwrap();
     eventually(|| !one.is_pending());
-    std::thread::sleep(20 * MS);
-    let (after, _) = switches("once-driver");
+    let (after, _) = asleep("once-driver");
     // To learn of it, and to run it; a lock that was taken at that moment may cost one more.
     assert!((1..=4).contains(&(after - before)), "{} wake-ups", after - before);
 }
@@ -171,7 +172,8 @@ fn an_idle_pool_is_not_woken() {
     assert_eq!((switches("pool-driver"), switches("pool-worker")), before);
 }
 
-/// Lateness is measured: at most a tick and what the machine takes to wake a thread, for most timers.
+/// Lateness is measured: at most a tick and what the machine takes to wake a thread, for most timers. A thread that
+/// only sleeps shows what that is at the moment.
 #[test]
 fn timers_are_hardly_late() {
     let _alone = ALONE.lock();
@@ -181,9 +183,17 @@ fn timers_are_hardly_late() {
         let last = last.clone();
         timer.arm(MS / 10 * n, move |_| _ = last.fetch_add(1, SeqCst)).unwrap();
     }
-    eventually(|| last.load(SeqCst) == 2000);
+    let mut sleeps = Vec::new();
+    while last.load(SeqCst) < 2000 {
+        let begin = Instant::now();
+        std::thread::sleep(MS);
+        sleeps.push(begin.elapsed());
+    }
+    sleeps.sort_unstable();
+    let usual = sleeps[sleeps.len() / 2];
     let lateness = timer.lateness();
     assert_eq!(lateness.count(), 2000);
     // A loaded machine has bad moments; half of the timers must be nearly on time.
-    assert!(lateness.quantile(0.5) < 20 * MS, "{:?}", lateness.quantile(0.5));
+    let late = lateness.quantile(0.5);
+    assert!(late < 20 * MS + 10 * usual, "{late:?}; a sleep of 1 ms takes {usual:?}");
 }

@@ -1,8 +1,11 @@
 //! What the tests share: a log that threads write, clocks that misbehave, the places where callbacks can run, and a
 //! watchdog that turns a hang into a failure.
+//!
+//! `eventually`, `within` and `case` poll or wait in real time: a thread that never comes is a failure, not a hang.
 
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 
+pub(crate) mod asleep;
 pub(crate) mod faces;
 pub(crate) mod jumping;
 

@@ -1,4 +1,6 @@
 //! Something is due and cannot run, or somebody waits for what runs: whoever waits sleeps until it can go on.
+//!
+//! In real time: the kernel counts the wake-ups of threads, and a virtual clock has none.
 
 use std::thread;
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! A driver that can sleep whole milliseconds only, and spins for the rest, takes most of a millisecond for each
 //! deadline; one that looks ever more often towards the end is woken for each look.
+//!
+//! In real time: the kernel counts what the wait until a deadline costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -1,4 +1,6 @@
 //! Nothing is due: no face takes CPU time, and no thread wakes up.
+//!
+//! In real time: the kernel counts the wake-ups of threads, and a virtual clock has none.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Measures a state that stands for a while: the CPU time of the process, and how often its threads were woken.
+//!
+//! In real time: a state has to stand for a while before its cost can be told from none.
 
 use std::collections::HashMap;
 use std::fmt;

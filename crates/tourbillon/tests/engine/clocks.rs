@@ -1,16 +1,17 @@
 //! Clocks that are not as they should be: they go back, jump and freeze. A timer may be late for it, never early.
 //!
-//! The clock is set by hand, but the driver is a thread that looks at it: these tests wait for it, some milliseconds.
+//! The clock is set by hand, but the driver is a thread that looks at it: these tests wait until it has looked.
+//!
+//! One in real time: its clock runs ahead of the system's, and brings its own wait.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{HOUR, HandClock, Log, MS, SECOND, YEAR, accounted, eventually};
 use tourbillon::{Clock, Timer};
 
-/// Long enough for a driver that looks every half millisecond to do what it should not.
-fn give_it_time() {
-    thread::sleep(Duration::from_millis(15));
+/// The driver looks at the clock, and does what it should not if it ever does.
+fn let_it_look(clock: &HandClock) {
+    (0..3).for_each(|_| clock.await_driver());
 }
 
 fn timer_on(clock: &HandClock) -> Timer {
@@ -42,11 +43,11 @@ fn a_clock_that_steps_back_makes_nothing_early() {
         let after = SECOND * n;
         timer.schedule(after, note(&log, &clock, n.into(), clock.read() + after)).unwrap();
     }
-    give_it_time();
+    let_it_look(&clock);
     assert_eq!(log.len(), 1, "none of them is due");
     for n in 1..=4 {
         clock.forward(SECOND);
-        give_it_time();
+        let_it_look(&clock);
         assert!(log.len() <= 1 + n, "only {n} of them are due, {} ran", log.len() - 1);
     }
     clock.forward(HOUR);
@@ -63,7 +64,7 @@ fn a_clock_that_goes_back_before_its_beginning_breaks_nothing() {
     clock.back(HOUR);
     let log = Log::new();
     timer.schedule(SECOND, note(&log, &clock, 0, clock.read() + SECOND)).unwrap();
-    give_it_time();
+    let_it_look(&clock);
     assert_eq!(log.len(), 0);
     clock.forward(HOUR + 2 * SECOND);
     eventually(|| log.len() == 1);
@@ -90,7 +91,7 @@ fn a_clock_that_jumps_ten_years_fires_all_that_is_due_and_nothing_else() {
     assert!(far.is_pending());
     // It works on as before.
     timer.schedule(5 * MS, note(&log, &clock, 0, clock.read() + 5 * MS)).unwrap();
-    give_it_time();
+    let_it_look(&clock);
     assert_eq!(log.len(), 0);
     clock.forward(5 * MS);
     eventually(|| log.len() == 1);
@@ -105,7 +106,7 @@ fn a_clock_that_freezes_fires_nothing_and_stops() {
     let timer = timer_on(&clock);
     let log = Log::new();
     timer.schedule(MS, note(&log, &clock, 0, clock.read() + MS)).unwrap();
-    give_it_time();
+    let_it_look(&clock);
     assert_eq!(log.len(), 0);
     // What is due at once is due on a frozen clock too.
     timer.schedule(Duration::ZERO, note(&log, &clock, 1, clock.read())).unwrap();
@@ -113,26 +114,26 @@ fn a_clock_that_freezes_fires_nothing_and_stops() {
     assert_eq!(crate::common::within(move || timer.stop().len()), 1);
 }
 
-/// A clock that runs a hundred times as fast as the real one, with a wait of its own.
+/// A clock that runs a hundred thousand times as fast as the real one, with a wait of its own: by the real clock, the
+/// driver would wait an hour.
 #[test]
 fn a_clock_brings_its_own_wait() {
+    const FASTER: u32 = 100_000;
     #[derive(Clone)]
     struct Fast(Instant);
     impl Clock for Fast {
         fn now(&self) -> Instant {
-            self.0 + self.0.elapsed() * 100
+            self.0 + self.0.elapsed() * FASTER
         }
         fn wait(&self, until: Option<Instant>, sleeper: &tourbillon::Sleeper) {
-            sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now()) / 100));
+            sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now()) / FASTER));
         }
     }
     let clock = Fast(Instant::now());
     let timer = Timer::builder().clock(clock.clone()).on_driver().build().unwrap();
     let log = Log::new();
-    let (told, deadline) = (log.clone(), clock.now() + 2 * SECOND);
+    let (told, deadline) = (log.clone(), clock.now() + HOUR);
     timer.schedule_at(deadline, move |_| told.add(clock.now())).unwrap();
-    let begin = Instant::now();
     eventually(|| log.len() == 1);
     assert!(log.take()[0] >= deadline);
-    assert!(begin.elapsed() < SECOND, "two of its seconds are twenty milliseconds");
 }

@@ -1,14 +1,17 @@
 //! Where callbacks run: executors that refuse, drop, panic or run at once lose nothing; threads that cannot be
 //! started lose nothing; a callback that blocks delays only those that share its thread.
+//!
+//! Some in real time: which threads a pool starts, and when, is what they test.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::common::asleep::{await_asleep, spawn_known};
 use crate::common::{
-    HOUR, Log, MS, PLACES, SECOND, accounted, eventually, one_thread, running_on, within,
+    HOUR, HandClock, Log, MS, PLACES, SECOND, accounted, eventually, one_thread, running_on, within,
 };
 use tourbillon::{Builder, Context, Job, ScheduleError, StartError, State, Timer, VirtualClock};
 
@@ -88,7 +91,7 @@ fn an_executor_may_keep_jobs_for_later_in_any_order() {
     });
 }
 
-/// Real time, milliseconds: the driver sleeps between two offers, and waits longer each time.
+/// While the clock stands still the driver offers nothing: it does not spin.
 #[test]
 fn a_refused_job_is_offered_again_by_the_driver_thread() {
     let (refusing, offers) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
@@ -101,16 +104,25 @@ fn a_refused_job_is_offered_again_by_the_driver_thread() {
         job.run();
         Ok(())
     };
-    let timer = Timer::builder().shards(1).executor(execute).build().unwrap();
+    let clock = HandClock::new();
+    let builder = Timer::builder().shards(1).clock(clock.clone());
+    let timer = builder.executor(execute).build().unwrap();
     let handles: Vec<_> = (0..10).map(|_| timer.schedule(MS, |_| ()).unwrap()).collect();
-    eventually(|| offers.load(SeqCst) >= 3);
-    thread::sleep(50 * MS);
-    assert!(offers.load(SeqCst) < 60, "it must not spin: {}", offers.load(SeqCst));
+    for _ in 0..3 {
+        let before = offers.load(SeqCst);
+        clock.forward(SECOND);
+        eventually(|| offers.load(SeqCst) > before);
+        clock.await_driver();
+        let before = offers.load(SeqCst);
+        (0..20).for_each(|_| clock.await_driver());
+        assert_eq!(offers.load(SeqCst), before, "it must not spin");
+    }
     // Not started: each can be cancelled, moved and counted still.
     assert!(handles.iter().all(|handle| handle.state() == State::Pending));
     assert!(handles[0].cancel());
     handles[1].reschedule(HOUR).unwrap();
     refusing.store(false, SeqCst);
+    clock.forward(SECOND);
     eventually(|| timer.counts().fired == 8);
     assert_eq!((handles[0].state(), handles[1].state()), (State::Cancelled, State::Pending));
     accounted(&timer);
@@ -120,9 +132,15 @@ fn a_refused_job_is_offered_again_by_the_driver_thread() {
 #[test]
 fn an_executor_that_always_refuses_does_not_keep_stop_from_handing_back() {
     within(|| {
-        let timer = Timer::builder().executor(Err::<(), Job>).build().unwrap();
+        let offers = Arc::new(AtomicU64::new(0));
+        let count = offers.clone();
+        let execute = move |job: Job| {
+            count.fetch_add(1, SeqCst);
+            Err(job)
+        };
+        let timer = Timer::builder().executor(execute).build().unwrap();
         let handles: Vec<_> = (0..10).map(|_| timer.schedule(MS, |_| ()).unwrap()).collect();
-        thread::sleep(10 * MS);
+        eventually(|| offers.load(SeqCst) > 3);
         assert_eq!(timer.stop().len(), 10);
         assert!(handles.iter().all(|handle| handle.state() == State::HandedBack));
     });
@@ -243,11 +261,10 @@ fn a_spawn_hook_may_use_the_timer() {
 #[test]
 fn a_pool_without_a_limit_to_speak_of() {
     within(|| {
-        let (clock, started) = (VirtualClock::new(), Arc::new(AtomicUsize::new(0)));
-        let count = started.clone();
+        let (clock, workers) = (VirtualClock::new(), Arc::new(Mutex::new(Vec::new())));
+        let all = workers.clone();
         let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
-            count.fetch_add(1, SeqCst);
-            thread::spawn(body);
+            all.lock().unwrap().push(spawn_known(body).0);
             Ok(())
         };
         let builder = Timer::builder().clock(&clock).pool(usize::MAX).spawn(spawn);
@@ -255,36 +272,48 @@ fn a_pool_without_a_limit_to_speak_of() {
         for _ in 0..5 {
             timer.schedule(SECOND, |_| ()).unwrap();
             clock.advance(SECOND).unwrap();
-            // Time for the worker to go to sleep. Real time.
-            thread::sleep(5 * MS);
+            await_asleep(&workers.lock().unwrap());
         }
         assert_eq!(timer.counts().fired, 5);
-        assert!(started.load(SeqCst) < 5, "a worker that has slept is called again");
+        let started = workers.lock().unwrap().len();
+        assert_eq!(started, 1, "a worker that sleeps is called again");
         timer.stop();
     });
 }
 
-/// Real time, scaled down by 20: a timer of 10 s that is cancelled, one of 1 s that blocks for 5 s, one of 3 s. On the
-/// driver's thread the third waits for the second, until 6 s; on the pool it does not.
+/// A timer of 10 s that is cancelled, one of 1 s that blocks, one of 3 s. On the driver's thread, and on an executor of
+/// one, the third waits for the second; on the pool it does not.
 #[test]
 fn a_callback_that_blocks_delays_those_that_share_its_thread() {
-    const SCALED: Duration = Duration::from_millis(50);
     for place in PLACES {
-        let timer = running_on(place).build().unwrap();
-        let (log, begin) = (Log::new(), Instant::now());
-        let ten = timer.schedule(SCALED * 10, |_| unreachable!()).unwrap();
-        let second = |_: &Context<'_>| thread::sleep(SCALED * 5);
-        timer.schedule(SCALED, second).unwrap();
+        let clock = HandClock::new();
+        let timer = running_on(place).clock(clock.clone()).build().unwrap();
+        let (log, (started, start), (end, ended)) = (Log::new(), mpsc::channel(), mpsc::channel());
+        let ten = timer.schedule(SECOND * 10, |_| unreachable!()).unwrap();
         let told = log.clone();
-        timer.schedule(SCALED * 3, move |_| told.add(begin.elapsed())).unwrap();
+        let second = move |_: &Context<'_>| {
+            started.send(()).unwrap();
+            ended.recv().unwrap();
+            told.add("second");
+        };
+        timer.schedule(SECOND, second).unwrap();
+        let told = log.clone();
+        let third = timer.schedule(SECOND * 3, move |_| told.add("third")).unwrap();
         assert!(ten.cancel());
-        eventually(|| log.len() == 1);
-        let third = log.take()[0];
-        let expected = if place == "pool" { 3 } else { 6 };
-        assert!(third >= SCALED * expected, "{place}: {third:?}");
-        if place == "pool" {
-            assert!(third < SCALED * 6, "{place}: {third:?}, it had to wait");
+        clock.forward(SECOND);
+        start.recv().unwrap();
+        clock.forward(SECOND * 9);
+        match place {
+            "pool" => eventually(|| log.len() == 1),
+            // The driver itself is blocked.
+            "driver" => {}
+            _ => (0..3).for_each(|_| clock.await_driver()),
         }
+        end.send(()).unwrap();
+        eventually(|| log.len() == 2);
+        let first = if place == "pool" { "third" } else { "second" };
+        assert_eq!(log.take()[0], first, "{place}");
+        eventually(|| third.state() == State::Fired);
         assert_eq!(timer.stop().len(), 0);
     }
 }

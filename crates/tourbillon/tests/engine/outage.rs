@@ -5,8 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::faces::FACES;
 use crate::common::{HandClock, Log, MS, SECOND, becomes, eventually, panic_quietly};
@@ -64,14 +63,7 @@ impl Outage {
         self.clock.await_driver();
         let before = self.offers();
         self.clock.forward(by);
-        let begin = Instant::now();
-        while self.offers() == before {
-            if begin.elapsed() > 5 * SECOND {
-                return false;
-            }
-            thread::sleep(Duration::from_micros(100));
-        }
-        true
+        becomes(|| self.offers() > before)
     }
 }
 

@@ -153,14 +153,23 @@ fn a_name_with_a_zero_byte_cannot_be() {
 
 /// The real clock, which panics while it is told to.
 #[derive(Clone, Default)]
-struct Faulty(Arc<AtomicBool>);
+struct Faulty {
+    panics: Arc<AtomicBool>,
+    /// How often the driver has gone to sleep.
+    waits: Arc<AtomicU64>,
+}
 
 impl Clock for Faulty {
     fn now(&self) -> Instant {
-        if self.0.load(SeqCst) {
+        if self.panics.load(SeqCst) {
             panic_quietly();
         }
         Instant::now()
+    }
+
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        self.waits.fetch_add(1, SeqCst);
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
     }
 }
 
@@ -170,14 +179,14 @@ fn a_clock_that_panics_for_a_while_stands_still_for_a_while() {
     let timer = Timer::builder().shards(1).clock(clock.clone()).build().unwrap();
     timer.arm(MS, |_| ()).unwrap();
     eventually(|| timer.counts().fired == 1);
+    let before = clock.waits.load(SeqCst);
     let far = timer.schedule(HOUR, |_| ()).unwrap();
-    // Time for the driver to go to sleep: it may be reading the clock.
-    thread::sleep(10 * MS);
-    clock.0.store(true, SeqCst);
+    eventually(|| clock.waits.load(SeqCst) > before);
+    clock.panics.store(true, SeqCst);
     (0..10).for_each(|n| _ = timer.arm(MS * (20 + n), |_| ()).unwrap());
     thread::sleep(60 * MS);
     assert_eq!(timer.counts().fired, 1, "time stands still");
-    clock.0.store(false, SeqCst);
+    clock.panics.store(false, SeqCst);
     eventually(|| timer.counts().fired == 11);
     timer.arm(MS, |_| ()).unwrap();
     eventually(|| timer.counts().fired == 12);

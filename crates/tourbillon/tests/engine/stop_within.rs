@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::faces::{Arm, Happening};
 use crate::common::{HOUR, Log, MS, PLACES, YEAR, eventually, running_on, within};
 use tourbillon::{Batch, Timer};
@@ -115,16 +116,19 @@ fn a_short_limit_ends_before_the_callback() {
 #[test]
 fn a_long_limit_ends_with_the_callback() {
     each(&LONG, |case, arm, stop, limit| {
-        let log = Log::new();
-        let told = log.clone();
+        let (log, go_on) = (Log::new(), Arc::new(Barrier::new(2)));
+        let (told, wait) = (log.clone(), go_on.clone());
         let run = move || {
             told.add("begins");
-            thread::sleep(10 * MS);
+            wait.wait();
             told.add("ends");
         };
         arm(Duration::ZERO, Box::new(run));
         eventually(|| log.len() > 0);
-        assert_eq!(stop(limit), (0, true), "{case}");
+        let stopping = spawn_asleep(move || stop(limit));
+        assert!(!stopping.is_finished(), "{case}: it waits");
+        go_on.wait();
+        assert_eq!(stopping.join().unwrap(), (0, true), "{case}");
         assert_eq!(log.take(), ["begins", "ends"], "{case}: it waited");
     });
 }

@@ -1,9 +1,13 @@
 //! Stop: hands back every timer that did not start, once, with its closure; waits for the callbacks that run.
+//!
+//! Some in real time: they stop the threads of a driver and its workers.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{
     Drops, HOUR, Log, MS, PLACES, SECOND, accounted, eventually, running_on, virtual_on, within,
 };
@@ -65,19 +69,23 @@ fn stop_waits_for_the_callback_that_runs() {
     for place in PLACES {
         let timer = running_on(place).build().unwrap();
         let (started, wait) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
         let log = Log::new();
         let told = log.clone();
         let slow = move |_: &Context<'_>| {
             started.send(()).unwrap();
-            thread::sleep(50 * MS);
+            ended.recv().unwrap();
             told.add("ended");
         };
         let slow = timer.schedule(Duration::ZERO, slow).unwrap();
         let never = timer.schedule(HOUR, |_| unreachable!()).unwrap();
         wait.recv().unwrap();
         assert_eq!(slow.state(), State::Running);
-        assert_eq!(timer.stop().len(), 1);
-        assert_eq!(log.take(), ["ended"], "{place}");
+        let (own, seen) = (timer.clone(), log.clone());
+        let stopping = spawn_asleep(move || (own.stop().len(), seen.take()));
+        assert!(!stopping.is_finished(), "{place}: it waits");
+        end.send(()).unwrap();
+        assert_eq!(stopping.join().unwrap(), (1, vec!["ended"]), "{place}");
         assert_eq!((slow.state(), never.state()), (State::Fired, State::HandedBack));
         accounted(&timer);
     }
@@ -98,9 +106,9 @@ fn stop_within_waits_no_longer_than_its_limit() {
         timer.schedule(HOUR, |_| ()).unwrap();
         wait.recv().unwrap();
         let begin = Instant::now();
-        let stopped = timer.stop_within(30 * MS);
+        let own = timer.clone();
+        let stopped = within(move || own.stop_within(30 * MS));
         assert!(begin.elapsed() >= 30 * MS);
-        assert!(begin.elapsed() < 10 * SECOND);
         assert_eq!((stopped.unfired.len(), stopped.finished), (1, false), "{place}");
         end.send(()).unwrap();
         let again = timer.stop_within(10 * SECOND);
@@ -179,16 +187,21 @@ fn stop_inside_a_callback_while_the_driver_is_blocked_in_the_executor() {
     within(|| {
         let (jobs, queue) = mpsc::sync_channel::<Job>(0);
         thread::spawn(move || queue.into_iter().for_each(Job::run));
-        let execute = move |job| jobs.send(job).map_err(|back| back.0);
+        let offers = Arc::new(AtomicUsize::new(0));
+        let count = offers.clone();
+        let execute = move |job| {
+            count.fetch_add(1, SeqCst);
+            jobs.send(job).map_err(|back| back.0)
+        };
         let timer = Timer::builder().shards(1).executor(execute).build().unwrap();
         let (done, wait) = mpsc::channel();
         let done = Arc::new(Mutex::new(done));
         let at = timer.now() + 20 * MS;
         for _ in 0..10 {
-            let done = done.clone();
+            let (done, offers) = (done.clone(), offers.clone());
             let run = move |context: &Context<'_>| {
-                // The driver offers the next job meanwhile.
-                thread::sleep(20 * MS);
+                // The first job is at this callback; the driver is at the offer of the next.
+                eventually(|| offers.load(SeqCst) > 1);
                 context.timer().stop();
                 let _ = done.lock().unwrap().send(());
             };

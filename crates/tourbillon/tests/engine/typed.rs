@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{
     Drops, HOUR, Log, MS, PanicsWhenDropped, SECOND, eventually, panic_quietly, within,
 };
@@ -106,19 +107,22 @@ fn stop_inside_the_handler_does_not_wait_for_it_whatever_the_batch() {
 #[test]
 fn stop_outside_waits_for_the_handler() {
     let (started, wait) = mpsc::channel();
+    let (end, ended) = mpsc::channel();
     let log = Log::new();
     let told = log.clone();
     let engine = Timer::builder().deliver(move |_| {
         started.send(()).unwrap();
-        std::thread::sleep(30 * MS);
+        ended.recv().unwrap();
         told.add("ended");
     });
     let engine = engine.unwrap();
     engine.schedule(Duration::ZERO, 1).unwrap();
     engine.schedule(HOUR, 2).unwrap();
     wait.recv().unwrap();
-    assert_eq!(engine.stop().len(), 1);
-    assert_eq!(log.take(), ["ended"]);
+    let stopping = spawn_asleep(move || (engine.stop().len(), log.take()));
+    assert!(!stopping.is_finished(), "it waits");
+    end.send(()).unwrap();
+    assert_eq!(stopping.join().unwrap(), (1, vec!["ended"]));
 }
 
 #[test]

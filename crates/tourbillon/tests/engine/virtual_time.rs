@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on};
+use crate::common::{HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on, within};
 use tourbillon::{AdvanceError, Context, VirtualClock};
 
 /// A program that is itself deterministic: a thousand timers that arm others, cancel some and move some.
@@ -77,11 +77,9 @@ fn an_hour_passes_in_an_instant() {
         context.again(SECOND);
     };
     timer.schedule_repeating(SECOND, repeat).unwrap();
-    let begin = Instant::now();
-    clock.advance(HOUR).unwrap();
+    // 3600 timers cost a millisecond or so. Who waited for them would be told that it hangs.
+    within(move || clock.advance(HOUR)).unwrap();
     assert_eq!(ticks.load(SeqCst), 3600);
-    // 3600 timers cost a millisecond or so; an hour with one timer a microsecond or so. Be generous: no real waiting.
-    assert!(begin.elapsed() < SECOND, "{:?}", begin.elapsed());
 }
 
 #[test]

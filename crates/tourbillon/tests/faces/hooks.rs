@@ -37,7 +37,7 @@ const LAST: [&str; 3] = ["the timer", "a handle", "a sleep"];
 fn what_a_hook_holds_may_panic_when_the_engine_goes() {
     for &(hook, set) in HOOKS {
         for last in LAST {
-            case(&format!("{hook}, {last} is dropped"), move || {
+            case(format!("{hook}, {last} is dropped"), move || {
                 let (broken, clock) = (Broken::default(), VirtualClock::new());
                 let builder = Timer::builder().shards(1).clock(&clock).on_driver();
                 let timer = set(set(builder, broken.one()), broken.one()).build().unwrap();
@@ -118,7 +118,7 @@ const WAKES: &[(&str, Wake)] = &[
 #[test]
 fn what_a_wake_hook_holds_may_panic() {
     for &(name, wake) in WAKES {
-        case(&format!("on_wake, {name}"), move || {
+        case(format!("on_wake, {name}"), move || {
             let (broken, ran) = (Broken::default(), Log::new());
             let (timer, driver, _clock) = driven();
             let driver = wake(&timer, driver, &broken);
@@ -218,7 +218,7 @@ const SPARE: &[(&str, Give)] = &[
 fn what_is_not_needed_may_panic() {
     for &(name, give) in SPARE {
         for report in REPORTS {
-            case(&format!("{name}, {report}"), move || {
+            case(format!("{name}, {report}"), move || {
                 let (broken, bench) = (Broken::default(), Bench::new("driver", report, 4));
                 give(&bench, broken.one());
                 assert_eq!((broken.count(), bench.reported.count()), (1, 1), "it is gone");

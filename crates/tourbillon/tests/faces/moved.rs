@@ -119,7 +119,7 @@ fn the_task_that_polled_last_is_woken_for_what_changed_meanwhile() {
     for (way, poll) in POLLS {
         for change in CHANGES {
             for pattern in ["A", "AB", "ABA"] {
-                case(&format!("{way} by {pattern}, {}", change.name), move || {
+                case(format!("{way} by {pattern}, {}", change.name), move || {
                     changed(poll, change, pattern);
                 });
             }

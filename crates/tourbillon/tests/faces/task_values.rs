@@ -175,7 +175,7 @@ fn what_a_queue_of_tasks_holds_may_panic() {
 #[test]
 fn the_keys_of_a_queue_of_tasks_may_panic() {
     for (name, scene) in KEYS {
-        case(&format!("tasks::DelayQueue, its keys, {name}"), move || {
+        case(format!("tasks::DelayQueue, its keys, {name}"), move || {
             let broken = Broken::default();
             let (mut queue, timer, clock) = key_queue(&broken);
             scene(&broken, &mut queue, &clock);

@@ -35,7 +35,7 @@ fn poll_in_turn(pattern: &str, future: &mut dyn Awaited) -> (Task, Vec<Task>) {
 fn the_task_that_polled_last_is_woken() {
     for face in FACES {
         for pattern in PATTERNS {
-            case(&format!("{}, polled by {pattern}", face.name), move || {
+            case(format!("{}, polled by {pattern}", face.name), move || {
                 let env = Env::new();
                 let mut future = (face.make)(&env, SECOND);
                 let (last, others) = poll_in_turn(pattern, &mut *future);
@@ -52,7 +52,7 @@ fn the_task_that_polled_last_is_woken() {
 #[test]
 fn the_task_that_polled_last_is_woken_on_the_default_engine() {
     for face in DEFAULT_ENGINE {
-        case(&format!("{}, polled by ABA", face.name), move || {
+        case(format!("{}, polled by ABA", face.name), move || {
             let env = Env::new();
             let mut future = (face.make)(&env, 3600 * SECOND);
             let (last, others) = poll_in_turn("ABA", &mut *future);
@@ -84,7 +84,7 @@ const MOVES: [&str; 12] = [
 fn the_task_that_polled_last_is_woken_when_it_was_moved() {
     for face in FACES {
         for script in MOVES {
-            case(&format!("{}, script {script}", face.name), move || {
+            case(format!("{}, script {script}", face.name), move || {
                 let env = Env::new();
                 let mut future = (face.make)(&env, SECOND);
                 if future.reset(&env, SECOND) {
@@ -184,7 +184,7 @@ fn a_waker_that_panics_keeps_no_other_from_being_woken() {
                 if part == "clone" && face.ends_with_a_panic {
                     continue;
                 }
-                case(&format!("{}, {part} panics, {end}", face.name), move || {
+                case(format!("{}, {part} panics, {end}", face.name), move || {
                     let env = env();
                     let mut futures = [0, 1, 2, 3].map(|_| (face.make)(&env, SECOND));
                     let tasks = [Task::new(), Task::new()];
@@ -232,7 +232,7 @@ fn goes_on(env: &Env) {
 #[test]
 fn a_task_is_woken_although_the_waker_that_it_replaced_panics() {
     for face in FACES {
-        case(&format!("{}, the drop of the old one panics", face.name), move || {
+        case(format!("{}, the drop of the old one panics", face.name), move || {
             let (env, task) = (Env::new(), Task::new());
             let mut future = (face.make)(&env, SECOND);
             poll_badly("drop", &panics_when_dropped(), &mut *future);
@@ -246,7 +246,7 @@ fn a_task_is_woken_although_the_waker_that_it_replaced_panics() {
         if face.ends_with_a_panic {
             continue;
         }
-        case(&format!("{}, the clone of the new one panics", face.name), move || {
+        case(format!("{}, the clone of the new one panics", face.name), move || {
             let (env, task) = (Env::new(), Task::new());
             let mut future = (face.make)(&env, SECOND);
             pending(&task, &mut *future);

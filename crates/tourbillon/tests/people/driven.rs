@@ -1,4 +1,6 @@
 //! Engines without a thread of their own: turned by the test, on its own thread.
+//!
+//! Some in real time: a loop that sleeps is woken, or the test hangs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon::{AdvanceError, Driver, Engine, Repeat, ScheduleError, State, Timer, VirtualClock};
 
+use crate::common::asleep::{Tid, await_asleep, spawn_asleep, spawn_known};
 use crate::common::{
     self, Drops, HOUR, Log, MS, SECOND, accounted, eventually, panic_quietly, within,
 };
@@ -172,12 +175,13 @@ fn loops_on_one_virtual_clock_do_not_push_it_past_each_other() {
     let clock = VirtualClock::new();
     // Something else on the clock, which takes its time: all of them wait for it, and then go on.
     let other = Timer::builder().clock(&clock).build().unwrap();
-    other.schedule(SECOND / 2, |_| thread::sleep(MS * 50)).unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    other.schedule(SECOND / 2, move |_| released.recv().unwrap()).unwrap();
     let ready = Arc::new(std::sync::Barrier::new(4));
     let loops: Vec<_> = (0..4)
         .map(|_| {
             let (clock, ready) = (clock.clone(), ready.clone());
-            thread::spawn(move || {
+            spawn_known(move || {
                 let (timer, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
                 timer.schedule(SECOND, |_| ()).unwrap();
                 ready.wait();
@@ -186,6 +190,9 @@ fn loops_on_one_virtual_clock_do_not_push_it_past_each_other() {
             })
         })
         .collect();
+    let (tids, loops): (Vec<_>, Vec<_>) = loops.into_iter().unzip();
+    await_asleep(&tids);
+    release.send(()).unwrap();
     let late = within(move || loops.into_iter().map(|one| one.join().unwrap()).max());
     assert!(late < Some(MS), "{late:?}");
     assert_eq!(clock.elapsed(), SECOND);
@@ -289,22 +296,13 @@ fn turn_within_waits_in_real_time_and_is_woken() {
     assert_eq!(driver.turn_within(MS * 20).ran, 0);
     assert!(began.elapsed() >= MS * 20, "nothing was due");
     timer.schedule(HOUR, |_| ()).unwrap();
-    let other = timer.clone();
-    let (ran, wait) = mpsc::channel();
-    thread::spawn(move || {
-        thread::sleep(MS * 20);
-        other.schedule(MS, |_| ()).unwrap();
-        wait.recv().unwrap();
-        thread::sleep(MS * 20);
-        other.stop();
-    });
-    let (turn, driver) = within(move || (driver.turn_within(HOUR), driver));
+    let turning = spawn_asleep(move || (driver.turn_within(HOUR), driver));
+    timer.schedule(MS, |_| ()).unwrap();
+    let (turn, mut driver) = within(move || turning.join().unwrap());
     assert_eq!(turn.ran, 1, "woken for an earlier one");
-    ran.send(()).unwrap();
-    let (turn, _driver) = within(move || {
-        let mut driver = driver;
-        (driver.turn_within(HOUR), driver)
-    });
+    let turning = spawn_asleep(move || (driver.turn_within(HOUR), driver));
+    timer.stop();
+    let (turn, _driver) = within(move || turning.join().unwrap());
     assert_eq!(turn.ran, 0, "woken by the stop");
 }
 
@@ -356,18 +354,20 @@ fn stop_hands_back_and_cancel_is_exact_until_the_start() {
 fn a_stop_from_another_thread_waits_for_the_turn() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let (begun, wait) = mpsc::channel();
+    let (known, stops) = mpsc::channel::<Tid>();
     let (ended, log) = (Log::new(), Log::new());
     let end = ended.clone();
     timer
         .schedule(Duration::ZERO, move |_| {
             begun.send(()).unwrap();
-            thread::sleep(MS * 30);
+            await_asleep(&[stops.recv().unwrap()]);
             end.add(());
         })
         .unwrap();
     let stopped = log.clone();
     let stopper = thread::spawn(move || {
         wait.recv().unwrap();
+        known.send(Tid::own()).unwrap();
         timer.stop();
         stopped.add(ended.len());
     });

@@ -1,4 +1,6 @@
 //! The delay queue and many threads: each value once, nobody forgotten, nobody woken for nothing.
+//!
+//! Some in real time: who leads sleeps by the system's clock, and is woken by those who put.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -7,21 +9,27 @@ use std::time::{Duration, Instant};
 
 use tourbillon::{Clock, DelayQueue, Sleeper, TakeError, Timer, VirtualClock};
 
+use crate::common::asleep::{Tid, await_asleep, spawn_asleep, spawn_known};
 use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
 
-/// So many threads that wait to take, and what they got.
-fn takers<T: Send>(queue: &DelayQueue<T>, count: usize) -> mpsc::Receiver<Result<T, TakeError>> {
+/// What threads have got that take.
+type Taken<T> = mpsc::Receiver<Result<T, TakeError>>;
+
+/// So many threads that take, and what they got.
+fn takers<T: Send + 'static>(queue: &DelayQueue<T>, count: usize) -> (Vec<Tid>, Taken<T>) {
     let (sender, received) = mpsc::channel();
-    for _ in 0..count {
+    let one = |_| {
         let (queue, sender) = (queue.clone(), sender.clone());
-        thread::spawn(move || sender.send(queue.take()));
-    }
-    received
+        spawn_known(move || _ = sender.send(queue.take())).0
+    };
+    ((0..count).map(one).collect(), received)
 }
 
-/// Real time, as short as it can be told from none: lets threads come to rest.
-fn rest() {
-    thread::sleep(MS * 30);
+/// As [`takers`], all of whom wait by now.
+fn waiting_takers<T: Send + 'static>(queue: &DelayQueue<T>, count: usize) -> Taken<T> {
+    let (tids, received) = takers(queue, count);
+    await_asleep(&tids);
+    received
 }
 
 #[test]
@@ -30,19 +38,19 @@ fn an_advance_has_what_is_due_taken_by_who_waits() {
         let clock = VirtualClock::new();
         let queue = Timer::builder().clock(&clock).queue().unwrap();
         let log = Log::new();
-        let threads: Vec<_> = (0..3)
+        let (tids, threads): (Vec<_>, Vec<_>) = (0..3)
             .map(|_| {
                 let (queue, log, clock) = (queue.clone(), log.clone(), clock.clone());
-                thread::spawn(move || {
+                spawn_known(move || {
                     let value: u64 = queue.take().unwrap();
                     log.add((value, clock.elapsed()));
                 })
             })
-            .collect();
+            .unzip();
         for n in 1..=4 {
             queue.put(SECOND * n, u64::from(n)).unwrap();
         }
-        rest();
+        await_asleep(&tids);
         // To the first, then past the others: who takes reads a time that is not before what it has taken.
         clock.advance(SECOND).unwrap();
         clock.advance(SECOND * 9).unwrap();
@@ -62,13 +70,13 @@ fn an_advance_has_what_is_due_taken_by_who_waits() {
 fn a_limit_passes_in_virtual_time_for_who_leads_and_who_follows() {
     let clock = VirtualClock::new();
     let queue: DelayQueue<u8> = Timer::builder().clock(&clock).queue().unwrap();
-    let threads: Vec<_> = (1..=3)
+    let (tids, threads): (Vec<_>, Vec<_>) = (1..=3)
         .map(|n| {
             let queue = queue.clone();
-            thread::spawn(move || queue.take_within(SECOND * n))
+            spawn_known(move || queue.take_within(SECOND * n))
         })
-        .collect();
-    rest();
+        .unzip();
+    await_asleep(&tids);
     clock.advance(SECOND * 2).unwrap();
     eventually(|| threads.iter().filter(|thread| thread.is_finished()).count() == 2);
     queue.put(SECOND / 2, 7).unwrap();
@@ -105,6 +113,13 @@ struct Jumping {
     asleep: Log<Sleeper>,
 }
 
+impl Jumping {
+    fn jump_an_hour(&self) {
+        self.hours.fetch_add(1, SeqCst);
+        self.asleep.take().iter().for_each(Sleeper::wake);
+    }
+}
+
 impl Clock for Jumping {
     fn now(&self) -> Instant {
         Instant::now() + HOUR * self.hours.load(SeqCst) as u32
@@ -120,16 +135,14 @@ impl Clock for Jumping {
 fn a_limit_passes_when_a_clock_of_your_own_jumps() {
     let clock = Jumping::default();
     let queue: DelayQueue<u8> = Timer::builder().clock(clock.clone()).queue().unwrap();
-    let patient = takers(&queue, 1);
-    rest();
+    let patient = waiting_takers(&queue, 1);
     let (sender, limited) = mpsc::channel();
-    for limit in [SECOND * 60, HOUR / 2, HOUR * 9] {
+    let tids = [SECOND * 60, HOUR / 2, HOUR * 9].map(|limit| {
         let (queue, sender) = (queue.clone(), sender.clone());
-        thread::spawn(move || sender.send((limit, queue.take_within(limit))));
-    }
-    rest();
-    clock.hours.fetch_add(1, SeqCst);
-    clock.asleep.take().iter().for_each(Sleeper::wake);
+        spawn_known(move || sender.send((limit, queue.take_within(limit)))).0
+    });
+    await_asleep(&tids);
+    clock.jump_an_hour();
     let (mut ends, limited) =
         within(move || (vec![limited.recv().unwrap(), limited.recv().unwrap()], limited));
     ends.sort_unstable_by_key(|end| end.0);
@@ -145,11 +158,9 @@ fn a_limit_is_kept_by_who_follows_on_a_clock_of_your_own() {
     // Real time. Who leads has no limit; who follows later has, and an earlier one than who followed before.
     let clock = Counting::default();
     let queue: DelayQueue<u8> = Timer::builder().clock(clock).queue().unwrap();
-    let patient = takers(&queue, 1);
-    rest();
+    let patient = waiting_takers(&queue, 1);
     let hour = queue.clone();
-    let follower = thread::spawn(move || hour.take_within(HOUR));
-    rest();
+    let follower = spawn_asleep(move || hour.take_within(HOUR));
     let short = queue.clone();
     let end = within(move || short.take_within(MS * 30));
     assert_eq!(end, Err(TakeError::NothingDue));
@@ -161,16 +172,16 @@ fn a_limit_is_kept_by_who_follows_on_a_clock_of_your_own() {
 #[test]
 fn what_somebody_else_takes_out_does_not_hold_up_the_clock() {
     // One waits for the value; another gets at it just when it is due. The advance must not wait for the first.
-    within(|| {
-        for round in 0..300 {
+    for round in 0..300 {
+        within(move || {
             let clock = VirtualClock::new();
             let queue = Timer::builder().clock(&clock).queue().unwrap();
             let key = queue.put(SECOND, ()).unwrap();
-            let waiting = takers(&queue, 1);
+            let (_, waiting) = takers(&queue, 1);
             let (other, own) = (queue.clone(), clock.clone());
             let other = thread::spawn(move || {
                 while own.elapsed() < SECOND {
-                    std::hint::spin_loop();
+                    thread::yield_now();
                 }
                 match round % 3 {
                     0 => drop(other.remove(key)),
@@ -182,16 +193,15 @@ fn what_somebody_else_takes_out_does_not_hold_up_the_clock() {
             other.join().unwrap();
             queue.close();
             let _ = waiting.recv();
-        }
-    });
+        });
+    }
 }
 
 #[test]
 fn close_wakes_all_takers() {
     let queue: DelayQueue<()> = DelayQueue::new();
     queue.put(HOUR, ()).unwrap();
-    let received = takers(&queue, 5);
-    rest();
+    let received = waiting_takers(&queue, 5);
     assert_eq!(queue.close().len(), 1);
     let all: Vec<_> = within(move || received.into_iter().collect());
     assert_eq!(all, [Err(TakeError::Closed); 5]);
@@ -202,31 +212,34 @@ fn an_earlier_value_wakes_who_leads() {
     // Real time: it must not sleep for the hour.
     let queue = DelayQueue::new();
     queue.put(HOUR, "later").unwrap();
-    let received = takers(&queue, 2);
-    rest();
+    let received = waiting_takers(&queue, 2);
     let began = Instant::now();
     queue.put(MS * 20, "sooner").unwrap();
     let hour = queue.put(HOUR * 2, "moved").unwrap();
     queue.reschedule(hour, MS * 40).unwrap();
-    let taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
-    assert_eq!(taken, [Ok("sooner"), Ok("moved")]);
+    let mut taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
+    // Each by a thread of its own, and either may be the first to say so.
+    taken.sort_by_key(|taken| taken.unwrap());
+    assert_eq!(taken, [Ok("moved"), Ok("sooner")]);
     assert!(began.elapsed() >= MS * 40, "never early");
     assert_eq!(queue.len(), 1);
 }
 
 #[test]
 fn leadership_goes_on_when_who_leads_gives_up() {
-    // Real time. The one who leads leaves without a value; one of the others must lead then.
-    let queue = DelayQueue::new();
-    let impatient = {
-        let queue = queue.clone();
-        thread::spawn(move || queue.take_within(MS * 60))
-    };
-    rest();
-    let received = takers(&queue, 2);
-    queue.put(MS * 150, 1).unwrap();
-    queue.put(MS * 150, 2).unwrap();
-    assert_eq!(impatient.join().unwrap(), Err(TakeError::NothingDue));
+    // The one who leads leaves without a value; one of the others must lead then, and sleep by the clock.
+    let clock = Jumping::default();
+    let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
+    let own = queue.clone();
+    let impatient = spawn_asleep(move || own.take_within(HOUR / 2));
+    let (tids, received) = takers(&queue, 2);
+    queue.put(HOUR * 3 / 2, 1).unwrap();
+    queue.put(HOUR * 3 / 2, 2).unwrap();
+    await_asleep(&tids);
+    clock.jump_an_hour();
+    assert_eq!(within(move || impatient.join().unwrap()), Err(TakeError::NothingDue));
+    await_asleep(&tids);
+    clock.jump_an_hour();
     let mut taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
     taken.sort_by_key(|taken| taken.unwrap());
     assert_eq!(taken, [Ok(1), Ok(2)]);
@@ -315,19 +328,19 @@ fn nobody_is_woken_for_nothing() {
     // Real time. One leads, three follow; what is later than the next wakes nobody.
     let clock = Counting::default();
     let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
-    let received = takers(&queue, 4);
+    let (tids, received) = takers(&queue, 4);
     queue.put(HOUR, 0).unwrap();
-    rest();
+    await_asleep(&tids);
     let before = clock.0.load(SeqCst);
     for n in 0..1000 {
         queue.put(HOUR * 2, n).unwrap();
     }
-    rest();
+    await_asleep(&tids);
     assert_eq!(clock.0.load(SeqCst), before, "later values wake nobody");
     // One value: who leads wakes for it and takes it, and one of the others leads.
     queue.put(Duration::ZERO, 7).unwrap();
     assert_eq!(received.recv().unwrap(), Ok(7));
-    rest();
+    await_asleep(&tids);
     let woken = clock.0.load(SeqCst) - before;
     // Once when it is put, since its tick is still to come, and once by the next who leads.
     assert!((1..=3).contains(&woken), "{woken} sleeps began");

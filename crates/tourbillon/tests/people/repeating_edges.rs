@@ -1,4 +1,6 @@
 //! Rhythms that somebody else meddles with: cancel, move, stop, limits, executors.
+//!
+//! A stop during a run in real time: an advance of virtual time would wait for that run.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
@@ -7,6 +9,7 @@ use std::time::Duration;
 
 use tourbillon::{Job, Repeat, ScheduleError, State, Timer, VirtualClock};
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{
     Drops, HOUR, Log, MS, PLACES, SECOND, accounted, panic_quietly, running_on, virtual_on, within,
 };
@@ -65,18 +68,20 @@ fn cancel_during_a_run_lets_that_one_finish() {
 #[test]
 fn stop_during_a_run_waits_for_it_and_hands_back_nothing_of_it() {
     for place in PLACES {
-        // Real time: the run must be in the midst of it when the stop comes.
         let timer = running_on(place).build().unwrap();
         let (meet, drops) = (Arc::new(Barrier::new(2)), Drops::new());
         let (inside, held) = (meet.clone(), drops.one());
         let repeating = timer.repeat(Repeat::every(MS), move |_| {
             let _held = &held;
             inside.wait();
-            thread::sleep(MS * 20);
+            inside.wait();
         });
         meet.wait();
         let stopping = timer.clone();
-        let handed_back = within(move || stopping.stop().len());
+        let stopping = spawn_asleep(move || stopping.stop().len());
+        assert!(!stopping.is_finished(), "{place}: it waits");
+        meet.wait();
+        let handed_back = within(move || stopping.join().unwrap());
         assert_eq!(handed_back, 0, "{place}: it ran, and cannot be armed again");
         assert_eq!(drops.count(), 1, "{place}");
         assert_eq!(repeating.unwrap().state(), State::Fired, "{place}");

@@ -1,4 +1,7 @@
 //! Retrying: when the tries are, and the one outcome that each retry has.
+//!
+//! Some in real time: an advance of virtual time would wait for a try that runs, and the limit of a wait is of real
+//! time itself.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
@@ -9,6 +12,7 @@ use tourbillon::{
     Attempt, Backoff, Jitter, Job, Retried, ScheduleError, State, Timer, VirtualClock,
 };
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{
     Drops, HOUR, Log, MS, PLACES, PanicsWhenDropped, SECOND, accounted, panic_quietly, virtual_on,
     within,
@@ -214,17 +218,19 @@ fn stop_and_drop_tell_that_it_was_stopped() {
 
 #[test]
 fn stop_during_a_try() {
-    // Real time: the try must be in the midst of it when the stop comes.
     let timer = Timer::new();
     let meet = Arc::new(Barrier::new(2));
     let inside = meet.clone();
     let retry = timer.retry(Backoff::new(MS), move |_| {
         inside.wait();
-        thread::sleep(MS * 20);
+        inside.wait();
         Err::<(), _>("no")
     });
     meet.wait();
-    assert!(timer.stop().is_empty());
+    let stopping = spawn_asleep(move || timer.stop().len());
+    assert!(!stopping.is_finished(), "it waits");
+    meet.wait();
+    assert_eq!(within(move || stopping.join().unwrap()), 0);
     assert_eq!(retry.unwrap().wait(), Retried::Stopped);
 }
 

@@ -1,21 +1,23 @@
 //! The clock that counts the time asleep. That a machine sleeps cannot be tested here; that the clock is read, waited
-//! for and interrupted as any other can. Real time, all of it.
+//! for and interrupted as any other can. In real time, all of it: nobody can set that clock.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tourbillon::{BootClock, Engine, Timer};
 
-use crate::common::{HOUR, MS, SECOND, accounted, within};
+use crate::common::{HOUR, MS, accounted, within};
 
 #[test]
 fn it_runs_as_fast_as_the_other_while_the_machine_is_awake() {
     let timer = Timer::builder().clock(BootClock).build().unwrap();
-    let (begin, real) = (timer.now(), Instant::now());
+    // The one is read before and after the other, however slow the machine.
+    let (before, begin, after) = (Instant::now(), timer.now(), Instant::now());
     std::thread::sleep(MS * 50);
-    let (passed, really) = (timer.now() - begin, real.elapsed());
-    // The two were not read at the same moment.
-    assert!(passed >= MS * 50 && passed <= really + MS * 20, "{passed:?}, {really:?}");
+    let least = after.elapsed();
+    let passed = timer.now() - begin;
+    let most = before.elapsed();
+    assert!(least <= passed + MS && passed <= most + MS, "{least:?}, {passed:?}, {most:?}");
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn timers_are_never_early_and_in_order() {
     }
     let order = within(move || (0..5).map(|_| received.recv().unwrap()).collect::<Vec<_>>());
     assert_eq!(order, [0, 10, 20, 30, 40]);
-    assert!(timer.lateness().max() < SECOND);
+    assert!(timer.lateness().max() < HOUR, "by the clock that it was armed by");
     assert_eq!(timer.counts().panicked, 0);
 }
 

@@ -1,10 +1,13 @@
 //! Events that come at a bad moment: during a trial, or from inside a condition.
+//!
+//! One in real time: its conditions take a millisecond for each step, so that the trials of two threads overlap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::thread;
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, Log, MS, SECOND, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::Purgatory;
@@ -71,13 +74,12 @@ fn an_event_before_a_cancel_is_not_missed() {
             flag.set();
         }
         purgatory.check(&1);
-        // The cancel waits for the trial: that goes on when the cancel is there, or soon will be.
-        let later = thread::spawn(move || {
-            thread::sleep(MS * 20);
-            leave.set();
-        });
-        let back = purgatory.cancel_key(&1).len();
-        later.join().unwrap();
+        // The cancel waits for the trial.
+        let own = purgatory.clone();
+        let cancel = spawn_asleep(move || own.cancel_key(&1).len());
+        assert!(!cancel.is_finished());
+        leave.set();
+        let back = cancel.join().unwrap();
         assert_eq!(trial.join().unwrap(), usize::from(event));
         let ends = if event { vec![End::Completed] } else { vec![] };
         assert_eq!((log.take(), back), (ends, usize::from(!event)));

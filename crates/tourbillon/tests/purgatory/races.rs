@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{Log, SECOND, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, Timer};
@@ -197,10 +198,9 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
         let check = thread::spawn(move || other.check(&1));
         eventually(|| entered.is_set());
         let other = purgatory.clone();
-        let cancel = thread::spawn(move || other.cancel_key(&1).len());
+        let cancel = spawn_asleep(move || other.cancel_key(&1).len());
         // A check does not wait.
         assert_eq!(purgatory.check(&1), 0);
-        thread::sleep(std::time::Duration::from_millis(5));
         assert!(!cancel.is_finished());
         leave.set();
         assert_eq!(cancel.join().unwrap(), usize::from(!met));

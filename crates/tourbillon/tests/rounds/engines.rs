@@ -1,4 +1,6 @@
 //! An engine a round, of each kind, with something pending of each verb and closure; and each way in which it can end.
+//!
+//! Most of them in real time: what an engine leaves behind are threads and descriptors.
 
 use std::fs;
 use std::sync::mpsc;

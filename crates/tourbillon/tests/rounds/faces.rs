@@ -9,6 +9,7 @@ use tourbillon::{
     Retried, Timer, VirtualClock,
 };
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, SECOND, panic_quietly};
 use crate::{Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named};
 
@@ -155,8 +156,7 @@ fn closed_queue(_: usize) -> Round {
         queue.put(HOUR, vec![LARGE]).unwrap();
         if round % 4 < 2 {
             let takes = queue.clone();
-            let taker = thread::spawn(move || takes.take());
-            thread::sleep(Duration::from_micros(100));
+            let taker = spawn_asleep(move || takes.take());
             assert_eq!(queue.close().len(), 1);
             assert!(taker.join().unwrap().is_err());
         }

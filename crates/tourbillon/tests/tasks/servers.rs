@@ -1,4 +1,6 @@
 //! The timers of hyper and of quinn: their traits, on both engines.
+//!
+//! Some in real time, milliseconds: the default engine has no other clock.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};

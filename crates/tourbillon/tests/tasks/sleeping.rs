@@ -1,4 +1,6 @@
 //! `Sleep`: when it is ready, who is woken, and what a reset does at every moment of its life.
+//!
+//! One in real time: the default engine has no other clock.
 
 use std::sync::Arc;
 use std::sync::Mutex;

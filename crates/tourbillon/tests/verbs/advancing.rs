@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tourbillon::{DelayQueue, Job, KeyedTimer, Purgatory, Timer, VirtualClock};
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, PLACES, SECOND, case, eventually, running_on};
 
 /// The jobs of an executor that runs none by itself.
@@ -154,25 +155,24 @@ const DUE: [(&str, Takes); 4] = [
 #[test]
 fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
     for (verb, takes) in DUE {
-        case(verb, move || {
-            for _ in 0..150 {
+        for round in 0..150 {
+            case(format!("{verb}, round {round}"), move || {
                 let clock = VirtualClock::new();
                 let queue = Timer::builder().clock(&clock).queue().unwrap();
                 let key = queue.put(SECOND, 7).unwrap();
                 let (own, other, ticks) = (queue.clone(), queue.clone(), clock.clone());
-                let taker = thread::spawn(move || own.take());
+                let taker = spawn_asleep(move || own.take());
                 let racer = thread::spawn(move || {
                     while ticks.elapsed() < SECOND {
-                        std::hint::spin_loop();
+                        thread::yield_now();
                     }
                     takes(&other, key);
                 });
-                thread::sleep(Duration::from_micros(150));
                 clock.advance(SECOND * 2).unwrap();
                 racer.join().unwrap();
                 queue.close();
                 let _either = taker.join().unwrap();
-            }
-        });
+            });
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Any length of time, for every verb that takes one: nothing and a nanosecond fire with the first advance and not
 //! before; what is centuries away does not fire, can be taken back, and holds up no stop. None panics.
 //!
+//! The rows by the clocks of the system are in real time, a millisecond each: virtual time is no such clock.
+//!
 //! The rows stand in `callbacks.rs`, `futures.rs` and `limits.rs`. A verb of `api.txt` that speaks of time and has no
 //! row fails here.
 

@@ -1,5 +1,7 @@
 //! The verbs whose length is not that of something armed: settings, limits of waits, the clocks, and the default
 //! engine of tasks. Each row says itself what it expects.
+//!
+//! Some in real time: the default engine of tasks has no other clock, and the limit of a wait is of real time itself.
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,6 +15,7 @@ use tourbillon::{
 };
 
 use crate::bench::{CENTURY, END, NS, Rung, Span};
+use crate::common::asleep::{Tid, await_asleep, spawn_asleep};
 use crate::common::{HOUR, MS, SECOND, accounted, case, eventually, within};
 use crate::futures::poll;
 
@@ -150,14 +153,15 @@ impl Busy {
     /// A stop that waits no longer than this. Far away, it waits for the end of what runs.
     fn stop(self, span: &Span, stop: impl FnOnce(Duration) -> bool + Send + 'static) {
         eventually(|| self.runs.load(SeqCst));
-        let (far, after, release) = (span.far, span.after, self.release);
-        let releasing = thread::spawn(move || {
-            thread::sleep(if far { MS * 5 } else { MS * 500 });
-            let _ended = release.send(());
-        });
-        assert_eq!(stop(after), far, "finished");
-        if far {
-            releasing.join().unwrap();
+        let after = span.after;
+        if span.far {
+            let stopping = spawn_asleep(move || stop(after));
+            assert!(!stopping.is_finished(), "it waits");
+            self.release.send(()).unwrap();
+            assert!(stopping.join().unwrap(), "finished");
+        } else {
+            assert!(!within(move || stop(after)), "it runs still");
+            self.release.send(()).unwrap();
         }
     }
 }
@@ -187,13 +191,19 @@ fn turn_within(span: &Span) {
     // By the system's clock it waits, and a stop ends that.
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     timer.schedule(span.after, |_| ()).unwrap();
-    let stopping = thread::spawn(move || {
-        thread::sleep(MS * 5);
+    let after = span.after;
+    if span.far {
+        let turning = spawn_asleep(move || driver.turn_within(after).ran);
+        assert!(!turning.is_finished(), "it waits");
         timer.stop();
-    });
-    let ran = driver.turn_within(span.after).ran + driver.turn_within(SECOND).ran;
-    assert_eq!(ran, usize::from(!span.far));
-    stopping.join().unwrap();
+        assert_eq!(turning.join().unwrap(), 0);
+    } else {
+        // It may take a tick until it is due.
+        if driver.turn_within(after).ran == 0 {
+            assert_eq!(driver.turn_within(HOUR).ran, 1);
+        }
+        assert_eq!((driver.turn().ran, timer.counts().fired), (0, 1));
+    }
 }
 
 fn take_within(span: &Span) {
@@ -203,9 +213,8 @@ fn take_within(span: &Span) {
     let system: DelayQueue<u32> = DelayQueue::new();
     for (queue, clock) in [(queue, Some(clock)), (system, None)] {
         let own = queue.clone();
-        let taker = thread::spawn(move || own.take_within(after));
+        let taker = spawn_asleep(move || own.take_within(after));
         if span.far {
-            thread::sleep(MS * 5);
             clock.iter().for_each(|clock| clock.advance(CENTURY).unwrap());
             assert!(!taker.is_finished());
             queue.close();
@@ -225,18 +234,16 @@ fn wait_within(span: &Span) {
     let clock = VirtualClock::new();
     let timer = Timer::builder().on_driver().clock(&clock).build().unwrap();
     let retry = timer.retry(Backoff::new(HOUR), |_| Err::<(), _>(())).unwrap();
-    let stopping = span.far.then(|| {
-        let timer = timer.clone();
-        thread::spawn(move || {
-            thread::sleep(MS * 5);
-            timer.stop();
-        })
-    });
-    match retry.wait_within(span.after) {
+    let after = span.after;
+    let waiting = spawn_asleep(move || retry.wait_within(after));
+    if span.far {
+        assert!(!waiting.is_finished(), "it waits");
+        timer.stop();
+    }
+    match waiting.join().unwrap() {
         Ok(outcome) => assert_eq!((outcome, span.far), (Retried::Stopped, true)),
         Err(retry) => assert!(!retry.is_over() && !span.far),
     }
-    stopping.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// The system's clock, which its driver waits for in another way.
@@ -294,11 +301,11 @@ fn wait(span: &Span) {
             Instant::now()
         }
     }
-    let timer = Timer::builder().on_driver().clock(Plain).build().unwrap();
+    let timer = Timer::builder().on_driver().clock(Plain).name("plain").build().unwrap();
     let rung = Rung::new();
     timer.schedule_at(span.at, rung.ring()).unwrap();
     if span.far {
-        thread::sleep(MS * 2);
+        await_asleep(&Tid::called("plain-driver"));
     } else {
         eventually(|| rung.count() == 1);
     }

@@ -1,5 +1,7 @@
 //! Whoever waits hears of the end: every verb that blocks a thread, or leaves a future pending, returns with its
 //! documented outcome when another thread stops the engine, drops it, or drops its driver.
+//!
+//! In real time: whoever waits is a thread that blocks, and the end is what wakes it.
 
 use std::future::pending;
 use std::sync::mpsc;
@@ -13,7 +15,8 @@ use tourbillon::{
     Purgatory, Retried, ScheduleError, TakeError, Timer, VirtualClock, WaitError,
 };
 
-use crate::common::{HOUR, MS, PLACES, case, running_on};
+use crate::common::asleep::spawn_asleep;
+use crate::common::{HOUR, PLACES, case, running_on};
 
 /// The system's clock as a clock of the user.
 struct Own;
@@ -39,8 +42,7 @@ fn on_clock(clock: &str) -> Builder {
 
 /// Runs what blocks on a thread of its own, and when that waits has it end.
 fn ended<R: Send + 'static>(blocks: impl FnOnce() -> R + Send + 'static, end: impl FnOnce()) -> R {
-    let thread = thread::spawn(blocks);
-    thread::sleep(MS * 3);
+    let thread = spawn_asleep(blocks);
     assert!(!thread.is_finished(), "it waits");
     end();
     thread.join().unwrap()

@@ -1,10 +1,12 @@
-//! With the system's clock, which nobody sets here. Everything in this file sleeps.
+//! With the system's clock, which nobody sets here. In real time: no test can move that clock, nor see its watcher
+//! sleep.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon::{Clock, State, Timer};
 
+use crate::common::asleep::{Tid, await_asleep};
 use crate::common::{HOUR, MS, PLACES, accounted, eventually, running_on};
 
 #[test]
@@ -81,7 +83,7 @@ fn the_watcher_sleeps() {
     let at = SystemTime::now() + HOUR;
     let all: Vec<_> = timers.iter().map(|timer| timer.schedule_wall(at, |_| ()).unwrap()).collect();
     eventually(|| watcher().is_some());
-    std::thread::sleep(100 * MS);
+    await_asleep(&Tid::called("tourbillon-wall"));
     let before = watcher().unwrap();
     for n in 0..1000 {
         assert!(timers[n % 3].schedule_wall(at, |_| ()).unwrap().cancel());
