@@ -201,7 +201,8 @@ impl Backoff {
         };
         let seed = self.seed;
         let random = self.random.get_or_insert_with(|| Random::new(seed));
-        delay - random.up_to(chance)
+        let drawn = random.up_to(chance);
+        planted!("more.equal-jitter-keeps-the-wrong-half", drawn, delay - drawn)
     }
 }
 

@@ -156,7 +156,9 @@ impl EngineClock {
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
-                let until = (until < Time::MAX).then(|| self.instant(until));
+                let comes =
+                    planted!("more.a-clock-waits-for-the-end-of-time", true, until < Time::MAX);
+                let until = comes.then(|| self.instant(until));
                 let wait = || clock.wait(until, sleeper);
                 let waited =
                     planted!("clock.wait-that-panics-ends-the-driver", Some(wait()), quietly(wait));

@@ -46,7 +46,11 @@ impl Counts {
         self.handed_back +=
             planted!("engine.cancelled-read-as-handed-back", other.cancelled, other.handed_back);
         self.pending += other.pending;
-        self.panicked += other.panicked;
+        self.panicked = planted!(
+            "more.panics-of-the-worst-shard",
+            self.panicked.max(other.panicked),
+            self.panicked + other.panicked
+        );
     }
 }
 

@@ -196,7 +196,8 @@ impl Driver {
     fn wait(&self, end: Time) -> bool {
         let Hub { clock, signal, .. } = self.core.hub();
         if let Some(clock) = clock.as_virtual() {
-            let next = clock.next_step().unwrap_or(Time::MAX).min(Time::new(signal.least()));
+            let others = planted!("more.turn-within-passes-over-others", None, clock.next_step());
+            let next = others.unwrap_or(Time::MAX).min(Time::new(signal.least()));
             return clock.advance_to(next.min(end)).is_ok();
         }
         let sleep = |until, sleeper: &_| {
@@ -326,7 +327,9 @@ impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
             self.attend(shard, now);
             shard.counts().fired - before
         };
-        self.due(now).map(attend).sum::<u64>() as usize
+        let ran = self.due(now).map(attend);
+        let ran = planted!("more.turn-counts-one-shard", ran.max().unwrap_or(0), ran.sum::<u64>());
+        ran as usize
     }
 
     fn set_hook(&self, wake: Arc<Wake>) {

@@ -157,7 +157,7 @@ impl Leases {
         if entry.holders < u32::MAX {
             entry.holders -= 1;
         }
-        entry.holders == 1
+        planted!("more.dropped-clone-cuts-the-others-off", true, entry.holders == 1)
     }
 
     /// Gives the lease back, if only one holds it.

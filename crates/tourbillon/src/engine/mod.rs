@@ -224,7 +224,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         }
         let mut life = lock(&self.life);
         // It may have been stopped meanwhile: then the driver ends as soon as it starts.
-        if matches!(*life, Life::Starting(_)) {
+        let goes_on = matches!(*life, Life::Starting(_));
+        if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
             let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
             *life = if started.is_ok() { Life::Started } else { failed };
             if started.is_ok() {

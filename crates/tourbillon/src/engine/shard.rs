@@ -157,7 +157,17 @@ impl<T> Shard<T> {
             if !state.leases.has_room() {
                 return Err(Refused::Full(value));
             }
-            let key = self.insert(state, deadline, value)?;
+            let key = planted!(
+                "more.refused-handle-keeps-its-record",
+                match self.insert(state, deadline, value) {
+                    Ok(key) => key,
+                    Err(refused) => {
+                        state.leases.open(Became::Pending);
+                        return Err(refused);
+                    }
+                },
+                self.insert(state, deadline, value)?
+            );
             let lease = state.leases.open(Became::Pending);
             if let Some(entry) = state.wheel.get_mut(key) {
                 lend(&mut entry.value, lease);
@@ -295,7 +305,7 @@ impl<T> Shard<T> {
         let Some(deadline) = deadline() else { return };
         if self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
             self.leave(state, ready);
-            self.tell_loop();
+            planted!("more.a-clock-that-is-set-does-not-wake-the-loop", (), self.tell_loop());
         }
     }
 

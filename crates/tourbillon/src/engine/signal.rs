@@ -182,7 +182,11 @@ impl Signal {
     /// The one before. Foreign code: to be dropped with no lock held.
     pub(crate) fn set_hook(&self, wake: Arc<Wake>) -> Option<Arc<Wake>> {
         let mut held = lock(&self.hook.as_ref()?.wake);
-        let old = held.replace(wake);
+        let old = planted!(
+            "more.first-wake-closure-stays",
+            if held.is_some() { Some(wake) } else { held.replace(wake) },
+            held.replace(wake)
+        );
         planted!(
             "engine.old-waker-dropped-under-its-lock",
             {

@@ -144,7 +144,9 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         while let Some(taken) =
             planted!("engine.leftovers-delivered-later", None, batch.pop_front())
         {
-            contain(shard, || drop(taken.value));
+            planted!("more.leftover-whose-drop-panics-ends-the-driver", drop(taken.value), {
+                contain(shard, || drop(taken.value));
+            });
         }
         *lock(&core.delivery.state) = Some(state);
     }

@@ -39,7 +39,10 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let mut completed = 0;
-        self.for_each(key, |entry| completed += usize::from(entry.check()));
+        self.for_each(key, |entry| {
+            let met = entry.check();
+            completed += planted!("more.check-counts-whom-it-tried", 1, usize::from(met));
+        });
         completed
     }
 

@@ -127,6 +127,8 @@ where
                 node.hold(work, false, Some(traces))
             );
             spare.for_each(|key| core.drop_key(key));
+            let completed =
+                planted!("more.completed-while-it-is-added-says-watched", false, completed);
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
         lock(&node.inside).state = State::Over;
@@ -203,6 +205,7 @@ where
                     planted!("purgatory.wish-for-a-trial-ignored", by_event && last, by_event);
                 if by_event || (again == Again::Echo && !granted) {
                     echo = again == Again::Echo;
+                    last = planted!("more.check-in-the-last-trial-puts-off-the-end", false, last);
                     continue;
                 }
                 let back = planted!("purgatory.wish-for-it-back-ignored", false, wish.is_back());
@@ -343,8 +346,20 @@ where
         });
         if let Some(work) = work {
             inside.traces.timer = None;
-            drop(inside);
-            self.hold(work, true, None);
+            planted!(
+                "more.not-tried-at-the-timeout",
+                {
+                    let traces = inside.end();
+                    drop(inside);
+                    self.leave(traces);
+                    work.expire(&self.core.timer);
+                    catch_up();
+                },
+                {
+                    drop(inside);
+                    self.hold(work, true, None);
+                }
+            );
         }
     }
 

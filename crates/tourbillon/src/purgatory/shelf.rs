@@ -87,7 +87,8 @@ impl<K: Eq, O> Shelf<K, O> {
         let mut state = lock(&self.state);
         let take = |list: &mut List<O>| {
             let entry = list.remove(serial.get(), position)?;
-            Some((entry, Stays(!list.is_empty())))
+            let stays = planted!("more.key-outlives-its-last", true, !list.is_empty());
+            Some((entry, Stays(stays)))
         };
         let (entry, gone) = state.keys.take(hash, take)?;
         state.watched -= 1;

@@ -154,7 +154,12 @@ impl<T> State<T> {
         let mut all = Vec::with_capacity(self.wheel.len());
         for key in self.wheel.keys() {
             let Some(Entry { deadline, value }) = self.wheel.cancel(key) else { continue };
-            self.counts.handed_back += 1;
+            let counts = &mut self.counts;
+            *planted!(
+                "more.closed-in-counts-as-removed",
+                &mut counts.cancelled,
+                &mut counts.handed_back
+            ) += 1;
             all.push(Taken { key, deadline, value });
         }
         self.wheel.shrink();

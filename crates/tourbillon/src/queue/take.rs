@@ -110,7 +110,8 @@ impl<T: Send + 'static> Shared<T> {
     fn follow(&self, mut state: MutexGuard<'_, State<T>>, end: Option<Time>, now: Time) {
         let mut limit = None;
         if self.clock.is_system() {
-            limit = end.map(|end| Duration::from_nanos(end.units() - now.units()));
+            let left = end.map(|end| Duration::from_nanos(end.units() - now.units()));
+            limit = planted!("more.who-follows-outstays-its-limit", None, left);
         } else if planted!(
             "queue.who-leads-does-not-hear-of-a-limit",
             false,
@@ -207,7 +208,7 @@ impl<T: Send + 'static> Here<'_, T> {
     fn leave<R>(self, mut state: MutexGuard<'_, State<T>>, with: R) -> R {
         let waiting = &mut state.waiting;
         if self.counted {
-            waiting.all -= 1;
+            waiting.all -= planted!("more.who-has-left-is-awaited", 0, 1);
             let end = self.end.map(Time::units);
             if let Some(own) = waiting.limits.iter().position(|&limit| Some(limit) == end) {
                 planted!("queue.keeps-the-limit-of-who-has-left", (), {

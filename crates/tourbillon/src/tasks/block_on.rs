@@ -44,7 +44,12 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
             return Ok(output);
         }
         while planted!("tasks.block-on-jumps-though-it-was-woken", true, !bell.was_rung()) {
-            if !clock.advance_a_step()? {
+            let moved = planted!(
+                "more.block-on-waits-for-an-event-loop",
+                clock.advance_to_next(),
+                clock.advance_a_step()
+            );
+            if !moved? {
                 bell.listen();
                 break;
             }

@@ -227,7 +227,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             item.deadline =
                 planted!("tasks.delay-queue-reset-keeps-the-old-deadline", item.deadline, deadline);
         }
-        self.sleep_no_longer_than(key);
+        planted!("more.item-reset-to-earlier-is-late", (), self.sleep_no_longer_than(key));
         true
     }
 
@@ -277,7 +277,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     pub fn clear(&mut self) {
         let keys = std::mem::take(&mut self.keys);
         let mut items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
-        self.wake();
+        planted!("more.clear-wakes-nobody", (), self.wake());
         // At the end: the drop of a key or a value finds a queue that is empty.
         drop_all(&self.sleep, keys, &mut items);
     }
@@ -311,7 +311,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             if self.wheel.ready() > 0 {
                 continue;
             }
-            if self.wheel.is_empty() || self.stopped {
+            let stopped = planted!("more.stopped-stream-never-ends", false, self.stopped);
+            if self.wheel.is_empty() || stopped {
                 return Poll::Ready(None);
             }
             if progress == Progress::More {

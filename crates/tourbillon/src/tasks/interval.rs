@@ -133,7 +133,8 @@ impl<H: Home> Interval<H> {
             Some(Ok(())) => {
                 let due = self.next.deadline();
                 let last = planted!("tasks.an-interval-drifts", self.next.now(), self.next.due());
-                let next = self.missed.following(last, self.next.now(), self.period);
+                let now = planted!("more.interval-knows-of-no-missed-tick", last, self.next.now());
+                let next = self.missed.following(last, now, self.period);
                 self.next.move_to(next);
                 let due = planted!("tasks.a-tick-names-the-next-one", self.next.deadline(), due);
                 Poll::Ready(H::output(Ok(due)))

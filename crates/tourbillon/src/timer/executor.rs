@@ -92,7 +92,11 @@ impl Drop for Job {
     fn drop(&mut self) {
         let Some(core) = self.give_up() else { return };
         if let Run::Own(_, tickets) = &core.delivery.run {
-            tickets.remind(&core, &core.shards[self.shard]);
+            planted!(
+                "more.dropped-job-is-not-offered-again",
+                (),
+                tickets.remind(&core, &core.shards[self.shard])
+            );
         }
     }
 }

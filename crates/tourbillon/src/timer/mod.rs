@@ -135,6 +135,7 @@ impl Timer {
     /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.
     fn of(core: &Arc<TimerCore>) -> Self {
         let owner = core.delivery.owner.get().and_then(Weak::upgrade);
+        let owner = planted!("more.timer-of-a-context-stops-it", None, owner);
         Timer { owner: owner.unwrap_or_else(|| Arc::new(Owner { core: core.clone() })) }
     }
 }

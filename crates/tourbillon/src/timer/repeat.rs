@@ -112,7 +112,12 @@ impl Repeat {
     }
 
     fn first_delay(&self, tick: u64) -> u64 {
-        self.first.map_or_else(|| self.step(tick), nanoseconds)
+        let first = planted!(
+            "more.first-run-at-once-waits-a-period",
+            self.first.filter(|first| !first.is_zero()),
+            self.first
+        );
+        first.map_or_else(|| self.step(tick), nanoseconds)
     }
 
     /// The period or the pause. Nothing at all would let a virtual clock, or a driver, never get any further.

@@ -293,7 +293,12 @@ where
         let outcome = match contain(context.shard, || (self.job)(&attempt)) {
             Some(Ok(value)) => Retried::Success(value),
             Some(Err(error)) => {
-                let elapsed = context.core.hub.clock.now().units().saturating_sub(began.units());
+                let failed = planted!(
+                    "more.time-that-a-try-takes-does-not-count",
+                    context.started,
+                    context.core.hub.clock.now()
+                );
+                let elapsed = failed.units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
                     // A virtual clock stands still while something is due: with no delay at all, for ever.

@@ -97,7 +97,8 @@ impl Small {
             // SAFETY: That is the type, and nobody uses or drops the words after this.
             return Some(unsafe { this.words.as_ptr().cast::<F>().read() });
         }
-        if type_id == TypeId::of::<Box<F>>() {
+        let boxed = type_id == TypeId::of::<Box<F>>();
+        if planted!("more.large-closure-is-not-given-back", false, boxed) {
             // SAFETY: As above.
             return Some(*unsafe { this.words.as_ptr().cast::<Box<F>>().read() });
         }

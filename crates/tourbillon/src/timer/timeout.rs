@@ -191,7 +191,8 @@ impl Timeout {
     /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
         let Hold::Shared(shared) = &self.hold else { return None };
-        shared.wall().and_then(Plan::waits_for).filter(|_| self.is_pending())
+        let waits_for = shared.wall().and_then(Plan::waits_for);
+        waits_for.filter(|_| planted!("more.cancelled-timer-has-a-moment", true, self.is_pending()))
     }
 
     /// How long it has to wait, if it is pending: zero if it is due.
@@ -247,11 +248,13 @@ impl Clone for Timeout {
     fn clone(&self) -> Self {
         let hold = match &self.hold {
             Hold::Shared(shared) => Hold::Shared(shared.clone()),
-            Hold::Lease { lease, over } => self.shard.under_lock(|leases| match over.get() {
-                Some(state) => Hold::over(state),
-                None => {
-                    leases.share(*lease);
-                    Hold::lease(*lease)
+            Hold::Lease { lease, over } => self.shard.under_lock(|leases| {
+                match planted!("more.clone-of-a-cancelled-handle-panics", None, over.get()) {
+                    Some(state) => Hold::over(state),
+                    None => {
+                        leases.share(*lease);
+                        Hold::lease(*lease)
+                    }
                 }
             }),
         };
@@ -306,7 +309,8 @@ impl CancelOnDrop {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn keep(mut self) -> Timeout {
-        self.0.take().expect("it is there until it is dropped")
+        planted!("more.kept-guard-cancels", self.0.clone(), self.0.take())
+            .expect("it is there until it is dropped")
     }
 }
 

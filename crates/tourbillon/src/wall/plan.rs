@@ -104,7 +104,7 @@ impl Plan {
         match lock(&self.state).phase {
             Phase::Runs(at) => at,
             // One that was handed back and is run by hand never started by the clock.
-            Phase::Waits(at) => Some(at),
+            Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
             Phase::Stranded | Phase::Moved | Phase::Planned(_) => None,
         }
     }
@@ -147,7 +147,11 @@ impl Plan {
     pub(super) fn next(&self, clock: &EngineClock) -> Option<Time> {
         // In this order: a setting of the clock that is not seen here is seen by `settle`.
         let seen = self.registry.epoch();
-        let now = clock.wall_now();
+        let now = planted!(
+            "more.cron-makes-up-for-every-run",
+            self.runs_for().unwrap_or_else(|| clock.wall_now()),
+            clock.wall_now()
+        );
         let (fired, was_set) = {
             let state = lock(&self.state);
             (state.fired.clone(), state.passed || state.seen != seen)

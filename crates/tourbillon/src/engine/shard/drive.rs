@@ -61,7 +61,9 @@ impl<T> Shard<T> {
     fn tell_loop_now(&self) {
         if let Some(wake) = self.hub.signal.owed() {
             // It may be the last by now: its drop is foreign code too.
-            contain(self, move || wake());
+            planted!("more.panicking-wake-reaches-who-schedules", wake(), {
+                contain(self, move || wake());
+            });
         }
     }
 
@@ -208,7 +210,7 @@ impl<T> Shard<T> {
         #[cfg(feature = "tasks")]
         planted!("engine.stop-is-not-told", (), self.claimed.0.store(NEVER, Ordering::Release));
         drop(state);
-        self.hub.give_back(taken.len());
+        planted!("more.stop-keeps-the-places", (), self.hub.give_back(taken.len()));
         taken
     }
 }
