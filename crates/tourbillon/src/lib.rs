@@ -72,8 +72,6 @@
 //! our locks held.
 
 #![deny(unsafe_code)]
-// What a normal build keeps where a fault is planted between a variable and its use.
-#![allow(clippy::redundant_locals)]
 
 /// The example of the README, run with the others.
 #[cfg(doctest)]
