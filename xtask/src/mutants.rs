@@ -125,7 +125,7 @@ fn report(files: &[String]) -> Outcome {
         println!(
             "{:<40} {:>7} {:>7} {:>8} {:>7} {:>9}",
             file.trim_start_matches(SOURCE),
-            listed("caught.txt").len(),
+            listed("caught.txt").len() + listed("previously_caught.txt").len(),
             listed("timeout.txt").len(),
             listed("unviable.txt").len(),
             missed.len(),
