@@ -7,6 +7,7 @@ mod common;
 mod advancing;
 mod bench;
 mod callbacks;
+mod crowds;
 mod durations;
 mod futures;
 mod limits;
