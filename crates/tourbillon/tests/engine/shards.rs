@@ -26,14 +26,15 @@ fn keys_and_handles_name_their_timers_on_every_shard() {
     let builder = Timer::builder().clock(&clock).shards(MANY).hierarchical(&[2]).on_driver();
     let timer = builder.build().unwrap();
     let armed: Mutex<Vec<(Key, Timeout)>> = Mutex::default();
-    on_threads(MANY + MANY / 8, |_| {
-        let key = timer.arm(HOUR, |_| ()).unwrap();
-        let handle = timer.schedule(HOUR, |_| ()).unwrap();
-        armed.lock().unwrap().push((key, handle));
-    });
-    let used = |shard: &tourbillon::ShardView| !shard.slots.is_empty();
-    let shards = timer.snapshot().shards.iter().filter(|shard| used(shard)).count();
-    assert_eq!(shards, MANY, "all of them are used");
+    let is_used = |shard: &tourbillon::ShardView| !shard.slots.is_empty();
+    // Once, unless other tests of the process have threads as well.
+    while !timer.snapshot().shards.iter().all(is_used) {
+        on_threads(MANY, |_| {
+            let key = timer.arm(HOUR, |_| ()).unwrap();
+            let handle = timer.schedule(HOUR, |_| ()).unwrap();
+            armed.lock().unwrap().push((key, handle));
+        });
+    }
     let armed = armed.into_inner().unwrap();
     let pending: Vec<Key> = timer.pending().into_iter().map(|one| one.key).collect();
     assert_eq!(pending.len(), 2 * armed.len());

@@ -6,6 +6,7 @@ mod common;
 mod cases;
 mod events;
 mod keys;
+mod many_keys;
 mod model;
 mod panics;
 mod races;

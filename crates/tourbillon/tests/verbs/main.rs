@@ -11,4 +11,5 @@ mod crowds;
 mod durations;
 mod futures;
 mod limits;
+mod running;
 mod stopping;
