@@ -35,6 +35,10 @@ fn keys_and_handles_name_their_timers_on_every_shard() {
             armed.lock().unwrap().push((key, handle));
         });
     }
+    let snapshot = timer.snapshot();
+    let memory: usize = snapshot.shards.iter().map(|shard| shard.memory).sum();
+    assert_eq!(snapshot.memory(), memory, "of all shards");
+    assert!(snapshot.shards.iter().all(|shard| shard.memory > 0));
     let armed = armed.into_inner().unwrap();
     let pending: Vec<Key> = timer.pending().into_iter().map(|one| one.key).collect();
     assert_eq!(pending.len(), 2 * armed.len());

@@ -1,56 +1,77 @@
 //! A hook that starts a thread is foreign code: it may use the engine that asks it for the thread. What needs that very
 //! thread is refused.
 
+use std::error::Error;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::SystemTime;
 
 use crate::common::{HOUR, Log, MS, accounted, eventually, within};
 use tourbillon::{
-    Attempt, Backoff, Engine, KeyedTimer, Purgatory, Repeat, ScheduleError, StartError, Timer,
-    WaitError,
+    Attempt, Backoff, Engine, KeyedTimer, Purgatory, Repeat, ScheduleError, Timer, WaitError,
 };
 
-/// A verb that needs the driver, and whether it was refused for want of a thread.
-type Verb = (&'static str, fn(&Timer) -> bool);
+/// What a verb that needs the driver was refused with.
+type Refused = Box<dyn Error + Send>;
 
-const VERBS: [Verb; 10] = [
-    ("start", |timer| matches!(timer.start(), Err(StartError::Thread(_)))),
-    ("arm", |timer| matches!(timer.arm(MS, |_| ()), Err(ScheduleError::Thread(..)))),
-    ("arm_at", |timer| matches!(timer.arm_at(timer.now(), |_| ()), Err(ScheduleError::Thread(..)))),
-    ("schedule", |timer| matches!(timer.schedule(MS, |_| ()), Err(ScheduleError::Thread(..)))),
-    ("schedule_repeating", |timer| {
-        matches!(timer.schedule_repeating(MS, |_| ()), Err(ScheduleError::Thread(..)))
-    }),
-    ("repeat", |timer| {
-        matches!(timer.repeat(Repeat::every(MS), |_| ()), Err(ScheduleError::Thread(..)))
-    }),
-    ("schedule_wall", |timer| {
-        matches!(timer.schedule_wall(SystemTime::now(), |_| ()), Err(ScheduleError::Thread(..)))
-    }),
-    ("retry", |timer| {
-        let job = |_: &Attempt| Err::<(), ()>(());
-        matches!(timer.retry(Backoff::new(MS), job), Err(ScheduleError::Thread(..)))
-    }),
+type Verb = (&'static str, fn(&Timer) -> Refused);
+
+fn refused<T, E: Error + Send + 'static>(outcome: Result<T, E>) -> Refused {
+    Box::new(outcome.err().expect("it needs the thread"))
+}
+
+fn fails(_: &Attempt) -> Result<(), ()> {
+    Err(())
+}
+
+const VERBS: [Verb; 14] = [
+    ("start", |timer| refused(timer.start())),
+    ("arm", |timer| refused(timer.arm(MS, |_| ()))),
+    ("arm_at", |timer| refused(timer.arm_at(timer.now(), |_| ()))),
+    ("schedule", |timer| refused(timer.schedule(MS, |_| ()))),
+    ("schedule_at", |timer| refused(timer.schedule_at(timer.now(), |_| ()))),
+    ("schedule_repeating", |timer| refused(timer.schedule_repeating(MS, |_| ()))),
+    ("repeat", |timer| refused(timer.repeat(Repeat::every(MS), |_| ()))),
+    ("schedule_wall", |timer| refused(timer.schedule_wall(SystemTime::now(), |_| ()))),
+    ("retry", |timer| refused(timer.retry(Backoff::new(MS), fails))),
+    ("retry_then", |timer| refused(timer.retry_then(Backoff::new(MS), fails, |_| ()))),
     ("KeyedTimer::schedule", |timer| {
         let timers = KeyedTimer::new(timer);
-        let refused = timers.schedule(1, MS, |_| ()).is_err();
-        refused && timers.is_empty()
+        let wrong = refused(timers.schedule(1, MS, |_| ()));
+        assert!(timers.is_empty());
+        wrong
+    }),
+    ("KeyedTimer::schedule_if_absent", |timer| {
+        let timers = KeyedTimer::new(timer);
+        let wrong = refused(timers.schedule_if_absent(1, MS, |_| ()));
+        assert!(timers.is_empty());
+        wrong
+    }),
+    ("KeyedTimer::retry", |timer| {
+        let timers = KeyedTimer::new(timer);
+        let wrong = refused(timers.retry(1, Backoff::new(MS), fails, |_| ()));
+        assert!(timers.is_empty());
+        wrong
     }),
     ("Purgatory::when", |timer| {
         let purgatory: Purgatory<u32> = Purgatory::new(timer);
-        let then = |_: Result<(), WaitError>| ();
-        purgatory.when([1], HOUR, || None, then).is_err() && purgatory.delayed() == 0
+        let wrong = refused(purgatory.when([1], HOUR, || None, |_: Result<(), WaitError>| ()));
+        assert_eq!(purgatory.delayed(), 0);
+        wrong
     }),
 ];
 
-/// A timer whose hook tries the verb, and what became of that.
-fn tried(verb: Verb) -> (Timer, Log<bool>) {
-    let (own, log): (Arc<OnceLock<Timer>>, _) = (Arc::default(), Log::new());
+/// A timer whose hook for a driver does that with the timer, and what came of it.
+fn tried<R: Send + 'static>(verb: fn(&Timer) -> R, fail: bool) -> (Timer, Arc<Log<R>>) {
+    let (own, log): (Arc<OnceLock<Timer>>, Arc<Log<R>>) = Default::default();
     let (inner, told) = (own.clone(), log.clone());
     let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
         if name.ends_with("driver") {
-            told.add(verb.1(inner.get().unwrap()));
+            if fail {
+                return Err(io::Error::other("no thread today"));
+            }
+            told.add(verb(inner.get().unwrap()));
         }
         thread::Builder::new().name(name).spawn(body).map(drop)
     };
@@ -59,20 +80,43 @@ fn tried(verb: Verb) -> (Timer, Log<bool>) {
     (timer, log)
 }
 
+/// It says that there is no thread, and of the reason what the system has said.
+fn is_want_of_a_thread(verb: &str, wrong: &Refused, reason: &str) {
+    let told = wrong.to_string();
+    assert!(told.contains("thread") && told.contains(reason), "{verb}: {told}");
+    let source = wrong.source().and_then(|source| source.downcast_ref::<io::Error>());
+    assert_eq!(source.map(ToString::to_string).as_deref(), Some(reason), "{verb}: its source");
+}
+
 #[test]
 fn what_needs_the_thread_that_is_being_started_is_refused() {
-    for verb in VERBS {
+    for (name, verb) in VERBS {
         within(move || {
-            let (timer, log) = tried(verb);
+            let (timer, log) = tried(verb, false);
             timer.start().unwrap();
-            assert_eq!(log.take(), [true], "{}", verb.0);
+            let [wrong] = &log.take()[..] else { panic!("{name}: once") };
+            let reason = "the spawn hook used the timer that it was to start a thread for";
+            is_want_of_a_thread(name, wrong, reason);
             // The one that was started runs what comes later, and nothing has taken the only place.
-            let told = log.clone();
-            timer.schedule(MS, move |_| told.add(true)).unwrap();
-            eventually(|| log.len() == 1);
+            let ran = Log::new();
+            let told = ran.clone();
+            timer.schedule(MS, move |_| told.add(())).unwrap();
+            eventually(|| ran.len() == 1);
             timer.stop();
             accounted(&timer);
         });
+    }
+}
+
+#[test]
+fn why_a_thread_could_not_be_started_is_told() {
+    for (name, verb) in VERBS {
+        let (timer, _) = tried(|_| (), true);
+        is_want_of_a_thread(name, &verb(&timer), "no thread today");
+        is_want_of_a_thread(name, &verb(&timer), "no thread today");
+        assert_eq!(timer.len(), 0, "{name}");
+        timer.stop();
+        accounted(&timer);
     }
 }
 
@@ -121,7 +165,7 @@ fn a_hook_for_a_worker_may_schedule() {
 #[test]
 fn a_hook_may_stop() {
     within(|| {
-        let (timer, log) = tried(("stop", |timer| timer.stop().is_empty()));
+        let (timer, log) = tried(|timer| timer.stop().is_empty(), false);
         assert!(matches!(timer.arm(MS, |_| ()), Err(ScheduleError::Stopped(_))));
         assert_eq!(log.take(), [true]);
         accounted(&timer);

@@ -13,6 +13,8 @@ mod races;
 mod reentry;
 mod rewatch;
 mod stopping;
+#[cfg(target_os = "linux")]
+mod table;
 mod threads;
 mod trials;
 mod waits;

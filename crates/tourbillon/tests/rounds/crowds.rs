@@ -136,6 +136,66 @@ const CROWDS: &[Crowd] = &[
     }),
 ];
 
+/// Has a crowd come, calls `there`, has all of it go but one, and asks for the memory.
+const REMAINDERS: &[Crowd] = &[
+    ("keys", |timer, _, there| {
+        let mut keys: Vec<_> = (0..CROWD).map(|n| timer.arm(far(n), |_| ()).unwrap()).collect();
+        there();
+        let one = keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| timer.cancel(key)));
+        timer.shrink();
+        assert!(timer.is_pending(one));
+    }),
+    ("handles", |timer, _, there| {
+        let all = (0..CROWD).map(|n| timer.schedule(far(n), |_| ()).unwrap());
+        let mut all: Vec<_> = all.collect();
+        there();
+        let one = all.swap_remove(100);
+        all.into_iter().for_each(|handle| assert!(handle.cancel()));
+        timer.shrink();
+        assert!(one.is_pending());
+    }),
+    ("values", |_, clock, there| {
+        let engine = Timer::builder().clock(clock).shards(1).deliver(|_| ()).unwrap();
+        let mut keys: Vec<_> = (0..CROWD).map(|n| engine.schedule(far(n), n).unwrap()).collect();
+        there();
+        let one = keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| engine.cancel(key).is_some()));
+        engine.shrink();
+        assert!(engine.is_pending(one));
+        std::mem::forget(engine);
+    }),
+    ("queue", |_, clock, there| {
+        let queue = Timer::builder().clock(clock).queue().unwrap();
+        let mut keys: Vec<_> = (0..CROWD).map(|n| queue.put(far(n), n).unwrap()).collect();
+        there();
+        keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| queue.remove(key).is_some()));
+        queue.shrink();
+        assert_eq!(queue.len(), 1);
+        std::mem::forget(queue);
+    }),
+    ("names", |timer, _, there| {
+        let timers = KeyedTimer::new(timer);
+        (0..CROWD).for_each(|n| _ = timers.schedule(n, far(n), |_| ()).unwrap());
+        there();
+        assert!((1..CROWD).all(|n| timers.cancel(&n)));
+        timer.shrink();
+        assert!(timers.is_pending(&0));
+        std::mem::forget(timers);
+    }),
+    ("sleeps", |timer, _, there| {
+        let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
+        assert!(all.iter_mut().all(|sleep| is_pending(sleep)));
+        there();
+        let mut one = all.swap_remove(100);
+        drop(all);
+        timer.shrink();
+        assert!(is_pending(&mut one));
+        std::mem::forget(one);
+    }),
+];
+
 fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
@@ -152,8 +212,17 @@ fn watched(timer: &Timer) -> Purgatory<u32> {
 
 #[test]
 fn the_memory_of_a_crowd_goes_with_the_last_of_it() {
+    each(CROWDS);
+}
+
+#[test]
+fn one_that_stays_keeps_no_more_than_its_own_memory() {
+    each(REMAINDERS);
+}
+
+fn each(crowds: &'static [Crowd]) {
     let _alone = crate::alone();
-    for &(name, crowd) in CROWDS {
+    for &(name, crowd) in crowds {
         case(name, move || {
             let clock = VirtualClock::new();
             let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();

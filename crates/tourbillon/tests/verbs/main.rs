@@ -11,5 +11,6 @@ mod crowds;
 mod durations;
 mod futures;
 mod limits;
+mod moves;
 mod running;
 mod stopping;
