@@ -3,13 +3,15 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::SystemTime;
 
-use crate::common::{HOUR, Log, MS, accounted, eventually, within};
+use crate::common::{HOUR, Log, MS, SECOND, accounted, eventually, within};
 use tourbillon::{
-    Attempt, Backoff, Engine, KeyedTimer, Purgatory, Repeat, ScheduleError, Timer, WaitError,
+    Attempt, Backoff, Engine, KeyedTimer, Purgatory, Repeat, ScheduleError, Timer, VirtualClock,
+    WaitError,
 };
 
 /// What a verb that needs the driver was refused with.
@@ -170,4 +172,35 @@ fn a_hook_may_stop() {
         assert_eq!(log.take(), [true]);
         accounted(&timer);
     });
+}
+
+/// A hook that says it has started a worker, and drops it: at once, or later. An advance does not wait for it.
+#[test]
+fn a_worker_that_never_comes_holds_up_no_advance() {
+    for (lost, later) in [(1, false), (1, true), (3, false), (3, true)] {
+        within(move || {
+            let (clock, workers) = (VirtualClock::new(), AtomicUsize::new(0));
+            let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+                if workers.fetch_add(1, SeqCst) >= lost {
+                    thread::spawn(body);
+                } else if later {
+                    thread::spawn(move || drop(body));
+                }
+                Ok(())
+            };
+            let builder = Timer::builder().clock(&clock).shards(1).pool(1).spawn(spawn);
+            let timer = builder.build().unwrap();
+            let log = Log::new();
+            for n in 0..3 {
+                let told = log.clone();
+                timer.arm(SECOND, move |_| told.add(n)).unwrap();
+            }
+            clock.advance(SECOND).unwrap();
+            let mut ran = log.take();
+            ran.sort_unstable();
+            assert_eq!(ran, [0, 1, 2], "{lost} are lost, later: {later}");
+            timer.stop();
+            accounted(&timer);
+        });
+    }
 }
