@@ -13,6 +13,7 @@ mod limit;
 mod outage;
 mod panics;
 mod reentry;
+mod refusals;
 mod reviewed;
 mod settings;
 mod shards;

@@ -64,7 +64,16 @@ fn keys_and_handles_name_their_timers_on_every_shard() {
     accounted(&timer);
 }
 
-/// Against the list of all of them: how many there were, the latest exactly, and quantiles to a quarter.
+/// A task that sleeps.
+#[cfg(feature = "tasks")]
+fn sleeping(timer: &Timer, after: Duration) -> impl Send + use<> {
+    let mut sleep = Box::pin(timer.sleep(after));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(sleep.as_mut().poll(&mut context).is_pending());
+    sleep
+}
+
+/// Against the list of all of them, tasks and callbacks: how many there were, the latest exactly, and quantiles to a quarter.
 #[test]
 fn the_lateness_is_that_of_all_shards() {
     for seed in 0..12 {
@@ -72,13 +81,21 @@ fn the_lateness_is_that_of_all_shards() {
         let timer = Timer::builder().clock(&clock).shards(4).on_driver().build().unwrap();
         let all: Mutex<(fastrand::Rng, Vec<u64>)> =
             Mutex::new((fastrand::Rng::with_seed(seed), Vec::new()));
+        #[cfg(feature = "tasks")]
+        let sleeps = Mutex::new(Vec::new());
         on_threads(8, |_| {
             let (random, late) = &mut *all.lock().unwrap();
             // Mostly a little late, now and then almost a tick.
             for _ in 0..random.usize(1..5) {
                 let by = random.u64(0..1_000_000) >> random.u32(0..16);
-                timer.arm(Duration::from_nanos(9_000_000 - by), |_| ()).unwrap();
+                let after = Duration::from_nanos(9_000_000 - by);
                 late.push(by);
+                #[cfg(feature = "tasks")]
+                if random.bool() {
+                    sleeps.lock().unwrap().push(sleeping(&timer, after));
+                    continue;
+                }
+                timer.arm(after, |_| ()).unwrap();
             }
         });
         clock.advance(10 * MS).unwrap();

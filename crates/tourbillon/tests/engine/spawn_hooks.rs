@@ -15,9 +15,9 @@ use tourbillon::{
 };
 
 /// What a verb that needs the driver was refused with.
-type Refused = Box<dyn Error + Send>;
+pub(crate) type Refused = Box<dyn Error + Send>;
 
-type Verb = (&'static str, fn(&Timer) -> Refused);
+pub(crate) type Verb = (&'static str, fn(&Timer) -> Refused);
 
 fn refused<T, E: Error + Send + 'static>(outcome: Result<T, E>) -> Refused {
     Box::new(outcome.err().expect("it needs the thread"))
@@ -27,7 +27,7 @@ fn fails(_: &Attempt) -> Result<(), ()> {
     Err(())
 }
 
-const VERBS: [Verb; 14] = [
+pub(crate) const VERBS: [Verb; 14] = [
     ("start", |timer| refused(timer.start())),
     ("arm", |timer| refused(timer.arm(MS, |_| ()))),
     ("arm_at", |timer| refused(timer.arm_at(timer.now(), |_| ()))),
