@@ -1,10 +1,10 @@
 //! A hook that starts a thread is foreign code: it may use the engine that asks it for the thread. What needs that very
-//! thread is refused.
+//! thread is refused. In real time, milliseconds of it: a virtual clock needs no thread.
 
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::SystemTime;
 
@@ -199,6 +199,50 @@ fn a_worker_that_never_comes_holds_up_no_advance() {
             let mut ran = log.take();
             ran.sort_unstable();
             assert_eq!(ran, [0, 1, 2], "{lost} are lost, later: {later}");
+            timer.stop();
+            accounted(&timer);
+        });
+    }
+}
+
+/// Whoever comes while another thread starts the driver waits for that, and no longer. If it comes to nothing, the next
+/// tries in its turn.
+#[test]
+fn who_comes_while_the_driver_is_started_hears_of_the_outcome() {
+    for (fails, others) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
+        within(move || {
+            let ((begin, begun), (release, released)) = (mpsc::channel(), mpsc::channel());
+            let first = Mutex::new(Some(released));
+            let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+                if let Some(released) = first.lock().unwrap().take() {
+                    begin.send(()).unwrap();
+                    released.recv().unwrap();
+                    if fails {
+                        return Err(io::Error::other("no thread today"));
+                    }
+                }
+                thread::Builder::new().name(name).spawn(body).map(drop)
+            };
+            let timer = Timer::builder().spawn(spawn).on_driver().build().unwrap();
+            let log = Log::new();
+            let schedules = |n: usize| {
+                let (timer, told) = (timer.clone(), log.clone());
+                thread::spawn(move || timer.schedule(MS, move |_| told.add(n)).is_ok())
+            };
+            let starts = schedules(0);
+            begun.recv().unwrap();
+            let comes: Vec<_> = (1..=others).map(schedules).collect();
+            // Real time: for most of them to come to where they wait.
+            thread::sleep(3 * MS);
+            assert!(comes.iter().all(|thread| !thread.is_finished()), "there is no driver yet");
+            release.send(()).unwrap();
+            assert_eq!(starts.join().unwrap(), !fails);
+            assert!(comes.into_iter().all(|thread| thread.join().unwrap()));
+            let expected: Vec<usize> = (usize::from(fails)..=others).collect();
+            eventually(|| log.len() == expected.len());
+            let mut ran = log.take();
+            ran.sort_unstable();
+            assert_eq!(ran, expected);
             timer.stop();
             accounted(&timer);
         });
