@@ -1,4 +1,6 @@
-//! Whoever waits for a clock of the user's that panics does not spin. In real time: the kernel counts what a wait costs.
+//! Whoever waits for a clock of the user's that panics does not spin.
+//!
+//! In real time: the kernel counts what a wait costs.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};

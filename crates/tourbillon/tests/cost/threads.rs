@@ -109,7 +109,7 @@ fn all_the_threads_of_a_pool_end() {
             let meet = Arc::new(Barrier::new(workers + 1));
             for _ in 0..workers {
                 let meet = meet.clone();
-                timer.arm(MS, move |_| drop(meet.wait())).unwrap();
+                timer.arm(MS, move |_| _ = meet.wait()).unwrap();
             }
             // Each of them needs a thread of its own.
             meet.wait();

@@ -73,7 +73,8 @@ fn sleeping(timer: &Timer, after: Duration) -> impl Send + use<> {
     sleep
 }
 
-/// Against the list of all of them, tasks and callbacks: how many there were, the latest exactly, and quantiles to a quarter.
+/// Against the list of all of them, tasks and callbacks: how many there were, the latest exactly, and quantiles to a
+/// quarter.
 #[test]
 fn the_lateness_is_that_of_all_shards() {
     for seed in 0..12 {

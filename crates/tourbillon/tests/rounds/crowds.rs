@@ -124,14 +124,14 @@ const CROWDS: &[Crowd] = &[
     }),
     ("sleeps, over", |timer, clock, there| {
         let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
-        assert!(all.iter_mut().all(|sleep| is_pending(sleep)));
+        assert!(all.iter_mut().all(is_pending));
         there();
         clock.advance(far(CROWD)).unwrap();
         assert!(all.iter_mut().all(|sleep| !is_pending(sleep)));
     }),
     ("sleeps, dropped", |timer, _, there| {
         let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
-        assert!(all.iter_mut().all(|sleep| is_pending(sleep)));
+        assert!(all.iter_mut().all(is_pending));
         there();
     }),
 ];
@@ -186,7 +186,7 @@ const REMAINDERS: &[Crowd] = &[
     }),
     ("sleeps", |timer, _, there| {
         let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
-        assert!(all.iter_mut().all(|sleep| is_pending(sleep)));
+        assert!(all.iter_mut().all(is_pending));
         there();
         let mut one = all.swap_remove(100);
         drop(all);

@@ -1,5 +1,5 @@
-//! What handles and keys say of a callback that runs: one that runs once cannot be taken back, and one that repeats ends
-//! with this run.
+//! What handles say of a callback that runs: one that runs once cannot be taken back, and one that repeats ends with
+//! this run.
 
 use std::sync::{Arc, OnceLock};
 
