@@ -12,5 +12,6 @@ mod durations;
 mod futures;
 mod limits;
 mod moves;
+mod overdue;
 mod running;
 mod stopping;
