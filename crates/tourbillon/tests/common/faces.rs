@@ -53,6 +53,8 @@ pub(crate) const FACES: &[Face] = &[
     #[cfg(feature = "tasks")]
     other("tasks: sleep", tasks::sleep),
     #[cfg(feature = "tasks")]
+    other("tasks: sleep on a driven timer", tasks::sleep_on_a_driven_timer),
+    #[cfg(feature = "tasks")]
     other("tasks: timeout", tasks::timeout),
     #[cfg(feature = "tasks")]
     other("tasks: interval", tasks::interval),
@@ -232,6 +234,20 @@ mod tasks {
     pub(super) fn sleep(builder: Builder) -> Arm {
         let timer = builder.build().unwrap();
         Box::new(move |after, happen| {
+            let sleep = timer.sleep(after);
+            on_a_thread(async move {
+                if sleep.await.is_ok() {
+                    happen();
+                }
+            });
+        })
+    }
+
+    /// Nobody turns it: that is for its callbacks.
+    pub(super) fn sleep_on_a_driven_timer(builder: Builder) -> Arm {
+        let (timer, driver) = builder.build_driven().unwrap();
+        Box::new(move |after, happen| {
+            let _never_turned = &driver;
             let sleep = timer.sleep(after);
             on_a_thread(async move {
                 if sleep.await.is_ok() {

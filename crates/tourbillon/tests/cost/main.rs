@@ -10,7 +10,9 @@
 mod common;
 
 mod blocked;
+mod clocks;
 mod deadlines;
+mod descriptors;
 mod idle;
 mod meter;
 mod refusing;

@@ -86,7 +86,8 @@ pub(crate) fn measure(during: impl FnOnce()) -> Cost {
     Cost { cpu, wakes: wakes().iter().map(since).sum() }
 }
 
-fn cpu() -> Duration {
+/// The CPU time of the process until now.
+pub(crate) fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

@@ -1,6 +1,7 @@
 //! A thread that waits costs memory: it ends with what it waits for, and not before. In real time, because a virtual
 //! clock has no threads.
 
+use std::sync::{Arc, Barrier};
 use std::time::SystemTime;
 
 use crate::common::faces::{FACES, WALL_FACES};
@@ -97,4 +98,26 @@ fn the_watch_stays_one_while_timers_come_and_go() {
     }
     drop(timer);
     eventually_none(WATCH, "Timer::schedule_wall", "after twenty");
+}
+
+/// Every worker of a pool ends with its timer, however many there are and wherever they are.
+#[test]
+fn all_the_threads_of_a_pool_end() {
+    let _alone = alone();
+    for (name, end) in ENDS {
+        for workers in [1, 2, 5] {
+            let timer = Timer::builder().name("pools").pool(workers).build().unwrap();
+            let meet = Arc::new(Barrier::new(workers + 1));
+            for _ in 0..workers {
+                let meet = meet.clone();
+                timer.arm(MS, move |_| _ = meet.wait()).unwrap();
+            }
+            // Each of them needs a thread of its own.
+            meet.wait();
+            assert_eq!(threads_called("pools-worker"), workers, "{name}");
+            end(timer);
+            eventually_none("pools-worker", name, &format!("a pool of {workers}"));
+            eventually_none("pools-driver", name, &format!("a pool of {workers}"));
+        }
+    }
 }

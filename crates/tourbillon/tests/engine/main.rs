@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod beside;
 mod clocks;
 mod closures;
 mod deadlines;
@@ -12,10 +13,13 @@ mod limit;
 mod outage;
 mod panics;
 mod reentry;
+mod refusals;
 mod reviewed;
 mod settings;
+mod shards;
 mod shipped;
 mod sleeping_clock;
+mod spawn_hooks;
 mod stop_within;
 mod stopping;
 mod typed;

@@ -145,3 +145,42 @@ fn inside_a_callback() {
         assert_eq!(log.take(), [(1, true)], "{case}");
     });
 }
+
+/// Turns a loop of its own, in which that runs.
+fn turn(run: impl FnOnce() + Send + 'static) {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    timer.arm(Duration::ZERO, move |_| run()).unwrap();
+    while !timer.is_empty() {
+        driver.turn_within(HOUR);
+    }
+}
+
+/// Nor for one that it is called from by way of another: a callback of a loop that a callback turns.
+#[test]
+fn inside_a_loop_that_a_callback_turns() {
+    type When = (&'static str, fn(Box<dyn FnOnce() + Send>));
+    const WHEN: [When; 3] = [
+        ("in the loop", |stops| turn(stops)),
+        ("in a loop of that loop", |stops| turn(move || turn(stops))),
+        ("after the loop", |stops| {
+            turn(|| ());
+            stops();
+        }),
+    ];
+    for (when, stop_then) in WHEN {
+        for (name, open) in FACES {
+            for limit in [Duration::ZERO, MS, Duration::MAX] {
+                within(move || {
+                    let (arm, stop) = open();
+                    let log = Log::new();
+                    let told = log.clone();
+                    arm(HOUR, Box::new(|| ()));
+                    let run = move || stop_then(Box::new(move || told.add(stop(limit))));
+                    arm(Duration::ZERO, Box::new(run));
+                    eventually(|| log.len() == 1);
+                    assert_eq!(log.take(), [(1, true)], "{name}, {limit:?}, {when}");
+                });
+            }
+        }
+    }
+}

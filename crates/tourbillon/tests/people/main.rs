@@ -6,6 +6,7 @@ mod common;
 
 mod driven;
 mod queue;
+mod queue_limits;
 mod queue_threads;
 mod repeating;
 mod repeating_edges;

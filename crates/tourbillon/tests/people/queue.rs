@@ -6,6 +6,7 @@ use tourbillon::{
     BootClock, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
 };
 
+use crate::common::jumping::JumpingClock;
 use crate::common::{Drops, HOUR, HandClock, MS, PanicsWhenDropped, SECOND, YEAR};
 
 fn virtual_queue<T: Send>() -> (DelayQueue<T>, VirtualClock) {
@@ -177,6 +178,39 @@ fn values_whose_drops_panic_are_dropped_all_the_same() {
     }
     drop(queue);
     assert_eq!(drops.count(), 3);
+}
+
+/// However many have to be handed down to find it, what is due is found.
+#[test]
+fn a_crowd_that_is_not_due_hides_nothing() {
+    type Wheel = (&'static str, fn() -> tourbillon::Builder);
+    const WHEELS: [Wheel; 3] = [
+        ("by default", Timer::builder),
+        ("levels of four", || Timer::builder().hierarchical(&[4])),
+        ("hashed", || Timer::builder().hashed(64)),
+    ];
+    type Take = (&'static str, fn(&DelayQueue<u32>) -> Result<u32, TakeError>);
+    const TAKES: [Take; 3] = [
+        ("try_take", |queue| queue.try_take()),
+        ("take_within", |queue| queue.take_within(Duration::ZERO)),
+        ("take", |queue| queue.take()),
+    ];
+    for (wheel, builder) in WHEELS {
+        for (verb, take) in TAKES {
+            for place in [0, 500, 1000] {
+                // Under a virtual clock the advance does the handing down.
+                let clock = JumpingClock::new();
+                let queue = builder().clock(clock.clone()).queue().unwrap();
+                let crowd = |n: u32| _ = queue.put(HOUR + SECOND * 20 + MS * n, n).unwrap();
+                (1..=place).for_each(crowd);
+                queue.put(HOUR, 0).unwrap();
+                (place + 1..=1000).for_each(crowd);
+                clock.jump_silently(HOUR + SECOND);
+                assert_eq!(take(&queue), Ok(0), "{verb}, {wheel}, after {place}");
+                assert_eq!(queue.try_take(), Err(TakeError::NothingDue));
+            }
+        }
+    }
 }
 
 #[test]

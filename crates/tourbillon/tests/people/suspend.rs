@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tourbillon::{BootClock, Engine, Timer};
+use tourbillon::{BootClock, Builder, Engine, Timer};
 
 use crate::common::{HOUR, MS, accounted, within};
 
@@ -20,12 +20,39 @@ fn it_runs_as_fast_as_the_other_while_the_machine_is_awake() {
     assert!(least <= passed + MS && passed <= most + MS, "{least:?}, {passed:?}, {most:?}");
 }
 
+/// Time begins when something is made, and not with its builder: no moment of it is ahead of the system's.
+#[test]
+fn its_time_begins_with_what_is_made() {
+    type Make = (&'static str, fn(Builder) -> Instant);
+    const MAKES: [Make; 5] = [
+        ("build", |builder| builder.build().unwrap().now()),
+        ("build_driven", |builder| builder.build_driven().unwrap().0.now()),
+        ("deliver", |builder| builder.deliver::<u8, _>(|_| ()).unwrap().now()),
+        ("deliver_driven", |builder| builder.deliver_driven::<u8, _>(|_| ()).unwrap().0.now()),
+        ("queue", |builder| builder.queue::<u8>().unwrap().now()),
+    ];
+    type Set = (&'static str, fn(Builder) -> Builder);
+    const CLOCKS: [Set; 2] =
+        [("system's", |builder| builder), ("boot", |builder| builder.clock(BootClock))];
+    for (clock, set) in CLOCKS {
+        for (name, make) in MAKES {
+            let builder = set(Timer::builder());
+            std::thread::sleep(MS);
+            let before = Instant::now();
+            let now = make(builder);
+            assert!(now >= before && now <= Instant::now(), "{name}, {clock} clock");
+        }
+    }
+}
+
 #[test]
 fn timers_are_never_early_and_in_order() {
     let timer = Timer::builder().clock(BootClock).on_driver().build().unwrap();
     let (sender, received) = mpsc::channel();
+    // All are armed before the first is due, whatever else the machine does.
+    let first = timer.now() + MS * 100;
     for after in [40, 10, 30, 20, 0] {
-        let (sender, at) = (sender.clone(), timer.now() + MS * after);
+        let (sender, at) = (sender.clone(), first + MS * after);
         timer
             .schedule_at(at, move |run| {
                 assert!(run.timer().now() >= at, "never early");

@@ -6,12 +6,15 @@ mod common;
 mod cases;
 mod events;
 mod keys;
+mod many_keys;
 mod model;
 mod panics;
 mod races;
 mod reentry;
 mod rewatch;
 mod stopping;
+#[cfg(target_os = "linux")]
+mod table;
 mod threads;
 mod trials;
 mod waits;

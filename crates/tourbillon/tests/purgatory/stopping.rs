@@ -123,6 +123,67 @@ fn a_timer_that_is_stopped_tells_those_who_cannot_be_handed_back() {
     is_empty(&purgatory, &timer);
 }
 
+/// A condition may stop its purgatory, in whichever trial: it is refused, handed back or told, and not watched.
+#[test]
+fn a_condition_that_stops_is_not_watched_any_more() {
+    for stops_in in 1..=3 {
+        let condition = move |own: &Purgatory<u64, Op>, handed_back: &Log<usize>| {
+            let (own, told, mut trial) = (own.clone(), handed_back.clone(), 0);
+            move || {
+                trial += 1;
+                if trial == stops_in {
+                    told.add(own.stop().len());
+                }
+                false
+            }
+        };
+        for face in ["operation", "closure", "future"] {
+            within(move || {
+                let (purgatory, timer, clock) = purgatory();
+                let (back, drops, told) = (Log::new(), Drops::new(), Log::new());
+                let mut holds = condition(&purgatory, &back);
+                let none = move || holds().then_some(());
+                match face {
+                    "operation" => {
+                        let end = |end: End| panic!("{end:?}");
+                        let op = Op::new(condition(&purgatory, &back), end).counted(&drops);
+                        let added = purgatory.try_complete_else_watch(op, [1, 2], SECOND);
+                        assert_eq!(added.is_err(), stops_in == 1, "{stops_in}");
+                    }
+                    "closure" => {
+                        let tell = told.clone();
+                        let held = drops.one();
+                        let then = move |outcome: Result<(), WaitError>| {
+                            drop(held);
+                            tell.add(outcome);
+                        };
+                        let added = purgatory.when([1, 2], SECOND, none, then);
+                        assert_eq!(added.is_err(), stops_in == 1, "{stops_in}");
+                    }
+                    _ => {
+                        drop(drops.one());
+                        let mut wait = Box::pin(purgatory.wait([1, 2], SECOND, none));
+                        purgatory.check(&2);
+                        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                        let outcome = wait.as_mut().poll(&mut context);
+                        let stopped = std::task::Poll::Ready(Err(WaitError::Stopped));
+                        assert_eq!(outcome, stopped, "{stops_in}");
+                    }
+                }
+                purgatory.check(&2);
+                assert_eq!(back.len(), 1, "{face}, {stops_in}: it was stopped");
+                is_empty(&purgatory, &timer);
+                clock.advance(SECOND * 2).unwrap();
+                assert_eq!(drops.count(), 1, "{face}, {stops_in}: it is gone");
+                let heard = told.take();
+                assert!(heard.iter().all(|outcome| *outcome == Err(WaitError::Stopped)));
+                assert_eq!(heard.len(), usize::from(face == "closure" && stops_in > 1));
+                assert!(purgatory.stop().is_empty());
+            });
+        }
+    }
+}
+
 /// Purgatories are for threads.
 #[test]
 fn a_purgatory_is_send_and_sync() {

@@ -13,11 +13,13 @@ mod common;
 
 mod allocator;
 mod closures;
+mod crowds;
 mod engines;
 mod faces;
 mod tasks;
 
 use std::fs;
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,8 +53,15 @@ pub(crate) fn cases(names: &[&str], rounds: usize, make: Make) -> Vec<Case> {
     names.iter().enumerate().map(case).collect()
 }
 
+/// One test at a time: the counts are those of the process.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 #[test]
 fn everything_is_as_it_was() {
+    let _alone = alone();
     let faces = faces::cases().into_iter().chain(tasks::cases());
     for one in closures::cases().into_iter().chain(engines::cases()).chain(faces) {
         let Case { name, make, number, rounds } = one;

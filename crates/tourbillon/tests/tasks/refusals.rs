@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::thread;
+use std::time::Duration;
 
 use futures_lite::future::block_on;
 use tourbillon::tasks::SleepError;
@@ -101,4 +102,28 @@ fn a_time_that_has_come_before_the_first_poll_is_a_success() {
     assert_eq!(Task::new().poll(&mut refused), Poll::Ready(Ok(())), "it needs no room");
     timer.stop();
     assert_eq!(Task::new().poll(&mut stopped), Poll::Ready(Ok(())), "it was due before the stop");
+}
+
+/// Whether its time has come is another question than whether it is over.
+#[test]
+fn only_a_sleep_whose_time_has_come_has_elapsed() {
+    let task = Task::new();
+    let (timer, clock, key) = full();
+    let mut sleep = timer.sleep(SECOND);
+    assert!(!sleep.is_elapsed(), "never polled");
+    assert_eq!(task.poll(&mut sleep), Poll::Ready(Err(SleepError::Full)));
+    assert!(!sleep.is_elapsed(), "refused");
+    assert!(timer.cancel(key) && task.poll(&mut sleep).is_pending() && !sleep.is_elapsed());
+    clock.advance(SECOND).unwrap();
+    assert!(task.poll(&mut sleep).is_ready() && sleep.is_elapsed());
+    sleep.reset(SECOND);
+    assert!(!sleep.is_elapsed() && task.poll(&mut sleep).is_pending() && !sleep.is_elapsed());
+    timer.stop();
+    assert_eq!(task.poll(&mut sleep), Poll::Ready(Err(SleepError::Stopped)));
+    assert!(!sleep.is_elapsed(), "stopped");
+    clock.advance(SECOND).unwrap();
+    assert!(!sleep.is_elapsed(), "it has said that it was stopped");
+    let mut late = timer.sleep(SECOND);
+    assert_eq!(task.poll(&mut late), Poll::Ready(Err(SleepError::Stopped)));
+    assert!(!late.is_elapsed() && timer.sleep(Duration::ZERO).is_elapsed());
 }

@@ -289,13 +289,40 @@ impl Operation for Blocks {
     fn on_expire(self) {}
 }
 
+/// Has a task sleep on the timer whose waker runs that, once.
+fn wakes_with(timer: &Timer, run: Box<dyn FnOnce() + Send>) {
+    type Runs = std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>;
+    struct Waking(Runs);
+    impl std::task::Wake for Waking {
+        fn wake(self: std::sync::Arc<Self>) {
+            let run = self.0.lock().unwrap().take();
+            run.into_iter().for_each(|run| run());
+        }
+    }
+    let waker = std::sync::Arc::new(Waking(std::sync::Mutex::new(Some(run)))).into();
+    let mut sleep = Box::pin(timer.sleep(MS));
+    assert!(sleep.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    // It stays pending: its drop would take the waker with it.
+    std::mem::forget(sleep);
+}
+
 /// Stops wait for what runs, however many there are, and all of them return when it ends.
 #[test]
 fn all_who_stop_return_when_what_runs_has_ended() {
     type Stop = Box<dyn Fn() + Send + Sync>;
     /// Makes an engine in whose callback `run` runs, and its stop.
     type Make = fn(&'static str, Box<dyn FnOnce() + Send>) -> Stop;
-    let rows: [(&str, Make); 4] = [
+    let rows: [(&str, Make); 6] = [
+        ("Timer::stop while a waker is called", |place, run| {
+            let timer = running_on(place).build().unwrap();
+            wakes_with(&timer, run);
+            Box::new(move || drop(timer.stop()))
+        }),
+        ("Timer::stop_within while a waker is called", |place, run| {
+            let timer = running_on(place).build().unwrap();
+            wakes_with(&timer, run);
+            Box::new(move || assert!(timer.stop_within(HOUR).finished))
+        }),
         ("Timer::stop", |place, run| {
             let timer = running_on(place).build().unwrap();
             timer.schedule(Duration::ZERO, move |_| run()).unwrap();

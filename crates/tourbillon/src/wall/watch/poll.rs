@@ -119,4 +119,26 @@ mod tests {
         poll.ring();
         poll.wait(|| false);
     }
+
+    /// Real time: however many rings come before a wait, they end that one, and not the next.
+    #[test]
+    fn rings_end_one_wait() {
+        let poll = Poll::new(Duration::from_millis(1));
+        for rings in 1..=3 {
+            let ends_one = |_| {
+                (0..rings).for_each(|_| poll.ring());
+                poll.wait(|| true);
+                let looks = AtomicUsize::new(0);
+                poll.wait(|| {
+                    if looks.fetch_add(1, SeqCst) == 3 {
+                        poll.ring();
+                    }
+                    true
+                });
+                looks.load(SeqCst) == 4
+            };
+            // A thread that is held up between its two readings takes the clock for one that was set.
+            assert!((0..10).any(ends_one), "{rings} rings");
+        }
+    }
 }

@@ -1,0 +1,69 @@
+//! A callback that takes long delays no other for which there is a thread. In real time, milliseconds of it: under a
+//! virtual clock nothing else becomes due while a callback runs.
+
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{MS, case};
+use tourbillon::{Builder, Job, Timer};
+
+/// An executor with so many threads.
+fn threads(count: usize) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'static {
+    let (jobs, queue) = mpsc::channel::<Job>();
+    let queue = Arc::new(Mutex::new(queue));
+    for _ in 0..count {
+        let queue = queue.clone();
+        thread::spawn(move || {
+            loop {
+                let job = queue.lock().unwrap().recv();
+                let Ok(job) = job else { break };
+                job.run();
+            }
+        });
+    }
+    let jobs = Mutex::new(jobs);
+    move |job| jobs.lock().unwrap().send(job).map_err(|back| back.0)
+}
+
+fn thread_each(job: Job) -> Result<(), Job> {
+    thread::spawn(move || job.run());
+    Ok(())
+}
+
+/// A place with four threads at least.
+type Place = (&'static str, fn(Builder) -> Builder);
+
+const PLACES: [Place; 3] = [
+    ("pool of four", |builder| builder.pool(4)),
+    ("executor of four threads", |builder| builder.executor(threads(4))),
+    ("executor with a thread for each", |builder| builder.executor(thread_each)),
+];
+
+#[test]
+fn who_is_due_while_others_run_finds_another_thread() {
+    for (place, set) in PLACES {
+        for shards in [1, 4] {
+            case(format!("{place}, {shards} shards"), move || {
+                let timer = set(Timer::builder().shards(shards)).build().unwrap();
+                let gate = Arc::new((Mutex::new(false), Condvar::new()));
+                let (told, begun) = mpsc::channel();
+                // Each begins while all before it stand at the gate, and so does the last.
+                for n in 0..4 {
+                    let (told, gate) = (told.clone(), gate.clone());
+                    let run = move |_: &tourbillon::Context<'_>| {
+                        told.send(n).unwrap();
+                        let open = gate.0.lock().unwrap();
+                        drop(gate.1.wait_while(open, |open| !*open && n < 3).unwrap());
+                    };
+                    timer.arm(MS, run).unwrap();
+                    assert_eq!(begun.recv_timeout(Duration::from_secs(5)), Ok(n), "it begins");
+                }
+                *gate.0.lock().unwrap() = true;
+                gate.1.notify_all();
+                assert!(timer.stop().is_empty());
+                assert_eq!(timer.counts().fired, 4);
+            });
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A hook that starts a thread is foreign code: it may use the engine that asks it for the thread. What needs that very
+//! thread is refused. In real time, milliseconds of it: a virtual clock needs no thread.
+
+use std::error::Error;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::thread;
+use std::time::SystemTime;
+
+use crate::common::{HOUR, Log, MS, SECOND, accounted, eventually, within};
+use tourbillon::{
+    Attempt, Backoff, Engine, KeyedTimer, Purgatory, Repeat, ScheduleError, Timer, VirtualClock,
+    WaitError,
+};
+
+/// What a verb that needs the driver was refused with.
+pub(crate) type Refused = Box<dyn Error + Send>;
+
+pub(crate) type Verb = (&'static str, fn(&Timer) -> Refused);
+
+fn refused<T, E: Error + Send + 'static>(outcome: Result<T, E>) -> Refused {
+    Box::new(outcome.err().expect("it needs the thread"))
+}
+
+fn fails(_: &Attempt) -> Result<(), ()> {
+    Err(())
+}
+
+pub(crate) const VERBS: [Verb; 14] = [
+    ("start", |timer| refused(timer.start())),
+    ("arm", |timer| refused(timer.arm(MS, |_| ()))),
+    ("arm_at", |timer| refused(timer.arm_at(timer.now(), |_| ()))),
+    ("schedule", |timer| refused(timer.schedule(MS, |_| ()))),
+    ("schedule_at", |timer| refused(timer.schedule_at(timer.now(), |_| ()))),
+    ("schedule_repeating", |timer| refused(timer.schedule_repeating(MS, |_| ()))),
+    ("repeat", |timer| refused(timer.repeat(Repeat::every(MS), |_| ()))),
+    ("schedule_wall", |timer| refused(timer.schedule_wall(SystemTime::now(), |_| ()))),
+    ("retry", |timer| refused(timer.retry(Backoff::new(MS), fails))),
+    ("retry_then", |timer| refused(timer.retry_then(Backoff::new(MS), fails, |_| ()))),
+    ("KeyedTimer::schedule", |timer| {
+        let timers = KeyedTimer::new(timer);
+        let wrong = refused(timers.schedule(1, MS, |_| ()));
+        assert!(timers.is_empty());
+        wrong
+    }),
+    ("KeyedTimer::schedule_if_absent", |timer| {
+        let timers = KeyedTimer::new(timer);
+        let wrong = refused(timers.schedule_if_absent(1, MS, |_| ()));
+        assert!(timers.is_empty());
+        wrong
+    }),
+    ("KeyedTimer::retry", |timer| {
+        let timers = KeyedTimer::new(timer);
+        let wrong = refused(timers.retry(1, Backoff::new(MS), fails, |_| ()));
+        assert!(timers.is_empty());
+        wrong
+    }),
+    ("Purgatory::when", |timer| {
+        let purgatory: Purgatory<u32> = Purgatory::new(timer);
+        let wrong = refused(purgatory.when([1], HOUR, || None, |_: Result<(), WaitError>| ()));
+        assert_eq!(purgatory.delayed(), 0);
+        wrong
+    }),
+];
+
+/// A timer whose hook for a driver does that with the timer, and what came of it.
+fn tried<R: Send + 'static>(verb: fn(&Timer) -> R, fail: bool) -> (Timer, Arc<Log<R>>) {
+    let (own, log): (Arc<OnceLock<Timer>>, Arc<Log<R>>) = Default::default();
+    let (inner, told) = (own.clone(), log.clone());
+    let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+        if name.ends_with("driver") {
+            if fail {
+                return Err(io::Error::other("no thread today"));
+            }
+            told.add(verb(inner.get().unwrap()));
+        }
+        thread::Builder::new().name(name).spawn(body).map(drop)
+    };
+    let timer = Timer::builder().limit(1).spawn(spawn).build().unwrap();
+    let _ = own.set(timer.clone());
+    (timer, log)
+}
+
+/// It says that there is no thread, and of the reason what the system has said.
+fn is_want_of_a_thread(verb: &str, wrong: &Refused, reason: &str) {
+    let told = wrong.to_string();
+    assert!(told.contains("thread") && told.contains(reason), "{verb}: {told}");
+    let source = wrong.source().and_then(|source| source.downcast_ref::<io::Error>());
+    assert_eq!(source.map(ToString::to_string).as_deref(), Some(reason), "{verb}: its source");
+}
+
+#[test]
+fn what_needs_the_thread_that_is_being_started_is_refused() {
+    for (name, verb) in VERBS {
+        within(move || {
+            let (timer, log) = tried(verb, false);
+            timer.start().unwrap();
+            let [wrong] = &log.take()[..] else { panic!("{name}: once") };
+            let reason = "the spawn hook used the timer that it was to start a thread for";
+            is_want_of_a_thread(name, wrong, reason);
+            // The one that was started runs what comes later, and nothing has taken the only place.
+            let ran = Log::new();
+            let told = ran.clone();
+            timer.schedule(MS, move |_| told.add(())).unwrap();
+            eventually(|| ran.len() == 1);
+            timer.stop();
+            accounted(&timer);
+        });
+    }
+}
+
+#[test]
+fn why_a_thread_could_not_be_started_is_told() {
+    for (name, verb) in VERBS {
+        let (timer, _) = tried(|_| (), true);
+        is_want_of_a_thread(name, &verb(&timer), "no thread today");
+        is_want_of_a_thread(name, &verb(&timer), "no thread today");
+        assert_eq!(timer.len(), 0, "{name}");
+        timer.stop();
+        accounted(&timer);
+    }
+}
+
+#[test]
+fn values_too() {
+    within(|| {
+        let (own, log): (Arc<OnceLock<Engine<u32>>>, _) = (Arc::default(), Log::new());
+        let (inner, told) = (own.clone(), log.clone());
+        let spawn = move |name, body: Box<dyn FnOnce() + Send>| {
+            let refused = inner.get().unwrap().schedule(MS, 7);
+            told.add(matches!(refused, Err(ScheduleError::Thread(7, _))));
+            thread::Builder::new().name(name).spawn(body).map(drop)
+        };
+        let engine = Timer::builder().spawn(spawn).deliver(|_| ()).unwrap();
+        let _ = own.set(engine.clone());
+        engine.schedule(MS, 1).unwrap();
+        assert_eq!(log.take(), [true]);
+        engine.stop();
+    });
+}
+
+/// The driver runs by then: what a hook schedules for a worker that it starts runs as well.
+#[test]
+fn a_hook_for_a_worker_may_schedule() {
+    within(|| {
+        let (own, log): (Arc<OnceLock<Timer>>, _) = (Arc::default(), Log::new());
+        let (inner, told) = (own.clone(), log.clone());
+        let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+            if name.ends_with("worker") {
+                let told = told.clone();
+                inner.get().unwrap().arm(MS, move |_| told.add("of the hook")).unwrap();
+            }
+            thread::Builder::new().name(name).spawn(body).map(drop)
+        };
+        let timer = Timer::builder().pool(1).spawn(spawn).build().unwrap();
+        let _ = own.set(timer.clone());
+        let told = log.clone();
+        timer.arm(MS, move |_| told.add("first")).unwrap();
+        eventually(|| log.len() == 2);
+        timer.stop();
+        accounted(&timer);
+    });
+}
+
+/// A hook that stops its timer: whoever wanted to start it hears of that.
+#[test]
+fn a_hook_may_stop() {
+    within(|| {
+        let (timer, log) = tried(|timer| timer.stop().is_empty(), false);
+        assert!(matches!(timer.arm(MS, |_| ()), Err(ScheduleError::Stopped(_))));
+        assert_eq!(log.take(), [true]);
+        accounted(&timer);
+    });
+}
+
+/// A hook that says it has started a worker, and drops it: at once, or later. An advance does not wait for it.
+#[test]
+fn a_worker_that_never_comes_holds_up_no_advance() {
+    for (lost, later) in [(1, false), (1, true), (3, false), (3, true)] {
+        within(move || {
+            let (clock, workers) = (VirtualClock::new(), AtomicUsize::new(0));
+            let spawn = move |_, body: Box<dyn FnOnce() + Send>| {
+                if workers.fetch_add(1, SeqCst) >= lost {
+                    thread::spawn(body);
+                } else if later {
+                    thread::spawn(move || drop(body));
+                }
+                Ok(())
+            };
+            let builder = Timer::builder().clock(&clock).shards(1).pool(1).spawn(spawn);
+            let timer = builder.build().unwrap();
+            let log = Log::new();
+            for n in 0..3 {
+                let told = log.clone();
+                timer.arm(SECOND, move |_| told.add(n)).unwrap();
+            }
+            clock.advance(SECOND).unwrap();
+            let mut ran = log.take();
+            ran.sort_unstable();
+            assert_eq!(ran, [0, 1, 2], "{lost} are lost, later: {later}");
+            timer.stop();
+            accounted(&timer);
+        });
+    }
+}
+
+/// Whoever comes while another thread starts the driver waits for that, and no longer. If it comes to nothing, the next
+/// tries in its turn.
+#[test]
+fn who_comes_while_the_driver_is_started_hears_of_the_outcome() {
+    for (fails, others) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
+        within(move || {
+            let ((begin, begun), (release, released)) = (mpsc::channel(), mpsc::channel());
+            let first = Mutex::new(Some(released));
+            let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+                if let Some(released) = first.lock().unwrap().take() {
+                    begin.send(()).unwrap();
+                    released.recv().unwrap();
+                    if fails {
+                        return Err(io::Error::other("no thread today"));
+                    }
+                }
+                thread::Builder::new().name(name).spawn(body).map(drop)
+            };
+            let timer = Timer::builder().spawn(spawn).on_driver().build().unwrap();
+            let log = Log::new();
+            let schedules = |n: usize| {
+                let (timer, told) = (timer.clone(), log.clone());
+                thread::spawn(move || timer.schedule(MS, move |_| told.add(n)).is_ok())
+            };
+            let starts = schedules(0);
+            begun.recv().unwrap();
+            let comes: Vec<_> = (1..=others).map(schedules).collect();
+            // Real time: for most of them to come to where they wait.
+            thread::sleep(3 * MS);
+            assert!(comes.iter().all(|thread| !thread.is_finished()), "there is no driver yet");
+            release.send(()).unwrap();
+            assert_eq!(starts.join().unwrap(), !fails);
+            assert!(comes.into_iter().all(|thread| thread.join().unwrap()));
+            let expected: Vec<usize> = (usize::from(fails)..=others).collect();
+            eventually(|| log.len() == expected.len());
+            let mut ran = log.take();
+            ran.sort_unstable();
+            assert_eq!(ran, expected);
+            timer.stop();
+            accounted(&timer);
+        });
+    }
+}

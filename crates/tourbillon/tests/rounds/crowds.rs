@@ -1,0 +1,235 @@
+//! A crowd comes and goes: when the last of it has gone, so has its memory. Nobody has to ask for that.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tourbillon::{KeyedTimer, Purgatory, Timer, VirtualClock, WaitError};
+
+use crate::allocator::held;
+use crate::common::{HOUR, SECOND, case};
+
+/// More than an engine keeps the memory of.
+const CROWD: u32 = 20_000;
+
+/// What a crowd has left behind is less than this part of what it needed.
+const PART: usize = 20;
+
+/// Has a crowd come, calls `there`, and has it go.
+type Crowd = (&'static str, fn(&Timer, &VirtualClock, &dyn Fn()));
+
+fn far(n: u32) -> Duration {
+    HOUR + SECOND * n
+}
+
+const CROWDS: &[Crowd] = &[
+    ("keys, fired", |timer, clock, there| {
+        (0..CROWD).for_each(|n| _ = timer.arm(far(n), |_| ()).unwrap());
+        there();
+        clock.advance(far(CROWD)).unwrap();
+    }),
+    ("keys, cancelled", |timer, _, there| {
+        let keys: Vec<_> = (0..CROWD).map(|n| timer.arm(far(n), |_| ()).unwrap()).collect();
+        there();
+        assert!(keys.into_iter().all(|key| timer.cancel(key)));
+    }),
+    ("handles, fired", |timer, clock, there| {
+        let all: Vec<_> = (0..CROWD).map(|n| timer.schedule(far(n), |_| ()).unwrap()).collect();
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        assert!(all.iter().all(|handle| !handle.is_pending()));
+    }),
+    ("handles, cancelled", |timer, _, there| {
+        let all: Vec<_> = (0..CROWD).map(|n| timer.schedule(far(n), |_| ()).unwrap()).collect();
+        there();
+        assert!(all.iter().all(|handle| handle.cancel()));
+    }),
+    ("repeating, cancelled", |timer, clock, there| {
+        let all: Vec<_> =
+            (0..CROWD).map(|_| timer.schedule_repeating(HOUR, |run| _ = run.again(HOUR))).collect();
+        clock.advance(HOUR).unwrap();
+        there();
+        assert!(all.into_iter().all(|handle| handle.unwrap().cancel()));
+    }),
+    ("wall clock, cancelled", |timer, _, there| {
+        let at = timer.wall_now();
+        let all: Vec<_> =
+            (0..CROWD).map(|n| timer.schedule_wall(at + far(n), |_| ()).unwrap()).collect();
+        there();
+        assert!(all.iter().all(|handle| handle.cancel()));
+    }),
+    ("values, fired", |_, clock, there| {
+        let engine = Timer::builder().clock(clock).shards(1).deliver(|_| ()).unwrap();
+        (0..CROWD).for_each(|n| _ = engine.schedule(far(n), n).unwrap());
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        std::mem::forget(engine);
+    }),
+    ("values, cancelled", |_, clock, there| {
+        let engine = Timer::builder().clock(clock).shards(1).deliver(|_| ()).unwrap();
+        let keys: Vec<_> = (0..CROWD).map(|n| engine.schedule(far(n), n).unwrap()).collect();
+        there();
+        assert!(keys.into_iter().all(|key| engine.cancel(key).is_some()));
+        std::mem::forget(engine);
+    }),
+    ("queue, taken", |_, clock, there| {
+        let queue = Timer::builder().clock(clock).queue().unwrap();
+        (0..CROWD).for_each(|n| _ = queue.put(far(n), n).unwrap());
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        assert!((0..CROWD).all(|n| queue.take() == Ok(n)));
+        std::mem::forget(queue);
+    }),
+    ("queue, removed", |_, clock, there| {
+        let queue = Timer::builder().clock(clock).queue().unwrap();
+        let keys: Vec<_> = (0..CROWD).map(|n| queue.put(far(n), n).unwrap()).collect();
+        there();
+        assert!(keys.into_iter().all(|key| queue.remove(key).is_some()));
+        std::mem::forget(queue);
+    }),
+    ("names, fired", |timer, clock, there| {
+        let timers = KeyedTimer::new(timer);
+        (0..CROWD).for_each(|n| _ = timers.schedule(n, far(n), |_| ()).unwrap());
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        std::mem::forget(timers);
+    }),
+    ("names, cancelled", |timer, _, there| {
+        let timers = KeyedTimer::new(timer);
+        (0..CROWD).for_each(|n| _ = timers.schedule(n, far(n), |_| ()).unwrap());
+        there();
+        assert!((0..CROWD).all(|n| timers.cancel(&n)));
+        std::mem::forget(timers);
+    }),
+    ("names, cleared", |timer, _, there| {
+        let timers = KeyedTimer::new(timer);
+        (0..CROWD).for_each(|n| _ = timers.schedule(n, far(n), |_| ()).unwrap());
+        there();
+        assert_eq!(timers.clear(), CROWD as usize);
+        std::mem::forget(timers);
+    }),
+    ("operations, expired", |timer, clock, there| {
+        let purgatory = watched(timer);
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        assert_eq!((purgatory.delayed(), purgatory.watched()), (0, 0));
+        std::mem::forget(purgatory);
+    }),
+    ("operations, cancelled", |timer, _, there| {
+        let purgatory = watched(timer);
+        there();
+        (0..CROWD).for_each(|n| _ = purgatory.cancel_key(&n));
+        assert_eq!((purgatory.delayed(), purgatory.watched()), (0, 0));
+        std::mem::forget(purgatory);
+    }),
+    ("sleeps, over", |timer, clock, there| {
+        let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
+        assert!(all.iter_mut().all(is_pending));
+        there();
+        clock.advance(far(CROWD)).unwrap();
+        assert!(all.iter_mut().all(|sleep| !is_pending(sleep)));
+    }),
+    ("sleeps, dropped", |timer, _, there| {
+        let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
+        assert!(all.iter_mut().all(is_pending));
+        there();
+    }),
+];
+
+/// Has a crowd come, calls `there`, has all of it go but one, and asks for the memory.
+const REMAINDERS: &[Crowd] = &[
+    ("keys", |timer, _, there| {
+        let mut keys: Vec<_> = (0..CROWD).map(|n| timer.arm(far(n), |_| ()).unwrap()).collect();
+        there();
+        let one = keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| timer.cancel(key)));
+        timer.shrink();
+        assert!(timer.is_pending(one));
+    }),
+    ("handles", |timer, _, there| {
+        let all = (0..CROWD).map(|n| timer.schedule(far(n), |_| ()).unwrap());
+        let mut all: Vec<_> = all.collect();
+        there();
+        let one = all.swap_remove(100);
+        all.into_iter().for_each(|handle| assert!(handle.cancel()));
+        timer.shrink();
+        assert!(one.is_pending());
+    }),
+    ("values", |_, clock, there| {
+        let engine = Timer::builder().clock(clock).shards(1).deliver(|_| ()).unwrap();
+        let mut keys: Vec<_> = (0..CROWD).map(|n| engine.schedule(far(n), n).unwrap()).collect();
+        there();
+        let one = keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| engine.cancel(key).is_some()));
+        engine.shrink();
+        assert!(engine.is_pending(one));
+        std::mem::forget(engine);
+    }),
+    ("queue", |_, clock, there| {
+        let queue = Timer::builder().clock(clock).queue().unwrap();
+        let mut keys: Vec<_> = (0..CROWD).map(|n| queue.put(far(n), n).unwrap()).collect();
+        there();
+        keys.swap_remove(100);
+        assert!(keys.into_iter().all(|key| queue.remove(key).is_some()));
+        queue.shrink();
+        assert_eq!(queue.len(), 1);
+        std::mem::forget(queue);
+    }),
+    ("names", |timer, _, there| {
+        let timers = KeyedTimer::new(timer);
+        (0..CROWD).for_each(|n| _ = timers.schedule(n, far(n), |_| ()).unwrap());
+        there();
+        assert!((1..CROWD).all(|n| timers.cancel(&n)));
+        timer.shrink();
+        assert!(timers.is_pending(&0));
+        std::mem::forget(timers);
+    }),
+    ("sleeps", |timer, _, there| {
+        let mut all: Vec<_> = (0..CROWD).map(|n| timer.sleep(far(n))).collect();
+        assert!(all.iter_mut().all(is_pending));
+        there();
+        let mut one = all.swap_remove(100);
+        drop(all);
+        timer.shrink();
+        assert!(is_pending(&mut one));
+        std::mem::forget(one);
+    }),
+];
+
+fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
+
+/// A purgatory with a crowd, each under two keys.
+fn watched(timer: &Timer) -> Purgatory<u32> {
+    let purgatory = Purgatory::new(timer);
+    for n in 0..CROWD {
+        let then = |_: Result<(), WaitError>| ();
+        purgatory.when([n, n + 1], far(n), || None, then).unwrap();
+    }
+    purgatory
+}
+
+#[test]
+fn the_memory_of_a_crowd_goes_with_the_last_of_it() {
+    each(CROWDS);
+}
+
+#[test]
+fn one_that_stays_keeps_no_more_than_its_own_memory() {
+    each(REMAINDERS);
+}
+
+fn each(crowds: &'static [Crowd]) {
+    let _alone = crate::alone();
+    for &(name, crowd) in crowds {
+        case(name, move || {
+            let clock = VirtualClock::new();
+            let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();
+            let (before, peak) = (held(), std::cell::Cell::new(0));
+            crowd(&timer, &clock, &|| peak.set(held()));
+            let (needed, left) = (peak.get() - before, held().saturating_sub(before));
+            assert!(left < needed / PART, "{left} bytes of {needed} are left");
+        });
+    }
+}
