@@ -8,6 +8,7 @@ mod events;
 mod keys;
 mod model;
 mod panics;
+mod protocol;
 mod races;
 mod reentry;
 mod rewatch;

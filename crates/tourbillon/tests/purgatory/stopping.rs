@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use crate::common::{Drops, Log, SECOND, within};
+use crate::common::{Drops, Log, SECOND, case, within};
+use crate::waits::block_on;
 use crate::{End, Flag, Op, is_empty, purgatory};
-use tourbillon::{Purgatory, WaitError, WatchError};
+use tourbillon::{Purgatory, Timer, WaitError, WatchError};
 
 #[test]
 fn stop_hands_back_every_operation_once() {
@@ -121,6 +122,69 @@ fn a_timer_that_is_stopped_tells_those_who_cannot_be_handed_back() {
     assert_eq!((purgatory.check(&1), log.take()), (1, vec![(1, End::Completed)]));
     assert_eq!(purgatory.stop().iter().map(|op| op.name).collect::<Vec<_>>(), [2]);
     is_empty(&purgatory, &timer);
+}
+
+/// The purgatory, or its timer, is stopped by a condition that does not hold, in one of the two trials of the adding.
+#[test]
+fn a_condition_that_stops_is_not_watched() {
+    type Stop = (&'static str, fn(&Purgatory<u64, Op>, &Timer));
+    let stops: [Stop; 3] = [
+        ("purgatory", |purgatory, _| drop(purgatory.stop())),
+        ("timer", |_, timer| drop(timer.stop())),
+        ("both", |purgatory, timer| drop((purgatory.stop(), timer.stop()))),
+    ];
+    for (name, stop) in stops {
+        for trial in [1, 2] {
+            case(format!("{name}, trial {trial}"), move || {
+                let told = Log::new();
+                let add = |kind: &str| {
+                    let (purgatory, timer, _clock) = purgatory();
+                    let (drops, own, mut tried) =
+                        (Drops::new(), (purgatory.clone(), timer.clone()), 0);
+                    let held = drops.one();
+                    let mut condition = move || {
+                        let _held = &held;
+                        tried += 1;
+                        if tried == trial {
+                            stop(&own.0, &own.1);
+                        }
+                        false
+                    };
+                    let refused = match kind {
+                        "operation" => {
+                            let op = Op::new(condition, |end| panic!("{end:?}"));
+                            let added = purgatory.try_complete_else_watch(op, [1, 2], SECOND);
+                            matches!(added, Err(WatchError::Stopped(_)))
+                        }
+                        "closure" => {
+                            let tell = told.clone();
+                            let when = move || condition().then_some(());
+                            let then = move |outcome| tell.add(outcome);
+                            let added = purgatory.when([1, 2], SECOND, when, then);
+                            matches!(added, Err(WatchError::Stopped(_)))
+                        }
+                        _ => {
+                            let wait =
+                                purgatory.wait([1, 2], SECOND, move || condition().then_some(()));
+                            told.add(block_on(wait));
+                            true
+                        }
+                    };
+                    // In the second it is there already. An operation outlives its timer.
+                    let stays = usize::from(kind == "operation" && name == "timer" && trial == 2);
+                    assert_eq!(purgatory.delayed(), stays, "{kind}");
+                    assert_eq!((purgatory.watched(), timer.len()), (2 * stays, 0), "{kind}");
+                    assert_eq!(purgatory.stop().len(), stays, "{kind}");
+                    assert_eq!((drops.count(), timer.counts().panicked), (1, 0), "{kind}");
+                    refused
+                };
+                assert_eq!(add("operation"), trial == 1);
+                assert_eq!((add("closure"), told.take().len()), (trial == 1, trial - 1));
+                add("future");
+                assert_eq!(told.take(), [Err(WaitError::Stopped)]);
+            });
+        }
+    }
 }
 
 /// Purgatories are for threads.
