@@ -164,7 +164,7 @@ fn a_limit_passes_when_a_clock_of_your_own_jumps() {
                     })
                 };
                 let leads = take(leader);
-                await_asleep(&[leads.0.clone()]);
+                await_asleep(std::slice::from_ref(&leads.0));
                 let follow = |&limit: &Duration| (limit, take(Some(limit)));
                 let (late, mut others): (Vec<_>, Vec<_>) =
                     limits.iter().map(follow).partition(|follows| follows.0 <= HOUR);

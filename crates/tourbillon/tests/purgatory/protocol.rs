@@ -12,7 +12,7 @@ use self::Meanwhile::{Cancel, Check, Dropped, Stop, Timeout};
 use crate::common::asleep::spawn_asleep;
 use crate::common::{Log, SECOND, case};
 use crate::{End, Op, is_empty, purgatory};
-use tourbillon::WaitError;
+use tourbillon::{Purgatory, WaitError};
 
 /// What comes from another thread than the one that tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,16 +114,20 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     let trial = thread::spawn(move || own.check(&1));
     comes.recv().unwrap();
     let mut waiting = Vec::new();
-    for meanwhile in script {
+    // Waits for the trial if there is an operation to hand back, and for nothing else.
+    let mut ends = |fate, verb: fn(&Purgatory<u64, Op>) -> Vec<Op>| {
         let own = purgatory.clone();
+        match kind {
+            Operation => waiting.push((fate, spawn_asleep(move || verb(&own).len()))),
+            Closure | Future => assert!(verb(&own).is_empty()),
+        }
+    };
+    for meanwhile in script {
         match meanwhile {
             Check => assert_eq!(purgatory.check(&1), 0, "it does not wait"),
             Timeout => clock.advance(SECOND).unwrap(),
-            // Those that hand back wait for the trial.
-            Cancel => {
-                waiting.push((Fate::Cancelled, spawn_asleep(move || own.cancel_key(&1).len())))
-            }
-            Stop => waiting.push((Fate::Stopped, spawn_asleep(move || own.stop().len()))),
+            Cancel => ends(Fate::Cancelled, |purgatory| purgatory.cancel_key(&1)),
+            Stop => ends(Fate::Stopped, Purgatory::stop),
             Dropped => drop(future.take()),
         }
     }
