@@ -115,7 +115,7 @@ fn caught_by(
     Ok(None)
 }
 
-/// The tests that are near to a fault, by the room that its name begins with. They run first: it saves most of the time.
+/// The tests that are near a fault, by the room that its name begins with. They run first: it saves most of the time.
 fn near(fault: &str) -> &'static str {
     let room = fault.split('.').next().unwrap_or_default();
     match room {

@@ -286,19 +286,9 @@ where
     }
 
     /// Ends one that rests. If it is being tried, `wish` may say what to do then.
-    fn end(&self, wish: impl FnOnce() -> Option<End<O>>) -> Option<W> {
+    fn end(&self, wish: impl FnOnce(&mut Wish<O>)) -> Option<W> {
         let mut inside = lock(&self.inside);
-        let work = inside.take_hold(|now| {
-            if now.is_back() {
-                return;
-            }
-            if let Some(end) = wish() {
-                now.end = end;
-            }
-            if let End::Back(Why::Withdrawn, _) = now.end {
-                now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
-            }
-        })?;
+        let work = inside.take_hold(wish)?;
         let traces = inside.end();
         drop(inside);
         self.leave(traces);
@@ -369,7 +359,8 @@ where
         if planted!("purgatory.wait-not-told-of-a-stopped-timer", true, W::RETURNS) {
             return;
         }
-        if let Some(work) = self.end(|| Some(End::Back(Why::Stopped, None))) {
+        let wish = || Some(End::Back(Why::Stopped, None));
+        if let Some(work) = self.end(|now| now.ask_back(wish)) {
             self.give_back(work, Why::Stopped);
         }
     }
@@ -399,7 +390,7 @@ where
     }
 
     fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {
-        let work = self.end(|| match basket {
+        let wish = || match basket {
             Some(basket) if W::RETURNS => Some(End::Back(why, Some(basket.ticket()))),
             None if W::RETURNS
                 && planted!(
@@ -411,7 +402,8 @@ where
                 None
             }
             _ => Some(End::Back(why, None)),
-        })?;
+        };
+        let work = self.end(|now| now.ask_back(wish))?;
         self.give_back(work, why)
     }
 }
@@ -425,7 +417,12 @@ where
     fn withdraw(&self) {
         let wish = || Some(End::Back(Why::Withdrawn, None));
         let wish = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, wish());
-        if let Some(work) = self.end(wish) {
+        let work = self.end(|now| {
+            now.ask_back(wish);
+            // Also if it was asked for before: nobody would get what another trial takes.
+            now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
+        });
+        if let Some(work) = work {
             self.give_back(work, Why::Withdrawn);
         }
     }

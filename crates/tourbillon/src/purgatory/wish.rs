@@ -37,6 +37,16 @@ pub(super) enum Why {
 impl<O> Wish<O> {
     pub(super) const NONE: Self = Wish { again: Again::No, end: End::No };
 
+    /// Asks for it back, unless that was wished.
+    pub(super) fn ask_back(&mut self, wish: impl FnOnce() -> Option<End<O>>) {
+        if self.is_back() {
+            return;
+        }
+        if let Some(end) = wish() {
+            self.end = end;
+        }
+    }
+
     pub(super) fn is_back(&self) -> bool {
         let is_expiry = planted!(
             "purgatory.cancel-after-the-timeout-ignored",

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tourbillon::{
-    BootClock, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
+    BootClock, Builder, DelayQueue, PutError, RescheduleError, TakeError, Timer, VirtualClock,
 };
 
 use crate::common::jumping::JumpingClock;
-use crate::common::{Drops, HOUR, HandClock, MS, PanicsWhenDropped, SECOND, YEAR};
+use crate::common::{Drops, HOUR, HandClock, MS, PanicsWhenDropped, SECOND, YEAR, case};
 
 fn virtual_queue<T: Send>() -> (DelayQueue<T>, VirtualClock) {
     let clock = VirtualClock::new();
@@ -126,6 +126,69 @@ fn reschedule_moves_to_both_sides() {
     assert_eq!(due(&queue), [2]);
     assert_eq!(queue.reschedule(two, SECOND), Err(RescheduleError::NotPending));
     accounted(&queue);
+}
+
+/// From anywhere to anywhere, between two ticks: what it says at once, and what close says of it.
+#[test]
+fn a_value_that_was_moved_names_its_new_deadline() {
+    let micros = Duration::from_micros;
+    let lengths = [Duration::ZERO, micros(1), micros(1500), MS, SECOND, HOUR, YEAR];
+    for from in lengths {
+        for to in lengths {
+            for verb in ["reschedule", "reschedule_at", "to the past"] {
+                let (queue, clock) = virtual_queue();
+                clock.advance(HOUR + micros(300)).unwrap();
+                let key = queue.put(from, ()).unwrap();
+                let now = queue.now();
+                assert_eq!(queue.deadline(key), Some(now + from));
+                let new = if verb == "to the past" { now - to.min(HOUR) } else { now + to };
+                let moved = match verb {
+                    "reschedule" => queue.reschedule(key, to),
+                    _ => queue.reschedule_at(key, new),
+                };
+                assert_eq!((moved, queue.deadline(key)), (Ok(()), Some(new)), "{from:?}, {verb}");
+                let left = queue.close();
+                assert_eq!((left.len(), left[0].deadline()), (1, new), "{from:?}, {verb}");
+            }
+        }
+    }
+}
+
+/// A look makes ready, or hands down, so many at a time. On a clock that does not look for those who take.
+#[test]
+fn what_is_due_is_found_in_any_crowd() {
+    type Wheel = (&'static str, fn() -> Builder);
+    let wheels: [Wheel; 3] = [
+        ("hierarchical", Timer::builder),
+        ("hashed", || Timer::builder().hashed(64)),
+        ("two slots", || Timer::builder().hierarchical(&[2, 2, 2])),
+    ];
+    for (wheel, builder) in wheels {
+        for after in [Duration::ZERO, MS, MS * 100, SECOND * 10] {
+            for count in [1, 255, 256, 257, 512, 1000] {
+                case(format!("{wheel}, {count} after {after:?}"), move || {
+                    let clock = HandClock::new();
+                    let queue = builder().clock(clock.clone()).queue().unwrap();
+                    (0..count).for_each(|n| _ = queue.put(after, n).unwrap());
+                    if !after.is_zero() {
+                        assert_eq!(queue.try_take(), Err(TakeError::NothingDue));
+                    }
+                    clock.forward(after);
+                    let mut taken: Vec<_> = (0..count)
+                        .map(|n| match n % 3 {
+                            0 => queue.try_take().unwrap(),
+                            1 => queue.take_within(Duration::ZERO).unwrap(),
+                            _ => queue.take().unwrap(),
+                        })
+                        .collect();
+                    taken.sort_unstable();
+                    assert!(taken.into_iter().eq(0..count));
+                    assert_eq!(queue.try_take(), Err(TakeError::NothingDue));
+                    accounted(&queue);
+                });
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,14 +3,14 @@
 //! Some in real time: who leads sleeps by the system's clock, and is woken by those who put.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tourbillon::{Clock, DelayQueue, Sleeper, TakeError, Timer, VirtualClock};
 
 use crate::common::asleep::{Tid, await_asleep, spawn_asleep, spawn_known};
-use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
+use crate::common::{HOUR, Log, MS, SECOND, case, eventually, within};
 
 /// What threads have got that take.
 type Taken<T> = mpsc::Receiver<Result<T, TakeError>>;
@@ -106,51 +106,86 @@ fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
     }
 }
 
-/// A clock that jumps when it is told to, and wakes who sleeps by it.
-#[derive(Clone, Default)]
+/// A clock that stands, jumps when it is told to, and wakes who sleeps by it.
+#[derive(Clone)]
 struct Jumping {
-    hours: Arc<AtomicUsize>,
+    now: Arc<Mutex<Instant>>,
     asleep: Log<Sleeper>,
 }
 
 impl Jumping {
+    fn new() -> Self {
+        Jumping { now: Arc::new(Mutex::new(Instant::now())), asleep: Log::new() }
+    }
+
     fn jump_an_hour(&self) {
-        self.hours.fetch_add(1, SeqCst);
+        *self.now.lock().unwrap() += HOUR;
         self.asleep.take().iter().for_each(Sleeper::wake);
     }
 }
 
 impl Clock for Jumping {
     fn now(&self) -> Instant {
-        Instant::now() + HOUR * self.hours.load(SeqCst) as u32
+        *self.now.lock().unwrap()
     }
 
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        // Listed before it reads the time: a jump that it does not see wakes it.
         self.asleep.add(sleeper.clone());
-        sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
+        if until.is_none_or(|until| until > self.now()) {
+            sleeper.sleep(None);
+        }
     }
 }
 
+/// The limits of those who follow, to the nanosecond. Nobody is woken by the limit of another that has passed.
 #[test]
 fn a_limit_passes_when_a_clock_of_your_own_jumps() {
-    let clock = Jumping::default();
-    let queue: DelayQueue<u8> = Timer::builder().clock(clock.clone()).queue().unwrap();
-    let patient = waiting_takers(&queue, 1);
-    let (sender, limited) = mpsc::channel();
-    let tids = [SECOND * 60, HOUR / 2, HOUR * 9].map(|limit| {
-        let (queue, sender) = (queue.clone(), sender.clone());
-        spawn_known(move || sender.send((limit, queue.take_within(limit)))).0
-    });
-    await_asleep(&tids);
-    clock.jump_an_hour();
-    let (mut ends, limited) =
-        within(move || (vec![limited.recv().unwrap(), limited.recv().unwrap()], limited));
-    ends.sort_unstable_by_key(|end| end.0);
-    let nothing = Err(TakeError::NothingDue);
-    assert_eq!(ends, [(SECOND * 60, nothing), (HOUR / 2, nothing)]);
-    queue.close();
-    assert_eq!(limited.recv(), Ok((HOUR * 9, Err(TakeError::Closed))));
-    assert_eq!(patient.recv(), Ok(Err(TakeError::Closed)));
+    const NS: Duration = Duration::from_nanos(1);
+    let limits = [
+        vec![SECOND * 60, HOUR / 2, HOUR * 9],
+        vec![HOUR - NS],
+        vec![HOUR],
+        vec![HOUR + NS],
+        vec![HOUR, HOUR],
+        vec![HOUR, HOUR + NS],
+        vec![HOUR - NS, HOUR, HOUR + NS],
+    ];
+    for limits in limits {
+        for leader in [None, Some(HOUR * 9)] {
+            let limits = limits.clone();
+            case(format!("{limits:?}, who leads has {leader:?}"), move || {
+                let clock = Jumping::new();
+                let queue: DelayQueue<u8> = Timer::builder().clock(clock.clone()).queue().unwrap();
+                let take = |limit: Option<Duration>| {
+                    let queue = queue.clone();
+                    spawn_known(move || {
+                        limit.map_or_else(|| queue.take(), |limit| queue.take_within(limit))
+                    })
+                };
+                let leads = take(leader);
+                await_asleep(std::slice::from_ref(&leads.0));
+                let follow = |&limit: &Duration| (limit, take(Some(limit)));
+                let (late, mut others): (Vec<_>, Vec<_>) =
+                    limits.iter().map(follow).partition(|follows| follows.0 <= HOUR);
+                others.push((HOUR * 9, leads));
+                let tids = |all: &[(Duration, (Tid, _))]| -> Vec<Tid> {
+                    all.iter().map(|one| one.1.0.clone()).collect()
+                };
+                await_asleep(&[tids(&late), tids(&others)].concat());
+                clock.jump_an_hour();
+                for (limit, (_, thread)) in late {
+                    assert_eq!(thread.join().unwrap(), Err(TakeError::NothingDue), "{limit:?}");
+                }
+                await_asleep(&tids(&others));
+                assert!(others.iter().all(|one| !one.1.1.is_finished()), "never early");
+                queue.close();
+                for (limit, (_, thread)) in others {
+                    assert_eq!(thread.join().unwrap(), Err(TakeError::Closed), "{limit:?}");
+                }
+            });
+        }
+    }
 }
 
 #[test]
@@ -228,7 +263,7 @@ fn an_earlier_value_wakes_who_leads() {
 #[test]
 fn leadership_goes_on_when_who_leads_gives_up() {
     // The one who leads leaves without a value; one of the others must lead then, and sleep by the clock.
-    let clock = Jumping::default();
+    let clock = Jumping::new();
     let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
     let own = queue.clone();
     let impatient = spawn_asleep(move || own.take_within(HOUR / 2));

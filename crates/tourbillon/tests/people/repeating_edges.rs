@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tourbillon::{Job, Repeat, ScheduleError, State, Timer, VirtualClock};
 
-use crate::common::asleep::spawn_asleep;
+use crate::common::asleep::{await_asleep, spawn_known};
 use crate::common::{
-    Drops, HOUR, Log, MS, PLACES, SECOND, accounted, panic_quietly, running_on, virtual_on, within,
+    Drops, HOUR, Log, MS, PLACES, SECOND, accounted, eventually, panic_quietly, running_on,
+    virtual_on, within,
 };
 
 #[test]
@@ -76,13 +77,17 @@ fn stop_during_a_run_waits_for_it_and_hands_back_nothing_of_it() {
             inside.wait();
             inside.wait();
         });
+        // On the same shard: once that is handed back, the stop has come by.
+        let witness = timer.schedule(HOUR, |_| ()).unwrap();
         meet.wait();
         let stopping = timer.clone();
-        let stopping = spawn_asleep(move || stopping.stop().len());
+        let (tid, stopping) = spawn_known(move || stopping.stop().len());
+        eventually(|| witness.state() == State::HandedBack);
+        await_asleep(&[tid]);
         assert!(!stopping.is_finished(), "{place}: it waits");
         meet.wait();
         let handed_back = within(move || stopping.join().unwrap());
-        assert_eq!(handed_back, 0, "{place}: it ran, and cannot be armed again");
+        assert_eq!(handed_back, 1, "{place}: it ran, and cannot be armed again");
         assert_eq!(drops.count(), 1, "{place}");
         assert_eq!(repeating.unwrap().state(), State::Fired, "{place}");
         accounted(&timer);

@@ -278,6 +278,38 @@ fn keys_that_collide_are_told_apart() {
     assert_eq!((purgatory.watched(), timer.len()), (0, 0));
 }
 
+/// Around the sixteen from which on the keys of one operation are looked up by their hash.
+#[test]
+fn the_keys_of_one_operation_are_told_apart_though_all_collide() {
+    for count in [1, 2, 15, 16, 17, 18, 40] {
+        let (log, flag) = (Log::new(), Flag::new());
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+        let hasher = BuildHasherDefault::<Alike>::default();
+        let purgatory: Purgatory<u64, Op, _> = Purgatory::with_hasher(&timer, hasher);
+        for key in 0..count {
+            let op = Op::flagged(key as usize, &flag, &log);
+            // Each of them again, and some a third time.
+            let keys = (0..count).chain(0..count).chain(0..count / 2);
+            purgatory.try_complete_else_watch(op, keys, SECOND).unwrap();
+        }
+        assert_eq!(purgatory.watched() as u64, count * count, "{count}");
+        for key in 0..count {
+            assert_eq!(purgatory.check(&key), 0, "{count}");
+        }
+        flag.set();
+        assert_eq!(purgatory.check(&(count - 1)), count as usize, "{count}");
+        assert_eq!((log.take().len() as u64, purgatory.watched(), timer.len()), (count, 0, 0));
+        // Each key by itself finds it.
+        for key in 0..count {
+            let op = Op::new(|| false, |_| ());
+            purgatory.try_complete_else_watch(op, 0..count, SECOND).unwrap();
+            assert_eq!(purgatory.cancel_key(&key).len(), 1, "key {key} of {count}");
+        }
+        assert_eq!((purgatory.watched(), timer.len()), (0, 0));
+    }
+}
+
 #[test]
 fn a_timer_that_refuses_leaves_nothing_watched() {
     let clock = VirtualClock::new();

@@ -9,6 +9,7 @@ mod keys;
 mod many_keys;
 mod model;
 mod panics;
+mod protocol;
 mod races;
 mod reentry;
 mod rewatch;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::common::{Drops, HOUR, Log, PanicsWhenDropped, SECOND, panic_quietly, within};
+use crate::common::{Drops, HOUR, Log, PanicsWhenDropped, SECOND, panic_quietly};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
 
@@ -66,6 +66,69 @@ fn an_action_that_panics_ends_its_operation_and_no_other() {
     assert_eq!(purgatory.try_complete_else_watch(op, [1], SECOND).unwrap(), Outcome::Completed);
     assert_eq!(timer.counts().panicked, 6);
     is_empty(&purgatory, &timer);
+}
+
+/// Actions of others, some of which panic, come up inside foreign code and run after it: the panics stay inside.
+#[test]
+fn an_action_that_waited_for_its_turn_may_panic() {
+    // Where they come up, and whether it panics as well.
+    for place in ["condition", "completion", "expiry"] {
+        for also in [false, true] {
+            let (purgatory, timer, clock) = purgatory();
+            let (log, flag) = (Log::new(), Flag::new());
+            for name in 0..5 {
+                let (told, met) = (log.clone(), flag.clone());
+                let action = move || {
+                    told.add(name);
+                    if name % 2 == 0 {
+                        panic_quietly();
+                    }
+                };
+                // Operations and closures.
+                if name < 3 {
+                    let op = Op::new(move || met.is_set(), move |_| action());
+                    purgatory.try_complete_else_watch(op, [2], HOUR).unwrap();
+                } else {
+                    let then = move |_| action();
+                    let when = move || met.is_set().then_some(());
+                    assert!(purgatory.when([2], HOUR, when, then).is_ok());
+                }
+            }
+            let (own, armed, counts) = (purgatory.clone(), Flag::new(), Log::new());
+            let (met, told) = (flag.clone(), counts.clone());
+            let mut once = Some(move || {
+                met.set();
+                told.add(own.check(&2));
+                if also {
+                    panic_quietly();
+                }
+            });
+            let (on, here) = (armed.clone(), place);
+            let completes = Arc::new(std::sync::Mutex::new(move || {
+                once.take().into_iter().for_each(|once| once());
+            }));
+            let tries = completes.clone();
+            let condition = move || {
+                if on.is_set() && here == "condition" {
+                    tries.lock().unwrap()();
+                }
+                on.is_set() && here == "completion"
+            };
+            let end = move |_| completes.lock().unwrap()();
+            purgatory.try_complete_else_watch(Op::new(condition, end), [1], SECOND).unwrap();
+            armed.set();
+            if place == "expiry" {
+                clock.advance(SECOND).unwrap();
+            } else {
+                assert_eq!(purgatory.check(&1), usize::from(place == "completion"));
+            }
+            let case = format!("{place}, panics as well: {also}");
+            assert_eq!((counts.take(), log.take()), (vec![5], vec![0, 1, 2, 3, 4]), "{case}");
+            assert_eq!(timer.counts().panicked, 3 + u64::from(also), "{case}");
+            purgatory.stop();
+            is_empty(&purgatory, &timer);
+        }
+    }
 }
 
 #[test]
@@ -157,73 +220,4 @@ fn a_hash_may_panic_beside_an_operation_whose_drop_panics() {
     }));
     assert!(added.is_err());
     assert_eq!((timer.counts().panicked, timer.len()), (1, 0));
-}
-
-/// Actions that come up within foreign code run when that has returned. One that panics then harms neither whoever
-/// checked nor the others.
-#[test]
-fn an_action_that_waited_for_its_turn_may_panic() {
-    for place in ["in an action", "in a condition", "in a callback of the timer"] {
-        within(move || {
-            let (purgatory, timer, clock) = purgatory();
-            let (log, flag) = (Log::new(), Flag::new());
-            for name in 0..4 {
-                let (told, met) = (log.clone(), flag.clone());
-                let end = move |end: End| {
-                    told.add((name, end));
-                    if name % 2 == 0 {
-                        panic_quietly();
-                    }
-                };
-                let op = Op::new(move || met.is_set(), end);
-                purgatory.try_complete_else_watch(op, [2], HOUR).unwrap();
-            }
-            let (own, met, told) = (purgatory.clone(), flag.clone(), log.clone());
-            let completes = move || {
-                met.set();
-                let count = own.check(&2);
-                assert_eq!((count, told.len()), (4, 0), "they wait for their turn");
-            };
-            match place {
-                "in an action" => {
-                    let met = flag.clone();
-                    let op = Op::new(move || met.is_set(), move |_| completes());
-                    purgatory.try_complete_else_watch(op, [1], HOUR).unwrap();
-                    flag.set();
-                    assert_eq!(purgatory.check(&1), 1);
-                }
-                "in a condition" => {
-                    let mut once = Some(completes);
-                    let mut trials = 0;
-                    let condition = move || {
-                        trials += 1;
-                        if trials == 3 {
-                            once.take().into_iter().for_each(|completes| completes());
-                        }
-                        false
-                    };
-                    let op = Op::new(condition, |_| ());
-                    purgatory.try_complete_else_watch(op, [1], HOUR).unwrap();
-                    assert_eq!(purgatory.check(&1), 0);
-                    assert_eq!(purgatory.cancel_key(&1).len(), 1);
-                }
-                _ => {
-                    let op = Op::new(|| false, move |_| completes());
-                    purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
-                    clock.advance(SECOND).unwrap();
-                }
-            }
-            let all: Vec<_> = (0..4).map(|name| (name, End::Completed)).collect();
-            assert_eq!(log.take(), all, "{place}");
-            assert_eq!(timer.counts().panicked, 2, "{place}");
-            is_empty(&purgatory, &timer);
-            // The thread is inside of nothing: what comes later runs at once.
-            let (told, flag) = (log.clone(), Flag::new());
-            let met = flag.clone();
-            let op = Op::new(move || met.is_set(), move |end| told.add((9, end)));
-            purgatory.try_complete_else_watch(op, [1], HOUR).unwrap();
-            flag.set();
-            assert_eq!((purgatory.check(&1), log.take()), (1, vec![(9, End::Completed)]));
-        });
-    }
 }

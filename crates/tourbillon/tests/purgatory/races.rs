@@ -1,11 +1,11 @@
 //! Threads that meet: whatever the order, one end each.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use crate::common::asleep::spawn_asleep;
-use crate::common::{Log, SECOND, eventually};
+use crate::common::{Log, SECOND, case, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, Timer};
 
@@ -207,6 +207,42 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
         assert_eq!(check.join().unwrap(), usize::from(met));
         assert_eq!(log.take(), if met { vec![End::Completed] } else { vec![] });
         is_empty(&purgatory, &timer);
+    }
+}
+
+/// A condition that was met while a cancel or a stop waited for it: its action may wait for them.
+#[test]
+fn a_cancel_and_a_stop_do_not_wait_for_an_action() {
+    type Verb = (&'static str, fn(&Purgatory<u64, Op>) -> Vec<Op>);
+    let verbs: [Verb; 2] =
+        [("cancel_key", |purgatory| purgatory.cancel_key(&1)), ("stop", Purgatory::stop)];
+    for (name, verb) in verbs {
+        case(name, move || {
+            let (purgatory, timer, _clock) = purgatory();
+            let ((entered, comes), (leave, goes_on)) = (mpsc::channel(), mpsc::channel());
+            let (returned, has_returned) = mpsc::channel();
+            let mut trials = 0;
+            let condition = move || {
+                trials += 1;
+                if trials == 3 {
+                    entered.send(()).unwrap();
+                    goes_on.recv().unwrap();
+                }
+                trials == 3
+            };
+            let op = Op::new(condition, move |_| has_returned.recv().unwrap());
+            purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
+            let own = purgatory.clone();
+            let check = thread::spawn(move || own.check(&1));
+            comes.recv().unwrap();
+            let own = purgatory.clone();
+            let ends = spawn_asleep(move || verb(&own).len());
+            leave.send(()).unwrap();
+            assert_eq!(ends.join().unwrap(), 0, "it was completed");
+            returned.send(()).unwrap();
+            assert_eq!((check.join().unwrap(), timer.counts().panicked), (1, 0));
+            is_empty(&purgatory, &timer);
+        });
     }
 }
 

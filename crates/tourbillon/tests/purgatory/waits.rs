@@ -191,7 +191,7 @@ fn what_is_taken_is_received() {
     });
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Thread(thread::Thread);
     impl Wake for Thread {
         fn wake(self: Arc<Self>) {

@@ -1,0 +1,180 @@
+//! What comes during a trial, up to three things in every order: each kind of operation ends as the table of `node.rs`
+//! says, and is tried no more often than it says.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use self::Kind::{Closure, Future, Operation};
+use self::Meanwhile::{Cancel, Check, Dropped, Stop, Timeout};
+use crate::common::asleep::spawn_asleep;
+use crate::common::{Log, SECOND, case};
+use crate::{End, Op, is_empty, purgatory};
+use tourbillon::{Purgatory, WaitError};
+
+/// What comes from another thread than the one that tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meanwhile {
+    Check,
+    Timeout,
+    Cancel,
+    Stop,
+    /// The future is dropped.
+    Dropped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Operation,
+    Closure,
+    Future,
+}
+
+/// What has become of one that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Completed,
+    Expired,
+    /// Handed back, or told so.
+    Cancelled,
+    Stopped,
+    /// The future was dropped.
+    Withdrawn,
+    /// It waits on.
+    Rests,
+}
+
+/// The trial during which all of it comes: the first by a check, after the two by whoever adds it.
+const TRIAL: usize = 3;
+
+/// The table: its fate, and how often it is tried. The condition is met from that trial on.
+fn expected(script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
+    let (mut again, mut expires, mut back) = (false, false, None);
+    for meanwhile in script {
+        match (meanwhile, back) {
+            // Whatever it was to be told.
+            (Dropped, _) => (again, back) = (false, Some(Fate::Withdrawn)),
+            (_, Some(_)) => {}
+            (Check, None) => again = true,
+            (Timeout, None) => expires = true,
+            (Cancel, None) => back = Some(Fate::Cancelled),
+            (Stop, None) => back = Some(Fate::Stopped),
+        }
+    }
+    let expires = expires && back.is_none();
+    let trials = TRIAL + usize::from(again || expires);
+    match met {
+        Some(met) if met <= trials => (Fate::Completed, met),
+        _ if expires => (Fate::Expired, trials),
+        _ => (back.unwrap_or(Fate::Rests), trials),
+    }
+}
+
+fn fate(outcome: Result<(), WaitError>) -> Fate {
+    match outcome {
+        Ok(()) => Fate::Completed,
+        Err(WaitError::Expired) => Fate::Expired,
+        Err(WaitError::Cancelled) => Fate::Cancelled,
+        Err(WaitError::Stopped) => Fate::Stopped,
+        Err(other) => unreachable!("{other}"),
+    }
+}
+
+/// Runs a script: what became of it, and how often it was tried. Nobody hears of a future that was dropped; that it was
+/// completed all the same is known to the check.
+fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
+    let (purgatory, timer, clock) = purgatory();
+    let (tried, fates) = (Log::new(), Log::new());
+    let ((entered, comes), (leave, goes_on)) = (mpsc::channel(), mpsc::channel());
+    let own = tried.clone();
+    let condition = move || {
+        own.add(());
+        if own.len() == TRIAL {
+            entered.send(()).unwrap();
+            goes_on.recv().unwrap();
+        }
+        met.is_some_and(|met| own.len() >= met)
+    };
+    let (told, mut future) = (fates.clone(), None);
+    match kind {
+        Operation => {
+            let ends = |end| if end == End::Completed { Fate::Completed } else { Fate::Expired };
+            let op = Op::new(condition, move |end| told.add(ends(end)));
+            purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
+        }
+        Closure => {
+            let then = move |outcome| told.add(fate(outcome));
+            assert!(purgatory.when([1], SECOND, move || condition().then_some(()), then).is_ok());
+        }
+        Future => future = Some(purgatory.wait([1], SECOND, move || condition().then_some(()))),
+    }
+    let own = purgatory.clone();
+    let trial = thread::spawn(move || own.check(&1));
+    comes.recv().unwrap();
+    let mut waiting = Vec::new();
+    // Waits for the trial if there is an operation to hand back, and for nothing else.
+    let mut ends = |fate, verb: fn(&Purgatory<u64, Op>) -> Vec<Op>| {
+        let own = purgatory.clone();
+        match kind {
+            Operation => waiting.push((fate, spawn_asleep(move || verb(&own).len()))),
+            Closure | Future => assert!(verb(&own).is_empty()),
+        }
+    };
+    for meanwhile in script {
+        match meanwhile {
+            Check => assert_eq!(purgatory.check(&1), 0, "it does not wait"),
+            Timeout => clock.advance(SECOND).unwrap(),
+            Cancel => ends(Fate::Cancelled, |purgatory| purgatory.cancel_key(&1)),
+            Stop => ends(Fate::Stopped, Purgatory::stop),
+            Dropped => drop(future.take()),
+        }
+    }
+    leave.send(()).unwrap();
+    let completed = trial.join().unwrap();
+    for (fate, thread) in waiting {
+        (0..thread.join().unwrap()).for_each(|_| fates.add(fate));
+    }
+    if let Some(future) = &mut future {
+        let poll = Pin::new(future).poll(&mut Context::from_waker(Waker::noop()));
+        fates.add(if let Poll::Ready(outcome) = poll { fate(outcome) } else { Fate::Rests });
+    } else if kind == Future {
+        fates.add(if completed == 1 { Fate::Completed } else { Fate::Withdrawn });
+    } else if purgatory.delayed() > 0 {
+        fates.add(Fate::Rests);
+    }
+    let (fates, tried) = (fates.take(), tried.len());
+    assert_eq!(fates.len(), 1, "{fates:?}");
+    assert_eq!(completed, usize::from(fates[0] == Fate::Completed));
+    assert_eq!(purgatory.delayed(), usize::from(fates[0] == Fate::Rests));
+    purgatory.stop();
+    is_empty(&purgatory, &timer);
+    assert_eq!(timer.counts().panicked, 0);
+    (fates[0], tried)
+}
+
+/// All scripts of up to three.
+fn scripts(of: &[Meanwhile]) -> Vec<Vec<Meanwhile>> {
+    let longer = |shorter: &[Vec<Meanwhile>]| -> Vec<_> {
+        let with = |script: &Vec<_>, next: &_| [script.as_slice(), &[*next]].concat();
+        shorter.iter().flat_map(|script| of.iter().map(move |next| with(script, next))).collect()
+    };
+    let mut all = vec![vec![vec![]]];
+    (0..3).for_each(|n| all.push(longer(&all[n])));
+    all.concat()
+}
+
+#[test]
+fn whatever_comes_during_a_trial_it_ends_as_the_table_says() {
+    let all = [Check, Timeout, Cancel, Stop, Dropped];
+    for (kind, meanwhile) in [(Operation, &all[..4]), (Closure, &all[..4]), (Future, &all[..])] {
+        for script in scripts(meanwhile) {
+            case(format!("{kind:?}, {script:?}"), move || {
+                for met in [None, Some(TRIAL), Some(TRIAL + 1)] {
+                    assert_eq!(run(kind, &script, met), expected(&script, met), "met: {met:?}");
+                }
+            });
+        }
+    }
+}
