@@ -16,7 +16,7 @@ use tourbillon::{
 };
 
 use crate::common::asleep::spawn_asleep;
-use crate::common::{HOUR, PLACES, case, running_on};
+use crate::common::{HOUR, MS, PLACES, case, running_on};
 
 /// The system's clock as a clock of the user.
 struct Own;
