@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::common::{HOUR, SECOND, accounted};
+use crate::common::{HOUR, accounted};
 use tourbillon::{Key, State, Timeout, Timer, VirtualClock};
 
 const SHARDS: usize = 512;
