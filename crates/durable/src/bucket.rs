@@ -188,6 +188,8 @@ mod tests {
                     Level::of(Moment::from_millis(edge.millis() - 1), now),
                     level.below().unwrap()
                 );
+                let near = level.begins(Moment::from_millis(edge.millis() - level.width()));
+                assert!(near > edge.millis(), "split a width before it begins");
                 assert!(
                     edge.millis() > now.millis() + level.width(),
                     "the grid of the forecast is covered"

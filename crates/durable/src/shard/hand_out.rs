@@ -207,8 +207,7 @@ impl Shard {
         let whole = rows.len() < self.limits.page;
         let last = rows.last().map(|(_, record)| record.generation());
         for (place, record) in rows {
-            let record = planted!("lease-lost-at-restart", lapsed(record, self.wall), record);
-            self.keep(place, record);
+            self.keep(place, planted!("lease-lost-at-restart", lapsed(record, self.wall), record));
         }
         if !whole {
             return self.load_out(last);

@@ -58,6 +58,7 @@ use loads::{Loads, Purpose};
 pub use message::*;
 use outbox::Outbox;
 use queue::Queue;
+use request::Found;
 use window::Window;
 
 /// What a shard may hold in memory.
@@ -122,6 +123,8 @@ pub struct Shard {
     window: Window,
     loads: Loads,
     outbox: Outbox,
+    /// The rows of the request that is being decided.
+    deciding: Found,
     /// How many are out, and how many waiting ones are resident.
     out: usize,
     waiting: usize,
@@ -171,6 +174,7 @@ impl Shard {
             window: Window::new(begin.unwrap_or(u64::MAX).min(wall.millis()), head.buckets),
             loads: Loads::default(),
             outbox: Outbox::default(),
+            deciding: Found::new(),
             out: 0,
             waiting: 0,
             stirred: BTreeSet::new(),
@@ -211,6 +215,11 @@ impl Shard {
             wall: self.wake(),
             steady: self.expiries.next_due().map(|at| Steady::from_millis(at.units())),
         }
+    }
+
+    /// Whether it still loads what is out; requests wait until then.
+    pub fn is_opening(&self) -> bool {
+        self.opening.is_some()
     }
 
     /// What it holds in memory.
@@ -290,7 +299,7 @@ impl Shard {
             (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
             (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),
             (Purpose::Forecast(request, edges), Cells(cells)) => {
-                self.forecast(request, &edges, &cells)
+                self.forecast(request, &edges, &cells);
             }
             (purpose, loaded) => unreachable!("{purpose:?} was answered with {loaded:?}"),
         }
@@ -310,6 +319,9 @@ impl Shard {
             return;
         };
         self.loads.touch(&spec.queue, &spec.key);
+        if let Some(row) = self.deciding.get_mut(&spec.key) {
+            *row = new.clone();
+        }
         if let Some((place, record)) = old {
             self.release(record.generation());
             self.tally(place, record, -1);
@@ -335,9 +347,8 @@ impl Shard {
                     record.next_attempt.millis() + 1 < self.window.end,
                     record.next_attempt.millis() < self.window.end
                 );
-                let near =
-                    planted!("insert-behind-cursor", near && !self.window.is_loading(bucket), near);
-                if !near {
+                if !planted!("insert-behind-cursor", near && !self.window.is_loading(bucket), near)
+                {
                     return;
                 }
                 self.window.hold(bucket, &record);

@@ -27,8 +27,8 @@ pub(super) struct Pending {
     keys: Vec<Key>,
 }
 
-/// Rows that are not resident, by key.
-type Found = HashMap<Key, Option<(Place, Record)>>;
+/// Rows by key.
+pub(super) type Found = HashMap<Key, Option<(Place, Record)>>;
 
 impl Shard {
     pub(super) fn request(&mut self, id: RequestId, request: Request) {
@@ -82,7 +82,7 @@ impl Shard {
             found.contains_key(key) || resident.is_some_and(|keys| keys.contains_key(key))
         };
         if keys.iter().all(known) {
-            return self.decide(pending, &found);
+            return self.decide(pending, found);
         }
         // All that are not resident, also those just found: in the next answer they are all of one age.
         let missing = |key: &&Key| !resident.is_some_and(|keys| keys.contains_key(*key));
@@ -92,50 +92,57 @@ impl Shard {
         self.loads.emit(query, Purpose::Request(pending));
     }
 
-    /// The row of a key as of this turn. A remembered or dead one whose time has passed is still there, to be removed.
-    fn current(&self, queue: &QueueName, key: &Key, found: &Found) -> Option<(Place, Record)> {
-        let generation = self.queues.get(queue).and_then(|queue| queue.keys.get(key));
-        if let Some(timer) = generation.and_then(|generation| self.timers.get(generation)) {
-            return Some((timer.place, timer.record.clone()));
-        }
-        found.get(key).cloned().flatten()
+    /// The row of a key of the request that is decided. One that has been kept long enough is still there, to be removed.
+    fn current(&self, key: &Key) -> Option<(Place, Record)> {
+        self.deciding.get(key).cloned().flatten()
     }
 
-    /// The same, for those who must not see what has passed.
-    fn living(&self, queue: &QueueName, key: &Key, found: &Found) -> Option<(Place, Record)> {
-        self.current(queue, key, found).filter(|(place, record)| !self.has_passed(*place, record))
+    /// The same, for those who must not see what has been kept long enough.
+    fn living(&self, key: &Key) -> Option<(Place, Record)> {
+        self.current(key).filter(|(place, record)| !self.has_passed(*place, record))
     }
 
-    fn decide(&mut self, pending: Pending, found: &Found) {
+    /// Decides a request on the rows of all its keys. They are taken before the first change: a timer that the request
+    /// makes may push one that it names out of memory.
+    fn decide(&mut self, pending: Pending, found: Found) {
         let Pending { id, arrived, request, .. } = pending;
+        self.deciding = found;
+        let resident = request.queue().and_then(|queue| self.queues.get(queue));
+        for key in resident.iter().flat_map(|_| request.keys()) {
+            let generation = resident.and_then(|queue| queue.keys.get(&key));
+            if let Some(timer) = generation.and_then(|generation| self.timers.get(generation)) {
+                self.deciding.insert(key, Some((timer.place, timer.record.clone())));
+            }
+        }
         let answer = match request {
             Request::Schedule { queue, timers, conflict } => {
-                self.schedule(&queue, timers, conflict, (arrived, found))
+                self.schedule(&queue, timers, conflict, arrived)
             }
-            Request::Move { queue, key, when } => match self.living(&queue, &key, found) {
+            Request::Move { key, when, .. } => match self.living(&key) {
                 None => Answer::Timer(None),
                 Some((place, record)) => self.move_to(place, &record, when, arrived),
             },
-            Request::Cancel { queue, keys } => {
+            Request::Cancel { keys, .. } => {
                 let one = |shard: &mut Shard, key| {
-                    let found = shard.living(&queue, key, found);
+                    let found = shard.living(key);
                     found.map_or(Cancelled::Unknown, |(place, record)| shard.cancel(place, &record))
                 };
                 Answer::Cancelled(keys.iter().map(|key| one(self, key)).collect())
             }
-            Request::Get { queue, key } => {
-                let found = self.living(&queue, &key, found);
+            Request::Get { key, .. } => {
+                let found = self.living(&key);
                 Answer::Timer(found.map(|(place, record)| self.view(place, &record)))
             }
-            Request::Settle { queue, tokens, verdict } => {
+            Request::Settle { tokens, verdict, .. } => {
                 let one = |shard: &mut Shard, token: &super::Token| {
-                    let found = shard.living(&queue, &token.key, found);
+                    let found = shard.living(&token.key);
                     shard.settle(found, token, &verdict)
                 };
                 Answer::Settled(tokens.iter().map(|token| one(self, token)).collect())
             }
             other => unreachable!("{other:?} names no keys"),
         };
+        self.deciding.clear();
         self.outbox.answer(id, answer);
     }
 
@@ -145,7 +152,7 @@ impl Shard {
         queue: &QueueName,
         timers: Vec<NewTimer>,
         conflict: Conflict,
-        (arrived, found): (Moment, &Found),
+        arrived: Moment,
     ) -> Answer {
         let mut keys = HashSet::new();
         for (index, timer) in timers.iter().enumerate() {
@@ -154,13 +161,13 @@ impl Shard {
             {
                 return Answer::Refused(index);
             }
-            let there = timer.key.as_ref().and_then(|key| self.living(queue, key, found));
+            let there = timer.key.as_ref().and_then(|key| self.living(key));
             if let (Some((place, record)), Conflict::Refuse) = (there, conflict) {
                 return Answer::KeyTaken(index, state(place, &record, self.wall));
             }
         }
         self.queue_mut(queue);
-        let one = |timer| self.make(queue, timer, conflict, (arrived, found));
+        let one = |timer| self.make(queue, timer, conflict, arrived);
         Answer::Scheduled(timers.into_iter().map(one).collect())
     }
 
@@ -169,13 +176,11 @@ impl Shard {
         queue: &QueueName,
         timer: NewTimer,
         conflict: Conflict,
-        (arrived, found): (Moment, &Found),
+        arrived: Moment,
     ) -> Receipt {
         let due = first_due(&timer, arrived).expect("a timer without a moment was refused");
         let mut outcome = Outcome::Made;
-        if let Some((place, old)) =
-            timer.key.as_ref().and_then(|key| self.current(queue, key, found))
-        {
+        if let Some((place, old)) = timer.key.as_ref().and_then(|key| self.current(key)) {
             if !self.has_passed(place, &old) {
                 let generation = old.generation();
                 if conflict == Conflict::Keep {

@@ -46,7 +46,7 @@ impl Shard {
                 self.purge_at = self.purge_at.min(at + queue.row.settings.dead_keep);
             }
             Place::Remembered(until) => {
-                self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)))
+                self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)));
             }
         }
     }

@@ -42,8 +42,8 @@ pub(super) struct Window {
     pass: Option<Pass>,
     /// Hours and minutes that did not fit: no row goes there again.
     split: BTreeSet<Bucket>,
-    /// The day for which every wide bucket is far enough.
-    day: Option<u64>,
+    /// No bucket wider than an hour has come near before this moment.
+    far: u64,
 }
 
 /// One pass.
@@ -73,7 +73,7 @@ impl Window {
             recede: BTreeSet::new(),
             pass: None,
             split: BTreeSet::new(),
-            day: None,
+            far: 0,
         }
     }
 
@@ -92,6 +92,7 @@ impl Window {
 
     /// A row has come to a bucket, or left it.
     pub(super) fn fill(&mut self, bucket: Bucket, record: &Record, by: i64) {
+        self.far = self.far.min(comes_near(bucket));
         let filling = self.buckets.entry(bucket).or_default();
         filling.count =
             filling.count.checked_add_signed(by).expect("a bucket has no fewer rows than none");
@@ -225,25 +226,19 @@ impl Shard {
         self.window.split.retain(|bucket| bucket.end() > end);
     }
 
-    /// Splits the wide buckets that have come near, once a day.
+    /// Splits the wide buckets that have come near.
     fn split_far(&mut self, now: u64) -> bool {
-        let day = floor(now, Level::Day.width());
-        if self.window.day == Some(day) {
+        if now < self.window.far {
             return false;
         }
-        let wall = self.wall;
-        let near = |bucket: &&Bucket| {
-            bucket.level() > Level::Hour && bucket.start() < bucket.level().begins(wall)
-        };
-        if let Some(&bucket) = self.window.buckets.keys().find(near) {
-            match self.window.buckets[&bucket].count {
-                0 => self.drop_bucket(bucket),
-                _ => self.begin(Work::Split(bucket)),
-            }
-            return true;
+        let next = self.window.buckets.keys().copied().min_by_key(|&bucket| comes_near(bucket));
+        self.window.far = next.map_or(u64::MAX, comes_near);
+        let Some(bucket) = next.filter(|_| self.window.far <= now) else { return false };
+        match self.window.buckets[&bucket].count {
+            0 => self.drop_bucket(bucket),
+            _ => self.begin(Work::Split(bucket)),
         }
-        self.window.day = Some(day);
-        false
+        true
     }
 
     fn drop_bucket(&mut self, bucket: Bucket) {
@@ -291,7 +286,6 @@ impl Shard {
             self.loads.take(*load);
             self.window.pass = None;
         }
-        self.window.day = None;
         let waiting = self.queues.iter().filter(|(_, queue)| queue.row.waiting > 0);
         self.window.recede = waiting.map(|(name, _)| name.clone()).collect();
     }
@@ -314,10 +308,8 @@ impl Shard {
             let near = floor(next.start(), Level::Hour.width()).saturating_sub(AHEAD) + 1;
             if near <= now { self.split_at(next) } else { near }
         });
-        let far =
-            window.buckets.last_key_value().is_some_and(|(bucket, _)| bucket.level() > Level::Hour);
-        let midnight = far.then(|| floor(now, Level::Day.width()) + Level::Day.width());
-        let window = [passes, comes, midnight].into_iter().flatten().filter(|&at| at > now);
+        let far = (window.far < u64::MAX).then_some(window.far);
+        let window = [passes, comes, far].into_iter().flatten().filter(|&at| at > now);
         let due = self.due.next_due().map(|at| at.units());
         let kept = self
             .forget
@@ -325,6 +317,14 @@ impl Shard {
             .chain([self.purge_at].into_iter().filter(|&at| at < Moment::MAX));
         let at = window.chain(due).chain(kept.map(Moment::millis)).min()?;
         (at <= Moment::MAX.millis()).then(|| Moment::from_millis(at))
+    }
+}
+
+/// When a bucket that is wider than an hour is to be split: from then on its moments belong to narrower ones.
+fn comes_near(bucket: Bucket) -> u64 {
+    match bucket.level() {
+        Level::Second | Level::Minute | Level::Hour => u64::MAX,
+        level => bucket.start().saturating_sub(level.width()),
     }
 }
 
@@ -394,7 +394,7 @@ impl Shard {
         match (work, after) {
             (Work::Recede(_), None) => {}
             (Work::Recede(queue), Some((at, generation))) => {
-                self.recede(queue, (at, Generation(generation.0 + 1)))
+                self.recede(queue, (at, Generation(generation.0 + 1)));
             }
             (work, Some((_, generation))) => self.read(work, Some(generation)),
             (Work::Load(_, mut rest), None) => {
