@@ -156,7 +156,7 @@ impl World {
         };
         let inputs: Vec<Input> = self.inputs.drain(..count.min(self.inputs.len())).collect();
         self.tell(|| format!("turn {inputs:?}"));
-        self.ledger.turn(self.wall, self.steady);
+        self.ledger.turn(self.wall, self.steady, !self.shard.is_opening());
         self.tally.turns += 1;
         let turn = self.shard.turn(
             Moment::from_millis(self.wall),
@@ -320,7 +320,8 @@ impl World {
             self.disk()?;
             self.turn()?;
         }
-        Ok(())
+        // Leases that ended meanwhile.
+        self.turn()
     }
 
     /// Sets the wall clock.

@@ -85,9 +85,15 @@ impl Ledger {
 
     /// Whether a key is certainly taken, or certainly free.
     fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
-        self.entries
-            .get(name)
-            .map_or(Some(false), |entry| entry.is_there(range, self.dead_keep(&name.0)))
+        let Some(entry) = self.entries.get(name) else { return Some(false) };
+        // Its last lease has lapsed: it may have been given up since, and forgotten.
+        if entry.phase == Phase::Out
+            && self.has_lapsed(name)
+            && entry.failed + 1 >= entry.spec.retry.attempts
+        {
+            return None;
+        }
+        entry.is_there(range, self.dead_keep(&name.0))
     }
 
     fn scheduled(

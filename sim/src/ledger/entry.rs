@@ -48,8 +48,17 @@ pub(super) enum Gone {
 pub(super) struct Kept {
     pub(super) low: u64,
     pub(super) high: u64,
+    /// The greatest wall clock since.
+    pub(super) seen: u64,
     /// Its time has passed once: it may be gone, whatever the clock reads now.
     pub(super) passed: bool,
+}
+
+impl Kept {
+    fn age(&mut self, wall: u64, keep: u64) {
+        self.seen = self.seen.max(wall);
+        self.passed |= self.low + keep <= self.seen;
+    }
 }
 
 impl Entry {
@@ -64,8 +73,8 @@ impl Entry {
     /// The wall clock reads this; the dead are kept so long.
     pub(super) fn age(&mut self, wall: u64, dead_keep: Option<u64>) {
         match &mut self.phase {
-            Phase::Dead(kept) => kept.passed |= kept.low + dead_keep.unwrap_or(0) <= wall,
-            Phase::Gone(_, kept) => kept.passed |= kept.low <= wall,
+            Phase::Dead(kept) => kept.age(wall, dead_keep.unwrap_or(0)),
+            Phase::Gone(_, kept) => kept.age(wall, 0),
             _ => {}
         }
     }
@@ -81,7 +90,7 @@ impl Entry {
             let due = self.following(wall.0);
             return self.finish(due, wall);
         }
-        self.phase = Phase::Dead(Kept { low: wall.0, high: wall.1, passed: false });
+        self.phase = Phase::Dead(Kept { low: wall.0, high: wall.1, seen: wall.1, passed: false });
     }
 
     /// The occurrence has ended; the next one is due then.
@@ -95,10 +104,9 @@ impl Entry {
     pub(super) fn end(&mut self, how: Gone, (low, high): (u64, u64)) {
         let remember = self.spec.remember.millis();
         // What is remembered for no time is gone.
-        self.phase = Phase::Gone(
-            how,
-            Kept { low: low + remember, high: high + remember, passed: remember == 0 },
-        );
+        let passed = low + remember <= high;
+        let kept = Kept { low: low + remember, high: high + remember, seen: high, passed };
+        self.phase = Phase::Gone(how, kept);
     }
 
     /// The moment of the next occurrence if this one is settled at `wall`: step by step.

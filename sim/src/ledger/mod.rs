@@ -108,6 +108,7 @@ pub struct Ledger {
     /// Generations that nobody may be handed again.
     ended: BTreeMap<u64, &'static str>,
     wall: u64,
+    steady: u64,
     /// Nothing is under way but polls, and no time passes: answers are exact.
     pub quiet: bool,
 }
@@ -124,6 +125,7 @@ impl Ledger {
             settings: BTreeMap::new(),
             ended: BTreeMap::new(),
             wall: 0,
+            steady: 0,
             quiet: false,
         }
     }
@@ -134,22 +136,25 @@ impl Ledger {
         self.asked.insert(id, Asked { request, low: wall, high: wall, quiet });
     }
 
-    /// A turn begins.
-    pub fn turn(&mut self, wall: u64, steady: u64) {
-        self.wall = wall;
+    /// A turn begins, of a shard that is `open`: before that no lease runs.
+    pub fn turn(&mut self, wall: u64, steady: u64, open: bool) {
+        (self.wall, self.steady) = (wall, steady);
         for asked in self.asked.values_mut() {
             asked.low = asked.low.min(wall);
             asked.high = asked.high.max(wall);
         }
         for handed in self.out.values() {
             let lease = self.leases.get_mut(handed).expect("what is out has a lease");
-            if lease.end <= steady && lease.lapsed.is_none() {
+            if open && lease.end <= steady && lease.lapsed.is_none() {
                 lease.lapsed = Some(wall);
             }
         }
         // A timer that nobody asks for has lapsed by now; one that somebody asks for may have been settled before.
         let unnamed = |(name, _): &(&Name, &Entry)| {
-            !self.asked.values().any(|asked| names(&asked.request, &name.0, &name.1))
+            !self.asked.values().any(|asked| {
+                let gets = matches!(&asked.request, Request::Get { queue, key } if (queue, key) == (&name.0, &name.1));
+                gets || names(&asked.request, &name.0, &name.1)
+            })
         };
         let unnamed: Vec<Name> =
             self.entries.iter().filter(unnamed).map(|(name, _)| name.clone()).collect();
@@ -208,11 +213,13 @@ impl Ledger {
     fn lease_ends(&mut self, generation: u64, queue: &QueueName, key: &Key) -> Result<(), Broken> {
         let Some(handed) = self.out.remove(&generation) else { return Ok(()) };
         let named = self.asked.values().any(|asked| names(&asked.request, queue, key));
-        if self.leases[&handed].lapsed.is_none() && !named {
-            return Err(Broken::new(
-                promise::LEASE,
-                format!("the lease of {handed:?} ended before its time"),
-            ));
+        let lease = self.leases.get_mut(&handed).expect("what is out has a lease");
+        if lease.end <= self.steady {
+            lease.lapsed = lease.lapsed.or(Some(self.wall));
+        }
+        if lease.lapsed.is_none() && !named {
+            let detail = format!("the lease of {handed:?} ended before its time");
+            return Err(Broken::new(promise::LEASE, detail));
         }
         Ok(())
     }

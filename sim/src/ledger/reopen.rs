@@ -20,7 +20,7 @@ impl Ledger {
         rows: &[(Place, Record)],
         (wall, steady): (u64, u64),
     ) -> Result<(), Broken> {
-        self.turn(wall, 0);
+        self.turn(wall, 0, false);
         self.check_settings(queues)?;
         let rows: BTreeMap<Name, &(Place, Record)> = rows
             .iter()
@@ -95,12 +95,15 @@ impl Ledger {
             };
         };
         let lapsed = self.has_lapsed(name);
+        // A hand-out that nobody was told of may have lapsed, too.
+        let untold = (entry.handed().0, entry.occurrence, entry.attempt + 1);
+        let untold =
+            self.leases.range(untold..).next().is_some_and(|(handed, _)| handed.0 == untold.0);
         let Some((place, record)) = row else {
             let kept =
                 matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
-            let forgets = entry.spec.remember.millis() == 0
-                && (ends || lapsed && entry.spec.recurrence.is_some());
-            // A row that is remembered, and replaced by one of a schedule that is under way, is another row.
+            let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
+            let forgets = entry.spec.remember.millis() == 0 && ends || failed;
             return if kept || forgets { Ok(()) } else { lost("is lost") };
         };
         if record.generation() != entry.spec.generation {
@@ -113,6 +116,10 @@ impl Ledger {
         if record.spec.payload != entry.spec.payload {
             return lost("has another payload");
         }
+        let handed = (record.generation().0, record.occurrence, record.attempt);
+        if *place == Place::Out && entry.unsure == Some(handed) {
+            return Ok(());
+        }
         let living = !matches!(place, Place::Remembered(_));
         if matches!(entry.phase, Phase::Gone(..)) && living {
             return Err(Broken::new(
@@ -120,20 +127,15 @@ impl Ledger {
                 format!("{name:?} has ended, and lives: {record:?}"),
             ));
         }
-        let handed = (record.generation().0, record.occurrence, record.attempt);
-        if *place == Place::Out && entry.unsure == Some(handed) {
-            return Ok(());
-        }
         if (record.occurrence, record.attempt) < (entry.occurrence, entry.attempt) {
             return Err(Broken::new(
                 promise::ATTEMPT,
                 format!("{record:?} is older than {entry:?}"),
             ));
         }
-        if named || lapsed {
+        if named || lapsed || untold {
             return Ok(());
         }
-        // Only a hand-out that nobody was told of may have changed it.
         let same = record.due.millis() == entry.due && record.occurrence == entry.occurrence;
         let waits = entry.phase != Phase::Pending
             || record.next_attempt.millis() == entry.next
@@ -147,7 +149,7 @@ impl Ledger {
 
     /// The row is what is known from now on.
     fn adopt(&mut self, name: Name, place: Place, record: &Record, (wall, steady): (u64, u64)) {
-        let kept = |at: u64, passed: bool| Kept { low: at, high: at, passed };
+        let kept = |at: u64, passed: bool| Kept { low: at, high: at, seen: wall, passed };
         let old =
             self.entries.remove(&name).filter(|old| old.spec.generation == record.generation());
         let passed = old.as_ref().is_some_and(

@@ -135,7 +135,7 @@ impl Shard {
     }
 
     /// Keeps a waiting row resident if it lies before the horizon. Beyond the limit, the last of the queue leaves and
-    /// the horizon comes nearer.
+    /// the horizon comes nearer; a page of each queue may always be there.
     pub(super) fn keep_waiting(&mut self, name: &QueueName, order: Order) -> bool {
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
         // The page that is under way may have been read before this row was written.
@@ -143,7 +143,7 @@ impl Shard {
             return false;
         }
         self.stirred.insert(name.clone());
-        if self.waiting >= self.limits.waiting && queue.refill.is_none() {
+        if self.waiting >= self.limits.waiting && queue.waiting.len() >= self.limits.page {
             let last = queue.waiting.last().copied().filter(|&last| last > order);
             queue.draw_horizon(last.unwrap_or(order));
             let Some(last) = last else { return false };
@@ -169,23 +169,8 @@ impl Shard {
         }
         let Some(queue) = self.queues.get_mut(name) else { return };
         queue.refill = None;
-        queue.horizon = if whole { None } else { last };
-        self.shed(name);
+        queue.horizon = last.filter(|_| !whole).into_iter().chain(queue.dropped.take()).min();
         self.stirred.insert(name.clone());
-    }
-
-    /// Lets go of the last waiting rows of a queue while there are too many, but for one page.
-    fn shed(&mut self, name: &QueueName) {
-        while self.waiting > self.limits.waiting {
-            let Some(queue) = self.queues.get_mut(name) else { return };
-            let Some(&last) =
-                queue.waiting.last().filter(|_| queue.waiting.len() > self.limits.page)
-            else {
-                return;
-            };
-            queue.draw_horizon(last);
-            self.release(last.1);
-        }
     }
 
     /// Whether a loaded row is older than what memory knows of its timer.

@@ -35,6 +35,8 @@ pub(super) struct Queue {
     pub(super) horizon: Option<Order>,
     /// The load of the page after the horizon.
     pub(super) refill: Option<LoadId>,
+    /// The first row that left memory while that load was under way.
+    pub(super) dropped: Option<Order>,
     pub(super) takers: VecDeque<Taker>,
     /// When the longest dead was given up, or before; `None`: there is none.
     pub(super) died: Option<Moment>,
@@ -66,7 +68,10 @@ impl Queue {
 
     /// This row leaves memory, and so the horizon is not after it.
     pub(super) fn draw_horizon(&mut self, order: Order) {
-        self.horizon = Some(self.horizon.map_or(order, |horizon| horizon.min(order)));
+        self.horizon = self.horizon.into_iter().chain([order]).min();
+        if self.refill.is_some() {
+            self.dropped = self.dropped.into_iter().chain([order]).min();
+        }
     }
 
     /// Whether everything before this one is resident.
