@@ -168,10 +168,8 @@ fn settle(world: &mut World, queue: QueueName) -> Request {
         held.into_iter().filter(|(of, _)| *of == queue).map(|(_, token)| token).collect();
     let random = &mut world.random;
     tokens.retain(|_| random.one_in(2));
-    if random.one_in(8) {
-        if let Some(token) = tokens.first_mut() {
-            token.attempt += 1;
-        }
+    if let Some(token) = tokens.first_mut().filter(|_| random.one_in(8)) {
+        token.attempt += 1;
     }
     let verdict = match random.below(8) {
         0..=3 => Verdict::Ack,

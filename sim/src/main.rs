@@ -1,15 +1,18 @@
 //! The command `sim`: runs seeds, shows a failing one, and tries the planted faults.
 
+use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sim::planted::faults;
 use sim::run::{Failure, STEPS, run, shrink, trace};
 use sim::world::Tally;
 
 const USAGE: &str = "usage:
-  sim durable [--seeds N] [--seed S] [--steps K] [--trace]   runs N seeds from S on, K steps each
-  sim planted                                                shows each planted fault caught (RUSTFLAGS=\"--cfg planted\")";
+  sim durable [--seeds N] [--seed S] [--steps K] [--trace]
+      runs N seeds from S on, K steps each
+  sim planted
+      shows each planted fault caught; needs RUSTFLAGS=\"--cfg planted\"";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,7 +47,7 @@ fn durable(first: u64, seeds: u64, steps: u64) -> ExitCode {
     let mut failures: Vec<Failure> = Vec::new();
     for seed in first..first + seeds {
         let (tally, failure) = run(seed, steps);
-        sum.add(tally);
+        sum.add(&tally);
         failures.extend(failure);
         if failures.len() >= 5 {
             break;
@@ -62,6 +65,8 @@ fn durable(first: u64, seeds: u64, steps: u64) -> ExitCode {
         sum.deliveries,
         began.elapsed().as_secs_f64()
     );
+    let ways: Vec<String> = sum.ways.iter().map(|(way, count)| format!("{count} {way}")).collect();
+    println!("ways: {}", ways.join(", "));
     println!("broken promises: {}", failures.len());
     for failure in &failures {
         let short = shrink(failure.clone());
@@ -77,8 +82,8 @@ fn planted() -> ExitCode {
         eprintln!("build it with RUSTFLAGS=\"--cfg planted\"");
         return ExitCode::from(2);
     }
-    if let Ok(name) = std::env::var("TOURBILLON_PLANTED") {
-        return try_fault(&name);
+    if std::env::var_os("TOURBILLON_PLANTED").is_some() {
+        return try_fault();
     }
     let program = std::env::current_exe().expect("a program knows its own path");
     let mut missed = 0;
@@ -96,14 +101,22 @@ fn planted() -> ExitCode {
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs seeds until one breaks a promise.
-fn try_fault(_name: &str) -> ExitCode {
+/// Runs seeds with a fault: which promises it breaks, and where each was broken first.
+fn try_fault() -> ExitCode {
+    let (began, mut caught) = (Instant::now(), BTreeMap::new());
     for seed in 0..3000 {
         if let Some(failure) = run(seed, STEPS).1 {
-            let short = shrink(failure);
-            println!("seed {seed}, {} steps: {}", short.steps, short.broken.promise);
-            return ExitCode::SUCCESS;
+            let first = caught.entry(failure.broken.promise).or_insert((seed, 0));
+            first.1 += 1;
+        }
+        // A fault that is caught at once is looked at for a while: the promise that it breaks first may not be its own.
+        if !caught.is_empty() && (seed > 300 || began.elapsed() > Duration::from_secs(10)) {
+            break;
         }
     }
-    ExitCode::FAILURE
+    let caught = caught
+        .iter()
+        .map(|(promise, (seed, count))| format!("{promise} ({count}×, first seed {seed})"));
+    println!("{}", caught.collect::<Vec<_>>().join("; "));
+    ExitCode::SUCCESS
 }

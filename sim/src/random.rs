@@ -1,5 +1,5 @@
-//! Numbers from a seed. Moments are biased to where timers break: edges of buckets, the window's end, powers of two, the
-//! past, the far future.
+//! Numbers from a seed. Moments are biased to where timers break: edges of buckets, the window's end, powers of two,
+//! the past, the far future.
 
 use tourbillon_durable::bucket::Level;
 use tourbillon_durable::values::Moment;
@@ -14,7 +14,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.number() % end.max(1)
     }
 
     /// True once in `n` times.

@@ -1,13 +1,15 @@
 //! The world of one shard: its runtime, its disk, its two clocks.
 //!
-//! The runtime is the one of the design, cut into steps so that a crash or a failure fits between any two: effects queue
-//! in order; commits are written in groups, then synced; a load runs after the commits before it, and perhaps after later
-//! ones; answers arrive in any turn after that. After a failed write, sync or read the store is poisoned: who waits is
-//! answered `unknown`, the shard is dropped and the store is opened anew.
+//! The runtime is the one of the design, cut into steps so that a crash or a failure fits between any two: effects
+//! queue in order; commits are written in groups, then synced; a load runs after the commits before it, and perhaps
+//! after later ones; answers arrive in any turn after that. After a failed write, sync or read the store is poisoned:
+//! who waits is answered `unknown`, the shard is dropped and the store is opened anew.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use tourbillon_durable::bucket::Level;
 use tourbillon_durable::memory::{MemoryStore, Survival};
+use tourbillon_durable::record::Place;
 use tourbillon_durable::shard::{
     Answer, CommitId, Effect, Input, Limits, LoadId, Request, RequestId, Shard,
 };
@@ -19,8 +21,10 @@ use crate::planted::planted;
 use crate::random::Random;
 
 /// What a run has met.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// How often a timer went each way: a class that is never met is not tested.
+    pub ways: BTreeMap<&'static str, u64>,
     /// Milliseconds of the steady clock.
     pub simulated: u64,
     /// Ends of the process.
@@ -39,7 +43,10 @@ pub struct Tally {
 
 impl Tally {
     /// Adds what another run has met.
-    pub fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: &Tally) {
+        for (way, count) in &other.ways {
+            *self.ways.entry(way).or_default() += count;
+        }
         self.simulated += other.simulated;
         self.crashes += other.crashes;
         self.failures += other.failures;
@@ -48,6 +55,32 @@ impl Tally {
         self.deliveries += other.deliveries;
         self.turns += other.turns;
     }
+}
+
+/// The way that a timer goes with a change.
+fn way(op: &Op) -> Option<&'static str> {
+    use Place::{Bucket, Dead, Out, Remembered, Waiting};
+    Some(match op {
+        Op::Put { from: Some(Bucket(from)), to: Bucket(to), .. } if to.level() < from.level() => {
+            match to.level() {
+                Level::Second | Level::Minute => "split for want of room",
+                _ => "split because near",
+            }
+        }
+        Op::Put { from: Some(Bucket(_)), to: Waiting(_), .. } => "drained",
+        Op::Put { from: Some(Waiting(_)), to: Bucket(_), .. } => "receded or moved",
+        Op::Put { from: Some(Bucket(_)), to: Out, .. } => "handed out from the window",
+        Op::Put { from: Some(Waiting(_)), to: Out, .. } => "handed out from waiting",
+        Op::Put { from: Some(Out), to: Waiting(_), .. } => "lapsed or released",
+        Op::Put { from: Some(Out), to: Bucket(_), .. } => "backed off or recurred",
+        Op::Put { from: Some(Out), to: Out, .. } => "extended",
+        Op::Put { to: Dead(_), .. } => "given up",
+        Op::Put { from: Some(Dead(_)), .. } => "revived or cancelled dead",
+        Op::Put { to: Remembered(_), .. } => "remembered",
+        Op::Remove { from: Remembered(_) | Dead(_), .. } => "forgotten or replaced",
+        Op::Drop(_) => "buckets dropped",
+        _ => return None,
+    })
 }
 
 /// Something for the disk to do.
@@ -96,7 +129,7 @@ impl World {
                 waiting: random.pick(&[1, 4, 20]),
                 out: random.pick(&[2, 8, 1000]),
                 page: random.pick(&[1, 2, 3, 7]),
-                ..Limits::default()
+                window_bytes: random.pick(&[2000, 10_000, 1 << 20]),
             },
         };
         // A day in 2026, with an odd number of milliseconds; or the first hours of 1970.
@@ -169,6 +202,9 @@ impl World {
         for effect in turn.effects {
             match effect {
                 Effect::Commit(id, ops) => {
+                    ops.iter()
+                        .filter_map(way)
+                        .for_each(|way| *self.tally.ways.entry(way).or_default() += 1);
                     self.ledger.emitted(&ops, self.wall, self.steady)?;
                     if planted("ack-before-the-sync") {
                         self.inputs.push(Input::Committed(id));

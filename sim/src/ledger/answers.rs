@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
-    Answer, Cancelled, Counts, Delivery, NewTimer, Outcome, Receipt, Request, RequestId, Settled,
-    Stale, State, Token, Verdict, View, When,
+    Answer, Cancelled, Delivery, NewTimer, Outcome, Receipt, Request, RequestId, Settled, Stale,
+    State, Token, Verdict, View, When,
 };
 use tourbillon_durable::values::{Moment, QueueName, Rhythm, Span};
 
@@ -14,7 +14,7 @@ use super::{Asked, Broken, Ledger, Name, promise};
 
 /// The range of the wall clock in which a request was decided.
 type Range = (u64, u64);
-type Outcomes = Result<(), Broken>;
+pub(super) type Outcomes = Result<(), Broken>;
 
 fn lie(detail: impl Into<String>) -> Outcomes {
     Err(Broken::new(promise::TRUE, detail))
@@ -29,10 +29,8 @@ impl Ledger {
         let range = (low, high);
         match (request, answer) {
             (Request::Schedule { queue, timers, .. }, Answer::Scheduled(receipts)) => {
-                let pairs = timers.into_iter().zip(receipts);
-                pairs
-                    .map(|(timer, receipt)| self.scheduled(&queue, timer, receipt, range))
-                    .collect()
+                let mut pairs = timers.into_iter().zip(receipts);
+                pairs.try_for_each(|(timer, receipt)| self.scheduled(&queue, timer, receipt, range))
             }
             (Request::Schedule { queue, timers, .. }, Answer::KeyTaken(nth, state)) => {
                 let name = (queue, timers[nth].key.clone().expect("an assigned key is free"));
@@ -43,22 +41,22 @@ impl Ledger {
                 self.moved(&(queue, key), when, answer, range)
             }
             (Request::Cancel { queue, keys }, Answer::Cancelled(outcomes)) => {
-                let pairs = keys.into_iter().zip(outcomes);
-                pairs
-                    .map(|(key, outcome)| self.cancelled((queue.clone(), key), outcome, range))
-                    .collect()
+                let mut pairs = keys.into_iter().zip(outcomes);
+                pairs.try_for_each(|(key, outcome)| {
+                    self.cancelled((queue.clone(), key), outcome, range)
+                })
             }
             (Request::Get { queue, key }, Answer::Timer(view)) => {
                 self.shown(&(queue, key), view, range)
             }
             (Request::Receive { queue, .. }, Answer::Deliveries(deliveries)) => {
-                deliveries.into_iter().map(|delivery| self.delivered(&queue, delivery)).collect()
+                deliveries.into_iter().try_for_each(|delivery| self.delivered(&queue, delivery))
             }
             (Request::Settle { queue, tokens, verdict }, Answer::Settled(outcomes)) => {
-                let pairs = tokens.into_iter().zip(outcomes);
-                pairs
-                    .map(|(token, outcome)| self.settle(&queue, token, &verdict, outcome, range))
-                    .collect()
+                let mut pairs = tokens.into_iter().zip(outcomes);
+                pairs.try_for_each(|(token, outcome)| {
+                    self.settle(&queue, token, &verdict, outcome, range)
+                })
             }
             (Request::Set { queue, settings }, Answer::Done) => {
                 self.settings.insert(queue, settings);
@@ -79,7 +77,7 @@ impl Ledger {
         }
     }
 
-    fn dead_keep(&self, queue: &QueueName) -> u64 {
+    pub(super) fn dead_keep(&self, queue: &QueueName) -> u64 {
         self.settings.get(queue).cloned().unwrap_or_default().dead_keep.millis()
     }
 
@@ -435,75 +433,5 @@ impl Ledger {
         }
         let detail = format!("{entry:?} is due again at {next:?}, not from {one:?} to {other:?}");
         Err(Broken::new(promise::RHYTHM, detail))
-    }
-
-    fn counted(&self, queue: &QueueName, counts: Option<Counts>) -> Outcomes {
-        let entries =
-            || self.entries.iter().filter(|(name, _)| name.0 == *queue).map(|(_, entry)| entry);
-        let count = |wanted: &dyn Fn(&Entry) -> bool| {
-            entries().filter(|entry| wanted(entry)).count() as u64
-        };
-        let counts = counts.unwrap_or_default();
-        let pending = count(&|entry| entry.phase == Phase::Pending);
-        let out = count(&|entry| entry.phase == Phase::Out);
-        let dead_keep = self.dead_keep(queue);
-        let range = (self.wall, self.wall);
-        let dead = |sure: Option<bool>| {
-            count(&|entry| {
-                matches!(entry.phase, Phase::Dead(_)) && entry.is_there(range, dead_keep) == sure
-            })
-        };
-        let (least, most) = (dead(Some(true)), dead(Some(true)) + dead(None));
-        let due = |wall: u64| count(&|entry| entry.is_due(wall));
-        let fine = counts.scheduled + counts.due == pending
-            && counts.delivering == out
-            && (least..=most).contains(&counts.dead)
-            && (due(self.punctual(self.wall))..=due(self.wall)).contains(&counts.due);
-        if fine {
-            return Ok(());
-        }
-        let (due, wall) = (due(self.wall), self.wall);
-        let truth =
-            format!("{pending} pending, {due} due, {out} out, {least} to {most} dead at {wall}");
-        Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
-    }
-
-    fn foretold(
-        &self,
-        queue: &QueueName,
-        edges: &[Moment],
-        pieces: &[(Moment, Moment, u64)],
-    ) -> Outcomes {
-        let broken = |why: String| Err(Broken::new(promise::FORECAST, why));
-        for &(from, to, count) in pieces {
-            let within = |entry: &&Entry| {
-                entry.next >= from.millis() && (entry.next < to.millis() || to == Moment::MAX)
-            };
-            let entries =
-                self.entries.iter().filter(|(name, _)| name.0 == *queue).map(|(_, entry)| entry);
-            let truth =
-                entries.filter(|entry| entry.phase == Phase::Pending).filter(within).count() as u64;
-            if truth != count {
-                return broken(format!(
-                    "{queue} {from} to {to} at {}: {count}, in truth {truth}",
-                    self.wall
-                ));
-            }
-        }
-        let grid = |edge: Moment| match edge.millis().saturating_sub(self.wall) {
-            0..=86_400_000 => 60_000,
-            86_400_001..=2_592_000_000 => 3_600_000,
-            _ => 86_400_000,
-        };
-        let (Some(first), Some(last), [begin, .., end]) = (pieces.first(), pieces.last(), edges)
-        else {
-            return Ok(());
-        };
-        let wide =
-            |edge: Moment, exact: Moment| edge.millis().abs_diff(exact.millis()) >= grid(edge);
-        if first.0 > *begin || last.1 < *end || wide(*begin, first.0) || wide(*end, last.1) {
-            return broken(format!("edges {begin} to {end} became {} to {}", first.0, last.1));
-        }
-        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! The ledger: what was promised to clients, and whether it holds.
 //!
 //! It sees what a client sees: requests, answers, both clocks. Of the shard's commits it reads one thing, when a lease
-//! begins and ends, because an answer tells it too late. It shares no code with the shard: how a timer fails, recurs and
-//! lapses is written here a second time, in the plainest way.
+//! begins and ends, because an answer tells it too late. It shares no code with the shard: how a timer fails, recurs
+//! and lapses is written here a second time, in the plainest way.
 //!
 //! Answers come in the order in which the shard decided, so each one moves the ledger from one certain state to the
 //! next. After a crash the rows of the store decide what became of requests without an answer; everything else must be
@@ -10,6 +10,7 @@
 
 mod answers;
 mod entry;
+mod exact;
 mod reopen;
 
 use std::collections::BTreeMap;
@@ -174,7 +175,7 @@ impl Ledger {
         for op in ops {
             match op {
                 Op::Put { from, to: Place::Out, record } => {
-                    self.lease(*from, record, wall, steady)?
+                    self.lease(*from, record, wall, steady)?;
                 }
                 Op::Put { from: Some(Place::Out), record, .. } => {
                     self.lease_ends(record.generation().0, &record.spec.queue, &record.spec.key)?;
@@ -228,6 +229,7 @@ impl Ledger {
     pub fn resident(&self, resident: Resident) -> Result<(), Broken> {
         let (limits, queues) = (&self.limits, self.settings.len() + 2);
         let fine = resident.window <= limits.window
+            && resident.window_bytes <= limits.window_bytes
             && resident.waiting <= limits.waiting + limits.page * queues
             && resident.out <= limits.out.max(1);
         if fine {

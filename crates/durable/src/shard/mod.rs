@@ -2,7 +2,7 @@
 //!
 //! # A timer's life
 //! A timer has one row in the store, in one [`Place`]. Every arrow is one [`Op`](crate::store::Op), made by
-//! [`Shard::change`] and nowhere else.
+//! `Shard::change` and nowhere else.
 //!
 //! ```text
 //!             schedule                       move, revive
@@ -94,6 +94,8 @@ impl Default for Limits {
 pub struct Resident {
     /// Timers of the near window.
     pub window: u64,
+    /// Their bytes, roughly.
+    pub window_bytes: u64,
     /// Waiting timers at the heads of queues.
     pub waiting: usize,
     /// Timers that are out.
@@ -226,6 +228,7 @@ impl Shard {
     pub fn resident(&self) -> Resident {
         Resident {
             window: self.window.held.count,
+            window_bytes: self.window.held.bytes,
             waiting: self.waiting,
             out: self.out,
             touched: self.loads.touched(),

@@ -92,7 +92,8 @@ impl Shard {
         self.loads.emit(query, Purpose::Request(pending));
     }
 
-    /// The row of a key of the request that is decided. One that has been kept long enough is still there, to be removed.
+    /// The row of a key of the request that is decided. One that has been kept long enough is still there, to be
+    /// removed.
     fn current(&self, key: &Key) -> Option<(Place, Record)> {
         self.deciding.get(key).cloned().flatten()
     }
