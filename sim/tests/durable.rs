@@ -1,16 +1,12 @@
-//! The simulator as a test: many seeds for ten seconds, the seeds of bugs that it found, and itself.
+//! The simulator as a test: seeds for ten seconds, and that a seed repeats itself.
+//!
+//! A bug of the shard that a seed found is kept as a test of the shard, in `crates/durable/tests/shard.rs`: the seed itself
+//! means something else as soon as a generator changes.
 
 use std::time::{Duration, Instant};
 
 use sim::run::{STEPS, run};
 use sim::world::Tally;
-
-/// Runs that once broke a promise of the shard, and the bug that they found.
-const FOUND: &[(u64, &str)] = &[
-    (9, "a batch pushed one of its own keys out of memory, and took it for free"),
-    (28, "a timer in the year 9999 woke the shard every midnight"),
-    (165, "what came to wait while a page was loaded was kept, whatever the limit"),
-];
 
 fn hold(seed: u64) -> Tally {
     let (tally, failure) = run(seed, STEPS);
@@ -18,14 +14,6 @@ fn hold(seed: u64) -> Tally {
         panic!("seed {seed} after {} steps: {}", failure.steps, failure.broken);
     }
     tally
-}
-
-#[test]
-fn seeds_that_found_a_bug_hold() {
-    for (seed, bug) in FOUND {
-        let turns = hold(*seed).turns;
-        assert!(turns < 100_000, "{bug}: {turns} turns");
-    }
 }
 
 #[test]

@@ -301,3 +301,54 @@ fn a_daily_timer_goes_by_its_expression_and_not_by_the_clock() {
         assert_eq!(driver.settle(tokens, Verdict::Ack), [Ok(Settled::Acked(Some(next)))]);
     }
 }
+
+#[test]
+fn what_comes_to_wait_while_a_page_is_loaded_is_bounded() {
+    let limits = Limits { waiting: 4, page: 2, ..Limits::default() };
+    let mut driver = Driver::new(limits);
+    let past = |n: u64| timer(None, When::At(Moment::from_millis(MIDNIGHT - 1000 + n)));
+    driver.schedule((0..20).map(past).collect(), Conflict::Refuse);
+    let receive =
+        Request::Receive { queue: queue(), max: 9, wait: Span::ZERO, lease: Span::from_secs(30) };
+    let schedule = Request::Schedule {
+        queue: queue(),
+        timers: (0..50).map(past).collect(),
+        conflict: Conflict::Refuse,
+    };
+    let mut pending = Vec::new();
+    for (id, request) in [(1001, receive), (1002, schedule)] {
+        let (now, steady) = (Moment::from_millis(driver.wall), Steady::from_millis(driver.wall));
+        let turn = driver.shard.turn(now, steady, vec![Input::Request(RequestId(id), request)]);
+        pending.extend(turn.effects);
+        let waiting = driver.shard.resident().waiting;
+        assert!(waiting <= limits.waiting, "{waiting}");
+    }
+    assert!(
+        pending.iter().any(|effect| matches!(effect, Effect::Load(_, Query::Waiting { .. }))),
+        "a page is loaded"
+    );
+    let mut inputs = Vec::new();
+    for effect in pending {
+        match effect {
+            Effect::Commit(id, ops) => {
+                driver.store.commit(driver.epoch, &ops).unwrap();
+                inputs.push(Input::Committed(id));
+            }
+            Effect::Load(id, query) => {
+                inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()))
+            }
+            Effect::Answer(..) => {}
+        }
+    }
+    let mut received = 0;
+    for answer in driver.run(inputs) {
+        if let Answer::Deliveries(deliveries) = answer {
+            received += deliveries.len();
+        }
+    }
+    while received < 70 {
+        let more = driver.receive(9).len();
+        assert!(more > 0, "{received} of 70");
+        received += more;
+    }
+}
