@@ -1,7 +1,7 @@
 //! The simulator as a test: seeds for ten seconds, and that a seed repeats itself.
 //!
-//! A bug of the shard that a seed found is kept as a test of the shard, in `crates/durable/tests/shard.rs`: the seed itself
-//! means something else as soon as a generator changes.
+//! A bug of the shard that a seed found is kept as a test of the shard, in `crates/durable/tests/shard.rs`: the seed
+//! itself means something else as soon as a generator changes.
 
 use std::time::{Duration, Instant};
 

@@ -335,7 +335,7 @@ fn what_comes_to_wait_while_a_page_is_loaded_is_bounded() {
                 inputs.push(Input::Committed(id));
             }
             Effect::Load(id, query) => {
-                inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()))
+                inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()));
             }
             Effect::Answer(..) => {}
         }

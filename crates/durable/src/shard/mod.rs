@@ -5,20 +5,24 @@
 //! `Shard::change` and nowhere else.
 //!
 //! ```text
-//!             schedule                       move, revive
-//!                │          ┌──────────────────────────────────────┐
-//!                ▼          ▼      bucket passed    hand-out       │
-//!   past ──▶ ┌────────────────┐ ──────────────▶ ┌─────────┐ ─────▶ ┌─────┐
-//!     │      │     Bucket     │                 │ Waiting │        │ Out │
-//!     │      │ (in the wheel, │ ◀────────────── └─────────┘ ◀───── └─────┘
-//!     │      │  if near)      │  clock set back   ▲   lease ended,  │ │ │
-//!     │      └────────────────┘ ──────────────────┼──── hand-out ──▶│ │ │
-//!     │        ▲    ▲                             │    released     │ │ │
-//!     └────────┼────┼─────────────────────────────┘                 │ │ │
-//!              │    └── nack: back-off ─────────────────────────────┘ │ │
-//!              └─────── ack of a recurring timer: next occurrence ────┘ │
-//!     Bucket, Waiting, Out, Dead ── ack, cancel ──▶ Remembered ──▶ gone │
-//!     Dead ◀── last attempt failed ─────────────────────────────────────┘
+//!              schedule, move
+//!          to come │   │ already due
+//!                  ▼   └──────┐
+//!   ┌──────────────────┐      ▼
+//!   │      Bucket      │  passed  ┌─────────┐
+//!   │ (and in the      │ ───────▶ │ Waiting │
+//!   │  wheel, if near) │ ◀─────── │         │
+//!   └──────────────────┘  clock   └─────────┘
+//!      │          ▲     set back   │      ▲
+//!      │ hand-out │ back-off,      │      │ lease ended,
+//!      │          │ next           │      │ released
+//!      │          │ occurrence     │      │
+//!      ▼          │       hand-out ▼      │
+//!   ┌────────────────────────────────────────┐  last attempt failed  ┌──────┐  move: lives again
+//!   │                  Out                   │ ────────────────────▶ │ Dead │ ───▶ Bucket or Waiting
+//!   └────────────────────────────────────────┘                       └──────┘
+//!
+//!   any of them ── last ack, cancel ──▶ Remembered ── kept long enough ──▶ gone
 //! ```
 //!
 //! # What is in memory
@@ -344,17 +348,16 @@ impl Shard {
     fn keep(&mut self, place: Place, record: Record) {
         let generation = record.generation();
         let hold = match place {
-            Place::Bucket(bucket) => {
+            Place::Bucket(_) => {
                 let near = planted!(
                     "window-end-off-by-one",
                     record.next_attempt.millis() + 1 < self.window.end,
                     record.next_attempt.millis() < self.window.end
                 );
-                if !planted!("insert-behind-cursor", near && !self.window.is_loading(bucket), near)
-                {
+                if !planted!("insert-behind-cursor", near && !self.window.is_loading(place), near) {
                     return;
                 }
-                self.window.hold(bucket, &record);
+                self.window.hold(&record);
                 Hold::Wheel(insert(&mut self.due, record.next_attempt, generation))
             }
             Place::Waiting(at) => {
@@ -390,9 +393,9 @@ impl Shard {
         queue.keys.remove(&spec.key);
         let order = (timer.record.next_attempt, generation);
         match timer.place {
-            Place::Bucket(bucket) => {
+            Place::Bucket(_) => {
                 queue.popped.remove(&order);
-                self.window.let_go(bucket, &timer.record);
+                self.window.let_go(&timer.record);
             }
             Place::Waiting(_) => {
                 queue.waiting.remove(&order);

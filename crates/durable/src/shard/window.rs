@@ -15,7 +15,8 @@
 //! - A bucket that has passed is **drained**: what is left of it waits in the table of its queue, and the bucket is
 //!   dropped whole. So no timer keeps a bucket.
 //!
-//! One pass over one bucket at a time, a page a turn.
+//! One pass at a time, a page a turn. After each page of a drain or a split the most urgent work is chosen anew, so a
+//! wide bucket that is split for an hour makes nothing late.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,6 +41,8 @@ pub(super) struct Window {
     /// Queues with rows that wait ahead of a clock that was set back.
     pub(super) recede: BTreeSet<QueueName>,
     pass: Option<Pass>,
+    /// How far the last drain or split has come: its bucket, and the last generation read.
+    cursor: Option<(Bucket, Generation)>,
     /// Hours and minutes that did not fit: no row goes there again.
     split: BTreeSet<Bucket>,
     /// No bucket wider than an hour has come near before this moment.
@@ -72,6 +75,7 @@ impl Window {
             held: Filling::default(),
             recede: BTreeSet::new(),
             pass: None,
+            cursor: None,
             split: BTreeSet::new(),
             far: 0,
         }
@@ -100,20 +104,20 @@ impl Window {
     }
 
     /// A row of a bucket is resident.
-    pub(super) fn hold(&mut self, _: Bucket, record: &Record) {
+    pub(super) fn hold(&mut self, record: &Record) {
         self.held.count += 1;
         self.held.bytes += record.size();
     }
 
     /// A row of a bucket is no longer resident.
-    pub(super) fn let_go(&mut self, _: Bucket, record: &Record) {
+    pub(super) fn let_go(&mut self, record: &Record) {
         self.held.count -= 1;
         self.held.bytes -= record.size();
     }
 
     #[cfg(planted)]
-    pub(super) fn is_loading(&self, bucket: Bucket) -> bool {
-        matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if *now == bucket)
+    pub(super) fn is_loading(&self, place: Place) -> bool {
+        matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if Place::Bucket(*now) == place)
     }
 
     /// The first bucket that begins there or later.
@@ -330,8 +334,15 @@ fn comes_near(bucket: Bucket) -> u64 {
 
 /// Passes.
 impl Shard {
+    /// Begins a pass, or goes on with it.
     fn begin(&mut self, work: Work) {
-        self.read(work, None);
+        let read = match (&work, self.window.cursor) {
+            (Work::Split(bucket) | Work::Drain(bucket), Some((of, last))) if of == *bucket => {
+                Some(last)
+            }
+            _ => None,
+        };
+        self.read(work, read);
     }
 
     /// Asks for the next page of a bucket.
@@ -396,7 +407,10 @@ impl Shard {
             (Work::Recede(queue), Some((at, generation))) => {
                 self.recede(queue, (at, Generation(generation.0 + 1)));
             }
-            (work, Some((_, generation))) => self.read(work, Some(generation)),
+            (work @ Work::Load(..), Some((_, generation))) => self.read(work, Some(generation)),
+            (Work::Split(bucket) | Work::Drain(bucket), Some((_, generation))) => {
+                self.window.cursor = Some((bucket, generation));
+            }
             (Work::Load(_, mut rest), None) => {
                 if let Some(next) = rest.pop_front() {
                     self.read(Work::Load(next, rest), None);
@@ -404,6 +418,7 @@ impl Shard {
             }
             // The next step drops the bucket, or begins again if a row has come to it meanwhile.
             (Work::Split(bucket) | Work::Drain(bucket), None) => {
+                self.window.cursor = None;
                 if self.window.buckets.get(&bucket).is_some_and(|filling| filling.count == 0) {
                     self.drop_bucket(bucket);
                 }
