@@ -33,7 +33,8 @@ impl Clients {
                 let when = when(&mut world.random, world.wall);
                 Request::Move { key: some_key(world, &queue), queue, when }
             }
-            11 | 12 => Request::Get { key: some_key(world, &queue), queue },
+            11 => Request::Run { key: some_key(world, &queue), queue },
+            12 => Request::Get { key: some_key(world, &queue), queue },
             13..=16 => return self.receive(world, queue),
             17..=20 => settle(world, queue),
             21 => match self.polls.pop() {

@@ -166,6 +166,7 @@ impl<S: Store> Kit<S> {
             spec: Arc::new(spec),
             due: at,
             next_attempt: at,
+            behind: None,
             occurrence: 1,
             attempt: 0,
             failed: 0,

@@ -42,6 +42,8 @@ pub struct Record {
     pub due: Moment,
     /// The earliest moment of the next hand-out.
     pub next_attempt: Moment,
+    /// The moment of the next occurrence, if this one is an extra run outside the rhythm.
+    pub behind: Option<Moment>,
     /// The number of the occurrence, from 1.
     pub occurrence: u64,
     /// Hand-outs of this occurrence so far. Never falls, and names a delivery with the two numbers above.

@@ -40,6 +40,7 @@ impl Ledger {
             (Request::Move { queue, key, when }, answer) => {
                 self.moved(&(queue, key), when, answer, range)
             }
+            (Request::Run { queue, key }, answer) => self.ran(&(queue, key), answer, range),
             (Request::Cancel { queue, keys }, Answer::Cancelled(outcomes)) => {
                 let mut pairs = keys.into_iter().zip(outcomes);
                 pairs.try_for_each(|(key, outcome)| {
@@ -59,6 +60,10 @@ impl Ledger {
                 })
             }
             (Request::Set { queue, settings }, Answer::Done) => {
+                // The dead that it lets go are gone, also if the next setting would have kept them.
+                let dead_keep = Some(settings.dead_keep.millis());
+                let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
+                entries.for_each(|(_, entry)| entry.age(range.1, dead_keep));
                 self.settings.insert(queue, settings);
                 Ok(())
             }
@@ -164,6 +169,7 @@ impl Ledger {
             spec,
             due,
             next: due,
+            behind: None,
             occurrence: 1,
             attempt: 0,
             failed: 0,
@@ -212,6 +218,32 @@ impl Ledger {
             Answer::NotMoved(_) if there != Some(false) => Ok(()),
             answer => lie(format!("{name:?} (there: {there:?}) is moved: {answer:?}")),
         }
+    }
+
+    fn ran(&mut self, name: &Name, answer: Answer, range: Range) -> Outcomes {
+        let there = self.is_there(name, range);
+        let view = match answer {
+            Answer::Timer(Some(view)) if there != Some(false) => view,
+            Answer::Timer(None) if there != Some(true) => return Ok(()),
+            Answer::NotMoved(_) if there != Some(false) => return Ok(()),
+            answer => return lie(format!("{name:?} (there: {there:?}) is run: {answer:?}")),
+        };
+        self.apply_lapse(name);
+        let entry = self.entries.get_mut(name).expect("what may be there is known");
+        let (due, next) = (view.due.millis(), view.next_attempt.millis());
+        let extra = entry.spec.recurrence.is_some() && entry.attempt == 0 && entry.due > next;
+        match entry.phase {
+            Phase::Pending if extra => entry.behind = entry.behind.or(Some(entry.due)),
+            Phase::Pending => {}
+            Phase::Dead(_) => entry.failed = 0,
+            phase => return lie(format!("{name:?} is {phase:?}, and is run")),
+        }
+        let moves = extra || entry.phase != Phase::Pending;
+        if !(range.0..=range.1).contains(&next) || due != if moves { next } else { entry.due } {
+            return Err(Broken::new(promise::EARLY, format!("{entry:?} is run: {view:?}")));
+        }
+        (entry.due, entry.next, entry.phase) = (due, next, Phase::Pending);
+        Ok(())
     }
 
     fn cancelled(&mut self, name: Name, outcome: Cancelled, range: Range) -> Outcomes {
@@ -419,7 +451,7 @@ impl Ledger {
             (Some(next), Some(one), other) => {
                 let on_beat =
                     match entry.spec.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
-                        Some(Rhythm::Every(period)) => {
+                        Some(Rhythm::Every(period)) if entry.behind.is_none() => {
                             (next - entry.due.min(next)) % period.millis() == 0
                         }
                         _ => true,

@@ -12,6 +12,8 @@ pub(super) struct Entry {
     pub(super) spec: Arc<Spec>,
     pub(super) due: u64,
     pub(super) next: u64,
+    /// The moment that an extra run has pushed back.
+    pub(super) behind: Option<u64>,
     pub(super) occurrence: u64,
     pub(super) attempt: u32,
     pub(super) failed: u32,
@@ -97,6 +99,7 @@ impl Entry {
     pub(super) fn finish(&mut self, due: Option<u64>, wall: (u64, u64)) {
         let Some(due) = due else { return self.end(Gone::Done, wall) };
         (self.due, self.next, self.phase) = (due, due, Phase::Pending);
+        self.behind = None;
         self.occurrence += 1;
         (self.attempt, self.failed) = (0, 0);
     }
@@ -119,6 +122,9 @@ impl Entry {
         let (period, until) = (period.millis(), until.map_or(u64::MAX, |until| until.millis()));
         if times.is_some_and(|times| self.occurrence >= times) {
             return None;
+        }
+        if self.behind.is_some() {
+            return self.behind;
         }
         let first = self.due + period;
         let passed = |at: u64| (at + 1).saturating_sub(first).div_ceil(period);

@@ -315,7 +315,9 @@ fn names(request: &Request, queue: &QueueName, key: &Key) -> bool {
             of == queue && timers.iter().any(|timer| timer.key.as_ref() == Some(key))
         }
         Request::Cancel { queue: of, keys } => of == queue && keys.contains(key),
-        Request::Move { queue: of, key: one, .. } => of == queue && one == key,
+        Request::Move { queue: of, key: one, .. } | Request::Run { queue: of, key: one } => {
+            of == queue && one == key
+        }
         Request::Settle { queue: of, tokens, .. } => {
             of == queue && tokens.iter().any(|token| token.key == *key)
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tourbillon_durable::record::{Fate, Place, Record};
 use tourbillon_durable::shard::{Request, Verdict};
 use tourbillon_durable::store::QueueRow;
-use tourbillon_durable::values::QueueName;
+use tourbillon_durable::values::{Moment, QueueName};
 
 use super::entry::{Entry, Gone, Kept, Phase};
 use super::{Broken, Lease, Ledger, Name, names, promise};
@@ -175,6 +175,7 @@ impl Ledger {
             spec: Arc::clone(&record.spec),
             due: record.due.millis(),
             next: record.next_attempt.millis(),
+            behind: record.behind.map(Moment::millis),
             occurrence: record.occurrence,
             attempt: record.attempt,
             failed: record.failed,

@@ -124,6 +124,13 @@ pub enum Request {
         /// To when.
         when: When,
     },
+    /// Makes a timer due now; revives a dead one.
+    Run {
+        /// Where.
+        queue: QueueName,
+        /// Which.
+        key: Key,
+    },
     /// Cancels timers.
     Cancel {
         /// Where.
@@ -200,9 +207,9 @@ pub enum Answer {
     KeyTaken(usize, State),
     /// This timer of the request has the key of an earlier one, or a rhythm with no moment: nothing was scheduled.
     Refused(usize),
-    /// To a get and a move; `None`: there is no such timer.
+    /// To a get, a move and a run; `None`: there is no such timer.
     Timer(Option<View>),
-    /// A timer in this state cannot be moved.
+    /// A timer in this state cannot be moved or run.
     NotMoved(State),
     /// To a cancel, in its order.
     Cancelled(Vec<Cancelled>),

@@ -123,6 +123,10 @@ impl Shard {
                 None => Answer::Timer(None),
                 Some((place, record)) => self.move_to(place, &record, when, arrived),
             },
+            Request::Run { key, .. } => match self.living(&key) {
+                None => Answer::Timer(None),
+                Some((place, record)) => self.run(place, &record),
+            },
             Request::Cancel { keys, .. } => {
                 let one = |shard: &mut Shard, key| {
                     let found = shard.living(key);
@@ -215,6 +219,7 @@ impl Shard {
             spec: Arc::new(spec),
             due,
             next_attempt: due,
+            behind: None,
             occurrence: 1,
             attempt: 0,
             failed: 0,
@@ -247,6 +252,25 @@ impl Shard {
         let to = self.place_for(due);
         let view = self.view(to, &moved);
         self.change(Some((place, record)), Some((to, moved)));
+        Answer::Timer(Some(view))
+    }
+
+    /// Makes a timer due now. Of a recurring one whose moment is to come: an extra occurrence, and that one comes next.
+    fn run(&mut self, place: Place, record: &Record) -> Answer {
+        let (now, state) = (self.wall, state(place, record, self.wall));
+        let extra = record.spec.recurrence.is_some() && record.due > now && record.attempt == 0;
+        let run = match state {
+            State::Dead => Record { due: now, next_attempt: now, failed: 0, ..record.clone() },
+            State::Scheduled | State::Due if extra => {
+                let behind = record.behind.or(Some(record.due));
+                Record { due: now, next_attempt: now, behind, ..record.clone() }
+            }
+            State::Scheduled | State::Due => Record { next_attempt: now, ..record.clone() },
+            _ => return Answer::NotMoved(state),
+        };
+        let to = self.place_for(now);
+        let view = self.view(to, &run);
+        self.change(Some((place, record)), Some((to, run)));
         Answer::Timer(Some(view))
     }
 
@@ -293,6 +317,7 @@ impl Request {
         match self {
             Request::Schedule { queue, .. }
             | Request::Move { queue, .. }
+            | Request::Run { queue, .. }
             | Request::Cancel { queue, .. }
             | Request::Get { queue, .. }
             | Request::Settle { queue, .. } => Some(queue),
@@ -310,7 +335,9 @@ impl Request {
             Request::Settle { tokens, .. } => {
                 tokens.iter().map(|token| token.key.clone()).collect()
             }
-            Request::Move { key, .. } | Request::Get { key, .. } => vec![key.clone()],
+            Request::Move { key, .. } | Request::Run { key, .. } | Request::Get { key, .. } => {
+                vec![key.clone()]
+            }
             _ => Vec::new(),
         }
     }

@@ -86,15 +86,25 @@ impl Shard {
     fn finish(&mut self, place: Place, record: &Record, fate: Fate) -> Option<Moment> {
         let last = planted!("recurring-from-the-clock", self.wall, record.due);
         let recurrence = record.spec.recurrence.as_ref();
-        let next =
-            recurrence.and_then(|recurrence| recurrence.next(last, self.wall, record.occurrence));
+        let next = recurrence.and_then(|recurrence| match record.behind {
+            Some(behind) => (!recurrence.is_over(record.occurrence)).then_some(behind),
+            None => recurrence.next(last, self.wall, record.occurrence),
+        });
         let ended = Record { fate, lease: None, ..record.clone() };
         let Some(due) = next else {
             self.retire(place, record, ended);
             return None;
         };
         let occurrence = record.occurrence + 1;
-        let next = Record { due, next_attempt: due, occurrence, attempt: 0, failed: 0, ..ended };
+        let next = Record {
+            due,
+            next_attempt: due,
+            occurrence,
+            behind: None,
+            attempt: 0,
+            failed: 0,
+            ..ended
+        };
         self.change(Some((place, record)), Some((self.place_for(due), next)));
         Some(due)
     }

@@ -165,10 +165,15 @@ impl Moments {
 }
 
 impl Recurrence {
+    /// Whether this was the last occurrence by number.
+    pub fn is_over(&self, occurrence: u64) -> bool {
+        self.times.is_some_and(|times| occurrence >= times)
+    }
+
     /// The moment of the occurrence after the one that was due at `last` and is settled at `now`; `None` if that was
     /// the last. `occurrence` is the number of the one that is settled.
     pub fn next(&self, last: Moment, now: Moment, occurrence: u64) -> Option<Moment> {
-        if self.times.is_some_and(|times| occurrence >= times) {
+        if self.is_over(occurrence) {
             return None;
         }
         let (moments, until) = (self.rhythm.read()?, self.until.unwrap_or(Moment::MAX));
