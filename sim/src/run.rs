@@ -80,7 +80,7 @@ fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
         30..=49 => world.turn(),
         50..=76 => world.disk(),
         77..=86 => {
-            let span = world.random.length();
+            let span = span(world);
             world.pass(span)
         }
         87..=89 => {
@@ -89,6 +89,23 @@ fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
         }
         90 | 91 => world.crash(),
         _ => look(world),
+    }
+}
+
+/// How long nothing happens: often until a timer is due, to the millisecond or one before.
+fn span(world: &mut World) -> u64 {
+    let wall = world.wall;
+    let coming = world.ledger.living().into_iter().map(|living| living.3);
+    let mut coming: Vec<u64> =
+        coming.filter(|&next| next > wall && next < wall + 200_000_000).collect();
+    coming.sort_unstable();
+    match world.random.below(3) {
+        0 => world.random.length(),
+        _ if coming.is_empty() => world.random.below(5000),
+        _ => {
+            let nth = world.random.below(coming.len().min(3) as u64) as usize;
+            coming[nth] - wall - world.random.below(2)
+        }
     }
 }
 

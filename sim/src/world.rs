@@ -189,6 +189,12 @@ impl World {
         };
         let inputs: Vec<Input> = self.inputs.drain(..count.min(self.inputs.len())).collect();
         self.tell(|| format!("turn {inputs:?}"));
+        for input in &inputs {
+            // A request that comes while it opens waits until it is open.
+            if let (Input::Request(id, _), false) = (input, self.shard.is_opening()) {
+                self.ledger.taken(*id, self.steady);
+            }
+        }
         self.ledger.turn(self.wall, self.steady, !self.shard.is_opening());
         self.tally.turns += 1;
         let turn = self.shard.turn(
@@ -410,7 +416,7 @@ impl World {
             } else if self.is_busy() {
                 self.disk()?;
             } else {
-                return self.ledger.settled(self.wall);
+                return self.ledger.settled(self.wall, self.steady);
             }
         }
         Err(Broken::new(

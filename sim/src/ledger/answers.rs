@@ -23,7 +23,7 @@ fn lie(detail: impl Into<String>) -> Outcomes {
 impl Ledger {
     /// A request was answered.
     pub fn answered(&mut self, id: RequestId, answer: Answer) -> Outcomes {
-        let Some(Asked { request, low, high, quiet }) = self.asked.remove(&id) else {
+        let Some(Asked { request, low, high, quiet, .. }) = self.asked.remove(&id) else {
             return lie(format!("{id:?} is answered twice"));
         };
         let range = (low, high);
@@ -34,7 +34,7 @@ impl Ledger {
             }
             (Request::Schedule { queue, timers, .. }, Answer::KeyTaken(nth, state)) => {
                 let name = (queue, timers[nth].key.clone().expect("an assigned key is free"));
-                self.taken(&name, state, range)
+                self.key_taken(&name, state, range)
             }
             (Request::Schedule { .. }, Answer::Refused(_)) => Ok(()),
             (Request::Move { queue, key, when }, answer) => {
@@ -51,7 +51,15 @@ impl Ledger {
                 self.shown(&(queue, key), view, range)
             }
             (Request::Receive { queue, .. }, Answer::Deliveries(deliveries)) => {
-                deliveries.into_iter().try_for_each(|delivery| self.delivered(&queue, delivery))
+                let tokens: Vec<Token> =
+                    deliveries.iter().map(|delivery| delivery.token.clone()).collect();
+                deliveries.into_iter().try_for_each(|delivery| self.delivered(&queue, delivery))?;
+                let order = |token: &Token| {
+                    let entry = &self.entries[&(queue.clone(), token.key.clone())];
+                    (entry.next, entry.spec.generation)
+                };
+                let sorted = tokens.is_sorted_by_key(order);
+                if sorted { Ok(()) } else { lie(format!("not longest due first: {tokens:?}")) }
             }
             (Request::Settle { queue, tokens, verdict }, Answer::Settled(outcomes)) => {
                 let mut pairs = tokens.into_iter().zip(outcomes);
@@ -181,7 +189,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn taken(&mut self, name: &Name, state: State, range: Range) -> Outcomes {
+    fn key_taken(&mut self, name: &Name, state: State, range: Range) -> Outcomes {
         if self.is_there(name, range) == Some(false) {
             return lie(format!("{name:?} is free, and said to be taken by one that is {state:?}"));
         }

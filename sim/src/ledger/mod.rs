@@ -80,6 +80,8 @@ struct Asked {
     request: Request,
     low: u64,
     high: u64,
+    /// The steady clock when the shard took it.
+    taken: Option<u64>,
     /// Nothing else is under way: counts are exact.
     quiet: bool,
 }
@@ -134,7 +136,14 @@ impl Ledger {
     /// A client has asked.
     pub fn asked(&mut self, id: RequestId, request: Request, wall: u64) {
         let quiet = self.quiet;
-        self.asked.insert(id, Asked { request, low: wall, high: wall, quiet });
+        self.asked.insert(id, Asked { request, low: wall, high: wall, taken: None, quiet });
+    }
+
+    /// The shard takes a request.
+    pub fn taken(&mut self, id: RequestId, steady: u64) {
+        if let Some(asked) = self.asked.get_mut(&id) {
+            asked.taken = Some(steady);
+        }
     }
 
     /// A turn begins, of a shard that is `open`: before that no lease runs.
@@ -240,7 +249,7 @@ impl Ledger {
     }
 
     /// Nothing is left to do at this moment: what is due is with whoever waits for it.
-    pub fn settled(&mut self, wall: u64) -> Result<(), Broken> {
+    pub fn settled(&mut self, wall: u64, steady: u64) -> Result<(), Broken> {
         let names: Vec<Name> = self.entries.keys().cloned().collect();
         for name in &names {
             self.apply_lapse(name);
@@ -251,7 +260,10 @@ impl Ledger {
             return Ok(());
         }
         for asked in self.asked.values() {
-            let Request::Receive { queue, .. } = &asked.request else { continue };
+            let Request::Receive { queue, wait, .. } = &asked.request else { continue };
+            if asked.taken.is_some_and(|taken| taken + wait.millis() <= steady) {
+                return Err(Broken::new(promise::TRUE, format!("a poll of {queue} does not end")));
+            }
             if self.settings.get(queue).is_some_and(|settings| settings.paused) {
                 continue;
             }
