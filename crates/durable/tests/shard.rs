@@ -352,3 +352,51 @@ fn what_comes_to_wait_while_a_page_is_loaded_is_bounded() {
         received += more;
     }
 }
+
+/// The clock goes back and passes the moment again before the page of what waits has come.
+#[test]
+fn a_timer_that_is_due_again_before_its_page_came_is_handed_out() {
+    let mut driver = Driver::new(Limits::default());
+    driver.schedule(vec![timer(None, in_secs(0))], Conflict::Refuse);
+    let poll = Request::Receive {
+        queue: queue(),
+        max: 1,
+        wait: Span::from_secs(60),
+        lease: Span::from_secs(30),
+    };
+    let steady = Steady::from_millis(driver.wall);
+    let back = Moment::from_millis(MIDNIGHT - 5000);
+    let turn = driver.shard.turn(back, steady, vec![Input::Request(RequestId(1000), poll)]);
+    let [Effect::Load(id, query)] = &turn.effects[..] else { panic!("{:?}", turn.effects) };
+    let page = Input::Loaded(*id, driver.store.load(query).unwrap());
+    assert!(
+        driver.shard.turn(Moment::from_millis(MIDNIGHT), steady, Vec::new()).effects.is_empty()
+    );
+    let answers = driver.run(vec![page]);
+    assert!(
+        matches!(&answers[..], [Answer::Deliveries(deliveries)] if deliveries.len() == 1),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn an_extra_run_leaves_the_rhythm_as_it_was() {
+    let mut driver = Driver::new(Limits::default());
+    let rhythm = Rhythm::every(Span::from_secs(3600)).unwrap();
+    let recurrence = Some(Recurrence { rhythm, missed: Missed::Once, until: None, times: None });
+    driver.schedule(
+        vec![NewTimer { recurrence, ..timer(key("hourly"), When::Rhythm) }],
+        Conflict::Refuse,
+    );
+    let Answer::Timer(Some(view)) =
+        driver.ask(Request::Run { queue: queue(), key: key("hourly").unwrap() })
+    else {
+        panic!()
+    };
+    assert_eq!((view.due.millis(), view.occurrence), (MIDNIGHT, 1));
+    let tokens = driver.receive(1);
+    let hour = Moment::from_millis(MIDNIGHT + 3_600_000);
+    assert_eq!(driver.settle(tokens, Verdict::Ack), [Ok(Settled::Acked(Some(hour)))]);
+    driver.pass_until(hour.millis());
+    assert_eq!(driver.receive(1)[0].occurrence, 2);
+}

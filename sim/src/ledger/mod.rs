@@ -316,6 +316,10 @@ impl Ledger {
         if let (Phase::Out, Some(Lease { lapsed: Some(wall), .. })) = (entry.phase, lease) {
             entry.unsure = Some(entry.handed());
             entry.fail(*wall, (*wall, *wall));
+            // Known late: if it died, whatever the queue kept its dead for meanwhile may have passed.
+            if *wall != self.wall {
+                entry.age(self.wall, Some(0));
+            }
         }
     }
 }

@@ -390,6 +390,10 @@ impl Shard {
                 }
             }
         }
+        // A row whose moment came again before its page did stays where it is, and nothing else tells its takers.
+        if let Work::Recede(queue) = &work {
+            self.stirred.insert(queue.clone());
+        }
         self.next_page(work, last.filter(|_| more));
     }
 
