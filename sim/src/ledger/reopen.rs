@@ -10,7 +10,7 @@ use tourbillon_durable::store::QueueRow;
 use tourbillon_durable::values::{Moment, QueueName};
 
 use super::entry::{Entry, Gone, Kept, Phase};
-use super::{Broken, Lease, Ledger, Name, names, promise};
+use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
     /// The store was opened anew; these are its rows.
@@ -73,14 +73,15 @@ impl Ledger {
             }
             _ => false,
         };
-        let ends = |request: &&Request| match request {
-            Request::Cancel { .. } | Request::Schedule { .. } => names(request, &name.0, &name.1),
-            Request::Settle { verdict: Verdict::Ack | Verdict::Nack(..), .. } => {
-                names(request, &name.0, &name.1)
-            }
-            _ => false,
+        // What a request without an answer has ended may have been forgotten, if time enough has passed since it came.
+        let remember = self.entries.get(name).map_or(0, |entry| entry.spec.remember.millis());
+        let forgets = |asked: &Asked| match &asked.request {
+            Request::Set { queue, .. } => *queue == name.0 && self.is_dead(name),
+            Request::Settle { verdict: Verdict::Extend(_) | Verdict::Release, .. }
+            | Request::Move { .. } => false,
+            request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
         };
-        let (makes, ends) = (open.iter().any(makes), open.iter().any(ends));
+        let (makes, forgets) = (open.iter().any(makes), self.asked.values().any(forgets));
         let lost = |why: &str| {
             Err(Broken::new(
                 promise::DURABLE,
@@ -103,8 +104,7 @@ impl Ledger {
             let kept =
                 matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
             let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
-            let forgets = entry.spec.remember.millis() == 0 && ends || failed;
-            return if kept || forgets { Ok(()) } else { lost("is lost") };
+            return if kept || forgets || failed { Ok(()) } else { lost("is lost") };
         };
         if record.generation() != entry.spec.generation {
             return if makes && record.generation() > entry.spec.generation {
@@ -145,6 +145,10 @@ impl Ledger {
         let ended =
             matches!(entry.phase, Phase::Gone(..)) || living || record.attempt > entry.attempt;
         if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
+    }
+
+    fn is_dead(&self, name: &Name) -> bool {
+        self.entries.get(name).is_some_and(|entry| matches!(entry.phase, Phase::Dead(_)))
     }
 
     /// The row is what is known from now on.
