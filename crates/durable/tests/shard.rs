@@ -400,3 +400,17 @@ fn an_extra_run_leaves_the_rhythm_as_it_was() {
     driver.pass_until(hour.millis());
     assert_eq!(driver.receive(1)[0].occurrence, 2);
 }
+
+/// The first edge is a day away and on a minute, the second one is further and on an hour, which is earlier.
+#[test]
+fn the_edges_of_a_forecast_stay_in_order() {
+    let mut driver = Driver::new(Limits::default());
+    driver.wall += 3_599_998;
+    let day = driver.wall + 86_400_000;
+    let edges = [day, day + 1, day + 7_200_000].map(Moment::from_millis);
+    let request = Request::Forecast { queue: queue(), edges: edges.to_vec() };
+    let Answer::Forecast(pieces) = driver.ask(request) else { panic!() };
+    let edges: Vec<u64> =
+        pieces.iter().flat_map(|piece| [piece.0.millis(), piece.1.millis()]).collect();
+    assert!(edges.is_sorted() && day - edges[0] < 60_000, "{pieces:?}");
+}

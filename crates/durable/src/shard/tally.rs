@@ -82,9 +82,12 @@ impl Shard {
 impl Shard {
     pub(super) fn load_forecast(&mut self, id: RequestId, queue: QueueName, edges: &[Moment]) {
         let last = edges.len().saturating_sub(1);
-        let mut exact: Vec<u64> =
-            (0..).zip(edges).map(|(nth, &edge)| self.exact(edge, nth == last)).collect();
-        exact.sort_unstable();
+        let mut exact: Vec<u64> = Vec::with_capacity(edges.len());
+        for (nth, &edge) in edges.iter().enumerate() {
+            // The grid widens with the distance: the next edge may lie before this one on its own grid.
+            let before = exact.last().copied().unwrap_or(0);
+            exact.push(self.exact(edge, nth == last).max(before));
+        }
         exact.dedup();
         let (from, to) = (exact.first().copied().unwrap_or(0), exact.last().copied().unwrap_or(0));
         self.loads.emit(Query::Cells { queue, from, to }, Purpose::Forecast(id, exact));
