@@ -82,6 +82,9 @@ impl Ledger {
             request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
         };
         let (makes, forgets) = (open.iter().any(makes), self.asked.values().any(forgets));
+        // One that replaces it, and another that ends what has replaced it.
+        let naming = open.iter().filter(|request| names(request, &name.0, &name.1)).count();
+        let forgets = forgets || makes && naming >= 2;
         let lost = |why: &str| {
             Err(Broken::new(
                 promise::DURABLE,
