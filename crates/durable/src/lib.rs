@@ -14,7 +14,7 @@
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
 //!
 //! `cargo run --release -p sim -- durable --seeds 1000` runs the shard against a disk, clocks and clients from a seed;
-//! `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows that it catches twelve faults.
+//! `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows it catch twelve faults.
 
 #![forbid(unsafe_code)]
 

@@ -182,6 +182,7 @@ impl Ledger {
             attempt: 0,
             failed: 0,
             phase: Phase::Pending,
+            closed: false,
             unsure: None,
             token: None,
         };
@@ -220,6 +221,7 @@ impl Ledger {
                     phase => return lie(format!("{name:?} is {phase:?}, and is moved")),
                 }
                 (entry.due, entry.next, entry.phase) = (due, due, Phase::Pending);
+                entry.closed = true;
                 Ok(())
             }
             Answer::Timer(None) if there != Some(true) => Ok(()),
@@ -357,6 +359,7 @@ impl Ledger {
             return broken(promise::TRUE, "another payload", entry);
         }
         lease.told = true;
+        entry.closed = false;
         entry.unsure = None;
         entry.attempt = token.attempt;
         entry.phase = Phase::Out;
@@ -385,8 +388,10 @@ impl Ledger {
                 lie(format!("{token:?} is stale, and {outcome:?}"))
             };
         };
-        let acks_late =
-            *verdict == Verdict::Ack && entry.phase == Phase::Pending && entry.attempt > 0;
+        let acks_late = *verdict == Verdict::Ack
+            && entry.phase == Phase::Pending
+            && entry.attempt > 0
+            && !entry.closed;
         if entry.phase != Phase::Out && !acks_late {
             return if outcome.is_err() {
                 Ok(())
@@ -429,6 +434,7 @@ impl Ledger {
                         format!("{token:?} again at {next}, not in {least}..={most}"),
                     ));
                 }
+                entry.closed = true;
                 if *verdict == Verdict::Release {
                     (entry.phase, entry.next) = (Phase::Pending, next);
                 } else {

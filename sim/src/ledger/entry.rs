@@ -18,6 +18,8 @@ pub(super) struct Entry {
     pub(super) attempt: u32,
     pub(super) failed: u32,
     pub(super) phase: Phase,
+    /// The last delivery was nacked, released or moved: a late ack of it does not count.
+    pub(super) closed: bool,
     /// A delivery whose lease has lapsed, though nobody was told: a crash may take that back.
     pub(super) unsure: Option<(u64, u64, u32)>,
     /// The last delivery that a client was given.

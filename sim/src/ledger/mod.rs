@@ -314,7 +314,7 @@ impl Ledger {
         let Some(entry) = self.entries.get_mut(name) else { return };
         let lease = self.leases.get(&entry.handed());
         if let (Phase::Out, Some(Lease { lapsed: Some(wall), .. })) = (entry.phase, lease) {
-            entry.unsure = Some(entry.handed());
+            (entry.unsure, entry.closed) = (Some(entry.handed()), false);
             entry.fail(*wall, (*wall, *wall));
             // Known late: if it died, whatever the queue kept its dead for meanwhile may have passed.
             if *wall != self.wall {

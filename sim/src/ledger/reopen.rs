@@ -187,6 +187,7 @@ impl Ledger {
             attempt: record.attempt,
             failed: record.failed,
             phase,
+            closed: record.fate != Fate::Lapsed,
             unsure: None,
             token: old.and_then(|old| old.token),
         };
