@@ -1,0 +1,283 @@
+//! A store in memory, which can lose what was not synced.
+//!
+//! Rows are in ordered maps. Beside them stands what is durable: the state of the last sync, and the frames written
+//! since, one for each commit. [`MemoryStore::crash`] decides what becomes of each frame; opening recovers the longest
+//! prefix of whole frames and cuts the rest, as a log with checksums does. `commit` is [`write`](MemoryStore::write)
+//! and [`sync`](MemoryStore::sync); a simulator calls the two apart.
+
+use std::collections::BTreeMap;
+
+use crate::bucket::{Bucket, Cell};
+use crate::record::{Generation, Place, Record};
+use crate::store::{Filling, Head, Loaded, Op, Query, QueueRow, ShardRow, Store, StoreError};
+use crate::values::{Key, Moment, QueueName};
+
+/// A [`Store`] in memory.
+#[derive(Default)]
+pub struct MemoryStore {
+    /// What a load sees.
+    current: State,
+    /// What a crash leaves, whatever becomes of the frames.
+    synced: State,
+    /// Written since.
+    frames: Vec<Vec<Op>>,
+    poisoned: bool,
+}
+
+/// What a crash does to a frame that was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// It reached the disk.
+    Whole,
+    /// A part of it did. Its checksum says so.
+    Torn,
+    /// Nothing of it did, though later frames may have.
+    Lost,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        MemoryStore::default()
+    }
+
+    /// Writes a frame. Loads see it; a crash may take it until the next [`sync`](MemoryStore::sync).
+    ///
+    /// # Errors
+    /// The store is poisoned, or the epoch is not the latest.
+    pub fn write(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        if epoch != self.current.epoch {
+            return Err(StoreError::Fenced);
+        }
+        ops.iter().for_each(|op| self.current.apply(op));
+        self.frames.push(ops.to_vec());
+        Ok(())
+    }
+
+    /// Makes every frame durable.
+    ///
+    /// # Errors
+    /// The store is poisoned.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        for frame in self.frames.drain(..) {
+            frame.iter().for_each(|op| self.synced.apply(op));
+        }
+        Ok(())
+    }
+
+    /// A write or a sync has failed: refuses everything until it is opened anew.
+    pub fn poison(&mut self) {
+        self.poisoned = true;
+    }
+
+    /// A crash, or a failure: `survival` says what becomes of each frame that was not synced, oldest first. Open the
+    /// store next.
+    pub fn crash(&mut self, mut survival: impl FnMut() -> Survival) {
+        let fates: Vec<Survival> = self.frames.iter().map(|_| survival()).collect();
+        let whole = fates.iter().take_while(|&&fate| fate == Survival::Whole).count();
+        self.frames.truncate(whole);
+        for frame in self.frames.drain(..) {
+            frame.iter().for_each(|op| self.synced.apply(op));
+        }
+        self.current = self.synced.clone();
+        self.poisoned = true;
+    }
+
+    /// Every row, by queue and key. For tests.
+    pub fn rows(&self) -> impl Iterator<Item = (Place, &Record)> {
+        self.current.keys.iter().filter_map(|((queue, _), &(place, generation))| {
+            Some((place, self.current.row(queue, place, generation)?))
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn open(&mut self) -> Result<Head, StoreError> {
+        self.poisoned = false;
+        self.current.epoch += 1;
+        self.synced.epoch = self.current.epoch;
+        Ok(self.current.head())
+    }
+
+    fn commit(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError> {
+        self.write(epoch, ops)?;
+        self.sync()
+    }
+
+    fn load(&mut self, query: &Query) -> Result<Loaded, StoreError> {
+        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(self.current.load(query)) }
+    }
+}
+
+/// The address of a row in the places that have one table for all.
+type Row = (Moment, Generation);
+
+/// The tables.
+#[derive(Clone, Default)]
+struct State {
+    epoch: u64,
+    shard: ShardRow,
+    queues: BTreeMap<QueueName, QueueRow>,
+    buckets: BTreeMap<Bucket, Table>,
+    waiting: BTreeMap<(QueueName, Row), Record>,
+    out: BTreeMap<Generation, Record>,
+    dead: BTreeMap<(QueueName, Row), Record>,
+    remembered: BTreeMap<Row, Record>,
+    keys: BTreeMap<(QueueName, Key), (Place, Generation)>,
+    cells: BTreeMap<(QueueName, Cell), u64>,
+}
+
+/// A bucket.
+#[derive(Clone, Default)]
+struct Table {
+    rows: BTreeMap<Generation, Record>,
+    filling: Filling,
+}
+
+impl State {
+    fn head(&self) -> Head {
+        Head {
+            epoch: self.epoch,
+            shard: self.shard,
+            queues: self.queues.iter().map(|(name, row)| (name.clone(), row.clone())).collect(),
+            buckets: self.buckets.iter().map(|(&bucket, table)| (bucket, table.filling)).collect(),
+            forget: self.remembered.keys().next().map(|row| row.0),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Put { from, to, record } => {
+                let generation = record.generation();
+                let name = (record.spec.queue.clone(), record.spec.key.clone());
+                let before = self.keys.insert(name, (*to, generation));
+                assert_eq!(
+                    before,
+                    from.map(|from| (from, generation)),
+                    "a change names the row where it is"
+                );
+                if let Some(from) = *from {
+                    self.take(from, &record.spec.queue, generation);
+                }
+                self.put(*to, record.clone());
+            }
+            Op::Remove { from, queue, key, generation } => {
+                let before = self.keys.remove(&(queue.clone(), key.clone()));
+                assert_eq!(
+                    before,
+                    Some((*from, *generation)),
+                    "a change names the row where it is"
+                );
+                self.take(*from, queue, *generation);
+            }
+            Op::Count { queue, cell, delta } => {
+                let name = (queue.clone(), *cell);
+                let before = self.cells.remove(&name).unwrap_or(0);
+                let count =
+                    before.checked_add_signed(*delta).expect("a counter is never below zero");
+                if count > 0 {
+                    self.cells.insert(name, count);
+                }
+            }
+            Op::Queue { name, row } => drop(self.queues.insert(name.clone(), row.clone())),
+            Op::Drop(bucket) => drop(self.buckets.remove(bucket)),
+            Op::Shard(row) => self.shard = *row,
+        }
+    }
+
+    fn put(&mut self, to: Place, record: Record) {
+        let (queue, generation) = (record.spec.queue.clone(), record.generation());
+        match to {
+            Place::Bucket(bucket) => {
+                let table = self.buckets.entry(bucket).or_default();
+                table.filling.count += 1;
+                table.filling.bytes += record.size();
+                table.rows.insert(generation, record);
+            }
+            Place::Waiting(at) => drop(self.waiting.insert((queue, (at, generation)), record)),
+            Place::Out => drop(self.out.insert(generation, record)),
+            Place::Dead(at) => drop(self.dead.insert((queue, (at, generation)), record)),
+            Place::Remembered(until) => drop(self.remembered.insert((until, generation), record)),
+        }
+    }
+
+    fn take(&mut self, from: Place, queue: &QueueName, generation: Generation) {
+        let taken = match from {
+            Place::Bucket(bucket) => self.buckets.get_mut(&bucket).and_then(|table| {
+                let record = table.rows.remove(&generation)?;
+                table.filling.count -= 1;
+                table.filling.bytes -= record.size();
+                Some(record)
+            }),
+            Place::Waiting(at) => self.waiting.remove(&(queue.clone(), (at, generation))),
+            Place::Out => self.out.remove(&generation),
+            Place::Dead(at) => self.dead.remove(&(queue.clone(), (at, generation))),
+            Place::Remembered(until) => self.remembered.remove(&(until, generation)),
+        };
+        assert!(taken.is_some(), "the index names a row");
+    }
+
+    fn row(&self, queue: &QueueName, place: Place, generation: Generation) -> Option<&Record> {
+        match place {
+            Place::Bucket(bucket) => self.buckets.get(&bucket)?.rows.get(&generation),
+            Place::Waiting(at) => self.waiting.get(&(queue.clone(), (at, generation))),
+            Place::Out => self.out.get(&generation),
+            Place::Dead(at) => self.dead.get(&(queue.clone(), (at, generation))),
+            Place::Remembered(until) => self.remembered.get(&(until, generation)),
+        }
+    }
+
+    fn load(&self, query: &Query) -> Loaded {
+        let after = |after: &Option<Generation>| Generation(after.map_or(0, |after| after.0 + 1));
+        let rows: Vec<(Place, Record)> = match query {
+            Query::Keys(keys) => {
+                let find = |name: &(QueueName, Key)| {
+                    let &(place, generation) = self.keys.get(name)?;
+                    Some((place, self.row(&name.0, place, generation)?.clone()))
+                };
+                return Loaded::Found(keys.iter().map(find).collect());
+            }
+            Query::Cells { queue, from, to } => {
+                let cell = |start| (queue.clone(), Cell { start, width: 0 });
+                let cells = self.cells.range(cell(*from)..cell(*to));
+                return Loaded::Cells(cells.map(|((_, cell), &count)| (*cell, count)).collect());
+            }
+            Query::Bucket { bucket, after: last, limit } => {
+                let rows = self
+                    .buckets
+                    .get(bucket)
+                    .into_iter()
+                    .flat_map(|table| table.rows.range(after(last)..));
+                rows.map(|(_, record)| (Place::Bucket(*bucket), record.clone()))
+                    .take(*limit)
+                    .collect()
+            }
+            Query::Waiting { queue, from, limit } => {
+                let rows = self.waiting.range((queue.clone(), *from)..);
+                let rows = rows.take_while(|((of, _), _)| of == queue).take(*limit);
+                rows.map(|((_, row), record)| (Place::Waiting(row.0), record.clone())).collect()
+            }
+            Query::Out { after: last, limit } => {
+                let rows = self.out.range(after(last)..).take(*limit);
+                rows.map(|(_, record)| (Place::Out, record.clone())).collect()
+            }
+            Query::Dead { queue, limit } => {
+                let least = (Moment::ZERO, Generation(0));
+                let rows = self.dead.range((queue.clone(), least)..);
+                let rows = rows.take_while(|((of, _), _)| of == queue).take(*limit);
+                rows.map(|((_, row), record)| (Place::Dead(row.0), record.clone())).collect()
+            }
+            Query::Remembered { limit } => {
+                let rows = self.remembered.iter().take(*limit);
+                rows.map(|(row, record)| (Place::Remembered(row.0), record.clone())).collect()
+            }
+        };
+        Loaded::Rows(rows)
+    }
+}

@@ -1,0 +1,36 @@
+//! Faults planted in this crate, one at a time, to test the simulator.
+//!
+//! `planted!("fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
+//! environment names that fault in `TOURBILLON_PLANTED`. `planted/durable.txt` states the harm of each;
+//! `cargo run -p sim -- planted` shows which promise each one breaks.
+
+#[cfg(not(planted))]
+macro_rules! planted {
+    ($name:literal, $wrong:expr, $right:expr) => {
+        $right
+    };
+}
+
+#[cfg(planted)]
+macro_rules! planted {
+    ($name:literal, $wrong:expr, $right:expr) => {
+        if $crate::planted::is($name) { $wrong } else { $right }
+    };
+}
+
+/// Whether this process runs with that fault.
+#[cfg(planted)]
+pub(crate) fn is(name: &str) -> bool {
+    static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| std::env::var("TOURBILLON_PLANTED").ok());
+    chosen.as_deref() == Some(name)
+}
+
+#[cfg(all(test, not(planted)))]
+mod tests {
+    #[test]
+    fn a_normal_build_has_nothing_of_a_fault() {
+        // This would not compile if the macro kept its second argument.
+        assert_eq!(planted!("nothing", compile_error!("a normal build has a fault in it"), 1), 1);
+    }
+}

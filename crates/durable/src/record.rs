@@ -1,0 +1,127 @@
+//! Records: what is stored of a timer. One row for each timer, in exactly one place.
+//!
+//! The part that never changes is shared ([`Spec`]), so that moving a record costs a few words whatever its payload.
+//! The binary form, with its own checksum, belongs in this module and comes with the store on disk.
+
+use std::sync::Arc;
+
+use crate::bucket::Bucket;
+use crate::values::{Key, Moment, QueueName, Recurrence, Retry, Span};
+
+/// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+/// What a timer was made with. It never changes; a replacement has another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name for ever.
+    pub generation: Generation,
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its key, unique in the queue.
+    pub key: Key,
+    /// When it was made.
+    pub created: Moment,
+    /// What the holder of a delivery gets.
+    pub payload: Arc<[u8]>,
+    /// How it recurs.
+    pub recurrence: Option<Recurrence>,
+    /// How long its key stays taken after it is done or cancelled.
+    pub remember: Span,
+    /// How often it is tried.
+    pub retry: Retry,
+}
+
+/// A timer as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What never changes.
+    pub spec: Arc<Spec>,
+    /// The moment of the occurrence. Retries leave it as it is.
+    pub due: Moment,
+    /// The earliest moment of the next hand-out.
+    pub next_attempt: Moment,
+    /// The moment of the next occurrence, if this one is an extra run outside the rhythm.
+    pub behind: Option<Moment>,
+    /// The number of the occurrence, from 1.
+    pub occurrence: u64,
+    /// Hand-outs of this occurrence so far. Never falls, and names a delivery with the two numbers above.
+    pub attempt: u32,
+    /// Failed attempts of this occurrence, since it began or was revived.
+    pub failed: u32,
+    /// How the last hand-out ended.
+    pub fate: Fate,
+    /// The lease, if it is out.
+    pub lease: Option<Lease>,
+    /// What the last failure said.
+    pub last_error: Option<Arc<str>>,
+}
+
+/// How the last hand-out of a timer ended: what a stale token is answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It has not ended, or there was none.
+    #[default]
+    Open,
+    /// It was acknowledged; of a recurring timer, the occurrence before the one that is shown.
+    Acked {
+        /// The occurrence.
+        occurrence: u64,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// It was refused.
+    Nacked,
+    /// Its lease ended without an answer. It may still be acknowledged.
+    Lapsed,
+    /// It was given back before it was delivered.
+    Released,
+    /// The timer was moved.
+    Moved,
+    /// The last attempt failed.
+    GivenUp,
+    /// The timer was cancelled while nobody had it.
+    Cancelled,
+    /// The timer was cancelled while somebody had it.
+    CancelledOut,
+}
+
+/// The lease of a timer that is out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// When it ends by the wall clock: what a restart goes by.
+    pub until: Moment,
+    /// Its full length: no restart makes it longer.
+    pub length: Span,
+}
+
+/// Where the row of a timer is. With the queue and the generation it is the row's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the bucket of its next attempt.
+    Bucket(Bucket),
+    /// Due, and nobody has it; ordered by its next attempt.
+    Waiting(Moment),
+    /// Somebody has it.
+    Out,
+    /// Given up at that moment.
+    Dead(Moment),
+    /// Done or cancelled; its key stays taken until that moment.
+    Remembered(Moment),
+}
+
+impl Record {
+    /// Its name for ever.
+    pub fn generation(&self) -> Generation {
+        self.spec.generation
+    }
+
+    /// The bytes that it takes in memory, roughly: what the window's limit counts.
+    pub fn size(&self) -> u64 {
+        (size_of::<Record>()
+            + size_of::<Spec>()
+            + self.spec.payload.len()
+            + self.spec.key.as_str().len()) as u64
+    }
+}

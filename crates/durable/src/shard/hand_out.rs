@@ -1,0 +1,223 @@
+//! Handing out: takers, leases, and pages of what waits.
+//!
+//! A hand-out is a change: its attempt and its lease are durable before its taker hears of it. The longest due goes
+//! first. Nothing is handed out before its next attempt by the wall clock of this turn.
+
+use super::message::{Answer, Delivery, LoadId, RequestId, State, Token};
+use super::queue::{Order, Taker};
+use super::{Purpose, Shard};
+use crate::record::{Fate, Generation, Lease, Place, Record};
+use crate::store::Query;
+use crate::values::{Moment, QueueName, Span};
+use tourbillon_wheel::Time;
+
+/// What the steady clock ends.
+pub(super) enum Expiry {
+    /// The lease of a timer that is out.
+    Lease(Generation),
+    /// The wait of a taker.
+    Poll(QueueName, RequestId),
+}
+
+impl Shard {
+    /// A taker has come.
+    pub(super) fn receive(
+        &mut self,
+        id: RequestId,
+        name: &QueueName,
+        (max, wait, lease): (usize, Span, Span),
+    ) {
+        let until = Time::from((self.steady + wait).millis());
+        let poll = (wait > Span::ZERO).then(|| {
+            let poll = Expiry::Poll(name.clone(), id);
+            self.expiries.insert(until, poll).expect("polls are bounded by the caller")
+        });
+        // A poll makes no queue in the store, but it waits in one.
+        let queue = self.queues.entry(name.clone()).or_default();
+        queue.takers.push_back(Taker { id, max: max.max(1), lease, poll });
+        self.stirred.insert(name.clone());
+    }
+
+    /// A taker has gone before it was given anything.
+    pub(super) fn leave(&mut self, name: &QueueName, id: RequestId) {
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        let Some(nth) = queue.takers.iter().position(|taker| taker.id == id) else { return };
+        let left = queue.takers.remove(nth);
+        left.and_then(|taker| taker.poll).map(|poll| self.expiries.cancel(poll));
+    }
+
+    pub(super) fn expire_poll(&mut self, name: &QueueName, id: RequestId) {
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        if let Some(taker) = queue.takers.iter_mut().find(|taker| taker.id == id) {
+            taker.poll = None;
+            self.stirred.insert(name.clone());
+        }
+    }
+
+    /// Serves the takers of every queue in which something may have become possible.
+    pub(super) fn hand_out(&mut self) {
+        for name in std::mem::take(&mut self.stirred) {
+            while self.serve(&name) {}
+            let Some(queue) = self.queues.get_mut(&name) else { continue };
+            if queue.refill.is_some() {
+                continue;
+            }
+            queue.takers.retain(|taker| {
+                if taker.poll.is_none() {
+                    self.outbox.answer(taker.id, Answer::Deliveries(Vec::new()));
+                }
+                taker.poll.is_some()
+            });
+        }
+    }
+
+    /// Serves the first taker of a queue, if something is due for it.
+    fn serve(&mut self, name: &QueueName) -> bool {
+        let Some(queue) = self.queues.get(name) else { return false };
+        let Some(taker) = queue.takers.front() else { return false };
+        let (id, max, lease) = (taker.id, taker.max, taker.lease);
+        let mut deliveries = Vec::new();
+        while deliveries.len() < max {
+            let Some(generation) = self.next_due(name) else { break };
+            deliveries.push(self.hand(generation, lease));
+        }
+        if deliveries.is_empty() {
+            return false;
+        }
+        let served = self.queues.get_mut(name).and_then(|queue| queue.takers.pop_front());
+        served.and_then(|taker| taker.poll).map(|poll| self.expiries.cancel(poll));
+        self.outbox.answer(id, Answer::Deliveries(deliveries));
+        true
+    }
+
+    /// The timer of a queue that is to be handed out next; asks for a page if that is not resident.
+    fn next_due(&mut self, name: &QueueName) -> Option<Generation> {
+        let queue = self.queues.get_mut(name)?;
+        if queue.row.settings.paused || self.out >= self.limits.out {
+            return None;
+        }
+        let first = queue.first();
+        if let Some(order) = first.filter(|&order| queue.is_before_horizon(order)) {
+            // Ahead of a clock that was set back: it is on its way to a bucket.
+            let come = planted!("clock-set-back-fires-early", true, order.0 <= self.wall);
+            return come.then_some(order.1);
+        }
+        let horizon = queue.horizon.filter(|horizon| horizon.0 <= self.wall)?;
+        if queue.refill.is_none() {
+            let query =
+                Query::Waiting { queue: name.clone(), from: horizon, limit: self.limits.page };
+            queue.refill = Some(self.loads.emit(query, Purpose::Refill(name.clone())));
+        }
+        None
+    }
+
+    fn hand(&mut self, generation: Generation, length: Span) -> Delivery {
+        let timer = &self.timers[&generation];
+        let (place, old) = (timer.place, timer.record.clone());
+        let lease_until = self.wall + length;
+        let attempt = planted!("attempt-not-raised", old.attempt.max(1), old.attempt + 1);
+        let lease = Some(Lease { until: lease_until, length });
+        let record = Record { attempt, lease, fate: Fate::Open, ..old.clone() };
+        let delivery = Delivery {
+            token: Token {
+                key: old.spec.key.clone(),
+                generation,
+                occurrence: old.occurrence,
+                attempt,
+            },
+            payload: old.spec.payload.clone(),
+            due: old.due,
+            handed: self.wall,
+            lease_until,
+        };
+        self.change(Some((place, &old)), Some((Place::Out, record)));
+        delivery
+    }
+
+    /// Keeps a waiting row resident if it lies before the horizon. Beyond the limit, the last of the queue leaves and
+    /// the horizon comes nearer; a page of each queue may always be there.
+    pub(super) fn keep_waiting(&mut self, name: &QueueName, order: Order) -> bool {
+        let queue = self.queues.get_mut(name).expect("a timer has a queue");
+        // The page that is under way may have been read before this row was written.
+        if !queue.is_before_horizon(order) && queue.refill.is_none() {
+            return false;
+        }
+        self.stirred.insert(name.clone());
+        if self.waiting >= self.limits.waiting && queue.waiting.len() >= self.limits.page {
+            let last = queue.waiting.last().copied().filter(|&last| last > order);
+            queue.draw_horizon(last.unwrap_or(order));
+            let Some(last) = last else { return false };
+            self.release(last.1);
+        }
+        let queue = self.queues.get_mut(name).expect("a timer has a queue");
+        queue.waiting.insert(order);
+        self.waiting += 1;
+        true
+    }
+
+    /// A page of waiting rows has come.
+    pub(super) fn refilled(&mut self, id: LoadId, name: &QueueName, rows: Vec<(Place, Record)>) {
+        let whole = rows.len() < self.limits.page;
+        let last = rows
+            .last()
+            .map(|(_, record)| (record.next_attempt, Generation(record.generation().0 + 1)));
+        for (place, record) in rows {
+            let resident = self.timers.contains_key(&record.generation());
+            if !resident && !self.is_stale(id, &record) {
+                self.keep(place, record);
+            }
+        }
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        queue.refill = None;
+        queue.horizon = last.filter(|_| !whole).into_iter().chain(queue.dropped.take()).min();
+        self.stirred.insert(name.clone());
+    }
+
+    /// Whether a loaded row is older than what memory knows of its timer.
+    pub(super) fn is_stale(&self, id: LoadId, record: &Record) -> bool {
+        let stale = self.loads.is_stale(id, &record.spec.queue, &record.spec.key);
+        planted!("cancel-read-after-batch", false, stale)
+    }
+}
+
+/// Opening.
+impl Shard {
+    pub(super) fn load_out(&mut self, after: Option<Generation>) {
+        let query = Query::Out { after, limit: self.limits.page };
+        self.loads.emit(query, Purpose::Out);
+    }
+
+    /// A page of what is out has come. After the last, the inputs that were held are taken.
+    pub(super) fn loaded_out(&mut self, rows: Vec<(Place, Record)>) {
+        let whole = rows.len() < self.limits.page;
+        let last = rows.last().map(|(_, record)| record.generation());
+        for (place, record) in rows {
+            self.keep(place, planted!("lease-lost-at-restart", lapsed(record, self.wall), record));
+        }
+        if !whole {
+            return self.load_out(last);
+        }
+        for input in self.opening.take().unwrap_or_default() {
+            self.take(input);
+        }
+        self.stirred.extend(self.queues.keys().cloned());
+    }
+}
+
+/// How a timer is shown.
+pub(super) fn state(place: Place, record: &Record, now: Moment) -> State {
+    match (place, record.fate) {
+        (Place::Bucket(_) | Place::Waiting(_), _) if record.next_attempt <= now => State::Due,
+        (Place::Bucket(_) | Place::Waiting(_), _) => State::Scheduled,
+        (Place::Out, _) => State::Delivering,
+        (Place::Dead(_), _) => State::Dead,
+        (Place::Remembered(_), Fate::Cancelled | Fate::CancelledOut) => State::Cancelled,
+        (Place::Remembered(_), _) => State::Done,
+    }
+}
+
+/// A planted fault: the lease ends with the process that gave it.
+#[cfg(planted)]
+fn lapsed(record: Record, now: Moment) -> Record {
+    Record { lease: Some(Lease { until: now, length: Span::ZERO }), ..record }
+}

@@ -1,0 +1,96 @@
+//! Loads under way, and what was changed since each of them was emitted.
+//!
+//! **A loaded row is believed only if its timer was not changed after the load was emitted.** A load sees every commit
+//! before it, and may see later ones; either way a timer that was changed since is known better in memory. The tempting
+//! alternative, to trust the page, brings back what was cancelled while it was read.
+//!
+//! Names are kept only while a load is under way that they could contradict.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::message::{LoadId, RequestId};
+use super::request::Pending;
+use crate::store::Query;
+use crate::values::{Key, QueueName};
+
+type Name = (QueueName, Key);
+
+/// What a load is for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// A request about keys that are not resident.
+    Request(Pending),
+    /// The rows that are out, when the shard is opened.
+    Out,
+    /// The window's pass over a bucket, or over what waits.
+    Pass,
+    /// More waiting rows for the takers of a queue.
+    Refill(QueueName),
+    /// The longest dead of a queue.
+    Dead(QueueName),
+    /// What is remembered and ends first.
+    Remembered,
+    /// The counters of a forecast.
+    Forecast(RequestId, Vec<u64>),
+}
+
+#[derive(Default)]
+pub(super) struct Loads {
+    next: u64,
+    under_way: BTreeMap<LoadId, Purpose>,
+    /// The number of the first load that was emitted after the last change of a name.
+    changed: HashMap<Name, u64>,
+    /// The same, oldest first, to forget them in turn.
+    order: VecDeque<(u64, Name)>,
+    /// Emitted in this turn.
+    pub(super) emitted: Vec<(LoadId, Query)>,
+}
+
+impl Loads {
+    /// Emits a load with the effects of this turn.
+    pub(super) fn emit(&mut self, query: Query, purpose: Purpose) -> LoadId {
+        let id = LoadId(self.next);
+        self.next += 1;
+        self.under_way.insert(id, purpose);
+        self.emitted.push((id, query));
+        id
+    }
+
+    /// The load was answered, or is no longer wanted.
+    pub(super) fn take(&mut self, id: LoadId) -> Option<Purpose> {
+        self.under_way.remove(&id)
+    }
+
+    /// The timer of that name is changed in this turn.
+    pub(super) fn touch(&mut self, queue: &QueueName, key: &Key) {
+        if self.under_way.is_empty() {
+            return;
+        }
+        let name = (queue.clone(), key.clone());
+        // A name that is changed again and again by one load's time is one entry.
+        if self.changed.insert(name.clone(), self.next) != Some(self.next) {
+            self.order.push_back((self.next, name));
+        }
+    }
+
+    /// Whether the timer of that name was changed since the load was emitted.
+    pub(super) fn is_stale(&self, id: LoadId, queue: &QueueName, key: &Key) -> bool {
+        self.changed.get(&(queue.clone(), key.clone())).is_some_and(|&next| next > id.0)
+    }
+
+    /// Forgets the names that contradict no load under way.
+    pub(super) fn prune(&mut self) {
+        let oldest = self.under_way.keys().next().map_or(self.next, |id| id.0);
+        while let Some((next, name)) = self.order.front().filter(|(next, _)| *next <= oldest) {
+            if self.changed.get(name) == Some(next) {
+                self.changed.remove(name);
+            }
+            self.order.pop_front();
+        }
+    }
+
+    /// How many names are kept.
+    pub(super) fn touched(&self) -> usize {
+        self.changed.len()
+    }
+}

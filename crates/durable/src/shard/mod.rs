@@ -1,0 +1,438 @@
+//! The shard: a pure state machine. Requests, loaded pages and two clocks in; effects out. No I/O, no clock, no thread.
+//!
+//! # A timer's life
+//! A timer has one row in the store, in one [`Place`]. Every arrow is one [`Op`](crate::store::Op), made by
+//! `Shard::change` and nowhere else.
+//!
+//! ```text
+//!              schedule, move
+//!          to come │   │ already due
+//!                  ▼   └──────┐
+//!   ┌──────────────────┐      ▼
+//!   │      Bucket      │  passed  ┌─────────┐
+//!   │ (and in the      │ ───────▶ │ Waiting │
+//!   │  wheel, if near) │ ◀─────── │         │
+//!   └──────────────────┘  clock   └─────────┘
+//!      │          ▲     set back   │      ▲
+//!      │ hand-out │ back-off,      │      │ lease ended,
+//!      │          │ next           │      │ released
+//!      │          │ occurrence     │      │
+//!      ▼          │       hand-out ▼      │
+//!   ┌────────────────────────────────────────┐  last attempt failed  ┌──────┐  move: lives again
+//!   │                  Out                   │ ────────────────────▶ │ Dead │ ───▶ Bucket or Waiting
+//!   └────────────────────────────────────────┘                       └──────┘
+//!
+//!   any of them ── last ack, cancel ──▶ Remembered ── kept long enough ──▶ gone
+//! ```
+//!
+//! # What is in memory
+//! A timer is resident if its row is out, or waits near the head of its queue, or lies in a bucket before the window's
+//! end. Of everything else memory holds counters. **No bucket straddles the window's end**: all rows of a bucket are
+//! resident, or being loaded, or none is (`window.rs`).
+//!
+//! # What is believed
+//! The shard changes its memory at once and answers when the commit is durable. A loaded row is believed only if its
+//! timer was not changed since the load was emitted (`loads.rs`): that one rule covers a cancel during a page, an
+//! insert behind the cursor, and two requests for one key.
+//!
+//! # Clocks
+//! The wall clock decides what is due; the steady clock runs leases and polls. When the wall clock reads less than the
+//! wheel's hand, the wheel is made anew from what is resident, and waiting rows that are no longer due go back to
+//! buckets.
+
+mod hand_out;
+mod loads;
+mod message;
+mod outbox;
+mod queue;
+mod request;
+mod settle;
+mod tally;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
+
+use crate::record::{Generation, Place, Record};
+use crate::store::{Head, ShardRow};
+use crate::values::{Moment, QueueName, Steady};
+use hand_out::Expiry;
+use loads::{Loads, Purpose};
+pub use message::*;
+use outbox::Outbox;
+use queue::Queue;
+use request::Found;
+use window::Window;
+
+/// What a shard may hold in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most timers of the near window.
+    pub window: u64,
+    /// The most bytes of the near window.
+    pub window_bytes: u64,
+    /// The most waiting timers that are kept at the heads of queues.
+    pub waiting: usize,
+    /// The most timers that are out at once.
+    pub out: usize,
+    /// The rows of a page.
+    pub page: usize,
+}
+
+/// A million timers and 64 MiB in the window, 100 000 waiting, a million out, pages of 1000.
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            window: 1_000_000,
+            window_bytes: 64 << 20,
+            waiting: 100_000,
+            out: 1_000_000,
+            page: 1000,
+        }
+    }
+}
+
+/// How much a shard holds in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Timers of the near window.
+    pub window: u64,
+    /// Their bytes, roughly.
+    pub window_bytes: u64,
+    /// Waiting timers at the heads of queues.
+    pub waiting: usize,
+    /// Timers that are out.
+    pub out: usize,
+    /// Names that were changed while a load is under way.
+    pub touched: usize,
+}
+
+/// The most timers that one turn takes from a wheel.
+const TURN: usize = 10_000;
+
+/// One shard of durable timers. See the [module](self) for how it works.
+pub struct Shard {
+    limits: Limits,
+    wall: Moment,
+    steady: Steady,
+    row: ShardRow,
+    /// Until every row that is out is loaded, inputs wait here.
+    opening: Option<Vec<Input>>,
+    queues: BTreeMap<QueueName, Queue>,
+    /// The resident timers.
+    timers: HashMap<Generation, Timer>,
+    /// By the wall clock: timers of the near window.
+    due: HierarchicalWheel<Generation>,
+    /// By the steady clock: leases and polls.
+    expiries: HierarchicalWheel<Expiry>,
+    window: Window,
+    loads: Loads,
+    outbox: Outbox,
+    /// The rows of the request that is being decided.
+    deciding: Found,
+    /// How many are out, and how many waiting ones are resident.
+    out: usize,
+    waiting: usize,
+    /// Queues in which a hand-out may have become possible.
+    stirred: BTreeSet<QueueName>,
+    /// The earliest end of a remembered row, or before it.
+    forget: Option<Moment>,
+    /// When a dead row has been kept long enough, or before.
+    purge_at: Moment,
+    /// A wheel had more to give than one turn takes.
+    more: bool,
+    #[cfg(planted)]
+    opened: Moment,
+}
+
+/// A resident timer.
+struct Timer {
+    record: Record,
+    place: Place,
+    hold: Hold,
+}
+
+/// What holds a resident timer.
+enum Hold {
+    /// The wheel of the wall clock.
+    Wheel(WheelKey),
+    /// Its queue.
+    Queue,
+    /// The wheel of the steady clock: its lease.
+    Lease(WheelKey),
+}
+
+impl Shard {
+    /// A shard on a store that was just opened. It loads what is out, then the window; the first turn says so.
+    pub fn open(head: Head, limits: Limits, wall: Moment, steady: Steady) -> Self {
+        let begin = head.buckets.iter().map(|(bucket, _)| bucket.start()).min();
+        let mut shard = Shard {
+            limits,
+            wall,
+            steady,
+            row: head.shard,
+            opening: Some(Vec::new()),
+            queues: head.queues.into_iter().map(|(name, row)| (name, Queue::new(row))).collect(),
+            timers: HashMap::new(),
+            due: HierarchicalWheel::new(Time::from(wall.millis())),
+            expiries: HierarchicalWheel::new(Time::from(steady.millis())),
+            window: Window::new(begin.unwrap_or(u64::MAX).min(wall.millis()), head.buckets),
+            loads: Loads::default(),
+            outbox: Outbox::default(),
+            deciding: Found::new(),
+            out: 0,
+            waiting: 0,
+            stirred: BTreeSet::new(),
+            forget: head.forget,
+            purge_at: Moment::ZERO,
+            more: false,
+            #[cfg(planted)]
+            opened: wall,
+        };
+        if wall < shard.row.wall {
+            shard.set_window_back();
+        }
+        shard.load_out(None);
+        shard
+    }
+
+    /// Takes a turn: moves both clocks, then takes the inputs in their order.
+    ///
+    /// It costs what is due and what was given. `steady` never goes back; `wall` may.
+    pub fn turn(&mut self, wall: Moment, steady: Steady, inputs: Vec<Input>) -> Turn {
+        self.more = false;
+        self.set_clocks(wall, steady);
+        for input in inputs {
+            match &mut self.opening {
+                Some(held) if !matches!(input, Input::Loaded(..)) => held.push(input),
+                _ => self.take(input),
+            }
+        }
+        if self.opening.is_none() {
+            self.hand_out();
+            self.step_window();
+            self.purge();
+        }
+        self.row.wall = self.row.wall.max(wall);
+        let effects = self.flush();
+        Turn {
+            effects,
+            wall: self.wake(),
+            steady: self.expiries.next_due().map(|at| Steady::from_millis(at.units())),
+        }
+    }
+
+    /// Whether it still loads what is out; requests wait until then.
+    pub fn is_opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    /// What it holds in memory.
+    pub fn resident(&self) -> Resident {
+        Resident {
+            window: self.window.held.count,
+            window_bytes: self.window.held.bytes,
+            waiting: self.waiting,
+            out: self.out,
+            touched: self.loads.touched(),
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Request(id, request) => self.request(id, request),
+            Input::Committed(id) => self.outbox.committed(id),
+            Input::Loaded(id, loaded) => {
+                // A load that was given up for another is answered for nothing.
+                let Some(purpose) = self.loads.take(id) else { return };
+                self.loaded(id, purpose, loaded);
+                self.loads.prune();
+            }
+        }
+    }
+
+    fn set_clocks(&mut self, wall: Moment, steady: Steady) {
+        let back = Time::from(wall.millis()) < self.due.now() || wall < self.wall;
+        (self.wall, self.steady) = (wall, steady.max(self.steady));
+        if back {
+            self.set_back();
+        }
+        self.more |=
+            self.expiries.advance(Time::from(self.steady.millis()), TURN) != Progress::Done;
+        while let Some(expired) = self.expiries.pop() {
+            match expired.value {
+                Expiry::Lease(generation) => self.lapse(generation),
+                Expiry::Poll(queue, request) => self.expire_poll(&queue, request),
+            }
+        }
+        self.more |= self.due.advance(Time::from(wall.millis()), TURN) != Progress::Done;
+        while let Some(expired) = self.due.pop() {
+            let timer =
+                self.timers.get_mut(&expired.value).expect("what the wheel holds is resident");
+            timer.hold = Hold::Queue;
+            let name = timer.record.spec.queue.clone();
+            let queue = self.queues.get_mut(&name).expect("a timer has a queue");
+            queue.popped.insert((timer.record.next_attempt, expired.value));
+            self.stirred.insert(name);
+        }
+    }
+
+    /// The wall clock was set back: the wheel's hand does not follow, so there is a new wheel. The tempting
+    /// alternative, to leave the hand ahead, fires what is then inserted behind it at once.
+    fn set_back(&mut self) {
+        self.due = HierarchicalWheel::new(Time::from(self.wall.millis()));
+        let mut near: Vec<Generation> = self.timers.keys().copied().collect();
+        // In an order that is the same in every run.
+        near.sort_unstable();
+        for generation in near {
+            let timer = self.timers.get_mut(&generation).expect("its key was just read");
+            if let Place::Bucket(_) = timer.place {
+                timer.hold =
+                    Hold::Wheel(insert(&mut self.due, timer.record.next_attempt, generation));
+            }
+        }
+        self.queues.values_mut().for_each(|queue| queue.popped.clear());
+        self.set_window_back();
+    }
+
+    fn loaded(&mut self, id: LoadId, purpose: Purpose, loaded: crate::store::Loaded) {
+        use crate::store::Loaded::{Cells, Found, Rows};
+        match (purpose, loaded) {
+            (Purpose::Request(pending), Found(found)) => self.found(id, pending, found),
+            (Purpose::Out, Rows(rows)) => self.loaded_out(rows),
+            (Purpose::Pass, Rows(rows)) => self.passed(id, rows),
+            (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
+            (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
+            (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),
+            (Purpose::Forecast(request, edges), Cells(cells)) => {
+                self.forecast(request, &edges, &cells);
+            }
+            (purpose, loaded) => unreachable!("{purpose:?} was answered with {loaded:?}"),
+        }
+    }
+}
+
+/// Changing a timer.
+impl Shard {
+    /// Moves a timer from one place to another, makes one, or removes one: in the store with this turn's commit, and in
+    /// memory now. The only way to do any of them.
+    fn change(&mut self, old: Option<(Place, &Record)>, new: Option<(Place, Record)>) {
+        let Some(spec) = old
+            .map(|old| old.1)
+            .or(new.as_ref().map(|new| &new.1))
+            .map(|record| record.spec.clone())
+        else {
+            return;
+        };
+        self.loads.touch(&spec.queue, &spec.key);
+        if let Some(row) = self.deciding.get_mut(&spec.key) {
+            *row = new.clone();
+        }
+        if let Some((place, record)) = old {
+            self.release(record.generation());
+            self.tally(place, record, -1);
+        }
+        let from = old.map(|old| old.0);
+        match new {
+            None => self.outbox.remove(from, &spec),
+            Some((to, record)) => {
+                self.tally(to, &record, 1);
+                self.outbox.put(from, to, record.clone());
+                self.keep(to, record);
+            }
+        }
+    }
+
+    /// Makes a timer resident if its place asks for it.
+    fn keep(&mut self, place: Place, record: Record) {
+        let generation = record.generation();
+        let hold = match place {
+            Place::Bucket(_) => {
+                let near = planted!(
+                    "window-end-off-by-one",
+                    record.next_attempt.millis() + 1 < self.window.end,
+                    record.next_attempt.millis() < self.window.end
+                );
+                if !planted!("insert-behind-cursor", near && !self.window.is_loading(place), near) {
+                    return;
+                }
+                self.window.hold(&record);
+                Hold::Wheel(insert(&mut self.due, record.next_attempt, generation))
+            }
+            Place::Waiting(at) => {
+                if !self.keep_waiting(&record.spec.queue, (at, generation)) {
+                    return;
+                }
+                Hold::Queue
+            }
+            Place::Out => {
+                let lease = record.lease.expect("what is out has a lease");
+                // Of a lease that was given before a restart: what is left of it by the wall clock.
+                let left = lease.until.since(self.wall).min(lease.length);
+                self.out += 1;
+                let until = Time::from((self.steady + left).millis());
+                Hold::Lease(
+                    self.expiries
+                        .insert(until, Expiry::Lease(generation))
+                        .expect("what is out is bounded"),
+                )
+            }
+            Place::Dead(_) | Place::Remembered(_) => return,
+        };
+        let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
+        queue.keys.insert(record.spec.key.clone(), generation);
+        self.timers.insert(generation, Timer { record, place, hold });
+    }
+
+    /// Forgets a resident timer; its row is where it was.
+    fn release(&mut self, generation: Generation) {
+        let Some(timer) = self.timers.remove(&generation) else { return };
+        let spec = &timer.record.spec;
+        let queue = self.queues.get_mut(&spec.queue).expect("a timer has a queue");
+        queue.keys.remove(&spec.key);
+        let order = (timer.record.next_attempt, generation);
+        match timer.place {
+            Place::Bucket(_) => {
+                queue.popped.remove(&order);
+                self.window.let_go(&timer.record);
+            }
+            Place::Waiting(_) => {
+                queue.waiting.remove(&order);
+                self.waiting -= 1;
+            }
+            _ => self.out -= 1,
+        }
+        match timer.hold {
+            Hold::Wheel(key) => drop(self.due.cancel(key)),
+            Hold::Lease(key) => drop(self.expiries.cancel(key)),
+            Hold::Queue => {}
+        }
+    }
+
+    /// The place of a timer that waits for its next attempt.
+    fn place_for(&self, next_attempt: Moment) -> Place {
+        if next_attempt <= self.wall {
+            return Place::Waiting(next_attempt);
+        }
+        Place::Bucket(self.window.bucket_for(next_attempt, self.wall))
+    }
+
+    /// The queue, made if it is not there.
+    fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
+        if !self.queues.contains_key(name) {
+            self.queues.insert(name.clone(), Queue::default());
+            self.outbox.dirty(name);
+        }
+        self.queues.get_mut(name).expect("it was just made")
+    }
+}
+
+/// The wheel refuses only for want of memory, and what it holds is bounded by [`Limits`].
+fn insert(
+    wheel: &mut HierarchicalWheel<Generation>,
+    at: Moment,
+    generation: Generation,
+) -> WheelKey {
+    wheel.insert(Time::from(at.millis()), generation).expect("the window is bounded")
+}

@@ -1,0 +1,344 @@
+//! Requests: finding the timers that a request names, then deciding it in one turn.
+//!
+//! A request is decided on the rows of all its keys at once. Keys that are not resident are looked up first; if one of
+//! them was changed meanwhile, it is looked up again. So requests for one key are linear, without a lock.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::hand_out::state;
+use super::message::{
+    Answer, Cancelled, Conflict, LoadId, NewTimer, Outcome, Receipt, Request, RequestId, State,
+    View, When,
+};
+use super::{Purpose, Shard};
+use crate::record::{Fate, Generation, Place, Record, Spec};
+use crate::store::Query;
+use crate::values::{Key, Moment, QueueName, Span};
+
+/// A request whose rows are being looked up.
+#[derive(Debug)]
+pub(super) struct Pending {
+    id: RequestId,
+    /// When it came: `In` is counted from here.
+    arrived: Moment,
+    request: Request,
+    /// The keys that are being looked up.
+    keys: Vec<Key>,
+}
+
+/// Rows by key.
+pub(super) type Found = HashMap<Key, Option<(Place, Record)>>;
+
+impl Shard {
+    pub(super) fn request(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::Receive { queue, max, wait, lease } => {
+                self.receive(id, &queue, (max, wait, lease));
+            }
+            Request::Leave(queue, taker) => {
+                self.leave(&queue, taker);
+                self.outbox.answer(id, Answer::Done);
+            }
+            Request::Set { queue, settings } => {
+                self.queue_mut(&queue).row.settings = settings;
+                self.outbox.dirty(&queue);
+                self.stirred.insert(queue);
+                self.purge_at = Moment::ZERO;
+                self.outbox.answer(id, Answer::Done);
+            }
+            Request::Counts(queue) => {
+                let counts = self.counts(&queue);
+                self.outbox.answer(id, Answer::Counts(counts));
+            }
+            Request::Forecast { queue, edges } => self.load_forecast(id, queue, &edges),
+            request => self.resolve(
+                Pending { id, arrived: self.wall, request, keys: Vec::new() },
+                Found::new(),
+            ),
+        }
+    }
+
+    /// The rows of a request's keys have come.
+    pub(super) fn found(
+        &mut self,
+        id: LoadId,
+        mut pending: Pending,
+        rows: Vec<Option<(Place, Record)>>,
+    ) {
+        let keys = std::mem::take(&mut pending.keys);
+        let Some(queue) = pending.request.queue().cloned() else { return };
+        let fresh =
+            keys.into_iter().zip(rows).filter(|(key, _)| !self.loads.is_stale(id, &queue, key));
+        let found = fresh.collect();
+        self.resolve(pending, found);
+    }
+
+    /// Decides a request if every row is known, else looks up those that are not.
+    fn resolve(&mut self, mut pending: Pending, found: Found) {
+        let (Some(queue), keys) = (pending.request.queue(), pending.request.keys()) else { return };
+        let resident = self.queues.get(queue).map(|queue| &queue.keys);
+        let known = |key: &Key| {
+            found.contains_key(key) || resident.is_some_and(|keys| keys.contains_key(key))
+        };
+        if keys.iter().all(known) {
+            return self.decide(pending, found);
+        }
+        // All that are not resident, also those just found: in the next answer they are all of one age.
+        let missing = |key: &&Key| !resident.is_some_and(|keys| keys.contains_key(*key));
+        let missing: Vec<Key> = keys.iter().filter(missing).cloned().collect();
+        let query = Query::Keys(missing.iter().map(|key| (queue.clone(), key.clone())).collect());
+        pending.keys = missing;
+        self.loads.emit(query, Purpose::Request(pending));
+    }
+
+    /// The row of a key of the request that is decided. One that has been kept long enough is still there, to be
+    /// removed.
+    fn current(&self, key: &Key) -> Option<(Place, Record)> {
+        self.deciding.get(key).cloned().flatten()
+    }
+
+    /// The same, for those who must not see what has been kept long enough.
+    fn living(&self, key: &Key) -> Option<(Place, Record)> {
+        self.current(key).filter(|(place, record)| !self.has_passed(*place, record))
+    }
+
+    /// Decides a request on the rows of all its keys. They are taken before the first change: a timer that the request
+    /// makes may push one that it names out of memory.
+    fn decide(&mut self, pending: Pending, found: Found) {
+        let Pending { id, arrived, request, .. } = pending;
+        self.deciding = found;
+        let resident = request.queue().and_then(|queue| self.queues.get(queue));
+        for key in resident.iter().flat_map(|_| request.keys()) {
+            let generation = resident.and_then(|queue| queue.keys.get(&key));
+            if let Some(timer) = generation.and_then(|generation| self.timers.get(generation)) {
+                self.deciding.insert(key, Some((timer.place, timer.record.clone())));
+            }
+        }
+        let answer = match request {
+            Request::Schedule { queue, timers, conflict } => {
+                self.schedule(&queue, timers, conflict, arrived)
+            }
+            Request::Move { key, when, .. } => match self.living(&key) {
+                None => Answer::Timer(None),
+                Some((place, record)) => self.move_to(place, &record, when, arrived),
+            },
+            Request::Run { key, .. } => match self.living(&key) {
+                None => Answer::Timer(None),
+                Some((place, record)) => self.run(place, &record),
+            },
+            Request::Cancel { keys, .. } => {
+                let one = |shard: &mut Shard, key| {
+                    let found = shard.living(key);
+                    found.map_or(Cancelled::Unknown, |(place, record)| shard.cancel(place, &record))
+                };
+                Answer::Cancelled(keys.iter().map(|key| one(self, key)).collect())
+            }
+            Request::Get { key, .. } => {
+                let found = self.living(&key);
+                Answer::Timer(found.map(|(place, record)| self.view(place, &record)))
+            }
+            Request::Settle { tokens, verdict, .. } => {
+                let one = |shard: &mut Shard, token: &super::Token| {
+                    let found = shard.living(&token.key);
+                    shard.settle(found, token, &verdict)
+                };
+                Answer::Settled(tokens.iter().map(|token| one(self, token)).collect())
+            }
+            other => unreachable!("{other:?} names no keys"),
+        };
+        self.deciding.clear();
+        self.outbox.answer(id, answer);
+    }
+
+    /// All or nothing: decides every key first, then makes the timers.
+    fn schedule(
+        &mut self,
+        queue: &QueueName,
+        timers: Vec<NewTimer>,
+        conflict: Conflict,
+        arrived: Moment,
+    ) -> Answer {
+        let mut keys = HashSet::new();
+        for (index, timer) in timers.iter().enumerate() {
+            if timer.key.as_ref().is_some_and(|key| !keys.insert(key))
+                || first_due(timer, arrived).is_none()
+            {
+                return Answer::Refused(index);
+            }
+            let there = timer.key.as_ref().and_then(|key| self.living(key));
+            if let (Some((place, record)), Conflict::Refuse) = (there, conflict) {
+                return Answer::KeyTaken(index, state(place, &record, self.wall));
+            }
+        }
+        self.queue_mut(queue);
+        let one = |timer| self.make(queue, timer, conflict, arrived);
+        Answer::Scheduled(timers.into_iter().map(one).collect())
+    }
+
+    fn make(
+        &mut self,
+        queue: &QueueName,
+        timer: NewTimer,
+        conflict: Conflict,
+        arrived: Moment,
+    ) -> Receipt {
+        let due = first_due(&timer, arrived).expect("a timer without a moment was refused");
+        let mut outcome = Outcome::Made;
+        if let Some((place, old)) = timer.key.as_ref().and_then(|key| self.current(key)) {
+            if !self.has_passed(place, &old) {
+                let generation = old.generation();
+                if conflict == Conflict::Keep {
+                    return Receipt {
+                        key: old.spec.key.clone(),
+                        generation,
+                        due: old.due,
+                        outcome: Outcome::Kept,
+                    };
+                }
+                outcome = Outcome::Replaced(generation, state(place, &old, self.wall));
+            }
+            self.change(Some((place, &old)), None);
+        }
+        let generation = self.row.next_generation;
+        self.row.next_generation = Generation(generation.0 + 1);
+        let settings = self.queue_mut(queue).row.settings.clone();
+        let remember = if timer.key.is_some() { settings.remember } else { Span::ZERO };
+        let key = timer.key.unwrap_or_else(|| Key::assigned(generation.0, due.millis()));
+        let spec = Spec {
+            generation,
+            queue: queue.clone(),
+            key: key.clone(),
+            created: self.wall,
+            payload: timer.payload,
+            recurrence: timer.recurrence,
+            remember: timer.remember.unwrap_or(remember),
+            retry: timer.retry.unwrap_or(settings.retry),
+        };
+        let record = Record {
+            spec: Arc::new(spec),
+            due,
+            next_attempt: due,
+            behind: None,
+            occurrence: 1,
+            attempt: 0,
+            failed: 0,
+            fate: Fate::Open,
+            lease: None,
+            last_error: None,
+        };
+        self.change(None, Some((self.place_for(due), record)));
+        Receipt { key, generation, due, outcome }
+    }
+
+    fn move_to(&mut self, place: Place, record: &Record, when: When, arrived: Moment) -> Answer {
+        let state = state(place, record, self.wall);
+        let due = match when {
+            When::In(span) => Some(arrived + span),
+            When::At(moment) => Some(moment),
+            When::Rhythm => record
+                .spec
+                .recurrence
+                .as_ref()
+                .and_then(|recurrence| recurrence.rhythm.after(arrived)),
+        };
+        let (Some(due), State::Scheduled | State::Due | State::Dead) = (due, state) else {
+            return Answer::NotMoved(state);
+        };
+        // A dead one lives again with all its attempts to use; their numbers go on rising.
+        let failed = if state == State::Dead { 0 } else { record.failed };
+        let fate = if record.attempt == 0 { record.fate } else { Fate::Moved };
+        let moved = Record { due, next_attempt: due, failed, fate, ..record.clone() };
+        let to = self.place_for(due);
+        let view = self.view(to, &moved);
+        self.change(Some((place, record)), Some((to, moved)));
+        Answer::Timer(Some(view))
+    }
+
+    /// Makes a timer due now. Of a recurring one whose moment is to come: an extra occurrence, and that one comes next.
+    fn run(&mut self, place: Place, record: &Record) -> Answer {
+        let (now, state) = (self.wall, state(place, record, self.wall));
+        let extra = record.spec.recurrence.is_some() && record.due > now && record.attempt == 0;
+        let run = match state {
+            State::Dead => Record { due: now, next_attempt: now, failed: 0, ..record.clone() },
+            State::Scheduled | State::Due if extra => {
+                let behind = record.behind.or(Some(record.due));
+                Record { due: now, next_attempt: now, behind, ..record.clone() }
+            }
+            State::Scheduled | State::Due => Record { next_attempt: now, ..record.clone() },
+            _ => return Answer::NotMoved(state),
+        };
+        let to = self.place_for(now);
+        let view = self.view(to, &run);
+        self.change(Some((place, record)), Some((to, run)));
+        Answer::Timer(Some(view))
+    }
+
+    fn cancel(&mut self, place: Place, record: &Record) -> Cancelled {
+        let (fate, answer) = match (state(place, record, self.wall), record.fate) {
+            (State::Done, _) => return Cancelled::Done,
+            (State::Cancelled, Fate::CancelledOut) => return Cancelled::Delivering,
+            (State::Cancelled, _) => return Cancelled::Cancelled,
+            (State::Delivering, _) => (Fate::CancelledOut, Cancelled::Delivering),
+            _ => (Fate::Cancelled, Cancelled::Cancelled),
+        };
+        self.retire(place, record, Record { fate, ..record.clone() });
+        answer
+    }
+
+    fn view(&self, place: Place, record: &Record) -> View {
+        View {
+            state: state(place, record, self.wall),
+            generation: record.generation(),
+            due: record.due,
+            next_attempt: record.next_attempt,
+            occurrence: record.occurrence,
+            attempt: record.attempt,
+            payload: record.spec.payload.clone(),
+            last_error: record.last_error.clone(),
+        }
+    }
+}
+
+/// The first moment of a timer; `None` if it has none.
+fn first_due(timer: &NewTimer, arrived: Moment) -> Option<Moment> {
+    let due = match timer.when {
+        When::In(span) => arrived + span,
+        When::At(moment) => moment,
+        When::Rhythm => timer.recurrence.as_ref()?.rhythm.after(arrived)?,
+    };
+    let until = timer.recurrence.as_ref().and_then(|recurrence| recurrence.until);
+    (due <= until.unwrap_or(Moment::MAX)).then_some(due)
+}
+
+impl Request {
+    /// The queue of a request that names keys.
+    fn queue(&self) -> Option<&QueueName> {
+        match self {
+            Request::Schedule { queue, .. }
+            | Request::Move { queue, .. }
+            | Request::Run { queue, .. }
+            | Request::Cancel { queue, .. }
+            | Request::Get { queue, .. }
+            | Request::Settle { queue, .. } => Some(queue),
+            _ => None,
+        }
+    }
+
+    /// The keys that it names.
+    fn keys(&self) -> Vec<Key> {
+        match self {
+            Request::Schedule { timers, .. } => {
+                timers.iter().filter_map(|timer| timer.key.clone()).collect()
+            }
+            Request::Cancel { keys, .. } => keys.clone(),
+            Request::Settle { tokens, .. } => {
+                tokens.iter().map(|token| token.key.clone()).collect()
+            }
+            Request::Move { key, .. } | Request::Run { key, .. } | Request::Get { key, .. } => {
+                vec![key.clone()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

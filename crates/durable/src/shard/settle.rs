@@ -1,0 +1,151 @@
+//! Settling: what becomes of a delivery. Ack, nack, extend, release, the end of a lease, and giving up.
+//!
+//! An occurrence ends once: acknowledged, given up or cancelled. The next one of a recurring timer goes by the last due
+//! moment, and is made in the same commit.
+
+use std::sync::Arc;
+
+use super::Shard;
+use super::message::{Settled, Stale, Token, Verdict};
+use crate::record::{Fate, Generation, Lease, Place, Record};
+use crate::values::{Moment, Span};
+
+impl Shard {
+    /// What the holder of a delivery says about it.
+    pub(super) fn settle(
+        &mut self,
+        found: Option<(Place, Record)>,
+        token: &Token,
+        verdict: &Verdict,
+    ) -> Result<Settled, Stale> {
+        let (place, record) = found.ok_or(Stale::Unknown)?;
+        match (judge(place, &record, token), verdict) {
+            // An ack counts after the lease, too, until the timer is handed out again.
+            (Ok(()) | Err(Stale::Lapsed), Verdict::Ack) => Ok(self.ack(place, &record)),
+            (Err(stale), _) => Err(stale),
+            (Ok(()), Verdict::Nack(delay, error)) => {
+                let seed = record.generation().0
+                    ^ record.occurrence << 40
+                    ^ u64::from(record.attempt) << 20;
+                let delay =
+                    delay.unwrap_or_else(|| record.spec.retry.delay(record.failed + 1, seed));
+                Ok(self.fail(&record, Fate::Nacked, delay, error.clone()))
+            }
+            (Ok(()), Verdict::Extend(length)) => {
+                let until = self.wall + *length;
+                let lease = Some(Lease { until, length: *length });
+                let longer = Record { lease, ..record.clone() };
+                self.change(Some((place, &record)), Some((place, longer)));
+                Ok(Settled::Extended(until))
+            }
+            (Ok(()), Verdict::Release) => Ok(self.again(&record, Fate::Released, self.wall)),
+        }
+    }
+
+    /// The lease of a timer has ended without an answer: a failed attempt whose next one is due at once.
+    pub(super) fn lapse(&mut self, generation: Generation) {
+        let record = self.timers[&generation].record.clone();
+        self.fail(&record, Fate::Lapsed, Span::ZERO, None);
+    }
+
+    fn ack(&mut self, place: Place, record: &Record) -> Settled {
+        let fate = Fate::Acked { occurrence: record.occurrence, attempt: record.attempt };
+        Settled::Acked(self.finish(place, record, fate))
+    }
+
+    /// An attempt has failed: the next one after `delay`, if there is one left.
+    fn fail(
+        &mut self,
+        record: &Record,
+        fate: Fate,
+        delay: Span,
+        error: Option<Arc<str>>,
+    ) -> Settled {
+        let last_error = error.or_else(|| record.last_error.clone());
+        let failed =
+            Record { failed: record.failed.saturating_add(1), last_error, ..record.clone() };
+        if failed.failed < record.spec.retry.attempts {
+            return self.again(&failed, fate, self.wall + delay);
+        }
+        if record.spec.recurrence.is_some() {
+            return Settled::GivenUp(self.finish(Place::Out, &failed, Fate::GivenUp));
+        }
+        let dead = Record { fate: Fate::GivenUp, lease: None, ..failed.clone() };
+        self.change(Some((Place::Out, record)), Some((Place::Dead(self.wall), dead)));
+        Settled::GivenUp(None)
+    }
+
+    /// A timer that was out waits for its next attempt.
+    fn again(&mut self, record: &Record, fate: Fate, next_attempt: Moment) -> Settled {
+        let next = Record { next_attempt, fate, lease: None, ..record.clone() };
+        self.change(Some((Place::Out, record)), Some((self.place_for(next_attempt), next)));
+        Settled::Again(next_attempt)
+    }
+
+    /// An occurrence has ended. Returns the moment of the next one.
+    fn finish(&mut self, place: Place, record: &Record, fate: Fate) -> Option<Moment> {
+        let last = planted!("recurring-from-the-clock", self.wall, record.due);
+        let recurrence = record.spec.recurrence.as_ref();
+        let next = recurrence.and_then(|recurrence| match record.behind {
+            Some(behind) => (!recurrence.is_over(record.occurrence)).then_some(behind),
+            None => recurrence.next(last, self.wall, record.occurrence),
+        });
+        let ended = Record { fate, lease: None, ..record.clone() };
+        let Some(due) = next else {
+            self.retire(place, record, ended);
+            return None;
+        };
+        let occurrence = record.occurrence + 1;
+        let next = Record {
+            due,
+            next_attempt: due,
+            occurrence,
+            behind: None,
+            attempt: 0,
+            failed: 0,
+            ..ended
+        };
+        self.change(Some((place, record)), Some((self.place_for(due), next)));
+        Some(due)
+    }
+
+    /// A timer is done or cancelled: its row is remembered, or goes.
+    pub(super) fn retire(&mut self, place: Place, old: &Record, ended: Record) {
+        let remember = ended.spec.remember;
+        let remembered = (Place::Remembered(self.wall + remember), Record { lease: None, ..ended });
+        self.change(Some((place, old)), (remember > Span::ZERO).then_some(remembered));
+    }
+}
+
+/// Whether a token names the delivery that is out; else what became of it.
+fn judge(place: Place, record: &Record, token: &Token) -> Result<(), Stale> {
+    if record.generation() != token.generation {
+        return Err(if record.generation() > token.generation {
+            Stale::Replaced
+        } else {
+            Stale::Unknown
+        });
+    }
+    if matches!(record.fate, Fate::Cancelled | Fate::CancelledOut) {
+        return Err(Stale::Cancelled);
+    }
+    let acked = Fate::Acked { occurrence: token.occurrence, attempt: token.attempt };
+    if record.fate == acked {
+        return Err(Stale::Acked);
+    }
+    if token.occurrence != record.occurrence || token.attempt > record.attempt {
+        let before = token.occurrence + 1 == record.occurrence && record.fate == Fate::GivenUp;
+        return Err(if before { Stale::GivenUp } else { Stale::Unknown });
+    }
+    if token.attempt < record.attempt {
+        return Err(Stale::HandedAgain);
+    }
+    match (place, record.fate) {
+        (Place::Out, _) => Ok(()),
+        (_, Fate::Nacked) => Err(Stale::Nacked),
+        (_, Fate::Lapsed) => Err(Stale::Lapsed),
+        (_, Fate::Moved) => Err(Stale::Moved),
+        (_, Fate::GivenUp) => Err(Stale::GivenUp),
+        _ => Err(Stale::Unknown),
+    }
+}

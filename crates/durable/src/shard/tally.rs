@@ -1,0 +1,199 @@
+//! Counting: the rows of queues, the cells of the forecast, and rows that have been kept long enough.
+//!
+//! Every place counts in one way, here. The counters are written with the changes that they count, so they are exact
+//! after any restart and no timer is read to count it.
+
+use super::message::{Answer, Counts, Effect, LoadId, RequestId};
+use super::{Purpose, Shard};
+use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
+use crate::record::{Place, Record};
+use crate::store::{Op, Query};
+use crate::values::{Moment, QueueName};
+
+/// The rows that are looked at to find those that have been kept long enough.
+const PURGE: usize = 100;
+
+impl Shard {
+    /// Counts a row in its place, by one up or down.
+    pub(super) fn tally(&mut self, place: Place, record: &Record, by: i64) {
+        let name = &record.spec.queue;
+        self.outbox.dirty(name);
+        let queue = self.queues.get_mut(name).expect("a timer has a queue");
+        queue.stored = true;
+        let add = |count: &mut u64| {
+            *count = count.checked_add_signed(by).expect("a count is never below zero");
+        };
+        match place {
+            Place::Bucket(bucket) => {
+                add(&mut queue.row.pending);
+                self.window.fill(bucket, record, by);
+                self.outbox.count(name, Cell::of(bucket.level(), record.next_attempt), by);
+            }
+            Place::Waiting(at) => {
+                add(&mut queue.row.pending);
+                add(&mut queue.row.waiting);
+                self.outbox.count(name, Cell::of(Level::Hour, at), by);
+            }
+            Place::Out => {
+                add(&mut queue.row.out);
+                if by < 0 && self.out + 1 >= self.limits.out {
+                    self.stirred.extend(self.queues.keys().cloned());
+                }
+            }
+            Place::Dead(at) => {
+                add(&mut queue.row.dead);
+                queue.died = Some(queue.died.map_or(at, |died| died.min(at)));
+                self.purge_at = self.purge_at.min(at + queue.row.settings.dead_keep);
+            }
+            Place::Remembered(until) => {
+                self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)));
+            }
+        }
+    }
+
+    pub(super) fn counts(&self, name: &QueueName) -> Option<Counts> {
+        let queue = self.queues.get(name).filter(|queue| queue.stored)?;
+        let due = queue.row.waiting + queue.popped.len() as u64;
+        let scheduled = queue.row.pending - due;
+        Some(Counts { scheduled, due, delivering: queue.row.out, dead: queue.row.dead })
+    }
+
+    /// The effects of this turn.
+    pub(super) fn flush(&mut self) -> Vec<Effect> {
+        let (changed, dirty) = self.outbox.take_dirty();
+        let mut rows = Vec::new();
+        for name in dirty {
+            let queue = self.queues.get_mut(&name).expect("a queue that is changed is there");
+            queue.stored = true;
+            rows.push(Op::Queue { row: queue.row.clone(), name });
+        }
+        if changed {
+            rows.push(Op::Shard(self.row));
+        }
+        let mut effects = Vec::new();
+        self.outbox.flush(rows, &mut effects);
+        // After the commit: they see it.
+        effects.extend(self.loads.emitted.drain(..).map(|(id, query)| Effect::Load(id, query)));
+        effects
+    }
+}
+
+/// The forecast.
+impl Shard {
+    pub(super) fn load_forecast(&mut self, id: RequestId, queue: QueueName, edges: &[Moment]) {
+        let last = edges.len().saturating_sub(1);
+        let mut exact: Vec<u64> = Vec::with_capacity(edges.len());
+        for (nth, &edge) in edges.iter().enumerate() {
+            // The grid widens with the distance: the next edge may lie before this one on its own grid.
+            let before = exact.last().copied().unwrap_or(0);
+            exact.push(self.exact(edge, nth == last).max(before));
+        }
+        exact.dedup();
+        let (from, to) = (exact.first().copied().unwrap_or(0), exact.last().copied().unwrap_or(0));
+        self.loads.emit(Query::Cells { queue, from, to }, Purpose::Forecast(id, exact));
+    }
+
+    /// The edge on the grid that the counters have there: down, and up for the last edge.
+    fn exact(&self, edge: Moment, up: bool) -> u64 {
+        // After a jump of the clock a wide bucket may be near and not yet split: it counts by days.
+        let wide = [Level::Month, Level::Era].map(|level| Bucket::of(level, edge));
+        let unsplit = wide.iter().any(|bucket| self.window.buckets.contains_key(bucket));
+        let width = if unsplit { Level::Day.width() } else { grid(edge, self.wall) };
+        if up { ceil(edge.millis(), width) } else { floor(edge.millis(), width) }
+    }
+
+    pub(super) fn forecast(&mut self, id: RequestId, edges: &[u64], cells: &[(Cell, u64)]) {
+        let piece = |pair: &[u64]| {
+            let (from, to) = (pair[0], pair[1]);
+            let within = |cell: &&(Cell, u64)| {
+                planted!(
+                    "forecast-off-by-one",
+                    cell.0.start > from && cell.0.start <= to,
+                    cell.0.start >= from && cell.0.start < to
+                )
+            };
+            let count = cells.iter().filter(within).map(|cell| cell.1).sum();
+            (Moment::from_millis(from), Moment::from_millis(to), count)
+        };
+        let pieces = edges.windows(2).map(piece).collect();
+        self.outbox.answer(id, Answer::Forecast(pieces));
+    }
+}
+
+/// Rows that have been kept long enough.
+impl Shard {
+    /// Whether a dead or remembered row counts as gone.
+    pub(super) fn has_passed(&self, place: Place, record: &Record) -> bool {
+        match place {
+            Place::Remembered(until) => {
+                let passed = until <= self.wall;
+                planted!(
+                    "remembered-key-forgotten-at-restart",
+                    passed || record.spec.created < self.opened,
+                    passed
+                )
+            }
+            Place::Dead(at) => {
+                let queue = self.queues.get(&record.spec.queue);
+                queue.is_some_and(|queue| at + queue.row.settings.dead_keep <= self.wall)
+            }
+            _ => false,
+        }
+    }
+
+    /// Looks for rows that have been kept long enough, if there may be one.
+    pub(super) fn purge(&mut self) {
+        if self.forget.is_some_and(|forget| forget <= self.wall) {
+            self.forget = None;
+            self.loads.emit(Query::Remembered { limit: PURGE }, Purpose::Remembered);
+        }
+        if self.purge_at > self.wall {
+            return;
+        }
+        self.purge_at = Moment::MAX;
+        for (name, queue) in &mut self.queues {
+            let Some(passes) = queue.died.map(|died| died + queue.row.settings.dead_keep) else {
+                continue;
+            };
+            if passes > self.wall {
+                self.purge_at = self.purge_at.min(passes);
+                continue;
+            }
+            queue.died = None;
+            let query = Query::Dead { queue: name.clone(), limit: PURGE };
+            self.loads.emit(query, Purpose::Dead(name.clone()));
+        }
+    }
+
+    pub(super) fn purge_remembered(&mut self, id: LoadId, rows: Vec<(Place, Record)>) {
+        let full = rows.len() == PURGE;
+        let rest = self.purge_rows(id, rows);
+        let rest = rest.or(full.then_some(self.wall));
+        self.forget = self.forget.into_iter().chain(rest).min();
+    }
+
+    pub(super) fn purge_dead(&mut self, id: LoadId, name: &QueueName, rows: Vec<(Place, Record)>) {
+        let full = rows.len() == PURGE;
+        let rest = self.purge_rows(id, rows);
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        let rest = rest.or(full.then_some(Moment::ZERO));
+        queue.died = queue.died.into_iter().chain(rest).min();
+        let passes = queue.died.map_or(Moment::MAX, |died| died + queue.row.settings.dead_keep);
+        self.purge_at = self.purge_at.min(passes);
+    }
+
+    /// Removes the rows that have passed; the moment of the first that has not.
+    fn purge_rows(&mut self, id: LoadId, rows: Vec<(Place, Record)>) -> Option<Moment> {
+        for (place, record) in rows {
+            if self.is_stale(id, &record) {
+                continue;
+            }
+            if !self.has_passed(place, &record) {
+                let (Place::Dead(at) | Place::Remembered(at)) = place else { return None };
+                return Some(at);
+            }
+            self.change(Some((place, &record)), None);
+        }
+        None
+    }
+}

@@ -1,0 +1,432 @@
+//! The near window: which buckets are resident, and how they come and go.
+//!
+//! ```text
+//!        passed            now                      end
+//!   ──┬───────────┬─────────┼──────────┬─────────────┼───────────┬──────────────┬──
+//!     │ drained   │   resident: in the wheel         │ hour      │ day          │ month …
+//!   ──┴───────────┴─────────┴──────────┴─────────────┴───────────┴──────────────┴──
+//! ```
+//!
+//! - **No bucket straddles the window's end.** All rows of a bucket before it are resident, or in the bucket that is
+//!   being loaded; no row of a bucket after it is.
+//! - The end moves first, then the bucket is read: what is inserted meanwhile is resident, whatever the cursor has
+//!   read.
+//! - A bucket that comes near and does not fit is split; a second that does not fit waits until it has passed.
+//! - A bucket that has passed is **drained**: what is left of it waits in the table of its queue, and the bucket is
+//!   dropped whole. So no timer keeps a bucket.
+//!
+//! One pass at a time, a page a turn. After each page of a drain or a split the most urgent work is chosen anew, so a
+//! wide bucket that is split for an hour makes nothing late.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::{LoadId, Purpose, Shard};
+use crate::bucket::{Bucket, Level, ceil, floor};
+use crate::record::{Generation, Place, Record};
+use crate::store::{Filling, Query};
+use crate::values::{Moment, QueueName};
+
+/// The window reaches at least so far, if there is room, and at most an hour further.
+const AHEAD: u64 = 600_000;
+/// The buckets that one turn may look at without loading anything.
+const STEPS: usize = 64;
+
+pub(super) struct Window {
+    /// The first millisecond after the window, a whole second.
+    pub(super) end: u64,
+    /// Every bucket of the store, with how much lives in it.
+    pub(super) buckets: BTreeMap<Bucket, Filling>,
+    /// What is resident of them.
+    pub(super) held: Filling,
+    /// Queues with rows that wait ahead of a clock that was set back.
+    pub(super) recede: BTreeSet<QueueName>,
+    pass: Option<Pass>,
+    /// How far the last drain or split has come: its bucket, and the last generation read.
+    cursor: Option<(Bucket, Generation)>,
+    /// Hours and minutes that did not fit: no row goes there again.
+    split: BTreeSet<Bucket>,
+    /// No bucket wider than an hour has come near before this moment.
+    far: u64,
+}
+
+/// One pass.
+struct Pass {
+    work: Work,
+    load: LoadId,
+}
+
+/// What a pass does with the rows that it reads.
+enum Work {
+    /// Makes them resident; these buckets follow.
+    Load(Bucket, VecDeque<Bucket>),
+    /// Moves them to narrower buckets.
+    Split(Bucket),
+    /// Moves them to the waiting rows of their queues.
+    Drain(Bucket),
+    /// Moves waiting rows that are not due back to buckets.
+    Recede(QueueName),
+}
+
+impl Window {
+    pub(super) fn new(begin: u64, buckets: Vec<(Bucket, Filling)>) -> Self {
+        Window {
+            end: floor(begin, Level::Second.width()),
+            buckets: buckets.into_iter().collect(),
+            held: Filling::default(),
+            recede: BTreeSet::new(),
+            pass: None,
+            cursor: None,
+            split: BTreeSet::new(),
+            far: 0,
+        }
+    }
+
+    /// The bucket for a row with that next attempt: as wide as its distance allows, and not across the window's end.
+    pub(super) fn bucket_for(&self, moment: Moment, now: Moment) -> Bucket {
+        let mut level = Level::of(moment, now);
+        loop {
+            let bucket = Bucket::of(level, moment);
+            let straddles = bucket.start() < self.end && self.end < bucket.end();
+            match level.below() {
+                Some(below) if straddles || self.split.contains(&bucket) => level = below,
+                _ => return bucket,
+            }
+        }
+    }
+
+    /// A row has come to a bucket, or left it.
+    pub(super) fn fill(&mut self, bucket: Bucket, record: &Record, by: i64) {
+        self.far = self.far.min(comes_near(bucket));
+        let filling = self.buckets.entry(bucket).or_default();
+        filling.count =
+            filling.count.checked_add_signed(by).expect("a bucket has no fewer rows than none");
+        filling.bytes = filling.bytes.saturating_add_signed(by * record.size() as i64);
+    }
+
+    /// A row of a bucket is resident.
+    pub(super) fn hold(&mut self, record: &Record) {
+        self.held.count += 1;
+        self.held.bytes += record.size();
+    }
+
+    /// A row of a bucket is no longer resident.
+    pub(super) fn let_go(&mut self, record: &Record) {
+        self.held.count -= 1;
+        self.held.bytes -= record.size();
+    }
+
+    #[cfg(planted)]
+    pub(super) fn is_loading(&self, place: Place) -> bool {
+        matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if Place::Bucket(*now) == place)
+    }
+
+    /// The first bucket that begins there or later.
+    fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
+        let next = self.buckets.range(Bucket::bound(start)..).next();
+        next.map(|(&bucket, &filling)| (bucket, filling))
+    }
+
+    /// The buckets that have begun.
+    fn begun(&self, now: u64) -> impl Iterator<Item = (Bucket, Filling)> {
+        let begun = self.buckets.range(..Bucket::bound(now + 1));
+        begun.map(|(&bucket, &filling)| (bucket, filling))
+    }
+
+    /// The last end that is not after `end` and that no bucket straddles.
+    fn whole(&self, end: u64) -> u64 {
+        let levels =
+            [Level::Era, Level::Month, Level::Day, Level::Hour, Level::Minute, Level::Second];
+        let around = levels.map(|level| Bucket::of(level, Moment::from_millis(end)));
+        let straddles = |bucket: &&Bucket| self.buckets.contains_key(bucket);
+        around.iter().find(straddles).map_or(end, |bucket| bucket.start())
+    }
+
+    /// How much lives in the buckets that begin in that range.
+    fn filling(&self, from: u64, to: u64) -> Filling {
+        let within = self.buckets.range(Bucket::bound(from)..Bucket::bound(to));
+        within.fold(Filling::default(), |sum, (_, one)| Filling {
+            count: sum.count + one.count,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+}
+
+impl Shard {
+    /// Moves the window on: at most one pass is under way.
+    pub(super) fn step_window(&mut self) {
+        self.shrink();
+        for _ in 0..STEPS {
+            if self.window.pass.is_some() || !self.step() {
+                return;
+            }
+        }
+        self.more = true;
+    }
+
+    /// One step: a bucket dropped, the end moved, or a pass begun. `false` if there is nothing to do now.
+    fn step(&mut self) -> bool {
+        if let Some(queue) = self.window.recede.pop_first() {
+            let from = (Moment::from_millis(self.wall.millis() + 1), Generation(0));
+            self.recede(queue, from);
+            return true;
+        }
+        let now = self.wall.millis();
+        let passed = self.window.begun(now).find(|(bucket, _)| bucket.end() <= now);
+        if let Some((bucket, filling)) = passed {
+            match planted!("bucket-dropped-with-a-timer", filling.count <= 1, filling.count == 0) {
+                true => self.drop_bucket(bucket),
+                false => self.begin(Work::Drain(bucket)),
+            }
+            return true;
+        }
+        self.step_end(now) || self.split_far(now)
+    }
+
+    /// Moves the window's end towards where it should be.
+    fn step_end(&mut self, now: u64) -> bool {
+        let near = ceil(now + AHEAD, Level::Hour.width());
+        let end = self.window.end;
+        let Some((bucket, filling)) =
+            self.window.after(end).filter(|(bucket, _)| bucket.start() < near)
+        else {
+            self.move_end(end.max(near));
+            return false;
+        };
+        self.move_end(bucket.start());
+        if filling.count == 0 {
+            self.drop_bucket(bucket);
+            return true;
+        }
+        if bucket.level() > Level::Hour {
+            self.begin(Work::Split(bucket));
+            return true;
+        }
+        let (whole, limits) = (self.window.filling(bucket.start(), bucket.end()), self.limits);
+        let fits = self.window.held.count + whole.count <= limits.window
+            && self.window.held.bytes + whole.bytes <= limits.window_bytes;
+        if fits {
+            let within = self.window.buckets.range(bucket..Bucket::bound(bucket.end()));
+            let rest = within.skip(1).map(|(&bucket, _)| bucket).collect();
+            self.move_end(bucket.end());
+            self.begin(Work::Load(bucket, rest));
+            return true;
+        }
+        let split = bucket.level() > Level::Second && now >= self.split_at(bucket);
+        if split {
+            self.window.split.insert(bucket);
+            self.begin(Work::Split(bucket));
+        }
+        split
+    }
+
+    /// Room may come until then; after that a bucket that does not fit is split.
+    fn split_at(&self, bucket: Bucket) -> u64 {
+        let early = if bucket.level() == Level::Hour { 120_000 } else { 10_000 };
+        bucket.start().saturating_sub(early)
+    }
+
+    fn move_end(&mut self, end: u64) {
+        self.window.end = end;
+        self.window.split.retain(|bucket| bucket.end() > end);
+    }
+
+    /// Splits the wide buckets that have come near.
+    fn split_far(&mut self, now: u64) -> bool {
+        if now < self.window.far {
+            return false;
+        }
+        let next = self.window.buckets.keys().copied().min_by_key(|&bucket| comes_near(bucket));
+        self.window.far = next.map_or(u64::MAX, comes_near);
+        let Some(bucket) = next.filter(|_| self.window.far <= now) else { return false };
+        match self.window.buckets[&bucket].count {
+            0 => self.drop_bucket(bucket),
+            _ => self.begin(Work::Split(bucket)),
+        }
+        true
+    }
+
+    fn drop_bucket(&mut self, bucket: Bucket) {
+        self.window.buckets.remove(&bucket);
+        self.outbox.drop_bucket(bucket);
+    }
+
+    /// Too much is resident: the window's end comes back, to where three quarters of the limit remain.
+    fn shrink(&mut self) {
+        let (held, limits) = (self.window.held, self.limits);
+        if held.count <= limits.window && held.bytes <= limits.window_bytes {
+            return;
+        }
+        let (mut count, mut bytes, mut end) = (held.count, held.bytes, self.window.end);
+        for (bucket, filling) in self.window.buckets.range(..Bucket::bound(self.window.end)).rev() {
+            if count <= limits.window / 4 * 3 && bytes <= limits.window_bytes / 4 * 3 {
+                break;
+            }
+            end = bucket.start();
+            count = count.saturating_sub(filling.count);
+            bytes = bytes.saturating_sub(filling.bytes);
+        }
+        if let Some(Pass { work: Work::Load(bucket, _), load }) = &self.window.pass {
+            // What was read of it is let go with the rest.
+            end = end.min(bucket.start());
+            self.loads.take(*load);
+            self.window.pass = None;
+        }
+        end = self.window.whole(end);
+        self.move_end(end);
+        let beyond = |timer: &super::Timer| matches!(timer.place, Place::Bucket(bucket) if bucket.start() >= end);
+        let mut gone: Vec<Generation> = self
+            .timers
+            .iter()
+            .filter(|(_, timer)| beyond(timer))
+            .map(|(&generation, _)| generation)
+            .collect();
+        gone.sort_unstable();
+        gone.into_iter().for_each(|generation| self.release(generation));
+    }
+
+    /// The clock was set back: what was being drained may not have passed, and what waits may not be due.
+    pub(super) fn set_window_back(&mut self) {
+        if let Some(Pass { work: Work::Drain(_) | Work::Recede(_), load }) = &self.window.pass {
+            self.loads.take(*load);
+            self.window.pass = None;
+        }
+        let waiting = self.queues.iter().filter(|(_, queue)| queue.row.waiting > 0);
+        self.window.recede = waiting.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// When the window wants a turn, if nothing else happens.
+    pub(super) fn wake(&mut self) -> Option<Moment> {
+        if self.more {
+            return Some(self.wall);
+        }
+        if self.opening.is_some() {
+            return None;
+        }
+        let (now, window) = (self.wall.millis(), &self.window);
+        let begun = window
+            .begun(now)
+            .filter(|(_, filling)| filling.count > 0)
+            .map(|(bucket, _)| bucket.end());
+        let passes = begun.chain(window.after(now + 1).map(|(bucket, _)| bucket.end())).min();
+        let comes = window.after(window.end).map(|(next, _)| {
+            let near = floor(next.start(), Level::Hour.width()).saturating_sub(AHEAD) + 1;
+            if near <= now { self.split_at(next) } else { near }
+        });
+        let far = (window.far < u64::MAX).then_some(window.far);
+        let window = [passes, comes, far].into_iter().flatten().filter(|&at| at > now);
+        let due = self.due.next_due().map(|at| at.units());
+        let kept = self
+            .forget
+            .into_iter()
+            .chain([self.purge_at].into_iter().filter(|&at| at < Moment::MAX));
+        let at = window.chain(due).chain(kept.map(Moment::millis)).min()?;
+        (at <= Moment::MAX.millis()).then(|| Moment::from_millis(at))
+    }
+}
+
+/// When a bucket that is wider than an hour is to be split: from then on its moments belong to narrower ones.
+fn comes_near(bucket: Bucket) -> u64 {
+    match bucket.level() {
+        Level::Second | Level::Minute | Level::Hour => u64::MAX,
+        level => bucket.start().saturating_sub(level.width()),
+    }
+}
+
+/// Passes.
+impl Shard {
+    /// Begins a pass, or goes on with it.
+    fn begin(&mut self, work: Work) {
+        let read = match (&work, self.window.cursor) {
+            (Work::Split(bucket) | Work::Drain(bucket), Some((of, last))) if of == *bucket => {
+                Some(last)
+            }
+            _ => None,
+        };
+        self.read(work, read);
+    }
+
+    /// Asks for the next page of a bucket.
+    fn read(&mut self, work: Work, after: Option<Generation>) {
+        let (Work::Load(bucket, _) | Work::Split(bucket) | Work::Drain(bucket)) = work else {
+            return;
+        };
+        let load = self
+            .loads
+            .emit(Query::Bucket { bucket, after, limit: self.limits.page }, Purpose::Pass);
+        self.window.pass = Some(Pass { work, load });
+    }
+
+    /// Asks for a page of waiting rows from there on.
+    fn recede(&mut self, queue: QueueName, from: (Moment, Generation)) {
+        let query = Query::Waiting { queue: queue.clone(), from, limit: self.limits.page };
+        let load = self.loads.emit(query, Purpose::Pass);
+        self.window.pass = Some(Pass { work: Work::Recede(queue), load });
+    }
+
+    /// A page of the pass has come.
+    pub(super) fn passed(&mut self, id: LoadId, rows: Vec<(Place, Record)>) {
+        let Some(Pass { work, .. }) = self.window.pass.take() else { return };
+        let more = rows.len() == self.limits.page;
+        let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
+        for (place, record) in rows {
+            if self.is_stale(id, &record) {
+                continue;
+            }
+            match work {
+                Work::Load(..) if self.timers.contains_key(&record.generation()) => {}
+                Work::Load(..) => self.keep(place, record),
+                Work::Split(_) => {
+                    let to = Place::Bucket(self.narrower(place, &record));
+                    self.change(Some((place, &record)), Some((to, record.clone())));
+                }
+                Work::Drain(_) => {
+                    let to = Place::Waiting(record.next_attempt);
+                    self.change(Some((place, &record)), Some((to, record.clone())));
+                }
+                Work::Recede(_) if record.next_attempt <= self.wall => {}
+                Work::Recede(_) => {
+                    let to = self.place_for(record.next_attempt);
+                    self.change(Some((place, &record)), Some((to, record.clone())));
+                }
+            }
+        }
+        // A row whose moment came again before its page did stays where it is, and nothing else tells its takers.
+        if let Work::Recede(queue) = &work {
+            self.stirred.insert(queue.clone());
+        }
+        self.next_page(work, last.filter(|_| more));
+    }
+
+    /// The bucket for a row of one that is split: narrower than that, also if its time has come meanwhile.
+    fn narrower(&self, place: Place, record: &Record) -> Bucket {
+        let to = self.window.bucket_for(record.next_attempt, self.wall);
+        let Place::Bucket(from) = place else { return to };
+        let below = from.level().below().expect("a second is not split");
+        if to.level() > below { Bucket::of(below, record.next_attempt) } else { to }
+    }
+
+    fn next_page(&mut self, work: Work, after: Option<(Moment, Generation)>) {
+        match (work, after) {
+            (Work::Recede(_), None) => {}
+            (Work::Recede(queue), Some((at, generation))) => {
+                self.recede(queue, (at, Generation(generation.0 + 1)));
+            }
+            (work @ Work::Load(..), Some((_, generation))) => self.read(work, Some(generation)),
+            (Work::Split(bucket) | Work::Drain(bucket), Some((_, generation))) => {
+                self.window.cursor = Some((bucket, generation));
+            }
+            (Work::Load(_, mut rest), None) => {
+                if let Some(next) = rest.pop_front() {
+                    self.read(Work::Load(next, rest), None);
+                }
+            }
+            // The next step drops the bucket, or begins again if a row has come to it meanwhile.
+            (Work::Split(bucket) | Work::Drain(bucket), None) => {
+                self.window.cursor = None;
+                if self.window.buckets.get(&bucket).is_some_and(|filling| filling.count == 0) {
+                    self.drop_bucket(bucket);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The store: rows of timers in their places, small tables beside them, and one verb that changes them.
+//!
+//! # The law
+//! - [`Store::commit`] is all or nothing, and durable when it returns `Ok`.
+//! - After an `Err` the outcome is unknown and the store is **poisoned**: it refuses everything until it is opened
+//!   anew. A retry after a failed sync can destroy the only copy.
+//! - [`Store::load`] sees every commit before it, never a part of one.
+//! - A key has one row in its queue, whatever its place. A bucket exists while it has a row; it may be dropped and made
+//!   again.
+//! - Every commit carries the epoch that [`Store::open`] returned. A later open fences earlier ones: a node that has
+//!   lost its shard commits nothing.
+//!
+//! How a store removes a row is its own business, and so is reclaiming the room: one that appends markers rewrites a
+//! table whose removed rows outnumber the living, a bounded piece with each commit.
+//!
+//! A commit is a list, so that one sync serves everybody who waits; a load is a page, so that no answer is large.
+
+use std::fmt;
+
+use crate::bucket::{Bucket, Cell};
+use crate::record::{Generation, Place, Record};
+use crate::values::{Key, Moment, QueueName, Retry, Span};
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Writes a row, and removes the one that the same timer had elsewhere.
+    Put {
+        /// Where the timer's row is now; `None` for a new timer.
+        from: Option<Place>,
+        /// Where it goes.
+        to: Place,
+        /// The row.
+        record: Record,
+    },
+    /// Removes the row of a timer.
+    Remove {
+        /// Where it is.
+        from: Place,
+        /// The timer's queue.
+        queue: QueueName,
+        /// Its key.
+        key: Key,
+        /// Its generation.
+        generation: Generation,
+    },
+    /// Adds to a counter of the forecast. A counter at zero takes no room.
+    Count {
+        /// The queue.
+        queue: QueueName,
+        /// The minute or the day.
+        cell: Cell,
+        /// How many more, or fewer.
+        delta: i64,
+    },
+    /// Writes the row of a queue.
+    Queue {
+        /// The queue.
+        name: QueueName,
+        /// Its row.
+        row: QueueRow,
+    },
+    /// Drops a bucket that holds no living row, with all the dead ones.
+    Drop(Bucket),
+    /// Writes the shard's own row.
+    Shard(ShardRow),
+}
+
+/// What is stored of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueRow {
+    /// What its owner has set.
+    pub settings: Settings,
+    /// Timers that are scheduled or due.
+    pub pending: u64,
+    /// Of these, in [`Place::Waiting`].
+    pub waiting: u64,
+    /// Timers that are out.
+    pub out: u64,
+    /// Timers that were given up.
+    pub dead: u64,
+}
+
+/// The settings of a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Hands out nothing.
+    pub paused: bool,
+    /// The default of new timers.
+    pub retry: Retry,
+    /// The default of new timers with a chosen key.
+    pub remember: Span,
+    /// How long the dead are kept.
+    pub dead_keep: Span,
+}
+
+/// Running, remembered for 10 minutes, dead for 30 days.
+impl Default for Settings {
+    fn default() -> Self {
+        let (remember, dead_keep) = (Span::from_secs(600), Span::from_secs(30 * 86_400));
+        Settings { paused: false, retry: Retry::default(), remember, dead_keep }
+    }
+}
+
+/// What is stored of the shard itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardRow {
+    /// The next generation to give. It is written with the timers that used those below it.
+    pub next_generation: Generation,
+    /// The greatest wall clock seen.
+    pub wall: Moment,
+}
+
+/// What a shard must know before its first turn. Its size does not depend on the number of timers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Head {
+    /// The epoch of this opening, above all before it.
+    pub epoch: u64,
+    /// The shard's own row.
+    pub shard: ShardRow,
+    /// Every queue.
+    pub queues: Vec<(QueueName, QueueRow)>,
+    /// Every bucket, with how much lives in it.
+    pub buckets: Vec<(Bucket, Filling)>,
+    /// The earliest end of a remembered row.
+    pub forget: Option<Moment>,
+}
+
+/// How much lives in a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filling {
+    /// Its rows.
+    pub count: u64,
+    /// Their [size](Record::size).
+    pub bytes: u64,
+}
+
+/// A question. Every page has a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// The rows of these keys.
+    Keys(Vec<(QueueName, Key)>),
+    /// Rows of a bucket, by generation.
+    Bucket {
+        /// The bucket.
+        bucket: Bucket,
+        /// Only generations after this one.
+        after: Option<Generation>,
+        /// The most rows.
+        limit: usize,
+    },
+    /// Waiting rows of a queue, by next attempt and generation.
+    Waiting {
+        /// The queue.
+        queue: QueueName,
+        /// From this one on.
+        from: (Moment, Generation),
+        /// The most rows.
+        limit: usize,
+    },
+    /// Rows that are out, by generation.
+    Out {
+        /// Only generations after this one.
+        after: Option<Generation>,
+        /// The most rows.
+        limit: usize,
+    },
+    /// Dead rows of a queue, longest dead first.
+    Dead {
+        /// The queue.
+        queue: QueueName,
+        /// The most rows.
+        limit: usize,
+    },
+    /// Remembered rows of all queues, by their end.
+    Remembered {
+        /// The most rows.
+        limit: usize,
+    },
+    /// Counters of the forecast.
+    Cells {
+        /// The queue.
+        queue: QueueName,
+        /// Cells that begin in this range of milliseconds.
+        from: u64,
+        /// The end of the range.
+        to: u64,
+    },
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loaded {
+    /// To [`Query::Keys`], in its order.
+    Found(Vec<Option<(Place, Record)>>),
+    /// To the others. It is the last page if it has fewer rows than the limit.
+    Rows(Vec<(Place, Record)>),
+    /// To [`Query::Cells`].
+    Cells(Vec<(Cell, u64)>),
+}
+
+/// Why a store did not do it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A write, a sync or a read failed; the store is poisoned.
+    Failed(String),
+    /// An earlier failure: open the store anew.
+    Poisoned,
+    /// A later opening has taken over.
+    Fenced,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Failed(why) => write!(f, "the store failed: {why}; open it anew"),
+            StoreError::Poisoned => f.write_str("the store failed before: open it anew"),
+            StoreError::Fenced => f.write_str("another node has taken the shard over: give it up"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Where a shard's timers are kept. [`conformance`](crate::conformance) holds every store to the law above.
+pub trait Store {
+    /// Opens the shard with the next epoch, and recovers what was durable.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    fn open(&mut self) -> Result<Head, StoreError>;
+
+    /// Makes every change of the list, or none, and returns when that is durable.
+    ///
+    /// # Errors
+    /// The outcome is unknown; [`StoreError::Fenced`]: nothing was changed.
+    fn commit(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError>;
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
+}

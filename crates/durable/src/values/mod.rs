@@ -1,0 +1,41 @@
+//! Values: what callers write and read, parsed and limited in one place.
+//!
+//! A value that exists is valid: every type here is made by a constructor that checks its limits. Wrong text is
+//! answered with a [`ValueError`] that names the field and says what it must be.
+
+mod name;
+mod recurrence;
+mod retry;
+mod time;
+
+use std::fmt;
+
+pub use name::{Key, QueueName};
+pub use recurrence::{Missed, Recurrence, Rhythm};
+pub use retry::Retry;
+pub use time::{Moment, Span, Steady};
+
+/// A value was not taken: which, what it said, and what it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError {
+    /// The field, as in the HTTP interface.
+    pub field: &'static str,
+    /// What it said, cut to 80 characters.
+    pub text: String,
+    /// What it must be.
+    pub must: String,
+}
+
+impl ValueError {
+    pub(crate) fn new(field: &'static str, text: &str, must: impl Into<String>) -> Self {
+        ValueError { field, text: text.chars().take(80).collect(), must: must.into() }
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {:?}: it must be {}", self.field, self.text, self.must)
+    }
+}
+
+impl std::error::Error for ValueError {}

@@ -1,0 +1,145 @@
+//! Names: of a queue, and of a timer in its queue. Cheap to clone.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::ValueError;
+
+/// The name of a queue: 1 to 64 of `a-z A-Z 0-9 . _ -`, never `.` or `..`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueName(Arc<str>);
+
+impl QueueName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// It is empty, too long, reserved, or has another character.
+    ///
+    /// ```
+    /// use tourbillon_durable::values::QueueName;
+    /// assert!(QueueName::new("orders.eu-1").is_ok());
+    /// let wrong = QueueName::new("a b").unwrap_err();
+    /// assert_eq!(wrong.to_string(), "queue is \"a b\": it must be 1 to 64 of a-z A-Z 0-9 . _ -, not . or ..");
+    /// ```
+    pub fn new(name: &str) -> Result<Self, ValueError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if (1..=64).contains(&name.len())
+            && name.bytes().all(allowed)
+            && name != "."
+            && name != ".."
+        {
+            return Ok(QueueName(name.into()));
+        }
+        Err(ValueError::new("queue", name, "1 to 64 of a-z A-Z 0-9 . _ -, not . or .."))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The key of a timer, unique in its queue: 1 to 256 bytes without control characters, never `.` or `..`.
+///
+/// Keys that begin with `~` are assigned by the shard; callers may name one, but not make one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// Checks a key, an assigned one included.
+    ///
+    /// # Errors
+    /// It is empty, too long, reserved, or has a control character.
+    pub fn new(key: &str) -> Result<Self, ValueError> {
+        let fits = (1..=256).contains(&key.len());
+        if fits && !key.chars().any(char::is_control) && key != "." && key != ".." {
+            return Ok(Key(key.into()));
+        }
+        Err(ValueError::new("key", key, "1 to 256 bytes without control characters, not . or .."))
+    }
+
+    /// Checks a key that a caller chooses for a new timer.
+    ///
+    /// # Errors
+    /// As [`new`](Key::new), or it begins with `~`.
+    ///
+    /// ```
+    /// use tourbillon_durable::values::Key;
+    /// assert!(Key::chosen("order-17").is_ok());
+    /// assert!(Key::chosen("~17").is_err());
+    /// ```
+    pub fn chosen(key: &str) -> Result<Self, ValueError> {
+        if key.starts_with('~') {
+            return Err(ValueError::new("key", key, "a key that does not begin with ~"));
+        }
+        Key::new(key)
+    }
+
+    /// The key of a timer that was scheduled without one. It carries the generation and the first due moment, so that
+    /// a store finds a timer that was never moved without an index.
+    pub(crate) fn assigned(generation: u64, due: u64) -> Self {
+        Key(format!("~{generation:x}-{due:x}").into())
+    }
+
+    /// Whether the shard assigned it.
+    pub fn is_assigned(&self) -> bool {
+        self.0.starts_with('~')
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_limits() {
+        let long = "q".repeat(65);
+        for (name, fine) in [
+            ("a", true),
+            ("", false),
+            (".", false),
+            ("..", false),
+            ("...", true),
+            (&long[1..], true),
+            (&long, false),
+        ] {
+            assert_eq!(QueueName::new(name).is_ok(), fine, "{name}");
+        }
+        let long = "ä".repeat(129);
+        for (key, fine) in [
+            ("a/b", true),
+            ("", false),
+            ("..", false),
+            ("a\nb", false),
+            (&long[2..], true),
+            (&long, false),
+            ("~1", true),
+        ] {
+            assert_eq!(Key::new(key).is_ok(), fine, "{key}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Clients: what they ask, biased to what goes wrong. Few keys, so that requests meet.
+
+use std::sync::Arc;
+
+use tourbillon_durable::shard::{Conflict, NewTimer, Request, RequestId, Token, Verdict, When};
+use tourbillon_durable::store::Settings;
+use tourbillon_durable::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+
+use crate::random::Random;
+use crate::world::World;
+
+/// Those who ask.
+#[derive(Default)]
+pub struct Clients {
+    /// Polls that may still be under way.
+    polls: Vec<(QueueName, RequestId)>,
+    payload: u64,
+}
+
+/// The queues. One is the beginning of the other.
+pub fn queues() -> [QueueName; 2] {
+    ["q", "q.1"].map(|name| QueueName::new(name).expect("a name"))
+}
+
+impl Clients {
+    /// Somebody asks for something.
+    pub fn ask(&mut self, world: &mut World) {
+        let queue = queues()[world.random.below(2) as usize].clone();
+        let request = match world.random.below(24) {
+            0..=7 => self.schedule(world, queue),
+            8 | 9 => Request::Cancel { queue: queue.clone(), keys: some_keys(world, &queue) },
+            10 => {
+                let when = when(&mut world.random, world.wall);
+                Request::Move { key: some_key(world, &queue), queue, when }
+            }
+            11 => Request::Run { key: some_key(world, &queue), queue },
+            12 => Request::Get { key: some_key(world, &queue), queue },
+            13..=16 => return self.receive(world, queue),
+            17..=20 => settle(world, queue),
+            21 => match self.polls.pop() {
+                Some((queue, poll)) => Request::Leave(queue, poll),
+                None => Request::Counts(queue),
+            },
+            22 => set(&mut world.random, queue),
+            _ => Request::Forecast { edges: edges(&mut world.random, world.wall), queue },
+        };
+        world.ask(request);
+    }
+
+    fn receive(&mut self, world: &mut World, queue: QueueName) {
+        let random = &mut world.random;
+        let wait = Span::from_millis(random.pick(&[0, 0, 1000, 20_000, 60_000]));
+        let lease = Span::from_millis(random.pick(&[1000, 1000, 30_000, 60_000, 43_200_000]));
+        let max = random.pick(&[1, 1, 2, 10, 1000]);
+        let id = world.ask(Request::Receive { queue: queue.clone(), max, wait, lease });
+        self.polls.push((queue, id));
+    }
+
+    fn schedule(&mut self, world: &mut World, queue: QueueName) -> Request {
+        let random = &mut world.random;
+        let conflict =
+            random.pick(&[Conflict::Refuse, Conflict::Refuse, Conflict::Keep, Conflict::Replace]);
+        let count = if random.one_in(4) { 1 + random.below(12) } else { 1 };
+        let mut timers: Vec<NewTimer> =
+            (0..count).map(|_| self.timer(&mut world.random, world.wall)).collect();
+        let mut seen = Vec::new();
+        // A key twice is refused as a whole, and teaches little.
+        timers.retain(|timer| {
+            timer.key.as_ref().is_none_or(|key| {
+                !seen.contains(key) && {
+                    seen.push(key.clone());
+                    true
+                }
+            })
+        });
+        Request::Schedule { queue, timers, conflict }
+    }
+
+    fn timer(&mut self, random: &mut Random, wall: u64) -> NewTimer {
+        self.payload += 1;
+        let recurrence = random.one_in(4).then(|| recurrence(random, wall));
+        let when = match &recurrence {
+            Some(_) if random.one_in(2) => When::Rhythm,
+            _ => when(random, wall),
+        };
+        let key = (!random.one_in(3))
+            .then(|| Key::chosen(&format!("k{}", random.below(10))).expect("a key"));
+        let retry = random.one_in(2).then(|| Retry {
+            attempts: random.pick(&[1, 1, 2, 3]),
+            first: Span::from_millis(random.pick(&[0, 1, 1000, 60_000])),
+            ..Retry::default()
+        });
+        let remember =
+            random.one_in(2).then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000])));
+        NewTimer {
+            key,
+            when,
+            payload: Arc::from(self.payload.to_le_bytes()),
+            recurrence,
+            remember,
+            retry,
+        }
+    }
+}
+
+fn recurrence(random: &mut Random, wall: u64) -> Recurrence {
+    let period = Span::from_millis(random.pick(&[1000, 1500, 60_000, 3_600_000, 86_400_000]));
+    Recurrence {
+        rhythm: Rhythm::every(period).expect("a period"),
+        missed: random.pick(&[Missed::Skip, Missed::Once, Missed::All]),
+        until: random.one_in(4).then(|| random.moment(wall)),
+        times: random.one_in(4).then(|| 1 + random.below(4)),
+    }
+}
+
+fn when(random: &mut Random, wall: u64) -> When {
+    if random.one_in(2) {
+        When::In(Span::from_millis(random.length()))
+    } else {
+        When::At(random.moment(wall))
+    }
+}
+
+fn set(random: &mut Random, queue: QueueName) -> Request {
+    let settings = Settings {
+        paused: random.one_in(3),
+        remember: Span::from_millis(random.pick(&[0, 10_000, 600_000])),
+        dead_keep: Span::from_millis(random.pick(&[0, 60_000, 2_592_000_000])),
+        ..Settings::default()
+    };
+    Request::Set { queue, settings }
+}
+
+/// Three or four edges, in order, from the past to the far future.
+pub fn edges(random: &mut Random, wall: u64) -> Vec<Moment> {
+    let count = 2 + random.below(3);
+    let mut edges: Vec<Moment> = (0..count).map(|_| random.moment(wall)).collect();
+    edges.sort();
+    edges
+}
+
+/// A key that is known, or one that may not be.
+fn some_key(world: &mut World, queue: &QueueName) -> Key {
+    let known: Vec<Key> = world
+        .ledger
+        .keys()
+        .into_iter()
+        .filter(|name| name.0 == *queue)
+        .map(|name| name.1)
+        .collect();
+    if known.is_empty() || world.random.one_in(6) {
+        return Key::new(&format!("k{}", world.random.below(10))).expect("a key");
+    }
+    known[world.random.below(known.len() as u64) as usize].clone()
+}
+
+fn some_keys(world: &mut World, queue: &QueueName) -> Vec<Key> {
+    let count = 1 + world.random.below(3);
+    let mut keys: Vec<Key> = (0..count).map(|_| some_key(world, queue)).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// Deliveries that clients hold, most of them in time; or one that never was.
+fn settle(world: &mut World, queue: QueueName) -> Request {
+    let held = world.ledger.held();
+    let mut tokens: Vec<Token> =
+        held.into_iter().filter(|(of, _)| *of == queue).map(|(_, token)| token).collect();
+    let random = &mut world.random;
+    tokens.retain(|_| random.one_in(2));
+    if let Some(token) = tokens.first_mut().filter(|_| random.one_in(8)) {
+        token.attempt += 1;
+    }
+    let verdict = match random.below(8) {
+        0..=3 => Verdict::Ack,
+        4 => Verdict::Nack(None, Some("no".into())),
+        5 => Verdict::Nack(Some(Span::from_millis(random.length())), None),
+        6 => Verdict::Extend(Span::from_millis(random.pick(&[1000, 30_000, 3_600_000]))),
+        _ => Verdict::Release,
+    };
+    Request::Settle { queue, tokens, verdict }
+}

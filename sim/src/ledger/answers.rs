@@ -1,0 +1,483 @@
+//! Answers: each one must be true of what the ledger knows, and moves it on.
+
+use std::sync::Arc;
+
+use tourbillon_durable::record::Spec;
+use tourbillon_durable::shard::{
+    Answer, Cancelled, Delivery, NewTimer, Outcome, Receipt, Request, RequestId, Settled, Stale,
+    State, Token, Verdict, View, When,
+};
+use tourbillon_durable::values::{Moment, QueueName, Rhythm, Span};
+
+use super::entry::{Entry, Gone, Phase};
+use super::{Asked, Broken, Ledger, Name, promise};
+
+/// The range of the wall clock in which a request was decided.
+type Range = (u64, u64);
+pub(super) type Outcomes = Result<(), Broken>;
+
+fn lie(detail: impl Into<String>) -> Outcomes {
+    Err(Broken::new(promise::TRUE, detail))
+}
+
+impl Ledger {
+    /// A request was answered.
+    pub fn answered(&mut self, id: RequestId, answer: Answer) -> Outcomes {
+        let Some(Asked { request, low, high, quiet, .. }) = self.asked.remove(&id) else {
+            return lie(format!("{id:?} is answered twice"));
+        };
+        let range = (low, high);
+        match (request, answer) {
+            (Request::Schedule { queue, timers, .. }, Answer::Scheduled(receipts)) => {
+                let mut pairs = timers.into_iter().zip(receipts);
+                pairs.try_for_each(|(timer, receipt)| self.scheduled(&queue, timer, receipt, range))
+            }
+            (Request::Schedule { queue, timers, .. }, Answer::KeyTaken(nth, state)) => {
+                let name = (queue, timers[nth].key.clone().expect("an assigned key is free"));
+                self.key_taken(&name, state, range)
+            }
+            (Request::Schedule { .. }, Answer::Refused(_)) => Ok(()),
+            (Request::Move { queue, key, when }, answer) => {
+                self.moved(&(queue, key), when, answer, range)
+            }
+            (Request::Run { queue, key }, answer) => self.ran(&(queue, key), answer, range),
+            (Request::Cancel { queue, keys }, Answer::Cancelled(outcomes)) => {
+                let mut pairs = keys.into_iter().zip(outcomes);
+                pairs.try_for_each(|(key, outcome)| {
+                    self.cancelled((queue.clone(), key), outcome, range)
+                })
+            }
+            (Request::Get { queue, key }, Answer::Timer(view)) => {
+                self.shown(&(queue, key), view, range)
+            }
+            (Request::Receive { queue, .. }, Answer::Deliveries(deliveries)) => {
+                let tokens: Vec<Token> =
+                    deliveries.iter().map(|delivery| delivery.token.clone()).collect();
+                deliveries.into_iter().try_for_each(|delivery| self.delivered(&queue, delivery))?;
+                let order = |token: &Token| {
+                    let entry = &self.entries[&(queue.clone(), token.key.clone())];
+                    (entry.next, entry.spec.generation)
+                };
+                let sorted = tokens.is_sorted_by_key(order);
+                if sorted { Ok(()) } else { lie(format!("not longest due first: {tokens:?}")) }
+            }
+            (Request::Settle { queue, tokens, verdict }, Answer::Settled(outcomes)) => {
+                let mut pairs = tokens.into_iter().zip(outcomes);
+                pairs.try_for_each(|(token, outcome)| {
+                    self.settle(&queue, token, &verdict, outcome, range)
+                })
+            }
+            (Request::Set { queue, settings }, Answer::Done) => {
+                // The dead that it lets go are gone, also if the next setting would have kept them.
+                let dead_keep = Some(settings.dead_keep.millis());
+                let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
+                entries.for_each(|(_, entry)| entry.age(range.1, dead_keep));
+                self.settings.insert(queue, settings);
+                Ok(())
+            }
+            (Request::Counts(queue), Answer::Counts(counts)) if quiet => {
+                self.counted(&queue, counts)
+            }
+            (Request::Forecast { queue, edges }, Answer::Forecast(pieces)) if quiet => {
+                self.foretold(&queue, &edges, &pieces)
+            }
+            (Request::Leave(_, poll), Answer::Done) => {
+                self.asked.remove(&poll);
+                Ok(())
+            }
+            (_, Answer::Counts(_) | Answer::Forecast(_)) => Ok(()),
+            (request, answer) => lie(format!("{request:?} is answered with {answer:?}")),
+        }
+    }
+
+    pub(super) fn dead_keep(&self, queue: &QueueName) -> u64 {
+        self.settings.get(queue).cloned().unwrap_or_default().dead_keep.millis()
+    }
+
+    /// Whether a key is certainly taken, or certainly free.
+    fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
+        let Some(entry) = self.entries.get(name) else { return Some(false) };
+        // Its last lease has lapsed: it may have been given up since, and forgotten.
+        if entry.phase == Phase::Out
+            && self.has_lapsed(name)
+            && entry.failed + 1 >= entry.spec.retry.attempts
+        {
+            return None;
+        }
+        entry.is_there(range, self.dead_keep(&name.0))
+    }
+
+    fn scheduled(
+        &mut self,
+        queue: &QueueName,
+        timer: NewTimer,
+        receipt: Receipt,
+        range: Range,
+    ) -> Outcomes {
+        let name = (queue.clone(), receipt.key.clone());
+        let there = self.is_there(&name, range);
+        let known = self.entries.get(&name).map(|entry| entry.spec.generation);
+        match receipt.outcome {
+            Outcome::Made if there == Some(true) => {
+                return Err(Broken::new(
+                    promise::DURABLE,
+                    format!("{name:?} was taken, and is made again"),
+                ));
+            }
+            Outcome::Replaced(old, _) if there == Some(false) || known != Some(old) => {
+                return lie(format!("{name:?} replaces {old:?}, which is not there"));
+            }
+            Outcome::Kept => {
+                let true_of_it = there != Some(false) && known == Some(receipt.generation);
+                return if true_of_it {
+                    Ok(())
+                } else {
+                    lie(format!("{name:?} keeps {receipt:?}: {known:?}"))
+                };
+            }
+            _ => {}
+        }
+        // A generation names one timer for ever.
+        if self.ended.contains_key(&receipt.generation.0) || known == Some(receipt.generation) {
+            return lie(format!("{receipt:?} uses a generation again"));
+        }
+        if let Some(old) = known {
+            self.ended.insert(old.0, "replaced");
+        }
+        let first = |wall: u64| match timer.when {
+            When::In(span) => (Moment::from_millis(wall) + span).millis(),
+            When::At(at) => at.millis(),
+            When::Rhythm => match timer.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
+                Some(Rhythm::Every(period)) => wall + period.millis(),
+                _ => 0,
+            },
+        };
+        let due = receipt.due.millis();
+        if due < first(range.0) || due > first(range.1) {
+            return Err(Broken::new(
+                promise::EARLY,
+                format!("{receipt:?} of {timer:?} in {range:?}"),
+            ));
+        }
+        let settings = self.settings.get(queue).cloned().unwrap_or_default();
+        self.settings.entry(queue.clone()).or_default();
+        let remember = if timer.key.is_some() { settings.remember } else { Span::ZERO };
+        let spec = Spec {
+            generation: receipt.generation,
+            queue: queue.clone(),
+            key: receipt.key,
+            created: Moment::ZERO,
+            payload: timer.payload,
+            recurrence: timer.recurrence,
+            remember: timer.remember.unwrap_or(remember),
+            retry: timer.retry.unwrap_or(settings.retry),
+        };
+        let spec = Arc::new(spec);
+        let entry = Entry {
+            spec,
+            due,
+            next: due,
+            behind: None,
+            occurrence: 1,
+            attempt: 0,
+            failed: 0,
+            phase: Phase::Pending,
+            closed: false,
+            unsure: None,
+            token: None,
+        };
+        self.entries.insert(name, entry);
+        Ok(())
+    }
+
+    fn key_taken(&mut self, name: &Name, state: State, range: Range) -> Outcomes {
+        if self.is_there(name, range) == Some(false) {
+            return lie(format!("{name:?} is free, and said to be taken by one that is {state:?}"));
+        }
+        Ok(())
+    }
+
+    fn moved(&mut self, name: &Name, when: When, answer: Answer, range: Range) -> Outcomes {
+        let there = self.is_there(name, range);
+        match answer {
+            Answer::Timer(Some(view)) if there != Some(false) => {
+                self.apply_lapse(name);
+                let entry = self.entries.get_mut(name).expect("what may be there is known");
+                let target = |wall: u64| match when {
+                    When::In(span) => (Moment::from_millis(wall) + span).millis(),
+                    When::At(at) => at.millis(),
+                    When::Rhythm => 0,
+                };
+                let due = view.due.millis();
+                if !(target(range.0)..=target(range.1)).contains(&due) {
+                    return Err(Broken::new(
+                        promise::EARLY,
+                        format!("{name:?} is moved by {when:?} to {view:?}"),
+                    ));
+                }
+                match entry.phase {
+                    Phase::Pending => {}
+                    Phase::Dead(_) => entry.failed = 0,
+                    phase => return lie(format!("{name:?} is {phase:?}, and is moved")),
+                }
+                (entry.due, entry.next, entry.phase) = (due, due, Phase::Pending);
+                entry.closed = true;
+                Ok(())
+            }
+            Answer::Timer(None) if there != Some(true) => Ok(()),
+            Answer::NotMoved(_) if there != Some(false) => Ok(()),
+            answer => lie(format!("{name:?} (there: {there:?}) is moved: {answer:?}")),
+        }
+    }
+
+    fn ran(&mut self, name: &Name, answer: Answer, range: Range) -> Outcomes {
+        let there = self.is_there(name, range);
+        let view = match answer {
+            Answer::Timer(Some(view)) if there != Some(false) => view,
+            Answer::Timer(None) if there != Some(true) => return Ok(()),
+            Answer::NotMoved(_) if there != Some(false) => return Ok(()),
+            answer => return lie(format!("{name:?} (there: {there:?}) is run: {answer:?}")),
+        };
+        self.apply_lapse(name);
+        let entry = self.entries.get_mut(name).expect("what may be there is known");
+        let (due, next) = (view.due.millis(), view.next_attempt.millis());
+        let extra = entry.spec.recurrence.is_some() && entry.attempt == 0 && entry.due > next;
+        match entry.phase {
+            Phase::Pending if extra => entry.behind = entry.behind.or(Some(entry.due)),
+            Phase::Pending => {}
+            Phase::Dead(_) => entry.failed = 0,
+            phase => return lie(format!("{name:?} is {phase:?}, and is run")),
+        }
+        let moves = extra || entry.phase != Phase::Pending;
+        if !(range.0..=range.1).contains(&next) || due != if moves { next } else { entry.due } {
+            return Err(Broken::new(promise::EARLY, format!("{entry:?} is run: {view:?}")));
+        }
+        (entry.due, entry.next, entry.phase) = (due, next, Phase::Pending);
+        Ok(())
+    }
+
+    fn cancelled(&mut self, name: Name, outcome: Cancelled, range: Range) -> Outcomes {
+        let there = self.is_there(&name, range);
+        if outcome == Cancelled::Unknown {
+            let lost = Broken::new(promise::DURABLE, format!("{name:?} is unknown to a cancel"));
+            return if there == Some(true) { Err(lost) } else { Ok(()) };
+        }
+        let lapsed = self.has_lapsed(&name);
+        let Some(entry) = self.entries.get_mut(&name).filter(|_| there != Some(false)) else {
+            return lie(format!("{name:?} is not there, and a cancel says {outcome:?}"));
+        };
+        let gone = match (entry.phase, outcome) {
+            (Phase::Pending | Phase::Dead(_), Cancelled::Cancelled) => Gone::Cancelled,
+            (Phase::Out, Cancelled::Delivering) => Gone::CancelledOut,
+            (Phase::Out, Cancelled::Cancelled) if lapsed => Gone::Cancelled,
+            (Phase::Gone(Gone::Done, _), Cancelled::Done)
+            | (Phase::Gone(Gone::Cancelled, _), Cancelled::Cancelled)
+            | (Phase::Gone(Gone::CancelledOut, _), Cancelled::Delivering) => return Ok(()),
+            // The last lease of a recurring timer has lapsed, and so it was done.
+            (Phase::Out, Cancelled::Done) if lapsed => return Ok(()),
+            (phase, outcome) => {
+                return lie(format!("{name:?} is {phase:?}, and a cancel says {outcome:?}"));
+            }
+        };
+        entry.end(gone, range);
+        self.ended.insert(entry.spec.generation.0, "cancelled");
+        Ok(())
+    }
+
+    pub(super) fn has_lapsed(&self, name: &Name) -> bool {
+        let entry = self.entries.get(name);
+        let lease = entry.and_then(|entry| self.leases.get(&entry.handed()));
+        lease.is_some_and(|lease| lease.lapsed.is_some())
+    }
+
+    fn shown(&mut self, name: &Name, view: Option<View>, range: Range) -> Outcomes {
+        let there = self.is_there(name, range);
+        let Some(view) = view else {
+            let lost = Broken::new(promise::DURABLE, format!("{name:?} is not there"));
+            return if there == Some(true) { Err(lost) } else { Ok(()) };
+        };
+        let Some(entry) = self.entries.get(name).filter(|_| there != Some(false)) else {
+            return lie(format!("{name:?} is not there, and is shown as {view:?}"));
+        };
+        let same = view.generation == entry.spec.generation && view.payload == entry.spec.payload;
+        let fine = match entry.phase {
+            Phase::Pending => {
+                let state = if entry.next <= range.0 { State::Due } else { State::Scheduled };
+                let sure = entry.next <= range.0 || entry.next > range.1;
+                (view.due.millis(), view.next_attempt.millis()) == (entry.due, entry.next)
+                    && (view.occurrence, view.attempt) == (entry.occurrence, entry.attempt)
+                    && (!sure || view.state == state)
+            }
+            Phase::Out => view.state == State::Delivering || self.has_lapsed(name),
+            Phase::Dead(_) => view.state == State::Dead,
+            Phase::Gone(Gone::Done, _) => view.state == State::Done,
+            Phase::Gone(..) => view.state == State::Cancelled,
+        };
+        if same && fine { Ok(()) } else { lie(format!("{entry:?} is shown as {view:?}")) }
+    }
+
+    fn delivered(&mut self, queue: &QueueName, delivery: Delivery) -> Outcomes {
+        let token = &delivery.token;
+        let name = (queue.clone(), token.key.clone());
+        if let Some(how) = self.ended.get(&token.generation.0) {
+            return Err(Broken::new(
+                promise::CANCEL,
+                format!("{name:?} was {how}, and is delivered: {token:?}"),
+            ));
+        }
+        if self.has_lapsed(&name) {
+            self.apply_lapse(&name);
+        }
+        let broken = |promise, why: &str, entry: &Entry| {
+            Err(Broken::new(promise, format!("{why}: {delivery:?} of {entry:?}")))
+        };
+        let Some(entry) =
+            self.entries.get_mut(&name).filter(|entry| entry.spec.generation == token.generation)
+        else {
+            return lie(format!("{token:?} is delivered and not known"));
+        };
+        match entry.phase {
+            Phase::Pending => {}
+            Phase::Out => return broken(promise::LEASE, "its lease runs", entry),
+            _ => return broken(promise::CANCEL, "it has ended", entry),
+        }
+        if token.occurrence != entry.occurrence || delivery.due.millis() != entry.due {
+            return broken(promise::RHYTHM, "another occurrence", entry);
+        }
+        if token.attempt <= entry.attempt {
+            return broken(promise::ATTEMPT, "its attempt did not rise", entry);
+        }
+        let Some(lease) =
+            self.leases.get_mut(&(token.generation.0, token.occurrence, token.attempt))
+        else {
+            return broken(promise::DURABLE, "no commit has its attempt", entry);
+        };
+        if lease.wall < entry.next || delivery.handed.millis() < entry.next {
+            return broken(promise::EARLY, &format!("handed out at {}", lease.wall), entry);
+        }
+        if delivery.payload != entry.spec.payload {
+            return broken(promise::TRUE, "another payload", entry);
+        }
+        lease.told = true;
+        entry.closed = false;
+        entry.unsure = None;
+        entry.attempt = token.attempt;
+        entry.phase = Phase::Out;
+        entry.token = Some(delivery.token);
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        queue: &QueueName,
+        token: Token,
+        verdict: &Verdict,
+        outcome: Result<Settled, Stale>,
+        range: Range,
+    ) -> Outcomes {
+        let name = (queue.clone(), token.key.clone());
+        let lapsed = self.has_lapsed(&name);
+        let live = |entry: &&mut Entry| {
+            entry.spec.generation == token.generation
+                && (entry.occurrence, entry.attempt) == (token.occurrence, token.attempt)
+        };
+        let Some(entry) = self.entries.get_mut(&name).filter(live) else {
+            return if outcome.is_err() {
+                Ok(())
+            } else {
+                lie(format!("{token:?} is stale, and {outcome:?}"))
+            };
+        };
+        let acks_late = *verdict == Verdict::Ack
+            && entry.phase == Phase::Pending
+            && entry.attempt > 0
+            && !entry.closed;
+        if entry.phase != Phase::Out && !acks_late {
+            return if outcome.is_err() {
+                Ok(())
+            } else {
+                lie(format!("{token:?} has ended, and {outcome:?}: {entry:?}"))
+            };
+        }
+        match outcome {
+            Err(_) if lapsed || acks_late => Ok(()),
+            Err(stale) => {
+                Err(Broken::new(promise::LEASE, format!("{token:?} is out, and called {stale:?}")))
+            }
+            Ok(Settled::Acked(next)) if *verdict == Verdict::Ack => {
+                let next = next.map(Moment::millis);
+                Self::rhythm(entry, next, range)?;
+                entry.finish(next, range);
+                Ok(())
+            }
+            Ok(Settled::Again(next)) => {
+                let next = next.millis();
+                let (least, most) = match verdict {
+                    Verdict::Nack(Some(delay), _) => {
+                        (range.0 + delay.millis(), range.1 + delay.millis())
+                    }
+                    Verdict::Nack(None, _) => {
+                        let retry = &entry.spec.retry;
+                        let grown =
+                            retry.first.millis() as f64 * retry.factor.powi(entry.failed as i32);
+                        let base = grown.min(retry.longest.millis() as f64);
+                        (
+                            range.0 + base as u64,
+                            range.1 + (base * (1.0 + retry.jitter)).ceil() as u64,
+                        )
+                    }
+                    _ => range,
+                };
+                if !(least..=most).contains(&next) {
+                    return Err(Broken::new(
+                        promise::EARLY,
+                        format!("{token:?} again at {next}, not in {least}..={most}"),
+                    ));
+                }
+                entry.closed = true;
+                if *verdict == Verdict::Release {
+                    (entry.phase, entry.next) = (Phase::Pending, next);
+                } else {
+                    entry.fail(next, range);
+                }
+                Ok(())
+            }
+            Ok(Settled::GivenUp(next)) if entry.failed + 1 >= entry.spec.retry.attempts => {
+                let next = next.map(Moment::millis);
+                Self::rhythm(entry, next, range)?;
+                match entry.spec.recurrence {
+                    Some(_) => entry.finish(next, range),
+                    None => entry.fail(0, range),
+                }
+                Ok(())
+            }
+            Ok(Settled::Extended(_)) => Ok(()),
+            Ok(outcome) => {
+                lie(format!("{token:?} of {entry:?}: {verdict:?} is answered {outcome:?}"))
+            }
+        }
+    }
+
+    /// The next occurrence is what the rhythm says, from the last due moment.
+    fn rhythm(entry: &Entry, next: Option<u64>, (low, high): Range) -> Outcomes {
+        let (one, other) = (entry.following(low), entry.following(high));
+        let between = match (next, one, other) {
+            (Some(next), Some(one), other) => {
+                let on_beat =
+                    match entry.spec.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
+                        Some(Rhythm::Every(period)) if entry.behind.is_none() => {
+                            (next - entry.due.min(next)) % period.millis() == 0
+                        }
+                        _ => true,
+                    };
+                next >= one && other.is_none_or(|other| next <= other) && on_beat
+            }
+            (next, one, other) => next == one || next == other,
+        };
+        if between {
+            return Ok(());
+        }
+        let detail = format!("{entry:?} is due again at {next:?}, not from {one:?} to {other:?}");
+        Err(Broken::new(promise::RHYTHM, detail))
+    }
+}

@@ -1,0 +1,159 @@
+//! An entry: what the ledger knows of one timer. How it fails, recurs and ends is written here a second time.
+
+use std::sync::Arc;
+
+use tourbillon_durable::record::Spec;
+use tourbillon_durable::shard::Token;
+use tourbillon_durable::values::{Missed, Recurrence, Rhythm};
+
+/// What is known of a timer.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) spec: Arc<Spec>,
+    pub(super) due: u64,
+    pub(super) next: u64,
+    /// The moment that an extra run has pushed back.
+    pub(super) behind: Option<u64>,
+    pub(super) occurrence: u64,
+    pub(super) attempt: u32,
+    pub(super) failed: u32,
+    pub(super) phase: Phase,
+    /// The last delivery was nacked, released or moved: a late ack of it does not count.
+    pub(super) closed: bool,
+    /// A delivery whose lease has lapsed, though nobody was told: a crash may take that back.
+    pub(super) unsure: Option<(u64, u64, u32)>,
+    /// The last delivery that a client was given.
+    pub(super) token: Option<Token>,
+}
+
+/// What a timer is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// Scheduled or due.
+    Pending,
+    /// Somebody has it, or the lease has lapsed and nobody was told.
+    Out,
+    /// Given up, between these two moments.
+    Dead(Kept),
+    /// Done or cancelled, and its key is taken for a while.
+    Gone(Gone, Kept),
+}
+
+/// How a timer ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Gone {
+    Done,
+    Cancelled,
+    CancelledOut,
+}
+
+/// How long a row is kept. The shard's clock was somewhere between the two when it decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Kept {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    /// The greatest wall clock since.
+    pub(super) seen: u64,
+    /// Its time has passed once: it may be gone, whatever the clock reads now.
+    pub(super) passed: bool,
+}
+
+impl Kept {
+    fn age(&mut self, wall: u64, keep: u64) {
+        self.seen = self.seen.max(wall);
+        self.passed |= self.low + keep <= self.seen;
+    }
+}
+
+impl Entry {
+    pub(super) fn handed(&self) -> (u64, u64, u32) {
+        (self.spec.generation.0, self.occurrence, self.attempt)
+    }
+
+    pub(super) fn is_due(&self, wall: u64) -> bool {
+        self.phase == Phase::Pending && self.next <= wall
+    }
+
+    /// The wall clock reads this; the dead are kept so long.
+    pub(super) fn age(&mut self, wall: u64, dead_keep: Option<u64>) {
+        match &mut self.phase {
+            Phase::Dead(kept) => kept.age(wall, dead_keep.unwrap_or(0)),
+            Phase::Gone(_, kept) => kept.age(wall, 0),
+            _ => {}
+        }
+    }
+
+    /// An attempt has failed: the next one is due at `next`. The clock was in the range when that was decided.
+    pub(super) fn fail(&mut self, next: u64, wall: (u64, u64)) {
+        self.failed += 1;
+        if self.failed < self.spec.retry.attempts {
+            (self.phase, self.next) = (Phase::Pending, next);
+            return;
+        }
+        if self.spec.recurrence.is_some() {
+            let due = self.following(wall.0);
+            return self.finish(due, wall);
+        }
+        self.phase = Phase::Dead(Kept { low: wall.0, high: wall.1, seen: wall.1, passed: false });
+    }
+
+    /// The occurrence has ended; the next one is due then.
+    pub(super) fn finish(&mut self, due: Option<u64>, wall: (u64, u64)) {
+        let Some(due) = due else { return self.end(Gone::Done, wall) };
+        (self.due, self.next, self.phase) = (due, due, Phase::Pending);
+        self.behind = None;
+        self.occurrence += 1;
+        (self.attempt, self.failed) = (0, 0);
+    }
+
+    pub(super) fn end(&mut self, how: Gone, (low, high): (u64, u64)) {
+        let remember = self.spec.remember.millis();
+        // What is remembered for no time is gone.
+        let passed = low + remember <= high;
+        let kept = Kept { low: low + remember, high: high + remember, seen: high, passed };
+        self.phase = Phase::Gone(how, kept);
+    }
+
+    /// The moment of the next occurrence if this one is settled at `wall`: step by step.
+    pub(super) fn following(&self, wall: u64) -> Option<u64> {
+        let Some(Recurrence { rhythm: Rhythm::Every(period), missed, until, times }) =
+            &self.spec.recurrence
+        else {
+            return None;
+        };
+        let (period, until) = (period.millis(), until.map_or(u64::MAX, |until| until.millis()));
+        if times.is_some_and(|times| self.occurrence >= times) {
+            return None;
+        }
+        if self.behind.is_some() {
+            return self.behind;
+        }
+        let first = self.due + period;
+        let passed = |at: u64| (at + 1).saturating_sub(first).div_ceil(period);
+        // How many moments have passed, and how many of them may be made up for.
+        let (all, allowed) = (passed(wall), passed(wall.min(until)));
+        let next = match (missed, allowed) {
+            (Missed::Skip, _) | (_, 0) => first + all * period,
+            (Missed::Once, allowed) => first + (allowed - 1) * period,
+            (Missed::All, allowed) => first + allowed.saturating_sub(1000) * period,
+        };
+        (next <= until).then_some(next)
+    }
+
+    /// Whether its key is certainly taken while the clock is in that range; `None` if it may be or not.
+    pub(super) fn is_there(&self, (low, high): (u64, u64), dead_keep: u64) -> Option<bool> {
+        let kept = match self.phase {
+            Phase::Pending | Phase::Out => return Some(true),
+            Phase::Dead(kept) => {
+                Kept { low: kept.low + dead_keep, high: kept.high + dead_keep, ..kept }
+            }
+            Phase::Gone(_, kept) => kept,
+        };
+        if kept.high <= low
+            || self.spec.remember.millis() == 0 && matches!(self.phase, Phase::Gone(..))
+        {
+            return Some(false);
+        }
+        (kept.low > high && !kept.passed).then_some(true)
+    }
+}

@@ -1,0 +1,81 @@
+//! Counts and forecasts, compared with a count of the entries. Only of a quiet shard: nothing under way, no time
+//! passing.
+
+use tourbillon_durable::shard::Counts;
+use tourbillon_durable::values::{Moment, QueueName};
+
+use super::answers::Outcomes;
+use super::entry::{Entry, Phase};
+use super::{Broken, Ledger, promise};
+
+impl Ledger {
+    pub(super) fn counted(&self, queue: &QueueName, counts: Option<Counts>) -> Outcomes {
+        let entries =
+            || self.entries.iter().filter(|(name, _)| name.0 == *queue).map(|(_, entry)| entry);
+        let count = |wanted: &dyn Fn(&Entry) -> bool| {
+            entries().filter(|entry| wanted(entry)).count() as u64
+        };
+        let counts = counts.unwrap_or_default();
+        let pending = count(&|entry| entry.phase == Phase::Pending);
+        let out = count(&|entry| entry.phase == Phase::Out);
+        let dead_keep = self.dead_keep(queue);
+        let range = (self.wall, self.wall);
+        let dead = |sure: Option<bool>| {
+            count(&|entry| {
+                matches!(entry.phase, Phase::Dead(_)) && entry.is_there(range, dead_keep) == sure
+            })
+        };
+        let (least, most) = (dead(Some(true)), dead(Some(true)) + dead(None));
+        let due = |wall: u64| count(&|entry| entry.is_due(wall));
+        let fine = counts.scheduled + counts.due == pending
+            && counts.delivering == out
+            && (least..=most).contains(&counts.dead)
+            && (due(self.punctual(self.wall))..=due(self.wall)).contains(&counts.due);
+        if fine {
+            return Ok(());
+        }
+        let (due, wall) = (due(self.wall), self.wall);
+        let truth =
+            format!("{pending} pending, {due} due, {out} out, {least} to {most} dead at {wall}");
+        Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
+    }
+
+    pub(super) fn foretold(
+        &self,
+        queue: &QueueName,
+        edges: &[Moment],
+        pieces: &[(Moment, Moment, u64)],
+    ) -> Outcomes {
+        let broken = |why: String| Err(Broken::new(promise::FORECAST, why));
+        for &(from, to, count) in pieces {
+            let within = |entry: &&Entry| {
+                entry.next >= from.millis() && (entry.next < to.millis() || to == Moment::MAX)
+            };
+            let entries =
+                self.entries.iter().filter(|(name, _)| name.0 == *queue).map(|(_, entry)| entry);
+            let truth =
+                entries.filter(|entry| entry.phase == Phase::Pending).filter(within).count() as u64;
+            if truth != count {
+                return broken(format!(
+                    "{queue} {from} to {to} at {}: {count}, in truth {truth}",
+                    self.wall
+                ));
+            }
+        }
+        let grid = |edge: Moment| match edge.millis().saturating_sub(self.wall) {
+            0..=86_400_000 => 60_000,
+            86_400_001..=2_592_000_000 => 3_600_000,
+            _ => 86_400_000,
+        };
+        let (Some(first), Some(last), [begin, .., end]) = (pieces.first(), pieces.last(), edges)
+        else {
+            return Ok(());
+        };
+        let wide =
+            |edge: Moment, exact: Moment| edge.millis().abs_diff(exact.millis()) >= grid(edge);
+        if first.0 > *begin || last.1 < *end || wide(*begin, first.0) || wide(*end, last.1) {
+            return broken(format!("edges {begin} to {end} became {} to {}", first.0, last.1));
+        }
+        Ok(())
+    }
+}

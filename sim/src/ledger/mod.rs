@@ -1,0 +1,342 @@
+//! The ledger: what was promised to clients, and whether it holds.
+//!
+//! It sees what a client sees: requests, answers, both clocks. Of the shard's commits it reads one thing, when a lease
+//! begins and ends, because an answer tells it too late. It shares no code with the shard: how a timer fails, recurs
+//! and lapses is written here a second time, in the plainest way.
+//!
+//! Answers come in the order in which the shard decided, so each one moves the ledger from one certain state to the
+//! next. After a crash the rows of the store decide what became of requests without an answer; everything else must be
+//! as it was (`reopen.rs`).
+
+mod answers;
+mod entry;
+mod exact;
+mod reopen;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tourbillon_durable::record::{Place, Record};
+use tourbillon_durable::shard::{Limits, Request, RequestId, Resident};
+use tourbillon_durable::store::{Op, Settings};
+use tourbillon_durable::values::{Key, QueueName};
+
+use entry::{Entry, Phase};
+
+/// A promise that was broken.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which.
+    pub promise: &'static str,
+    /// How.
+    pub detail: String,
+}
+
+impl Broken {
+    /// A broken promise.
+    pub fn new(promise: &'static str, detail: impl Into<String>) -> Self {
+        Broken { promise, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.detail)
+    }
+}
+
+/// The promises, by the names under which they are reported.
+pub mod promise {
+    /// What was acknowledged survives.
+    pub const DURABLE: &str = "acknowledged is durable";
+    /// By the wall clock, to the millisecond.
+    pub const EARLY: &str = "never early";
+    /// What is due reaches a taker who waits.
+    pub const ONCE: &str = "at least once";
+    /// Nobody is handed what was cancelled or acknowledged.
+    pub const CANCEL: &str = "a cancel is definite";
+    /// While a lease runs nobody else gets that occurrence.
+    pub const LEASE: &str = "one at a time";
+    /// A delivery has its name for ever.
+    pub const ATTEMPT: &str = "attempts never repeat";
+    /// Rhythm goes by due.
+    pub const RHYTHM: &str = "rhythm goes by due";
+    /// Counts are exact.
+    pub const COUNTS: &str = "counts are exact";
+    /// The forecast is exact on its grid.
+    pub const FORECAST: &str = "the forecast is exact";
+    /// Memory is bounded.
+    pub const MEMORY: &str = "memory is bounded";
+    /// Requests for one timer are linear, and their answers true.
+    pub const TRUE: &str = "answers are true";
+}
+
+type Name = (QueueName, Key);
+/// A generation, an occurrence and an attempt.
+type Handed = (u64, u64, u32);
+
+/// A request without an answer, and the range of the wall clock since it was asked.
+struct Asked {
+    request: Request,
+    low: u64,
+    high: u64,
+    /// The steady clock when the shard took it.
+    taken: Option<u64>,
+    /// Nothing else is under way: counts are exact.
+    quiet: bool,
+}
+
+/// A lease, as the commits of the shard tell of it.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    /// The wall clock of the hand-out.
+    wall: u64,
+    /// The end by the steady clock.
+    end: u64,
+    /// The wall clock of the turn that came after the end.
+    lapsed: Option<u64>,
+    /// Its taker was told.
+    told: bool,
+}
+
+/// What was promised.
+pub struct Ledger {
+    limits: Limits,
+    entries: BTreeMap<Name, Entry>,
+    asked: BTreeMap<RequestId, Asked>,
+    leases: BTreeMap<Handed, Lease>,
+    /// Which hand-out of a generation is out.
+    out: BTreeMap<u64, Handed>,
+    settings: BTreeMap<QueueName, Settings>,
+    /// Generations that nobody may be handed again.
+    ended: BTreeMap<u64, &'static str>,
+    wall: u64,
+    steady: u64,
+    /// Nothing is under way but polls, and no time passes: answers are exact.
+    pub quiet: bool,
+}
+
+impl Ledger {
+    /// Nothing is promised yet.
+    pub fn new(limits: Limits) -> Self {
+        Ledger {
+            limits,
+            entries: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            out: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            wall: 0,
+            steady: 0,
+            quiet: false,
+        }
+    }
+
+    /// A client has asked.
+    pub fn asked(&mut self, id: RequestId, request: Request, wall: u64) {
+        let quiet = self.quiet;
+        self.asked.insert(id, Asked { request, low: wall, high: wall, taken: None, quiet });
+    }
+
+    /// The shard takes a request.
+    pub fn taken(&mut self, id: RequestId, steady: u64) {
+        if let Some(asked) = self.asked.get_mut(&id) {
+            asked.taken = Some(steady);
+        }
+    }
+
+    /// A turn begins, of a shard that is `open`: before that no lease runs.
+    pub fn turn(&mut self, wall: u64, steady: u64, open: bool) {
+        (self.wall, self.steady) = (wall, steady);
+        for asked in self.asked.values_mut() {
+            asked.low = asked.low.min(wall);
+            asked.high = asked.high.max(wall);
+        }
+        for handed in self.out.values() {
+            let lease = self.leases.get_mut(handed).expect("what is out has a lease");
+            if open && lease.end <= steady && lease.lapsed.is_none() {
+                lease.lapsed = Some(wall);
+            }
+        }
+        // A timer that nobody asks for has lapsed by now; one that somebody asks for may have been settled before.
+        let unnamed = |(name, _): &(&Name, &Entry)| {
+            !self.asked.values().any(|asked| {
+                let gets = matches!(&asked.request, Request::Get { queue, key } if (queue, key) == (&name.0, &name.1));
+                gets || names(&asked.request, &name.0, &name.1)
+            })
+        };
+        let unnamed: Vec<Name> =
+            self.entries.iter().filter(unnamed).map(|(name, _)| name.clone()).collect();
+        unnamed.iter().for_each(|name| self.apply_lapse(name));
+        let dead_keep: BTreeMap<QueueName, u64> = self
+            .settings
+            .iter()
+            .map(|(queue, settings)| (queue.clone(), settings.dead_keep.millis()))
+            .collect();
+        for ((queue, _), entry) in &mut self.entries {
+            entry.age(wall, dead_keep.get(queue).copied());
+        }
+    }
+
+    /// The shard has emitted a commit: leases begin and end.
+    pub fn emitted(&mut self, ops: &[Op], wall: u64, steady: u64) -> Result<(), Broken> {
+        for op in ops {
+            match op {
+                Op::Put { from, to: Place::Out, record } => {
+                    self.lease(*from, record, wall, steady)?;
+                }
+                Op::Put { from: Some(Place::Out), record, .. } => {
+                    self.lease_ends(record.generation().0, &record.spec.queue, &record.spec.key)?;
+                }
+                Op::Remove { from: Place::Out, queue, key, generation } => {
+                    self.lease_ends(generation.0, queue, key)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn lease(
+        &mut self,
+        from: Option<Place>,
+        record: &Record,
+        wall: u64,
+        steady: u64,
+    ) -> Result<(), Broken> {
+        let handed = (record.generation().0, record.occurrence, record.attempt);
+        let length = record.lease.map_or(0, |lease| lease.length.millis());
+        if from != Some(Place::Out) && self.leases.contains_key(&handed) {
+            return Err(Broken::new(
+                promise::ATTEMPT,
+                format!("{handed:?} is handed out again at {wall}"),
+            ));
+        }
+        self.out.insert(handed.0, handed);
+        let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
+        self.leases.insert(handed, Lease { wall, end: steady + length, lapsed: None, told });
+        Ok(())
+    }
+
+    /// A lease ends by its time, or by a request that names the timer.
+    fn lease_ends(&mut self, generation: u64, queue: &QueueName, key: &Key) -> Result<(), Broken> {
+        let Some(handed) = self.out.remove(&generation) else { return Ok(()) };
+        let named = self.asked.values().any(|asked| names(&asked.request, queue, key));
+        let lease = self.leases.get_mut(&handed).expect("what is out has a lease");
+        if lease.end <= self.steady {
+            lease.lapsed = lease.lapsed.or(Some(self.wall));
+        }
+        if lease.lapsed.is_none() && !named {
+            let detail = format!("the lease of {handed:?} ended before its time");
+            return Err(Broken::new(promise::LEASE, detail));
+        }
+        Ok(())
+    }
+
+    /// What the shard holds in memory after a turn.
+    pub fn resident(&self, resident: Resident) -> Result<(), Broken> {
+        let (limits, queues) = (&self.limits, self.settings.len() + 2);
+        let fine = resident.window <= limits.window
+            && resident.window_bytes <= limits.window_bytes
+            && resident.waiting <= limits.waiting + limits.page * queues
+            && resident.out <= limits.out.max(1);
+        if fine {
+            Ok(())
+        } else {
+            Err(Broken::new(promise::MEMORY, format!("{resident:?} with {limits:?}")))
+        }
+    }
+
+    /// Nothing is left to do at this moment: what is due is with whoever waits for it.
+    pub fn settled(&mut self, wall: u64, steady: u64) -> Result<(), Broken> {
+        let names: Vec<Name> = self.entries.keys().cloned().collect();
+        for name in &names {
+            self.apply_lapse(name);
+        }
+        self.entries.values_mut().for_each(|entry| entry.unsure = None);
+        let out = self.entries.values().filter(|entry| matches!(entry.phase, Phase::Out)).count();
+        if out >= self.limits.out {
+            return Ok(());
+        }
+        for asked in self.asked.values() {
+            let Request::Receive { queue, wait, .. } = &asked.request else { continue };
+            if asked.taken.is_some_and(|taken| taken + wait.millis() <= steady) {
+                return Err(Broken::new(promise::TRUE, format!("a poll of {queue} does not end")));
+            }
+            if self.settings.get(queue).is_some_and(|settings| settings.paused) {
+                continue;
+            }
+            let due = |(name, entry): &(&Name, &Entry)| {
+                name.0 == *queue && entry.is_due(self.punctual(wall))
+            };
+            if let Some((name, entry)) = self.entries.iter().find(due) {
+                return Err(Broken::new(
+                    promise::ONCE,
+                    format!("{name:?} is due at {wall} and somebody waits: {entry:?}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// By when a due timer must have been handed out. A shard whose window is full may be late by a second.
+    fn punctual(&self, wall: u64) -> u64 {
+        if self.limits.window > 1000 { wall } else { (wall / 1000 * 1000).saturating_sub(1) }
+    }
+
+    /// The timers that are not settled, for a run that is to end.
+    pub fn living(&self) -> Vec<(QueueName, Key, bool, u64)> {
+        let living = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry.phase, Phase::Pending | Phase::Out));
+        living
+            .map(|(name, e)| (name.0.clone(), name.1.clone(), e.spec.recurrence.is_some(), e.next))
+            .collect()
+    }
+
+    /// The deliveries that clients hold, in their order: whose token counts, or counted once.
+    pub fn held(&self) -> Vec<(QueueName, tourbillon_durable::shard::Token)> {
+        self.entries
+            .iter()
+            .filter_map(|(name, entry)| Some((name.0.clone(), entry.token.clone()?)))
+            .collect()
+    }
+
+    /// Every key that was used.
+    pub fn keys(&self) -> Vec<Name> {
+        self.entries.keys().cloned().collect()
+    }
+
+    /// If the lease of a timer has lapsed, the attempt has failed.
+    fn apply_lapse(&mut self, name: &Name) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        let lease = self.leases.get(&entry.handed());
+        if let (Phase::Out, Some(Lease { lapsed: Some(wall), .. })) = (entry.phase, lease) {
+            (entry.unsure, entry.closed) = (Some(entry.handed()), false);
+            entry.fail(*wall, (*wall, *wall));
+            // Known late: if it died, whatever the queue kept its dead for meanwhile may have passed.
+            if *wall != self.wall {
+                entry.age(self.wall, Some(0));
+            }
+        }
+    }
+}
+
+/// Whether a request may end the lease of a timer.
+fn names(request: &Request, queue: &QueueName, key: &Key) -> bool {
+    match request {
+        Request::Schedule { queue: of, timers, .. } => {
+            of == queue && timers.iter().any(|timer| timer.key.as_ref() == Some(key))
+        }
+        Request::Cancel { queue: of, keys } => of == queue && keys.contains(key),
+        Request::Move { queue: of, key: one, .. } | Request::Run { queue: of, key: one } => {
+            of == queue && one == key
+        }
+        Request::Settle { queue: of, tokens, .. } => {
+            of == queue && tokens.iter().any(|token| token.key == *key)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,206 @@
+//! After a crash or a failure: the rows of the store must be what was acknowledged, and requests without an answer
+//! happened or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tourbillon_durable::record::{Fate, Place, Record};
+use tourbillon_durable::shard::{Request, Verdict};
+use tourbillon_durable::store::QueueRow;
+use tourbillon_durable::values::{Moment, QueueName};
+
+use super::entry::{Entry, Gone, Kept, Phase};
+use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
+
+impl Ledger {
+    /// The store was opened anew; these are its rows.
+    pub fn reopened(
+        &mut self,
+        queues: &[(QueueName, QueueRow)],
+        rows: &[(Place, Record)],
+        (wall, steady): (u64, u64),
+    ) -> Result<(), Broken> {
+        self.turn(wall, 0, false);
+        self.check_settings(queues)?;
+        let rows: BTreeMap<Name, &(Place, Record)> = rows
+            .iter()
+            .map(|row| ((row.1.spec.queue.clone(), row.1.spec.key.clone()), row))
+            .collect();
+        let all: BTreeSet<Name> = rows.keys().chain(self.entries.keys()).cloned().collect();
+        self.out.clear();
+        for name in all {
+            self.check_row(&name, rows.get(&name).copied())?;
+            match rows.get(&name) {
+                Some((place, record)) => self.adopt(name, *place, record, (wall, steady)),
+                None => drop(self.entries.remove(&name)),
+            }
+        }
+        // What nobody was told of, and is not there, never was: its name may be used again.
+        let out = &self.out;
+        self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
+        self.asked.clear();
+        Ok(())
+    }
+
+    fn check_settings(&mut self, queues: &[(QueueName, QueueRow)]) -> Result<(), Broken> {
+        let stored: BTreeMap<_, _> =
+            queues.iter().map(|(name, row)| (name, &row.settings)).collect();
+        for (queue, settings) in &self.settings {
+            let set = |request: &Request| matches!(request, Request::Set { queue: of, .. } if of == queue);
+            let open = self.asked.values().any(|asked| set(&asked.request));
+            if stored.get(queue) != Some(&settings) && !open {
+                return Err(Broken::new(
+                    promise::DURABLE,
+                    format!("the settings of {queue} are lost"),
+                ));
+            }
+        }
+        self.settings =
+            queues.iter().map(|(name, row)| (name.clone(), row.settings.clone())).collect();
+        Ok(())
+    }
+
+    /// Whether a row may be what it is.
+    fn check_row(&self, name: &Name, row: Option<&(Place, Record)>) -> Result<(), Broken> {
+        let open: Vec<&Request> = self.asked.values().map(|asked| &asked.request).collect();
+        let named = open.iter().any(|request| names(request, &name.0, &name.1));
+        let makes = |request: &&Request| match request {
+            Request::Schedule { queue, timers, .. } => {
+                let key = |key: &Option<_>| {
+                    key.as_ref().map_or(name.1.is_assigned(), |key| *key == name.1)
+                };
+                *queue == name.0 && timers.iter().any(|timer| key(&timer.key))
+            }
+            _ => false,
+        };
+        // What a request without an answer has ended may have been forgotten, if time enough has passed since it came.
+        let remember = self.entries.get(name).map_or(0, |entry| entry.spec.remember.millis());
+        let forgets = |asked: &Asked| match &asked.request {
+            Request::Set { queue, .. } => *queue == name.0 && self.is_dead(name),
+            Request::Settle { verdict: Verdict::Extend(_) | Verdict::Release, .. }
+            | Request::Move { .. } => false,
+            request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
+        };
+        let (makes, forgets) = (open.iter().any(makes), self.asked.values().any(forgets));
+        // One that replaces it, and another that ends what has replaced it.
+        let naming = open.iter().filter(|request| names(request, &name.0, &name.1)).count();
+        let forgets = forgets || makes && naming >= 2;
+        let lost = |why: &str| {
+            Err(Broken::new(
+                promise::DURABLE,
+                format!("{name:?} {why}: {row:?}, {:?}", self.entries.get(name)),
+            ))
+        };
+        let Some(entry) = self.entries.get(name) else {
+            return if row.is_none() || makes {
+                Ok(())
+            } else {
+                lost("was never acknowledged, nor asked for")
+            };
+        };
+        let lapsed = self.has_lapsed(name);
+        // A hand-out that nobody was told of may have lapsed, too.
+        let untold = (entry.handed().0, entry.occurrence, entry.attempt + 1);
+        let untold =
+            self.leases.range(untold..).next().is_some_and(|(handed, _)| handed.0 == untold.0);
+        let Some((place, record)) = row else {
+            let kept =
+                matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
+            let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
+            return if kept || forgets || failed { Ok(()) } else { lost("is lost") };
+        };
+        if record.generation() != entry.spec.generation {
+            return if makes && record.generation() > entry.spec.generation {
+                Ok(())
+            } else {
+                lost("is another one")
+            };
+        }
+        if record.spec.payload != entry.spec.payload {
+            return lost("has another payload");
+        }
+        let handed = (record.generation().0, record.occurrence, record.attempt);
+        if *place == Place::Out && entry.unsure == Some(handed) {
+            return Ok(());
+        }
+        let living = !matches!(place, Place::Remembered(_));
+        if matches!(entry.phase, Phase::Gone(..)) && living {
+            return Err(Broken::new(
+                promise::CANCEL,
+                format!("{name:?} has ended, and lives: {record:?}"),
+            ));
+        }
+        if (record.occurrence, record.attempt) < (entry.occurrence, entry.attempt) {
+            return Err(Broken::new(
+                promise::ATTEMPT,
+                format!("{record:?} is older than {entry:?}"),
+            ));
+        }
+        if named || lapsed || untold {
+            return Ok(());
+        }
+        let same = record.due.millis() == entry.due && record.occurrence == entry.occurrence;
+        let waits = entry.phase != Phase::Pending
+            || record.next_attempt.millis() == entry.next
+            || record.attempt > entry.attempt;
+        let dead = matches!(entry.phase, Phase::Dead(_)) == matches!(place, Place::Dead(_))
+            || record.attempt > entry.attempt;
+        let ended =
+            matches!(entry.phase, Phase::Gone(..)) || living || record.attempt > entry.attempt;
+        if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
+    }
+
+    fn is_dead(&self, name: &Name) -> bool {
+        self.entries.get(name).is_some_and(|entry| matches!(entry.phase, Phase::Dead(_)))
+    }
+
+    /// The row is what is known from now on.
+    fn adopt(&mut self, name: Name, place: Place, record: &Record, (wall, steady): (u64, u64)) {
+        let kept = |at: u64, passed: bool| Kept { low: at, high: at, seen: wall, passed };
+        let old =
+            self.entries.remove(&name).filter(|old| old.spec.generation == record.generation());
+        let passed = old.as_ref().is_some_and(
+            |old| matches!(old.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed),
+        );
+        let phase = match place {
+            Place::Bucket(_) | Place::Waiting(_) => Phase::Pending,
+            Place::Out => Phase::Out,
+            Place::Dead(at) => Phase::Dead(kept(at.millis(), passed)),
+            Place::Remembered(until) => {
+                let how = match record.fate {
+                    Fate::Cancelled => Gone::Cancelled,
+                    Fate::CancelledOut => Gone::CancelledOut,
+                    _ => Gone::Done,
+                };
+                if how != Gone::Done {
+                    self.ended.insert(record.generation().0, "cancelled");
+                }
+                Phase::Gone(how, kept(until.millis(), passed || until.millis() <= wall))
+            }
+        };
+        let entry = Entry {
+            spec: Arc::clone(&record.spec),
+            due: record.due.millis(),
+            next: record.next_attempt.millis(),
+            behind: record.behind.map(Moment::millis),
+            occurrence: record.occurrence,
+            attempt: record.attempt,
+            failed: record.failed,
+            phase,
+            closed: record.fate != Fate::Lapsed,
+            unsure: None,
+            token: old.and_then(|old| old.token),
+        };
+        if let (Phase::Out, Some(lease)) = (phase, record.lease) {
+            // What was left of it by the wall clock, and never longer than its full length.
+            let left = lease.until.millis().saturating_sub(wall).min(lease.length.millis());
+            let handed = entry.handed();
+            let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);
+            let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
+            self.leases
+                .insert(handed, Lease { wall: before, end: steady + left, lapsed: None, told });
+            self.out.insert(handed.0, handed);
+        }
+        self.entries.insert(name, entry);
+    }
+}

@@ -1,0 +1,23 @@
+//! A deterministic simulator of one durable shard, and the ledger that judges it.
+//!
+//! A seed decides everything: what clients ask, when the disk writes, syncs, fails or loses, when the process dies, how
+//! both clocks move. The shard and its store trait are the code of production. The ledger shares no code with the
+//! shard: it knows what was acknowledged, and checks each promise after every step.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`random`] | numbers from a seed, biased to edges |
+//! | [`world`] | the runtime, the disk and the clocks of one shard |
+//! | [`clients`] | what clients ask |
+//! | [`ledger`] | what was promised |
+//! | [`run`] | one run of a seed, many, and the shortest that fails |
+//! | [`planted`] | faults that must be caught |
+
+#![forbid(unsafe_code)]
+
+pub mod clients;
+pub mod ledger;
+pub mod planted;
+pub mod random;
+pub mod run;
+pub mod world;

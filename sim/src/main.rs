@@ -1,0 +1,122 @@
+//! The command `sim`: runs seeds, shows a failing one, and tries the planted faults.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use sim::planted::faults;
+use sim::run::{Failure, STEPS, run, shrink, trace};
+use sim::world::Tally;
+
+const USAGE: &str = "usage:
+  sim durable [--seeds N] [--seed S] [--steps K] [--trace]
+      runs N seeds from S on, K steps each
+  sim planted
+      shows each planted fault caught; needs RUSTFLAGS=\"--cfg planted\"";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)?.parse().ok()
+    };
+    // A panic is a broken promise like any other, and is told once.
+    std::panic::set_hook(Box::new(|_| {}));
+    match arguments.first().map(String::as_str) {
+        Some("durable") => {
+            let (first, one) = (number("--seed").unwrap_or(0), number("--seed").map(|_| 1));
+            durable(
+                first,
+                number("--seeds").or(one).unwrap_or(1000),
+                number("--steps").unwrap_or(STEPS),
+            )
+        }
+        Some("planted") => planted(),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn durable(first: u64, seeds: u64, steps: u64) -> ExitCode {
+    if std::env::args().any(|argument| argument == "--trace") {
+        trace(first, steps);
+    }
+    let (began, mut sum) = (Instant::now(), Tally::default());
+    let mut failures: Vec<Failure> = Vec::new();
+    for seed in first..first + seeds {
+        let (tally, failure) = run(seed, steps);
+        sum.add(&tally);
+        failures.extend(failure);
+        if failures.len() >= 5 {
+            break;
+        }
+    }
+    let days = sum.simulated as f64 / 86_400_000.0;
+    println!(
+        "{seeds} seeds from {first}: {days:.0} days, {} turns, {} crashes, {} failures of the disk, {} settings of the \
+         clock, {} timers, {} deliveries in {:.1} s",
+        sum.turns,
+        sum.crashes,
+        sum.failures,
+        sum.jumps,
+        sum.timers,
+        sum.deliveries,
+        began.elapsed().as_secs_f64()
+    );
+    let ways: Vec<String> = sum.ways.iter().map(|(way, count)| format!("{count} {way}")).collect();
+    println!("ways: {}", ways.join(", "));
+    println!("broken promises: {}", failures.len());
+    for failure in &failures {
+        let short = shrink(failure.clone());
+        println!("  seed {} after {} steps: {}", failure.seed, failure.steps, failure.broken);
+        println!("    shortest: --seed {} --steps {}: {}", short.seed, short.steps, short.broken);
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tries each fault in a process of its own.
+fn planted() -> ExitCode {
+    if !cfg!(planted) {
+        eprintln!("build it with RUSTFLAGS=\"--cfg planted\"");
+        return ExitCode::from(2);
+    }
+    if std::env::var_os("TOURBILLON_PLANTED").is_some() {
+        return try_fault();
+    }
+    let program = std::env::current_exe().expect("a program knows its own path");
+    let mut missed = 0;
+    for (name, harm) in faults() {
+        let output = Command::new(&program).arg("planted").env("TOURBILLON_PLANTED", name).output();
+        let text = output
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .unwrap_or_default();
+        let text = text.trim();
+        println!("{name:<36} {}", if text.is_empty() { "NOT CAUGHT" } else { text });
+        println!("{:<36} harm: {harm}", "");
+        missed += u32::from(text.is_empty());
+    }
+    println!("{} faults, {missed} not caught", faults().count());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs seeds with a fault: which promises it breaks, and where each was broken first.
+fn try_fault() -> ExitCode {
+    let (began, mut caught) = (Instant::now(), BTreeMap::new());
+    for seed in 0..3000 {
+        if let Some(failure) = run(seed, STEPS).1 {
+            let first = caught.entry(failure.broken.promise).or_insert((seed, 0));
+            first.1 += 1;
+        }
+        // A fault that is caught at once is looked at for a while: the promise that it breaks first may not be its own.
+        if !caught.is_empty() && (seed > 300 || began.elapsed() > Duration::from_secs(10)) {
+            break;
+        }
+    }
+    let caught = caught
+        .iter()
+        .map(|(promise, (seed, count))| format!("{promise} ({count}×, first seed {seed})"));
+    println!("{}", caught.collect::<Vec<_>>().join("; "));
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,161 @@
+//! Runs: one seed, many seeds, and the shortest prefix of steps that fails.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tourbillon_durable::shard::{Request, Verdict};
+use tourbillon_durable::store::Settings;
+use tourbillon_durable::values::{Moment, Span};
+
+use crate::clients::{Clients, edges, queues};
+use crate::ledger::{Broken, promise};
+use crate::world::{Tally, World};
+
+/// The steps of a run before it is brought to its end.
+pub const STEPS: u64 = 400;
+
+/// A run that broke a promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// The steps that it took.
+    pub steps: u64,
+    /// What broke.
+    pub broken: Broken,
+}
+
+/// Runs a seed for so many steps, then to its end.
+pub fn run(seed: u64, steps: u64) -> (Tally, Option<Failure>) {
+    run_world(World::new(seed), seed, steps)
+}
+
+/// The same, and tells every step on the standard error.
+pub fn trace(seed: u64, steps: u64) {
+    let mut world = World::new(seed);
+    world.trace = true;
+    run_world(world, seed, steps);
+}
+
+fn run_world(mut world: World, seed: u64, steps: u64) -> (Tally, Option<Failure>) {
+    let mut taken = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut clients = Clients::default();
+        while taken < steps {
+            taken += 1;
+            step(&mut world, &mut clients)?;
+        }
+        finish(&mut world)
+    }));
+    let broken = match outcome {
+        Ok(outcome) => outcome.err(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            Some(Broken::new("nothing panics", text.unwrap_or_default()))
+        }
+    };
+    (world.tally, broken.map(|broken| Failure { seed, steps: taken, broken }))
+}
+
+/// The same failure with the fewest steps: a prefix of the seed's steps, then the end of the run.
+pub fn shrink(failure: Failure) -> Failure {
+    let (mut low, mut best) = (0, failure);
+    // The shortest failing prefix is not found by halves alone, because a longer one may pass; so both are tried.
+    while low < best.steps {
+        let middle = low + (best.steps - low) / 2;
+        match run(best.seed, middle).1 {
+            Some(shorter) => best = Failure { steps: middle.min(shorter.steps), ..shorter },
+            None => low = middle + 1,
+        }
+    }
+    best
+}
+
+fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
+    match world.random.below(100) {
+        0..=29 => {
+            clients.ask(world);
+            Ok(())
+        }
+        30..=49 => world.turn(),
+        50..=76 => world.disk(),
+        77..=86 => {
+            let span = span(world);
+            world.pass(span)
+        }
+        87..=89 => {
+            world.set_clock();
+            Ok(())
+        }
+        90 | 91 => world.crash(),
+        _ => look(world),
+    }
+}
+
+/// How long nothing happens: often until a timer is due, to the millisecond or one before.
+fn span(world: &mut World) -> u64 {
+    let wall = world.wall;
+    let coming = world.ledger.living().into_iter().map(|living| living.3);
+    let mut coming: Vec<u64> =
+        coming.filter(|&next| next > wall && next < wall + 200_000_000).collect();
+    coming.sort_unstable();
+    match world.random.below(3) {
+        0 => world.random.length(),
+        _ if coming.is_empty() => world.random.below(5000),
+        _ => {
+            let nth = world.random.below(coming.len().min(3) as u64) as usize;
+            coming[nth] - wall - world.random.below(2)
+        }
+    }
+}
+
+/// Runs until nothing is left to do, then counts and foretells every queue.
+fn look(world: &mut World) -> Result<(), Broken> {
+    world.settle()?;
+    world.ledger.quiet = true;
+    for queue in queues() {
+        world.ask(Request::Counts(queue.clone()));
+        let edges = edges(&mut world.random, world.wall);
+        world.ask(Request::Forecast { queue, edges });
+    }
+    let looked = world.settle();
+    world.ledger.quiet = false;
+    looked
+}
+
+/// Brings a run to its end: no more faults, and every timer is delivered, acknowledged and gone.
+fn finish(world: &mut World) -> Result<(), Broken> {
+    world.faults = false;
+    for queue in queues() {
+        world.ask(Request::Set { queue, settings: Settings::default() });
+    }
+    world.settle()?;
+    for (queue, key, recurring, next) in world.ledger.living() {
+        // The end of time does not come.
+        if recurring || next > Moment::MAX.millis() - 86_400_000 {
+            world.ask(Request::Cancel { queue, keys: vec![key] });
+        }
+    }
+    look(world)?;
+    for round in 0..400 {
+        let living = world.ledger.living();
+        let Some(next) = living.iter().map(|living| living.3).min() else { return look(world) };
+        for queue in queues() {
+            let (wait, lease) = (Span::ZERO, Span::from_secs(30));
+            world.ask(Request::Receive { queue, max: 1000, wait, lease });
+        }
+        world.settle()?;
+        let held = world.ledger.held();
+        for queue in queues() {
+            let tokens =
+                held.iter().filter(|held| held.0 == queue).map(|held| held.1.clone()).collect();
+            world.ask(Request::Settle { queue, tokens, verdict: Verdict::Ack });
+        }
+        look(world)?;
+        // To the next timer, or past the leases of those who died, which may be long.
+        let patience = 2000 * (1 + round * round);
+        world.pass(next.saturating_sub(world.wall).clamp(patience, Moment::MAX.millis()))?;
+    }
+    let left = world.ledger.living();
+    Err(Broken::new(promise::ONCE, format!("never delivered: {left:?}")))
+}

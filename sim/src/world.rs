@@ -1,0 +1,427 @@
+//! The world of one shard: its runtime, its disk, its two clocks.
+//!
+//! The runtime is the one of the design, cut into steps so that a crash or a failure fits between any two: effects
+//! queue in order; commits are written in groups, then synced; a load runs after the commits before it, and perhaps
+//! after later ones; answers arrive in any turn after that. After a failed write, sync or read the store is poisoned:
+//! who waits is answered `unknown`, the shard is dropped and the store is opened anew.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tourbillon_durable::bucket::Level;
+use tourbillon_durable::memory::{MemoryStore, Survival};
+use tourbillon_durable::record::Place;
+use tourbillon_durable::shard::{
+    Answer, CommitId, Effect, Input, Limits, LoadId, Request, RequestId, Shard,
+};
+use tourbillon_durable::store::{Op, Query, Store};
+use tourbillon_durable::values::{Moment, Steady};
+
+use crate::ledger::{Broken, Ledger};
+use crate::planted::planted;
+use crate::random::Random;
+
+/// What a run has met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often a timer went each way: a class that is never met is not tested.
+    pub ways: BTreeMap<&'static str, u64>,
+    /// Milliseconds of the steady clock.
+    pub simulated: u64,
+    /// Ends of the process.
+    pub crashes: u64,
+    /// Failed writes, syncs and reads.
+    pub failures: u64,
+    /// Settings of the wall clock.
+    pub jumps: u64,
+    /// Timers made.
+    pub timers: u64,
+    /// Deliveries.
+    pub deliveries: u64,
+    /// Turns of the shard.
+    pub turns: u64,
+}
+
+impl Tally {
+    /// Adds what another run has met.
+    pub fn add(&mut self, other: &Tally) {
+        for (way, count) in &other.ways {
+            *self.ways.entry(way).or_default() += count;
+        }
+        self.simulated += other.simulated;
+        self.crashes += other.crashes;
+        self.failures += other.failures;
+        self.jumps += other.jumps;
+        self.timers += other.timers;
+        self.deliveries += other.deliveries;
+        self.turns += other.turns;
+    }
+}
+
+/// The way that a timer goes with a change.
+fn way(op: &Op) -> Option<&'static str> {
+    use Place::{Bucket, Dead, Out, Remembered, Waiting};
+    Some(match op {
+        Op::Put { from: Some(Bucket(from)), to: Bucket(to), .. } if to.level() < from.level() => {
+            match to.level() {
+                Level::Second | Level::Minute => "split for want of room",
+                _ => "split because near",
+            }
+        }
+        Op::Put { from: Some(Bucket(_)), to: Waiting(_), .. } => "drained",
+        Op::Put { from: Some(Waiting(_)), to: Bucket(_), .. } => "receded or moved",
+        Op::Put { from: Some(Bucket(_)), to: Out, .. } => "handed out from the window",
+        Op::Put { from: Some(Waiting(_)), to: Out, .. } => "handed out from waiting",
+        Op::Put { from: Some(Out), to: Waiting(_), .. } => "lapsed or released",
+        Op::Put { from: Some(Out), to: Bucket(_), .. } => "backed off or recurred",
+        Op::Put { from: Some(Out), to: Out, .. } => "extended",
+        Op::Put { to: Dead(_), .. } => "given up",
+        Op::Put { from: Some(Dead(_)), .. } => "revived or cancelled dead",
+        Op::Put { to: Remembered(_), .. } => "remembered",
+        Op::Remove { from: Remembered(_) | Dead(_), .. } => "forgotten or replaced",
+        Op::Drop(_) => "buckets dropped",
+        _ => return None,
+    })
+}
+
+/// Something for the disk to do.
+enum Work {
+    Commit(CommitId, Vec<Op>),
+    Load(LoadId, Query),
+}
+
+/// One shard and all that it knows of the world.
+pub struct World {
+    /// What decides.
+    pub random: Random,
+    /// What was promised.
+    pub ledger: Ledger,
+    /// What was met.
+    pub tally: Tally,
+    /// The wall clock.
+    pub wall: u64,
+    /// The steady clock.
+    pub steady: u64,
+    /// Failures and crashes happen.
+    pub faults: bool,
+    /// Tells every request, answer and commit.
+    pub trace: bool,
+    limits: Limits,
+    shard: Shard,
+    store: MemoryStore,
+    epoch: u64,
+    work: VecDeque<Work>,
+    /// Written, and not yet synced.
+    written: Vec<CommitId>,
+    inputs: Vec<Input>,
+    next_request: u64,
+    wake: (Option<Moment>, Option<Steady>),
+}
+
+impl World {
+    /// An empty store and its first shard.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let large = random.one_in(3);
+        let limits = match large {
+            true => Limits { page: random.pick(&[1, 3, 1000]), ..Limits::default() },
+            false => Limits {
+                window: random.pick(&[3, 10, 40]),
+                waiting: random.pick(&[1, 4, 20]),
+                out: random.pick(&[2, 8, 1000]),
+                page: random.pick(&[1, 2, 3, 7]),
+                window_bytes: random.pick(&[2000, 10_000, 1 << 20]),
+            },
+        };
+        // A day in 2026, with an odd number of milliseconds; or the first hours of 1970.
+        let wall = if random.one_in(8) {
+            random.below(10_000_000)
+        } else {
+            1_794_000_000_123 + random.below(1 << 33)
+        };
+        let steady = random.below(1 << 20);
+        let mut store = MemoryStore::new();
+        let head = store.open().expect("a store in memory opens");
+        let epoch = head.epoch;
+        let shard =
+            Shard::open(head, limits, Moment::from_millis(wall), Steady::from_millis(steady));
+        World {
+            random,
+            ledger: Ledger::new(limits),
+            tally: Tally::default(),
+            wall,
+            steady,
+            faults: true,
+            trace: false,
+            limits,
+            shard,
+            store,
+            epoch,
+            work: VecDeque::new(),
+            written: Vec::new(),
+            inputs: Vec::new(),
+            next_request: 0,
+            // A new shard wants a turn.
+            wake: (Some(Moment::ZERO), None),
+        }
+    }
+
+    /// The limits of its shard.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A client asks.
+    pub fn ask(&mut self, request: Request) -> RequestId {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.tell(|| format!("ask {} {request:?}", id.0));
+        self.ledger.asked(id, request.clone(), self.wall);
+        self.inputs.push(Input::Request(id, request));
+        id
+    }
+
+    /// A turn with some of what waits, in order.
+    pub fn turn(&mut self) -> Result<(), Broken> {
+        let count = if self.random.one_in(3) {
+            1 + self.random.below(3) as usize
+        } else {
+            self.inputs.len()
+        };
+        let inputs: Vec<Input> = self.inputs.drain(..count.min(self.inputs.len())).collect();
+        self.tell(|| format!("turn {inputs:?}"));
+        for input in &inputs {
+            // A request that comes while it opens waits until it is open.
+            if let (Input::Request(id, _), false) = (input, self.shard.is_opening()) {
+                self.ledger.taken(*id, self.steady);
+            }
+        }
+        self.ledger.turn(self.wall, self.steady, !self.shard.is_opening());
+        self.tally.turns += 1;
+        let turn = self.shard.turn(
+            Moment::from_millis(self.wall),
+            Steady::from_millis(self.steady),
+            inputs,
+        );
+        self.wake = (turn.wall, turn.steady);
+        turn.effects.iter().for_each(|effect| self.tell(|| format!("  {effect:?}")));
+        self.tell(|| format!("  wake {:?}, holds {:?}", self.wake, self.shard.resident()));
+        for effect in turn.effects {
+            match effect {
+                Effect::Commit(id, ops) => {
+                    ops.iter()
+                        .filter_map(way)
+                        .for_each(|way| *self.tally.ways.entry(way).or_default() += 1);
+                    self.ledger.emitted(&ops, self.wall, self.steady)?;
+                    if planted("ack-before-the-sync") {
+                        self.inputs.push(Input::Committed(id));
+                    }
+                    self.work.push_back(Work::Commit(id, ops));
+                }
+                Effect::Load(id, query) => self.work.push_back(Work::Load(id, query)),
+                Effect::Answer(id, answer) => self.answer(id, answer)?,
+            }
+        }
+        self.ledger.resident(self.shard.resident())
+    }
+
+    fn tell(&self, what: impl Fn() -> String) {
+        if self.trace {
+            eprintln!("{} {} {}", self.wall, self.steady, what());
+        }
+    }
+
+    fn answer(&mut self, id: RequestId, answer: Answer) -> Result<(), Broken> {
+        match &answer {
+            Answer::Scheduled(receipts) => self.tally.timers += receipts.len() as u64,
+            Answer::Deliveries(deliveries) => self.tally.deliveries += deliveries.len() as u64,
+            _ => {}
+        }
+        self.ledger.answered(id, answer)
+    }
+
+    /// The disk does one thing.
+    pub fn disk(&mut self) -> Result<(), Broken> {
+        if !self.written.is_empty() {
+            return self.sync();
+        }
+        let load = self.work.iter().position(|work| matches!(work, Work::Load(..)));
+        let commit = self.work.iter().position(|work| matches!(work, Work::Commit(..)));
+        match (load, commit) {
+            (Some(load), commit)
+                if commit.is_none_or(|commit| load < commit) && !self.random.one_in(4) =>
+            {
+                self.load(load)
+            }
+            (_, Some(_)) => self.write(),
+            (Some(load), None) => self.load(load),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Whether the disk has something to do.
+    pub fn is_busy(&self) -> bool {
+        !self.work.is_empty() || !self.written.is_empty()
+    }
+
+    /// Writes a group of commits; loads between them run later.
+    fn write(&mut self) -> Result<(), Broken> {
+        let mut group = 1 + self.random.below(4);
+        let mut nth = 0;
+        while group > 0 && nth < self.work.len() {
+            if let Work::Commit(..) = self.work[nth] {
+                let Some(Work::Commit(id, ops)) = self.work.remove(nth) else { break };
+                if self.fails() {
+                    return self.failed();
+                }
+                self.store.write(self.epoch, &ops).expect("the store is not poisoned");
+                self.written.push(id);
+                group -= 1;
+            } else {
+                nth += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Broken> {
+        if self.fails() {
+            return self.failed();
+        }
+        self.store.sync().expect("the store is not poisoned");
+        self.inputs.extend(self.written.drain(..).map(Input::Committed));
+        Ok(())
+    }
+
+    fn load(&mut self, nth: usize) -> Result<(), Broken> {
+        let Some(Work::Load(id, query)) = self.work.remove(nth) else { return Ok(()) };
+        if self.fails() {
+            return self.failed();
+        }
+        let loaded = self.store.load(&query).expect("the store is not poisoned");
+        // Answers of the disk overtake requests and each other, as between threads.
+        let at = self.random.below(self.inputs.len() as u64 + 1) as usize;
+        self.inputs.insert(at, Input::Loaded(id, loaded));
+        Ok(())
+    }
+
+    fn fails(&mut self) -> bool {
+        self.faults && self.random.one_in(150)
+    }
+
+    /// ENOSPC or EIO: the store is poisoned, and opened anew by the same process.
+    fn failed(&mut self) -> Result<(), Broken> {
+        self.tally.failures += 1;
+        if planted("poisoned-store-goes-on") {
+            // The failure is logged, and everybody is told that it is done.
+            self.inputs.extend(self.written.drain(..).map(Input::Committed));
+            return Ok(());
+        }
+        self.store.poison();
+        self.reopen()
+    }
+
+    /// The end of the process, and its next start: on a machine that was down for a while, or not.
+    pub fn crash(&mut self) -> Result<(), Broken> {
+        self.tally.crashes += 1;
+        let down = if self.random.one_in(2) { 0 } else { self.random.length() };
+        self.wall = (self.wall + down).min(Moment::MAX.millis());
+        if self.random.one_in(4) {
+            self.set_clock();
+        }
+        // Another process, another clock.
+        self.steady = self.random.below(1 << 30);
+        self.reopen()
+    }
+
+    fn reopen(&mut self) -> Result<(), Broken> {
+        let random = &mut self.random;
+        self.store.crash(|| {
+            random.pick(&[Survival::Whole, Survival::Whole, Survival::Torn, Survival::Lost])
+        });
+        self.work.clear();
+        self.written.clear();
+        self.inputs.clear();
+        let head = self.store.open().expect("a store in memory opens");
+        self.epoch = head.epoch;
+        self.tell(|| format!("opened anew with {head:?}"));
+        let rows: Vec<_> =
+            self.store.rows().map(|(place, record)| (place, record.clone())).collect();
+        self.ledger.reopened(&head.queues, &rows, (self.wall, self.steady))?;
+        self.shard = Shard::open(
+            head,
+            self.limits,
+            Moment::from_millis(self.wall),
+            Steady::from_millis(self.steady),
+        );
+        self.turn()?;
+        // No time passes until what is out is known: a lease runs for what was left of it then.
+        while self.shard.is_opening() {
+            if self.faults && self.random.one_in(40) {
+                return self.crash();
+            }
+            self.disk()?;
+            self.turn()?;
+        }
+        // Leases that ended meanwhile.
+        self.turn()
+    }
+
+    /// Sets the wall clock.
+    pub fn set_clock(&mut self) {
+        self.tally.jumps += 1;
+        let by = self.random.length();
+        self.wall = match self.random.below(3) {
+            0 => (self.wall + by).min(Moment::MAX.millis() / 2),
+            _ => self.wall.saturating_sub(by),
+        };
+        // Whoever watches the clock takes a turn.
+        self.wake.0 = Some(Moment::ZERO);
+    }
+
+    /// Lets time pass; the runtime takes a turn whenever the shard has asked for one.
+    pub fn pass(&mut self, span: u64) -> Result<(), Broken> {
+        let mut left = span;
+        for _ in 0..40 {
+            let until =
+                |at: Option<u64>, now: u64| at.map_or(u64::MAX, |at| at.saturating_sub(now));
+            let wall = until(self.wake.0.map(Moment::millis), self.wall);
+            let steady = until(self.wake.1.map(Steady::millis), self.steady);
+            let step = left.min(wall).min(steady);
+            self.wall += step;
+            self.steady += step;
+            self.tally.simulated += step;
+            left -= step;
+            if left == 0 && !self.is_due() {
+                break;
+            }
+            self.turn()?;
+            if self.random.one_in(2) {
+                self.disk()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the runtime has a reason for a turn.
+    fn is_due(&self) -> bool {
+        let (wall, steady) = (Moment::from_millis(self.wall), Steady::from_millis(self.steady));
+        self.wake.0.is_some_and(|at| at <= wall) || self.wake.1.is_some_and(|at| at <= steady)
+    }
+
+    /// Runs until nothing is left to do at this moment; then the ledger looks at everything.
+    pub fn settle(&mut self) -> Result<(), Broken> {
+        for _ in 0..100_000 {
+            if !self.inputs.is_empty() || self.is_due() {
+                self.turn()?;
+            } else if self.is_busy() {
+                self.disk()?;
+            } else {
+                return self.ledger.settled(self.wall, self.steady);
+            }
+        }
+        Err(Broken::new(
+            "silence is free",
+            format!("the shard is busy for ever at {} / {}", self.wall, self.steady),
+        ))
+    }
+}
