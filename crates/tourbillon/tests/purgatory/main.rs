@@ -15,7 +15,6 @@ mod reentry;
 mod rewatch;
 mod stopping;
 #[cfg(target_os = "linux")]
-mod table;
 mod threads;
 mod trials;
 mod waits;
