@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{HOUR, MS, SECOND, accounted};
+use crate::common::{HOUR, MS, SECOND, accounted, panic_quietly};
 use tourbillon::{Key, State, Timeout, Timer, VirtualClock};
 
 /// Runs on so many threads, one after the other. Each keeps to a shard, and the next one has the next shard.
@@ -116,4 +116,16 @@ fn the_lateness_is_that_of_all_shards() {
             );
         }
     }
+}
+
+#[test]
+fn the_panics_are_those_of_all_shards() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).shards(4).on_driver().build().unwrap();
+    on_threads(8, |_| {
+        timer.arm(SECOND, |_| panic_quietly()).unwrap();
+    });
+    clock.advance(SECOND).unwrap();
+    assert_eq!(timer.counts().panicked, 8);
+    accounted(&timer);
 }

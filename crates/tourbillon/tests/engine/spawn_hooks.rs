@@ -248,3 +248,20 @@ fn who_comes_while_the_driver_is_started_hears_of_the_outcome() {
         });
     }
 }
+
+#[test]
+fn a_stop_while_the_driver_is_started_stands() {
+    within(|| {
+        let own: Arc<OnceLock<Timer>> = Arc::default();
+        let stopped = own.clone();
+        let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+            assert!(stopped.get().expect("it is made").stop().is_empty());
+            thread::Builder::new().name(name).spawn(body).map(drop)
+        };
+        let timer = Timer::builder().spawn(spawn).build().unwrap();
+        assert!(own.set(timer.clone()).is_ok());
+        assert!(matches!(timer.schedule(SECOND, |_| ()), Err(ScheduleError::Stopped(_))));
+        assert!(timer.is_stopped());
+        assert!(matches!(timer.schedule(SECOND, |_| ()), Err(ScheduleError::Stopped(_))));
+    });
+}

@@ -445,3 +445,17 @@ fn values_without_closures() {
     assert_eq!(engine.counts().handed_back, 1);
     assert!(Timer::builder().pool(2).deliver_driven(|_: tourbillon::Batch<'_, ()>| ()).is_err());
 }
+
+#[test]
+fn a_turn_counts_what_ran_on_every_shard() {
+    let clock = VirtualClock::new();
+    let builder = Timer::builder().clock(&clock).shards(4);
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    for _ in 0..8 {
+        let timer = timer.clone();
+        thread::spawn(move || timer.arm(MS, |_| ()).unwrap()).join().unwrap();
+    }
+    clock.advance(SECOND).unwrap();
+    assert_eq!(driver.turn().ran, 8);
+    accounted(&timer);
+}
