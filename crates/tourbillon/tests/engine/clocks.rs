@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{HOUR, HandClock, Log, MS, SECOND, YEAR, accounted, eventually};
-use tourbillon::{Clock, Timer};
+use tourbillon::{Clock, Sleeper, Timer};
 
 /// The driver looks at the clock, and does what it should not if it ever does.
 fn let_it_look(clock: &HandClock) {
@@ -136,4 +136,32 @@ fn a_clock_brings_its_own_wait() {
     timer.schedule_at(deadline, move |_| told.add(clock.now())).unwrap();
     eventually(|| log.len() == 1);
     assert!(log.take()[0] >= deadline);
+}
+
+/// What a clock of the user is asked to wait for.
+struct Asked(Log<Option<Instant>>);
+
+impl Clock for Asked {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
+        self.0.add(until);
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(Instant::now())));
+    }
+}
+
+#[test]
+fn with_nothing_pending_a_clock_waits_for_no_moment() {
+    let asked = Log::new();
+    let timer = Timer::builder().clock(Asked(asked.clone())).on_driver().build().unwrap();
+    timer.start().unwrap();
+    eventually(|| asked.len() > 0);
+    let handle = timer.schedule(HOUR, |_| ()).unwrap();
+    eventually(|| asked.len() > 1);
+    let deadline = handle.deadline().expect("it is pending");
+    let waits = asked.take();
+    assert_eq!(waits[0], None, "nothing is pending");
+    assert!(waits[1].is_some_and(|until| until >= deadline && until < deadline + SECOND));
 }

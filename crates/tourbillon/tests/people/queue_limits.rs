@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tourbillon::{DelayQueue, TakeError, Timer};
 
+use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, HandClock, MS, SECOND, within};
 
 /// Whether a thread with a limit hears of it when the clock reaches it exactly. It may have come too late for that.
@@ -54,4 +55,16 @@ fn a_limit_that_a_clock_of_your_own_reaches_exactly_has_passed() {
             });
         }
     }
+}
+
+/// By the system's clock, too: whoever follows another has a limit of its own.
+#[test]
+fn a_limit_passes_behind_whoever_waits_without_one() {
+    let queue: DelayQueue<u8> = Timer::builder().queue().unwrap();
+    let leads = queue.clone();
+    let first = spawn_asleep(move || leads.take());
+    let follows = queue.clone();
+    assert_eq!(within(move || follows.take_within(20 * MS)), Err(TakeError::NothingDue));
+    queue.put(Duration::ZERO, 7).unwrap();
+    assert_eq!(first.join().unwrap(), Ok(7));
 }
