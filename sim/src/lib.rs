@@ -15,9 +15,11 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+pub mod planted;
+
 pub mod clients;
 pub mod ledger;
-pub mod planted;
 pub mod random;
 pub mod run;
 pub mod world;

@@ -17,7 +17,6 @@ use tourbillon_durable::store::{Op, Query, Store};
 use tourbillon_durable::values::{Moment, Steady};
 
 use crate::ledger::{Broken, Ledger};
-use crate::planted::planted;
 use crate::random::Random;
 
 /// What a run has met.
@@ -212,7 +211,7 @@ impl World {
                         .filter_map(way)
                         .for_each(|way| *self.tally.ways.entry(way).or_default() += 1);
                     self.ledger.emitted(&ops, self.wall, self.steady)?;
-                    if planted("ack-before-the-sync") {
+                    if planted!("ack-before-the-sync", true, false) {
                         self.inputs.push(Input::Committed(id));
                     }
                     self.work.push_back(Work::Commit(id, ops));
@@ -311,7 +310,7 @@ impl World {
     /// ENOSPC or EIO: the store is poisoned, and opened anew by the same process.
     fn failed(&mut self) -> Result<(), Broken> {
         self.tally.failures += 1;
-        if planted("poisoned-store-goes-on") {
+        if planted!("poisoned-store-goes-on", true, false) {
             // The failure is logged, and everybody is told that it is done.
             self.inputs.extend(self.written.drain(..).map(Input::Committed));
             return Ok(());

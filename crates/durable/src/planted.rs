@@ -6,24 +6,17 @@
 
 #[cfg(not(planted))]
 macro_rules! planted {
-    ($name:literal, $wrong:expr, $right:expr) => {
-        $right
-    };
+    // A block, as in the other: temporaries are dropped at the same place.
+    ($name:literal, $wrong:expr, $right:expr) => {{ $right }};
 }
 
 #[cfg(planted)]
 macro_rules! planted {
-    ($name:literal, $wrong:expr, $right:expr) => {
-        if $crate::planted::is($name) { $wrong } else { $right }
-    };
-}
-
-/// Whether this process runs with that fault.
-#[cfg(planted)]
-pub(crate) fn is(name: &str) -> bool {
-    static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    let chosen = CHOSEN.get_or_init(|| std::env::var("TOURBILLON_PLANTED").ok());
-    chosen.as_deref() == Some(name)
+    ($name:literal, $wrong:expr, $right:expr) => {{
+        static PLACE: tourbillon_wheel::PlantedPlace =
+            tourbillon_wheel::PlantedPlace::new(concat!($name, "\n"));
+        if PLACE.is_chosen() { $wrong } else { $right }
+    }};
 }
 
 #[cfg(all(test, not(planted)))]

@@ -115,7 +115,8 @@ impl<T> Core<T> {
                 late |= 1 << bit;
             }
         }
-        self.keep(rules, number, chunk, refs | late);
+        let kept = planted!("wheel.budget-drops-the-rest", late, refs | late);
+        self.keep(rules, number, chunk, kept);
         late != 0
     }
 }

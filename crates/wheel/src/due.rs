@@ -233,7 +233,12 @@ impl<T> Core<T> {
             return None;
         }
         let true_still = self.slot_of(slot.witness) == number;
-        (true_still && self.nodes.node(slot.witness).due() == slot.min).then_some(slot.min)
+        let exact = planted!(
+            "wheel.bound-believed-too-long",
+            true_still || slot.ring.head != NONE,
+            true_still && self.nodes.node(slot.witness).due() == slot.min
+        );
+        exact.then_some(slot.min)
     }
 
     /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.

@@ -112,7 +112,8 @@ impl Rules for Hashed {
             }
             let min = self.floor(number, core.slots[number as usize].min, core.hand);
             if min > visit {
-                budget.work = budget.work.saturating_sub(1);
+                let work = planted!("wheel.slots-for-nothing", 0, 1);
+                budget.work = budget.work.saturating_sub(work);
             }
             least = least.min(min.max(visit));
         }
@@ -253,6 +254,7 @@ impl Hashed {
                 // Into the ring of what was looked at, or, if it was moved, into that of another slot.
                 core.refile(self, node, due);
                 budget.work -= 1;
+                planted!("wheel.hashed-stops-at-first", break, ());
             }
         }
         Ok(())

@@ -76,7 +76,7 @@ impl<T> Core<T> {
     ) -> Position {
         self.slots[number as usize].ring = Ring::of_one(node);
         self.occupy(rules, number, due, node);
-        LONE + number
+        LONE + planted!("wheel.alone-elsewhere", 0, number)
     }
 
     /// Adds a reference to a slot that has no head, or whose head is full.
@@ -96,7 +96,8 @@ impl<T> Core<T> {
             }
             Held::One(first) => {
                 let position = self.chunks.open(ring, number, first).ok()?;
-                self.nodes.node_mut(first).position = position;
+                let first = self.nodes.node_mut(first);
+                planted!("wheel.first-of-two-not-told", (), first.position = position);
                 self.chunks.push(ring.head, node)?
             }
             Held::Ring(_) => self.chunks.add(ring, number, node).ok()?,
@@ -182,7 +183,11 @@ impl<T> Core<T> {
     #[inline]
     pub(crate) fn slot_of(&self, node: u32) -> u32 {
         let node = self.nodes.node(node);
-        if node.is_pending() { self.chunks.owner(node.position) } else { NONE }
+        if planted!("wheel.cancelled-witness", true, node.is_pending()) {
+            self.chunks.owner(node.position)
+        } else {
+            NONE
+        }
     }
 
     /// The only timer of a slot, beside what is still to be looked through.

@@ -70,7 +70,7 @@ impl Rules for Hierarchical {
         let here = &mut self.levels.levels[usize::from(level)];
         here.occupied.insert(number - here.base);
         let begin = here.begin(due);
-        if level > 0 {
+        if level > planted!("wheel.earlier-slot-above-unnoticed", 1, 0) {
             let first = &mut self.begins[usize::from(level)];
             *first = begin.min(*first);
             self.above = begin.min(self.above);
@@ -88,7 +88,7 @@ impl Rules for Hierarchical {
     fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool {
         let level = &self.levels.levels[usize::from(level)];
         let begin = level.begin_of(number - level.base, hand);
-        begin <= due.max(hand)
+        begin <= due.max(hand) + planted!("wheel.moved-earlier-stays", 1, 0)
     }
 
     #[inline]
@@ -235,7 +235,8 @@ impl Hierarchical {
             }
             self.begins[number] = self.levels.levels[number].next_after(slot, begin);
         }
-        let begins = self.begins[1..self.levels.top].iter();
+        let top = self.levels.top;
+        let begins = self.begins[1..planted!("wheel.third-level-passed", top.min(2), top)].iter();
         self.above = begins.copied().min().unwrap_or(Tick::MAX);
         Ok(())
     }
@@ -298,11 +299,22 @@ impl Hierarchical {
         head: u32,
         budget: &mut Budget,
     ) -> Result<(), Cut> {
+        planted!("wheel.more-than-the-budget", budget.work = budget.work.max(CHUNK), ());
         core.look(number, head, budget.work);
-        self.prepare_batch(core)?;
-        core.take(self);
+        planted!(
+            "wheel.taken-before-there-is-room",
+            {
+                core.take(self);
+                self.prepare_batch(core)?;
+            },
+            {
+                self.prepare_batch(core)?;
+                core.take(self);
+            }
+        );
         budget.work -= core.batch.len;
-        for nth in 0..core.batch.len {
+        let all = core.batch.len;
+        for nth in 0..planted!("wheel.lost-when-handed-down", all.min(31), all) {
             let (node, due) = core.batch.get(nth);
             core.refile(self, node, due);
         }

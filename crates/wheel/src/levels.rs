@@ -178,7 +178,16 @@ impl Levels {
             });
             match u64::try_from(span) {
                 Ok(span) => unit = span,
-                Err(_) => break,
+                Err(_) => {
+                    planted!(
+                        "wheel.top-one-level-lower",
+                        if let (Some(_), Some(top)) = (levels.pop(), levels.last_mut()) {
+                            top.reach = u64::MAX;
+                        },
+                        ()
+                    );
+                    break;
+                }
             }
         }
         let mut levels =
@@ -189,7 +198,8 @@ impl Levels {
 
     fn find_ways(&mut self) {
         let made = self.levels.iter().take_while(|level| level.is_made());
-        self.made = made.last().map_or(0, |level| level.reach.saturating_add(1));
+        let none = planted!("wheel.level-not-made", 1, 0);
+        self.made = made.last().map_or(none, |level| level.reach.saturating_add(1));
         self.top = self.levels.iter().rposition(Level::is_made).map_or(1, |last| last + 1);
         for bit in 0..64 {
             // No ticks left go the way of one: every level has two slots.
@@ -225,7 +235,8 @@ impl Levels {
     pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
         let left = due.checked_sub(hand)?;
         let way = &self.ways[(left | 1).ilog2() as usize];
-        Some(way.base + ((due >> (way.shift % 64)) as u32 & way.mask))
+        let slot = (due >> (way.shift % 64)) as u32;
+        Some(way.base + (planted!("wheel.slot-off-by-one", slot + 1, slot) & way.mask))
     }
 
     #[inline(never)]

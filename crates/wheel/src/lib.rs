@@ -118,6 +118,11 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(planted)]
+extern crate std;
+
+#[macro_use]
+mod planted;
 
 mod batch;
 mod bitmap;
@@ -145,6 +150,9 @@ pub use hashed::Hashed;
 pub use hierarchical::Hierarchical;
 pub use key::Key;
 pub use place::{LevelView, Place, SlotView};
+#[cfg(planted)]
+#[doc(hidden)]
+pub use planted::Place as PlantedPlace;
 pub use tick::Time;
 pub use wheel::{Expired, HashedWheel, HierarchicalWheel, Kind, MAX_SLOTS, Moved, Progress, Wheel};
 

@@ -146,7 +146,11 @@ impl<T> Nodes<T> {
     pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
         let index = key.index() as usize;
         let node = &mut self.segments.get_mut(index / SEGMENT)?[index % SEGMENT];
-        if node.generation != key.generation() || key.wheel() != self.wheel {
+        let stale = node.generation != key.generation();
+        let foreign = key.wheel() != self.wheel;
+        if planted!("wheel.stale-key", false, stale)
+            || planted!("wheel.foreign-key", false, foreign)
+        {
             return None;
         }
         let value = node.value.take()?;
@@ -281,7 +285,9 @@ impl<T> Nodes<T> {
         let keep = last.map_or(0, |last| last + 1);
         let forgotten = self.segments[keep..].iter().flat_map(|segment| segment.iter());
         let generations = forgotten.map(|node| node.generation);
-        self.first_generation = generations.fold(self.first_generation, u32::max);
+        let least = generations.fold(self.first_generation, u32::max);
+        self.first_generation =
+            planted!("wheel.generation-begins-again", self.first_generation, least);
         self.segments.truncate(keep);
         tighten(&mut self.segments);
         (self.vacant, self.retired) = (NONE, 0);

@@ -79,7 +79,7 @@ impl Ready {
         self.next = 0;
         self.queue.retain(|entry| {
             let first = entry.is_true(nodes);
-            if first {
+            if planted!("wheel.ready-twice", false, first) {
                 // So that another entry of this timer is not true.
                 nodes.node_mut(entry.index).position = NOWHERE;
             }

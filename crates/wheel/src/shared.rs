@@ -130,7 +130,8 @@ impl<T> Core<T> {
         (slot.min, slot.witness) = (due, node);
         let begin = rules.mark(slot.level, number, due.max(self.hand));
         self.stop = self.stop.min(begin);
-        self.earliest = self.earliest.min(due);
+        self.earliest =
+            planted!("wheel.first-of-a-slot-raises-the-bound", due, self.earliest.min(due));
     }
 
     /// A timer of a slot may be due earlier than any other there, or than the front may know.

@@ -41,13 +41,15 @@ impl<T> Core<T> {
     fn empty_one(&mut self) -> bool {
         let (chunk, number) = self.chunks.next_look();
         let Some(slot) = self.slots.get_mut(number as usize) else { return false };
-        if number == self.scan.slot {
+        if planted!("wheel.swept-while-looked-through", false, number == self.scan.slot) {
             return false;
         }
         let Some(few) = self.chunks.take_few(&mut slot.ring, chunk) else { return false };
         for node in few.into_iter().filter(|&node| node != NONE) {
             let position = self.chunks.add(&mut slot.ring, number, node);
-            self.nodes.node_mut(node).position = position.expect("a chunk has just been freed");
+            let position = position.expect("a chunk has just been freed");
+            let node = self.nodes.node_mut(node);
+            planted!("wheel.moved-reference-not-told", (), node.position = position);
         }
         true
     }

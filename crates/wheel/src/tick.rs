@@ -131,7 +131,7 @@ impl Scale {
 // In line, or every start of a timer would save for a call what it holds in registers.
 #[inline]
 fn divide_up(units: u64, tick: u64) -> Tick {
-    units.div_ceil(tick)
+    planted!("wheel.deadline-rounds-down", units / tick, units.div_ceil(tick))
 }
 
 // Out of line: ticks of one unit are the common case, and a division is long anyway.

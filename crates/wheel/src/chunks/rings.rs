@@ -111,7 +111,8 @@ impl Chunks {
     /// Takes the references out of a chunk that is not the head of its ring and has no more than a few, and frees it.
     /// They are to be filed anew; there are none if the chunk has become the head of the ring instead.
     pub(crate) fn take_few(&mut self, ring: &mut Ring, chunk: u32) -> Option<[u32; FEW]> {
-        if ring.head == chunk || self.words[chunk as usize].count_ones() as usize > FEW {
+        let most = planted!("wheel.never-swept", 0, FEW);
+        if ring.head == chunk || self.words[chunk as usize].count_ones() as usize > most {
             return None;
         }
         let mut few = [NONE; FEW];
