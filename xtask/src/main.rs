@@ -9,12 +9,14 @@ mod models;
 mod mutants;
 mod packages;
 mod planted;
+mod reach;
 mod sample;
 mod scratch;
 mod shell;
 mod stages;
 mod suite;
 mod tidy;
+mod trial;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,8 +31,8 @@ cargo xtask CHORE [PART]
               --seed N    another sample (the default is a hash of the source)
   tidy      the style of the source, as a test
               --count     lines of code and types of each crate
-  planted   plants one fault at a time in the wheel and in the engine; the suite must catch each
-  mutants   cargo-mutants over the engine, a file at a time; goes on where it was ended
+  planted   chooses one planted fault at a time; the tests that reach it must catch it
+  mutants   what cargo-mutants would change in the engine, all in one build; goes on where it was ended
   loom      the models of the engine in every order of their steps, and their twins with a fault
   shuttle   the whole engine in many random orders, and its twins with a fault
   memcheck  the tests of the one file that is not safe code, under valgrind

@@ -63,6 +63,7 @@ impl Checker {
         run_seen(command.arg("--nocapture"), Stream::Output, |line| {
             let name = line.strip_prefix(&prefix).and_then(|rest| rest.split(' ').next());
             models.extend(name.map(str::to_string));
+            true
         })?;
         let ran = models.iter().map(|model| last_part(model).to_string()).collect();
         if self.names()? != ran {

@@ -46,14 +46,14 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 pub(crate) const TESTED: &[&str] =
     &["--workspace", "--exclude", "bench", "--exclude", "xtask", "--all-features"];
 
-/// Tests run by nextest, built as `cargo xtask test` builds them: with the engine's faults in the code, none chosen.
-pub(crate) fn nextest(what: &[&str]) -> Command {
-    let mut command = cargo(&["nextest", "run", "--cargo-profile", "checked"]);
+/// Tests run or listed by nextest, built as `cargo xtask test` builds them: with the faults in the code, none chosen.
+pub(crate) fn nextest(verb: &str, what: &[&str]) -> Command {
+    let mut command = cargo(&["nextest", verb, "--cargo-profile", "checked"]);
     with_faults(command.args(what));
     command
 }
 
-/// Has cargo build the engine with its planted faults. A process chooses one by its environment. xtask itself is the
+/// Has cargo build the crates with their planted faults. A process chooses one by its environment. xtask itself is the
 /// wrapper of the compiler that sets the flag: a wrapper for the workspace's crates leaves their dependencies alone.
 pub(crate) fn with_faults(command: &mut Command) -> &mut Command {
     command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().unwrap_or_default())
@@ -74,11 +74,11 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Runs a command and passes its lines on; `see` gets each line of that stream.
+/// Runs a command; `see` gets each line of that stream, and says whether it is passed on.
 pub(crate) fn run_seen(
     command: &mut Command,
     stream: Stream,
-    mut see: impl FnMut(&str),
+    mut see: impl FnMut(&str) -> bool,
 ) -> Outcome {
     let words = words(command);
     println!("── {words}");
@@ -94,8 +94,9 @@ pub(crate) fn run_seen(
     };
     for line in BufReader::new(pipe).lines() {
         let line = line.map_err(|error| format!("`{words}`: {error}"))?;
-        see(&line);
-        println!("{line}");
+        if see(&line) {
+            println!("{line}");
+        }
     }
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
@@ -112,6 +113,17 @@ pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     Ok((text, output.status.success()))
+}
+
+/// Runs a command, passes its errors on, and returns its standard output.
+pub(crate) fn capture_output(command: &mut Command) -> Outcome<String> {
+    let words = words(command);
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("`{words}` could not be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{words}` ended with {}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Runs a command and shows each line of its output to `see`. It fails, and ends with all that it has started, if it

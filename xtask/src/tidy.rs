@@ -36,7 +36,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     laws(&mut found);
-    planted::engine::check(&mut found)?;
+    planted::lists::check(&mut found)?;
     for checker in [LOOM, SHUTTLE] {
         checker.check(&mut found)?;
     }

@@ -1,184 +1,90 @@
-//! Planted faults: a test that cannot fail is a defect, so each fault must make the suite fail.
+//! Planted faults: a test that cannot fail is a defect, so each fault must make a test fail.
 //!
-//! The wheel's faults are patches (`wheel.rs`): each needs a build of its own. The engine's are in its code
-//! (`engine.rs`): one build holds them all, and a process chooses one. Some of those are for the models alone
-//! (`twins.rs`): no other test would meet the one order of steps in which they show.
+//! The faults are in the code (`lists.rs`): one build holds them all, and a process chooses one. A run of the suite
+//! with none chosen records which tests reach which faults; a fault is tried with those alone. Some faults are for the
+//! models alone (`twins.rs`): no other test would meet the one order of steps in which they show.
 
-pub(crate) mod engine;
+pub(crate) mod lists;
 pub(crate) mod twins;
-mod wheel;
 
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::reach::{self, Reach};
 use crate::sample::Sample;
-use crate::shell::{Outcome, capture};
+use crate::shell::{Outcome, TESTED, nextest, root};
+use crate::trial::{Verdict, try_all};
+use lists::{Fault, LISTS};
 
-/// One fault, ready to be tried.
-struct Fault {
-    name: String,
-    /// What a user would notice.
-    harm: String,
-    plant: Plant,
-}
-
-enum Plant {
-    Patch(std::path::PathBuf),
-    InTheCode,
-}
-
-/// Tries every fault that has one of the parts in its name, or all if there are none.
+/// Tries every fault that has one of the parts in the path of its list or in its name, or all if there are none.
 pub(crate) fn run(parts: &[&str]) -> Outcome {
-    let (mut wheel, mut engine) = (wheel::faults()?, engine::faults()?);
-    for part in parts {
-        if !wheel.iter().chain(&engine).any(|fault| fault.name.contains(part)) {
-            return Err(format!("no planted fault has {part:?} in its name"));
-        }
+    let mut faults = Vec::new();
+    for list in LISTS {
+        faults.extend(list.faults()?);
     }
-    for faults in [&mut wheel, &mut engine] {
-        faults
-            .retain(|fault| parts.is_empty() || parts.iter().any(|part| fault.name.contains(part)));
+    let has =
+        |fault: &Fault, part: &str| fault.list.path.contains(part) || fault.name.contains(part);
+    if let Some(part) = parts.iter().find(|part| !faults.iter().any(|fault| has(fault, part))) {
+        return Err(format!("no planted fault has {part:?} in its name"));
     }
-    try_all(&wheel, &engine)
+    faults.retain(|fault| parts.is_empty() || parts.iter().any(|part| has(fault, part)));
+    table(&faults)
 }
 
 /// Tries a few faults, chosen by the sample.
 pub(crate) fn some(sample: &Sample) -> Outcome {
-    let wheel = sample.choose(wheel::faults()?, 1);
-    let engine = sample.choose(engine::faults()?, 6);
-    try_all(&wheel, &engine)
+    let mut faults = Vec::new();
+    for list in LISTS {
+        faults.extend(sample.choose(list.faults()?, list.sample));
+    }
+    table(&faults)
 }
 
-fn try_all(wheel: &[Fault], engine: &[Fault]) -> Outcome {
-    let mut survivors = Vec::new();
-    if !engine.is_empty() {
-        let healthy = || Some(engine::suite("none"));
-        let suite = |fault: &Fault| Ok(engine::suite(&fault.name));
-        survivors.extend(table("engine", engine, healthy, suite)?);
+/// Runs the suite with no fault chosen, and records which faults its tests reach. `see` gets each line of nextest.
+pub(crate) fn record(see: impl FnMut(&str)) -> Outcome {
+    reach::record(&folder(), nextest("run", TESTED).arg("--no-fail-fast"), see)
+}
+
+fn folder() -> PathBuf {
+    root().join("target/planted/reached")
+}
+
+/// Tries the faults, prints a row for each, and fails if one survived.
+fn table(faults: &[Fault]) -> Outcome {
+    if !reach::is_recorded(&folder())? {
+        record(|_| {})?;
     }
-    if !wheel.is_empty() {
-        survivors.extend(table("wheel", wheel, || None, wheel::plant)?);
-    }
-    let all = wheel.len() + engine.len();
-    println!("planted: {} of {all} caught", all - survivors.len());
+    let list = &mut nextest("list", TESTED);
+    let reach = Reach::load(&folder(), list.args(["--message-format", "json"]))?;
+    let tests = |name: &str| {
+        let own =
+            faults.iter().find(|fault| fault.name == name).map_or(&[][..], |it| it.list.tests);
+        // Those of the crate itself are the nearest.
+        let (mut near, far): (Vec<_>, Vec<_>) =
+            reach.tests(name).partition(|test| own.contains(&test.package()));
+        near.extend(far);
+        near
+    };
+    let (began, mut survivors) = (Instant::now(), Vec::new());
+    let names: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
+    try_all(&names, tests, |index, verdict, seconds| {
+        let Fault { name, harm, .. } = &faults[index];
+        let by = match &verdict {
+            Verdict::Caught(test) => test.clone(),
+            Verdict::Hangs(test) => format!("{test} hangs"),
+            Verdict::Survived => "SURVIVED".to_string(),
+            Verdict::Unreached => "SURVIVED: no test reaches it".to_string(),
+        };
+        println!("{name:<48} {by} ({seconds:.1} s)\n    {harm}");
+        if matches!(verdict, Verdict::Survived | Verdict::Unreached) {
+            survivors.push(name.as_str());
+        }
+        Ok(())
+    })?;
+    let (all, seconds) = (faults.len(), began.elapsed().as_secs());
+    println!("planted: {} of {all} caught, in {seconds} s", all - survivors.len());
     if survivors.is_empty() {
         return Ok(());
     }
     Err(format!("no test noticed: {}", survivors.join(", ")))
-}
-
-/// Runs the suite against each fault, prints a row for each, and returns the names of those that survived.
-fn table(
-    what: &str,
-    faults: &[Fault],
-    healthy: impl Fn() -> Option<Command>,
-    suite: impl Fn(&Fault) -> Outcome<Command>,
-) -> Outcome<Vec<String>> {
-    let mut survivors = Vec::new();
-    println!("\n{} faults in the {what}\n", faults.len());
-    for fault in faults {
-        let began = Instant::now();
-        let failed = caught_by(near(&fault.name), &healthy, || suite(fault))?;
-        let seconds = began.elapsed().as_secs_f64();
-        let by = failed.as_deref().unwrap_or("SURVIVED");
-        println!("{:<48} {by} ({seconds:.0} s)\n    {}", fault.name, fault.harm);
-        if failed.is_none() {
-            survivors.push(fault.name.clone());
-        }
-    }
-    Ok(survivors)
-}
-
-/// The test that notices the fault: of those that are near to it, or else of the others.
-///
-/// The test must fail again when it runs alone, and pass without the fault: a test that failed because the machine was
-/// busy is no witness. (`healthy` is `None` for the wheel, whose tests have no clock and no thread.)
-fn caught_by(
-    near: &str,
-    healthy: impl Fn() -> Option<Command>,
-    suite: impl Fn() -> Outcome<Command>,
-) -> Outcome<Option<String>> {
-    for tests in [near.to_string(), format!("not ({near})")] {
-        let Some(test) = first_failure(suite()?.args(["--filterset", &tests]))? else { continue };
-        let (binary, name) = test.id.split_once(' ').unwrap_or(("", &test.id));
-        let alone = format!("binary_id(={binary}) and test(={name})");
-        let fails = |mut suite: Command| -> Outcome<bool> {
-            Ok(first_failure(suite.args(["--filterset", &alone]))?.is_some())
-        };
-        for _ in 0..AGAIN {
-            if fails(suite()?)? && !healthy().map_or(Ok(false), fails)? {
-                return Ok(Some(format!("{}{}", test.id, if test.hung { " hangs" } else { "" })));
-            }
-        }
-        println!("    {} failed, and is no witness alone", test.id);
-    }
-    Ok(None)
-}
-
-/// The tests that are near a fault, by the room that its name begins with. They run first: it saves most of the time.
-fn near(fault: &str) -> &'static str {
-    let room = fault.split('.').next().unwrap_or_default();
-    match room {
-        "backoff" | "missed" | "queue" => "kind(lib) | binary(people)",
-        "clock" => "kind(lib) | binary(engine) | binary(verbs)",
-        "engine" | "timer" => "kind(lib) | binary(engine) | binary(people)",
-        "key" | "keyed" => "kind(lib) | binary(keyed)",
-        "purgatory" => "kind(lib) | binary(purgatory)",
-        "tasks" => "kind(lib) | binary(tasks) | binary(faces)",
-        "wall" => "kind(lib) | binary(wall) | binary(calendar)",
-        _ => "kind(lib) | binary(engine)",
-    }
-}
-
-/// A test that failed runs this often alone: some faults show only now and then.
-const AGAIN: usize = 3;
-
-/// A test that failed.
-struct Failure {
-    /// `package::binary path::of::the::test`.
-    id: String,
-    hung: bool,
-}
-
-/// The first test that failed or hung, or `None` if all passed.
-fn first_failure(nextest: &mut Command) -> Outcome<Option<Failure>> {
-    let (text, fine) = capture(nextest)?;
-    if fine {
-        return Ok(None);
-    }
-    text.lines()
-        .find_map(failure)
-        .map(Some)
-        .ok_or_else(|| format!("a planted fault must build, and tests must run:\n{text}"))
-}
-
-/// The test that a line of nextest names as failed: `FAIL [   0.010s] (12/90) tourbillon::engine panics::name`.
-fn failure(line: &str) -> Option<Failure> {
-    let (verdict, rest) = line.trim_start().split_once(" [")?;
-    let failed = ["FAIL", "TIMEOUT", "ABORT"].contains(&verdict) || verdict.starts_with("SIG");
-    let id = rest.split_once("] ")?.1.trim();
-    let id = id.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(id, |it| it.1);
-    failed.then(|| Failure { id: id.trim().to_string(), hung: verdict == "TIMEOUT" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lines_of_nextest_are_understood() {
-        let id = |line| failure(line).map(|test| (test.id, test.hung));
-        let one = "tourbillon::engine panics::one".to_string();
-        assert_eq!(
-            id("    FAIL [   0.010s] (12/90) tourbillon::engine panics::one"),
-            Some((one.clone(), false))
-        );
-        assert_eq!(
-            id(" TIMEOUT [  20.010s] ( 2/90) tourbillon::engine panics::one"),
-            Some((one.clone(), true))
-        );
-        assert_eq!(id(" SIGABRT [   0.010s] tourbillon::engine panics::one"), Some((one, false)));
-        assert_eq!(id("    PASS [   0.010s] (12/90) tourbillon::engine panics::one"), None);
-        assert_eq!(id("error: could not compile"), None);
-    }
 }

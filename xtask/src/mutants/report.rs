@@ -1,0 +1,115 @@
+//! What became of the mutants: a row for each room, and those that got through.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use super::SOURCE;
+use super::list::Mutant;
+use crate::shell::{Outcome, root};
+use crate::trial::Verdict;
+
+const EXPLAINED: &str = "planted/mutants.txt";
+
+#[derive(Default)]
+struct Row {
+    tested: usize,
+    caught: usize,
+    hung: usize,
+    unreached: usize,
+    survived: usize,
+    explained: usize,
+    unbuilt: usize,
+}
+
+/// Prints the table, and fails if a mutant got through that is not explained, or is explained and did not.
+pub(super) fn print(
+    mutants: &[&Mutant],
+    unbuilt: &BTreeSet<usize>,
+    verdict: impl Fn(&Mutant) -> Option<Verdict>,
+) -> Outcome {
+    let explained = explained()?;
+    let (mut rows, mut through): (BTreeMap<String, Row>, Vec<String>) = Default::default();
+    let mut used = BTreeSet::new();
+    for &mutant in mutants {
+        let inside = mutant.file.trim_start_matches(SOURCE);
+        let room = inside.split('/').next().unwrap_or_default();
+        for name in [room, "in all"] {
+            let row = rows.entry(name.to_string()).or_default();
+            if unbuilt.contains(&mutant.number) {
+                row.unbuilt += 1;
+                continue;
+            }
+            row.tested += 1;
+            let is_explained = explained.contains(&mutant.words());
+            let mut got_through = |why: &str| {
+                row.explained += usize::from(is_explained);
+                if is_explained {
+                    used.insert(mutant.words());
+                } else if name == room {
+                    let (line, column) = mutant.start;
+                    through.push(format!(
+                        "{}:{line}:{column} {} ({why})",
+                        mutant.file,
+                        mutant.words()
+                    ));
+                }
+            };
+            match verdict(mutant) {
+                Some(Verdict::Caught(_)) => row.caught += 1,
+                Some(Verdict::Hangs(_)) => row.hung += 1,
+                Some(Verdict::Survived) => {
+                    got_through("survived");
+                    row.survived += 1;
+                }
+                Some(Verdict::Unreached) => {
+                    got_through("not reached");
+                    row.unreached += 1;
+                }
+                None => return Err(format!("{} was not tried", mutant.words())),
+            }
+        }
+    }
+    println!(
+        "\n{:<12} {:>7} {:>7} {:>9} {:>11} {:>8} {:>9} {:>12}",
+        "room",
+        "tested",
+        "caught",
+        "timed out",
+        "not reached",
+        "survived",
+        "explained",
+        "do not build"
+    );
+    let all = rows.remove("in all").map(|row| ("in all".to_string(), row));
+    for (room, row) in rows.into_iter().chain(all) {
+        let Row { tested, caught, hung, unreached, survived, explained, unbuilt } = row;
+        println!(
+            "{room:<12} {tested:>7} {caught:>7} {hung:>9} {unreached:>11} {survived:>8} {explained:>9} {unbuilt:>12}"
+        );
+    }
+    let files: BTreeSet<&str> =
+        mutants.iter().map(|mutant| mutant.file.trim_start_matches(SOURCE)).collect();
+    let stale = explained.iter().filter(|words| !used.contains(*words));
+    let stale = stale.filter(|words| words.split(": ").next().is_some_and(|it| files.contains(it)));
+    through.extend(
+        stale.map(|words| format!("{EXPLAINED}: {words}: is caught, or no mutant any more")),
+    );
+    if through.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} not explained in {EXPLAINED}:\n  {}", through.len(), through.join("\n  ")))
+}
+
+/// The mutants that are explained, a line each: `file: function: what is replaced | why no user can notice`.
+fn explained() -> Outcome<BTreeSet<String>> {
+    let text = fs::read_to_string(root().join(EXPLAINED)).unwrap_or_default();
+    let mut all = BTreeSet::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        // Code may have a bar in it: the last one ends the words.
+        let (words, _) = line.rsplit_once(" | ").ok_or_else(|| {
+            format!("{EXPLAINED}: {line:?} is not `mutant | why no user can notice`")
+        })?;
+        all.insert(words.to_string());
+    }
+    Ok(all)
+}
