@@ -45,5 +45,5 @@ fn has_package(name: &str) -> bool {
 /// Makes the pictures of the README.
 pub(crate) fn pictures() -> Outcome {
     install(&["fonts-noto-cjk"])?;
-    run(&mut cargo(&["run", "--profile", "checked", "-p", "browser", "--", "pictures"]))
+    run(&mut cargo(&["run", "-p", "browser", "--", "pictures"]))
 }

@@ -137,7 +137,7 @@ impl Checker {
 
     /// The models with `filter` in their name, built for the checker and with all faults, of which one is chosen.
     fn command(&self, filter: &str, fault: &str) -> Command {
-        let mut command = cargo(&["test", "--profile", "checked", "-p", "tourbillon", "--lib"]);
+        let mut command = cargo(&["test", "-p", "tourbillon", "--lib"]);
         command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
         command.env("RUSTFLAGS", format!("--cfg {} --cfg planted", self.flag));

@@ -48,7 +48,7 @@ pub(crate) const TESTED: &[&str] =
 
 /// Tests run or listed by nextest, built as `cargo xtask test` builds them: with the faults in the code, none chosen.
 pub(crate) fn nextest(verb: &str, what: &[&str]) -> Command {
-    let mut command = cargo(&["nextest", verb, "--cargo-profile", "checked"]);
+    let mut command = cargo(&["nextest", verb]);
     with_faults(command.args(what));
     command
 }

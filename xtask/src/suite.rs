@@ -79,7 +79,7 @@ fn lints(long: bool) -> Outcome {
         runs.push(&peers);
     }
     for what in runs {
-        let mut clippy = cargo(&["clippy", "--profile", "checked"]);
+        let mut clippy = cargo(&["clippy"]);
         clippy.args(what).args(["--", "-D", "warnings"]);
         run_with(clippy, "rustup component add clippy")?;
     }
@@ -87,8 +87,8 @@ fn lints(long: bool) -> Outcome {
 }
 
 fn docs() -> Outcome {
-    // With the profile of the lints: what they have looked at need not be looked at again.
-    let mut doc = cargo(&["doc", "--no-deps", "--profile", "checked"]);
+    
+    let mut doc = cargo(&["doc", "--no-deps"]);
     run(doc.args(TESTED).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -112,7 +112,7 @@ fn tests() -> Outcome<usize> {
 
 /// The examples in the docs, which nextest does not run.
 fn doc_tests() -> Outcome<usize> {
-    let mut command = cargo(&["test", "--doc", "--profile", "checked"]);
+    let mut command = cargo(&["test", "--doc"]);
     let mut passed = 0;
     run_within(command.args(TESTED), DOC_TESTS, |line| {
         // test result: ok. 12 passed; 0 failed; …
@@ -132,7 +132,7 @@ fn count_before(line: &str, word: &str) -> usize {
 
 /// A short run of the benches without their peers: every contestant that is left is first checked by an oracle.
 fn bench() -> Outcome {
-    let build = ["run", "--quiet", "--profile", "checked", "-p", "bench", "--no-default-features"];
+    let build = ["run", "--quiet", "-p", "bench", "--no-default-features"];
     run(cargo(&build).args(["--", "wheel", "--populations", "1k", "--rounds", "1"]))
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn memcheck() -> Outcome {
     let valgrind = "valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
          --show-leak-kinds=definite";
     let runner = format!("target.'cfg(unix)'.runner = '{valgrind}'");
-    let mut test = cargo(&["test", "--profile", "checked", "--config", &runner]);
+    let mut test = cargo(&["test", "--config", &runner]);
     run(with_faults(test.args(TESTED).args(["--test", "engine", "--", "closures"])))
 }
 

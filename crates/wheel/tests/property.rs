@@ -354,8 +354,8 @@ impl<K: Kind> Run<K> {
 
 fn steps() -> u64 {
     let steps = std::env::var("TOURBILLON_STEPS").ok().and_then(|steps| steps.parse().ok());
-    // Twenty million over all shapes.
-    steps.unwrap_or(1_700_000)
+    // Three million over all shapes.
+    steps.unwrap_or(250_000)
 }
 
 fn run<K: Kind>(shape: Shape, wheel: impl Fn(Time) -> Wheel<u64, K> + Copy) {

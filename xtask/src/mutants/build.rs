@@ -48,7 +48,7 @@ pub(super) fn write(
 
 /// Checks the copy, and returns the mutants that the errors are about.
 fn blamed(copy: &Path, schemata: &BTreeMap<&str, Schema>) -> Outcome<BTreeSet<usize>> {
-    let mut check = super::cargo_in(copy, &["check", "--profile", "checked", "-p", "tourbillon"]);
+    let mut check = super::cargo_in(copy, &["check", "-p", "tourbillon"]);
     check.args(["--all-features", "--lib", "--message-format", "json"]);
     let (text, fine) = capture(with_faults(&mut check))?;
     let mut blamed = BTreeSet::new();

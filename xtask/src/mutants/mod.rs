@@ -170,7 +170,7 @@ fn cargo_in(copy: &Path, arguments: &[&str]) -> Command {
 }
 
 fn nextest(verb: &str) -> Command {
-    let mut command = cargo_in(&scratch::copy(), &["nextest", verb, "--cargo-profile", "checked"]);
+    let mut command = cargo_in(&scratch::copy(), &["nextest", verb]);
     with_faults(command.args(TESTED));
     command
 }

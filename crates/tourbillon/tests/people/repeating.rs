@@ -251,14 +251,15 @@ fn runs_of_one_timer_never_overlap() {
 
 /// Repeating under load: every run is accounted for, and none is off by a nanosecond.
 #[test]
-fn a_thousand_rhythms_of_prime_periods_over_a_day() {
+fn rhythms_of_prime_periods_over_a_day() {
     const DAY: u64 = 86_400_000_000_000;
+    const RHYTHMS: u64 = 200;
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
     let begin = timer.now();
     // Primes of nanoseconds, from ten seconds on: no two of them ever meet twice in a day, and none meets the tick.
     let periods: Vec<u64> =
-        (0..1000).map(|n| next_prime(10_000_000_000 + n * 20_000_000)).collect();
+        (0..RHYTHMS).map(|n| next_prime(10_000_000_000 + n * 100_000_000)).collect();
     let timers: Vec<_> = periods
         .iter()
         .map(|&period| {
@@ -283,10 +284,10 @@ fn a_thousand_rhythms_of_prime_periods_over_a_day() {
     }
     let counts = timer.counts();
     assert_eq!((counts.fired, counts.panicked), (all, 0));
-    assert_eq!((counts.armed, counts.cancelled), (all + 1000, 1000), "every arming counts");
+    assert_eq!((counts.armed, counts.cancelled), (all + RHYTHMS, RHYTHMS), "every arming counts");
     assert!(timer.lateness().max() < MS);
     accounted(&timer);
-    println!("{all} runs of a thousand timers, none missed, none late by a tick, no drift");
+    println!("{all} runs of {RHYTHMS} timers, none missed, none late by a tick, no drift");
 }
 
 fn next_prime(from: u64) -> u64 {
