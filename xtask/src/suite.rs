@@ -87,7 +87,6 @@ fn lints(long: bool) -> Outcome {
 }
 
 fn docs() -> Outcome {
-    
     let mut doc = cargo(&["doc", "--no-deps"]);
     run(doc.args(TESTED).env("RUSTDOCFLAGS", "-D warnings"))
 }
