@@ -141,6 +141,8 @@ impl Checker {
         command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
         command.env("RUSTFLAGS", format!("--cfg {} --cfg planted", self.flag));
+        // Millions of schedules, on stacks of a few kilobytes.
+        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         command.env("CARGO_TARGET_DIR", self.folder());
         command.env("TOURBILLON_PLANTED", fault).env("RUST_BACKTRACE", "0");
         command

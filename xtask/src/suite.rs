@@ -43,7 +43,9 @@ pub(crate) fn everything(options: Options) -> Outcome {
     stages.run("memcheck", memcheck)?;
     if long {
         stages.run("tests, normal build", || {
-            run(nextest("run", TESTED).env_remove("RUSTC_WORKSPACE_WRAPPER"))
+            let mut tests = nextest("run", TESTED);
+            tests.env("TOURBILLON_STEPS", "1700000").env("TOURBILLON_DEPTH", "5");
+            run(tests.env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
         stages.run("planted, all", || planted::run(&[]))?;
         stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
