@@ -3,6 +3,7 @@
 //! A change of the source tries others, the same source tries the same: a failure can be repeated.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 
 use crate::shell::{Outcome, root, tracked};
 
@@ -19,12 +20,7 @@ impl Sample {
 
     /// With the hash of all files of the repository.
     pub(crate) fn of_source() -> Outcome<Self> {
-        let mut hasher = DefaultHasher::new();
-        for file in tracked()? {
-            file.hash(&mut hasher);
-            std::fs::read(root().join(&file)).unwrap_or_default().hash(&mut hasher);
-        }
-        Ok(Sample { seed: hasher.finish() })
+        Ok(Sample { seed: hash_files(|_| true)? })
     }
 
     /// The seed that repeats it.
@@ -47,6 +43,16 @@ impl Sample {
             .map(|(_, one)| one)
             .collect()
     }
+}
+
+/// A hash of those files of the repository, and of their names.
+pub(crate) fn hash_files(is_chosen: impl Fn(&Path) -> bool) -> Outcome<u64> {
+    let mut hasher = DefaultHasher::new();
+    for file in tracked()?.into_iter().filter(|file| is_chosen(file)) {
+        file.hash(&mut hasher);
+        std::fs::read(root().join(&file)).unwrap_or_default().hash(&mut hasher);
+    }
+    Ok(hasher.finish())
 }
 
 #[cfg(test)]

@@ -125,6 +125,16 @@ fn jitter_with_a_seed_is_the_same_in_every_run() {
 }
 
 #[test]
+fn a_seed_begins_anew_after_a_draw() {
+    // All delays have the same bounds: only the random numbers differ.
+    let fresh = Backoff::new(SECOND).most(SECOND).jitter(Jitter::Full);
+    let mut used = fresh.clone();
+    used.next_delay(Duration::ZERO);
+    let delays = |mut backoff: Backoff| [(); 8].map(|()| backoff.next_delay(Duration::ZERO));
+    assert_eq!(delays(used.seed(7)), delays(fresh.seed(7)));
+}
+
+#[test]
 fn cancel_between_tries() {
     let (timer, clock) = virtual_on("pool");
     let drops = Drops::new();

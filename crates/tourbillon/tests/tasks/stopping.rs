@@ -105,22 +105,25 @@ fn a_stop_from_a_waker() {
 
 #[test]
 fn a_callback_and_a_waker_that_both_stop_do_not_wait_for_each_other() {
-    let timer = Timer::builder().build().unwrap();
-    let (done, is_done) = mpsc::channel();
-    let both = Arc::new(Barrier::new(2));
-    let act = || {
-        let (both, stop, done) = (both.clone(), timer.clone(), done.clone());
-        move || {
-            both.wait();
-            stop.stop();
-            done.send(()).unwrap();
-        }
-    };
-    let (in_callback, in_waker) = (act(), act());
-    timer.schedule(MS, move |_| in_callback()).unwrap();
-    let mut sleep = timer.sleep(MS);
-    assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(in_waker)).is_pending());
-    within(move || (0..2).for_each(|_| is_done.recv().unwrap()));
+    // One of them may be done before the other begins: they meet in about one round of three.
+    for _ in 0..20 {
+        let timer = Timer::builder().build().unwrap();
+        let (done, is_done) = mpsc::channel();
+        let both = Arc::new(Barrier::new(2));
+        let act = || {
+            let (both, stop, done) = (both.clone(), timer.clone(), done.clone());
+            move || {
+                both.wait();
+                stop.stop();
+                done.send(()).unwrap();
+            }
+        };
+        let (in_callback, in_waker) = (act(), act());
+        timer.schedule(MS, move |_| in_callback()).unwrap();
+        let mut sleep = timer.sleep(MS);
+        assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(in_waker)).is_pending());
+        within(move || (0..2).for_each(|_| is_done.recv().unwrap()));
+    }
 }
 
 #[test]
