@@ -6,7 +6,7 @@ mod foreign;
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread;
 
 use common::{
@@ -422,4 +422,39 @@ fn a_try_that_fired_but_was_cancelled_before_it_ran_does_not_run() {
     assert_eq!((ran.len(), cancelled.lock().unwrap().clone()), (1, vec![true]));
     assert_eq!(outcomes.take(), [Retried::Cancelled, Retried::Success(ran[0])]);
     assert!(keyed.is_empty());
+}
+
+/// No lock of the keys is held while the driver's thread is started: the hook that starts it is foreign code.
+#[test]
+fn a_spawn_hook_may_use_the_keys_that_it_starts_a_thread_for() {
+    type Verb = fn(&KeyedTimer<u32>) -> bool;
+    let verbs: [Verb; 3] = [
+        |keyed| keyed.schedule(1, HOUR, |_| ()).unwrap(),
+        |keyed| keyed.schedule_if_absent(1, HOUR, |_| ()).unwrap().is_some(),
+        |keyed| {
+            let fails = |_: &Attempt| Err::<(), ()>(());
+            keyed.retry(1, Backoff::new(HOUR), fails, |_| ()).unwrap()
+        },
+    ];
+    for verb in verbs {
+        within(move || {
+            let (own, log): (Arc<OnceLock<KeyedTimer<u32>>>, _) = (Arc::default(), Log::new());
+            let (inner, told) = (own.clone(), log.clone());
+            let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+                told.add(inner.get().is_some_and(|keyed| keyed.is_pending(&1)));
+                thread::Builder::new().name(name).spawn(body).map(drop)
+            };
+            let timer = Timer::builder().on_driver().spawn(spawn).build().unwrap();
+            let keyed = KeyedTimer::new(&timer);
+            let _ = own.set(keyed.clone());
+            assert!(!verb(&keyed), "nothing was replaced");
+            assert_eq!(
+                log.take(),
+                [false],
+                "the thread is started once, and before the key is put"
+            );
+            assert!(keyed.is_pending(&1));
+            timer.stop();
+        });
+    }
 }

@@ -398,3 +398,15 @@ fn one_old_handle_does_not_keep_the_memory_of_a_crowd() {
     assert_eq!(old.state(), State::Cancelled);
     timer.check().unwrap();
 }
+
+/// Leases come by the thousand once there are thousands, and not before.
+#[test]
+fn one_handle_costs_no_memory_of_a_crowd() {
+    let (timer, _clock) = virtual_on("driver");
+    let keyed = timer.arm(SECOND, |_| ()).unwrap();
+    let without = timer.snapshot().memory();
+    timer.cancel(keyed);
+    let _handle = timer.schedule(SECOND, |_| ()).unwrap();
+    let more = timer.snapshot().memory() - without;
+    assert!((1..1000).contains(&more), "{more} bytes for one lease");
+}

@@ -91,6 +91,34 @@ fn stop_waits_for_the_callback_that_runs() {
     }
 }
 
+/// A thread that is inside of one timer is outside of all others. Real time: callbacks of two timers.
+#[test]
+fn stop_inside_a_callback_waits_for_the_callbacks_of_another_timer() {
+    for place in PLACES {
+        let [own, other] = [(); 2].map(|()| running_on(place).build().unwrap());
+        let (log, (begun, begins), (open, gate)) = (Log::new(), mpsc::channel(), mpsc::channel());
+        let told = log.clone();
+        let blocks = move |_: &Context<'_>| {
+            begun.send(()).unwrap();
+            gate.recv().unwrap();
+            told.add("ended");
+        };
+        other.arm(MS, blocks).unwrap();
+        begins.recv().unwrap();
+        let (told, stopped) = (log.clone(), other.clone());
+        let stops = move |_: &Context<'_>| {
+            assert!(stopped.stop().is_empty());
+            told.add("stopped");
+        };
+        own.arm(MS, stops).unwrap();
+        eventually(|| other.is_stopped());
+        thread::sleep(20 * MS);
+        open.send(()).unwrap();
+        eventually(|| log.len() == 2);
+        assert_eq!(log.take(), ["ended", "stopped"], "{place}");
+    }
+}
+
 /// Real time: a callback that does not end.
 #[test]
 fn stop_within_waits_no_longer_than_its_limit() {

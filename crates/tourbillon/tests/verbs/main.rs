@@ -13,5 +13,6 @@ mod futures;
 mod limits;
 mod moves;
 mod overdue;
+mod questions;
 mod running;
 mod stopping;

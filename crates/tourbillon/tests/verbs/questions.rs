@@ -1,0 +1,170 @@
+//! What every face and every error says of itself when it is asked. A new face is a new row.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::io;
+
+use tourbillon::{
+    AdvanceError, Backoff, BootClock, Cron, DelayQueue, Engine, KeyedTimer, Purgatory, PutError,
+    RescheduleError, ScheduleError, StartError, TakeError, Timer, VirtualClock, WaitError,
+    WatchError,
+    tasks::{Elapsed, SleepError},
+};
+
+use crate::common::{HOUR, Log, SECOND};
+
+fn virtual_timer() -> (Timer, VirtualClock) {
+    let clock = VirtualClock::new();
+    (Timer::builder().clock(&clock).build().unwrap(), clock)
+}
+
+/// A debugger shows the type, and what there is to know of the value.
+#[test]
+fn everything_names_itself() {
+    let (timer, clock) = virtual_timer();
+    let keyed: KeyedTimer<u32> = KeyedTimer::new(&timer);
+    keyed.schedule(1, HOUR, |_| ()).unwrap();
+    let purgatory: Purgatory<u32> = Purgatory::new(&timer);
+    let wait = purgatory.wait([1], HOUR, || None::<()>);
+    let queue: DelayQueue<u32> = Timer::builder().clock(&clock).queue().unwrap();
+    let engine: Engine<u32> = Timer::builder().clock(&clock).deliver(|_| ()).unwrap();
+    let (driven, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+    let handle = timer.schedule(HOUR, |_| ()).unwrap();
+    let retry = timer.retry(Backoff::new(HOUR), |_| Err::<(), ()>(())).unwrap();
+    let seen = Log::new();
+    let told = seen.clone();
+    timer.arm(SECOND, move |context| told.add(format!("{context:?}"))).unwrap();
+    clock.advance(SECOND).unwrap();
+    let context = seen.take().pop().unwrap();
+    let mut tasks: tourbillon::tasks::DelayQueue<u32, u32, _> = timer.delay_queue();
+    tasks.insert(1, 1, HOUR).unwrap();
+    let cron = Cron::parse("0 0 * * *", "UTC").unwrap();
+    let rows: [(&str, &str, &dyn Debug); 16] = [
+        ("Timer", "counts: ", &timer),
+        ("KeyedTimer", "len: 1", &keyed),
+        ("Purgatory", "delayed: 1", &purgatory),
+        ("Wait", "ready: false", &wait),
+        ("DelayQueue", "counts: ", &queue),
+        ("Engine", "counts: ", &engine),
+        ("Driver", "timeout: None", &driver),
+        ("Timeout", "state: Pending", &handle),
+        ("Retry", "is_over: false", &retry),
+        ("VirtualClock", "elapsed: 1s", &clock),
+        ("BootClock", "", &BootClock),
+        ("Sleep", "deadline: ", &timer.sleep(SECOND)),
+        ("Timeout", "deadline: ", &timer.timeout(SECOND, async {})),
+        ("Interval", "period: 1s", &timer.interval(SECOND)),
+        ("DelayQueue", "len: 1", &tasks),
+        ("Cron", "0 0 * * *", &cron),
+    ];
+    for (name, fact, value) in rows {
+        let text = format!("{value:?}");
+        assert!(text.starts_with(name) && text.contains(fact), "{name}: {text}");
+    }
+    #[cfg(target_os = "linux")]
+    assert!(format!("{:?}", driver.wake_fd()).contains("WakeFd("));
+    assert!(context.starts_with("Context") && context.contains("lateness: "), "{context}");
+    let unfired = timer.stop();
+    assert!(unfired.iter().all(|it| format!("{it:?}").starts_with("Unfired { key: ")));
+    drop(driven);
+}
+
+/// An error says what is wrong, and does not show the value that comes back with it.
+#[test]
+fn every_error_is_a_sentence_of_its_own() {
+    let thread = || io::Error::other("no thread today");
+    let errors: [&dyn Error; 18] = [
+        &AdvanceError::InsideCallback,
+        &Elapsed,
+        &PutError::Closed(7),
+        &PutError::Full(7),
+        &RescheduleError::NotPending,
+        &ScheduleError::Full(7),
+        &ScheduleError::Never(7),
+        &ScheduleError::Stopped(7),
+        &ScheduleError::Thread(7, thread()),
+        &SleepError::Full,
+        &SleepError::Stopped,
+        &StartError::Stopped,
+        &StartError::Thread(thread()),
+        &TakeError::Closed,
+        &TakeError::NothingDue,
+        &WaitError::Expired,
+        &WaitError::Stopped,
+        &WatchError::Stopped(7),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.split(' ').count() >= 3 && !text.contains('7'), "{error:?}: {text:?}");
+    }
+    // The errors of one verb are not told by the same words.
+    let distinct = |texts: [String; 2]| assert_ne!(texts[0], texts[1]);
+    distinct([PutError::Closed(7).to_string(), PutError::Full(7).to_string()]);
+    distinct([ScheduleError::Full(7).to_string(), ScheduleError::Never(7).to_string()]);
+    distinct([ScheduleError::Full(7).to_string(), ScheduleError::Stopped(7).to_string()]);
+    distinct([SleepError::Full.to_string(), SleepError::Stopped.to_string()]);
+    distinct([TakeError::Closed.to_string(), TakeError::NothingDue.to_string()]);
+    distinct([WaitError::Expired.to_string(), WaitError::Stopped.to_string()]);
+}
+
+/// `(is it empty, is it stopped)`, as it is made, with something in it, and after its end.
+type Row = (&'static str, fn() -> [(bool, bool); 3]);
+
+const ROWS: [Row; 5] = [
+    ("Timer", || {
+        let (timer, _clock) = virtual_timer();
+        let ask = || (timer.is_empty(), timer.is_stopped());
+        let made = ask();
+        timer.arm(HOUR, |_| ()).unwrap();
+        let filled = ask();
+        timer.stop();
+        [made, filled, ask()]
+    }),
+    ("KeyedTimer", || {
+        let (timer, _clock) = virtual_timer();
+        let keyed = KeyedTimer::new(&timer);
+        let ask = || (keyed.is_empty(), timer.is_stopped());
+        let made = ask();
+        keyed.schedule(1, HOUR, |_| ()).unwrap();
+        let filled = ask();
+        timer.stop();
+        [made, filled, ask()]
+    }),
+    ("Engine", || {
+        let clock = VirtualClock::new();
+        let engine = Timer::builder().clock(&clock).deliver(|_| ()).unwrap();
+        let ask = || (engine.is_empty(), engine.is_stopped());
+        let made = ask();
+        engine.schedule(HOUR, 7).unwrap();
+        let filled = ask();
+        engine.stop();
+        [made, filled, ask()]
+    }),
+    ("DelayQueue", || {
+        let clock = VirtualClock::new();
+        let queue = Timer::builder().clock(&clock).queue().unwrap();
+        let ask = || (queue.is_empty(), queue.is_closed());
+        let made = ask();
+        queue.put(HOUR, 7).unwrap();
+        let filled = ask();
+        queue.close();
+        [made, filled, ask()]
+    }),
+    ("Driver", || {
+        let clock = VirtualClock::new();
+        let (timer, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+        let ask = || (timer.is_empty(), driver.is_stopped());
+        let made = ask();
+        timer.arm(HOUR, |_| ()).unwrap();
+        let filled = ask();
+        timer.stop();
+        [made, filled, ask()]
+    }),
+];
+
+#[test]
+fn what_is_empty_or_stopped_says_so_and_what_is_not_does_not() {
+    for (name, row) in ROWS {
+        assert_eq!(row(), [(true, false), (false, false), (true, true)], "{name}");
+    }
+}
