@@ -8,6 +8,7 @@
 //! can notice either.
 
 mod build;
+mod cfg;
 mod list;
 mod report;
 mod schema;
@@ -90,7 +91,13 @@ fn prepare() -> Outcome<(Vec<Mutant>, BTreeSet<usize>)> {
         write_if_new(&unbuilt, &numbers.join("\n"))?;
         write_if_new(&folder().join("source"), &hash)?;
     }
-    let numbers = read(&unbuilt)?.lines().filter_map(|line| line.parse().ok()).collect();
+    let mut numbers: BTreeSet<usize> =
+        read(&unbuilt)?.lines().filter_map(|line| line.parse().ok()).collect();
+    for (file, text) in &sources {
+        let own: Vec<&Mutant> = mutants.iter().filter(|mutant| mutant.file == *file).collect();
+        let parts = cfg::left_out(text).map_err(|error| format!("{file}: {error}"))?;
+        numbers.extend(schema::inside(text, &own, &parts));
+    }
     Ok((mutants, numbers))
 }
 

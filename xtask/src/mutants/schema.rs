@@ -85,6 +85,16 @@ pub(super) fn replaced(text: &str, mutants: &[&Mutant]) -> Outcome<Vec<String>> 
     Ok(find(text, mutants)?.into_iter().map(words).collect())
 }
 
+/// The numbers of those mutants of a file that lie in one of these parts of its text.
+pub(super) fn inside(text: &str, mutants: &[&Mutant], parts: &[Range<usize>]) -> Vec<usize> {
+    let lines = Lines::of(text);
+    let is_inside = |mutant: &Mutant| {
+        let at = lines.at(mutant.start);
+        parts.iter().any(|part| part.contains(&at))
+    };
+    mutants.iter().filter(|mutant| is_inside(mutant)).map(|mutant| mutant.number).collect()
+}
+
 fn find<'a>(text: &str, mutants: &[&'a Mutant]) -> Outcome<Vec<Place<'a>>> {
     let syntax = syn::parse_file(text).map_err(|error| error.to_string())?;
     let lines = Lines::of(text);
