@@ -27,6 +27,7 @@ use crate::scratch;
 use crate::shell::{self, Outcome, capture, cargo, root, tracked, with_faults};
 use crate::trial::{Verdict, try_all};
 use list::Mutant;
+use report::Explained;
 
 /// The rooms that are mutated, below the sources of the engine.
 const ROOMS: &[&str] =
@@ -221,8 +222,8 @@ fn try_open(open: &[&Mutant], results: &mut Results) -> Outcome {
     })
 }
 
-/// What is known of mutants. A verdict holds while the file of the mutant is as it was; that it survived, while
-/// everything is.
+/// What is known of mutants. A verdict holds while the file of the mutant is as it was. That one survived which is not
+/// explained holds while everything is: a new test may catch it.
 struct Results {
     all: BTreeMap<String, Verdict>,
     files: Mutex<BTreeMap<String, String>>,
@@ -233,6 +234,7 @@ impl Results {
     fn load() -> Outcome<Self> {
         let everything = reach::source()?;
         let mut results = Results { all: BTreeMap::new(), files: Mutex::default(), everything };
+        let explained = Explained::load()?;
         let text = fs::read_to_string(folder().join("results")).unwrap_or_default();
         for line in text.lines() {
             let mut columns = line.split('\t');
@@ -241,11 +243,13 @@ impl Results {
             else {
                 continue;
             };
+            let words = key.splitn(3, ' ').last().unwrap_or_default();
+            let holds = of == results.everything || explained.find(words).is_some();
             let verdict = match verdict.split_once(": ").unwrap_or((verdict, "")) {
                 ("caught", test) => Verdict::Caught(test.to_string()),
                 ("hangs", test) => Verdict::Hangs(test.to_string()),
-                ("survived", _) if of == results.everything => Verdict::Survived,
-                ("unreached", _) if of == results.everything => Verdict::Unreached,
+                ("survived", _) if holds => Verdict::Survived,
+                ("unreached", _) if holds => Verdict::Unreached,
                 _ => continue,
             };
             results.all.insert(key.to_string(), verdict);

@@ -27,12 +27,13 @@ pub(super) fn print(
     unbuilt: &BTreeSet<usize>,
     verdict: impl Fn(&Mutant) -> Option<Verdict>,
 ) -> Outcome {
-    let explained = explained()?;
+    let explained = Explained::load()?;
     let (mut rows, mut through): (BTreeMap<String, Row>, Vec<String>) = Default::default();
     let mut used = BTreeSet::new();
     for &mutant in mutants {
         let inside = mutant.file.trim_start_matches(SOURCE);
         let room = inside.split('/').next().unwrap_or_default();
+        let words = mutant.words();
         for name in [room, "in all"] {
             let row = rows.entry(name.to_string()).or_default();
             if unbuilt.contains(&mutant.number) {
@@ -40,12 +41,11 @@ pub(super) fn print(
                 continue;
             }
             row.tested += 1;
-            let is_explained = explained.contains(&mutant.words());
+            let reason = explained.find(&words);
             let mut got_through = |why: &str| {
-                row.explained += usize::from(is_explained);
-                if is_explained {
-                    used.insert(mutant.words());
-                } else if name == room {
+                row.explained += usize::from(reason.is_some());
+                used.extend(reason);
+                if reason.is_none() && name == room {
                     let (line, column) = mutant.start;
                     through.push(format!(
                         "{}:{line}:{column} {} ({why})",
@@ -65,7 +65,7 @@ pub(super) fn print(
                     got_through("not reached");
                     row.unreached += 1;
                 }
-                None => return Err(format!("{} was not tried", mutant.words())),
+                None => return Err(format!("{words} was not tried")),
             }
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn print(
     }
     let files: BTreeSet<&str> =
         mutants.iter().map(|mutant| mutant.file.trim_start_matches(SOURCE)).collect();
-    let stale = explained.iter().filter(|words| !used.contains(*words));
+    let stale = explained.0.iter().filter(|words| !used.contains(words.as_str()));
     let stale = stale.filter(|words| words.split(": ").next().is_some_and(|it| files.contains(it)));
     through.extend(
         stale.map(|words| format!("{EXPLAINED}: {words}: is caught, or no mutant any more")),
@@ -100,16 +100,30 @@ pub(super) fn print(
     Err(format!("{} not explained in {EXPLAINED}:\n  {}", through.len(), through.join("\n  ")))
 }
 
-/// The mutants that are explained, a line each: `file: function: what is replaced | why no user can notice`.
-fn explained() -> Outcome<BTreeSet<String>> {
-    let text = fs::read_to_string(root().join(EXPLAINED)).unwrap_or_default();
-    let mut all = BTreeSet::new();
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        // Code may have a bar in it: the last one ends the words.
-        let (words, _) = line.rsplit_once(" | ").ok_or_else(|| {
-            format!("{EXPLAINED}: {line:?} is not `mutant | why no user can notice`")
-        })?;
-        all.insert(words.to_string());
+/// The mutants that `planted/mutants.txt` explains, a line each: `file: function: what is replaced | why no user can
+/// notice`. A star for what is replaced means everything in the function.
+pub(super) struct Explained(Vec<String>);
+
+impl Explained {
+    pub(super) fn load() -> Outcome<Self> {
+        let text = fs::read_to_string(root().join(EXPLAINED)).unwrap_or_default();
+        let mut all = Vec::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            // Code may have a bar in it: the last one ends the words.
+            let (words, _) = line.rsplit_once(" | ").ok_or_else(|| {
+                format!("{EXPLAINED}: {line:?} is not `mutant | why no user can notice`")
+            })?;
+            all.push(words.to_string());
+        }
+        Ok(Explained(all))
     }
-    Ok(all)
+
+    /// The line that explains a mutant.
+    pub(super) fn find(&self, words: &str) -> Option<&str> {
+        let explains = |line: &&String| match line.strip_suffix('*') {
+            Some(function) => words.starts_with(function),
+            None => *line == words,
+        };
+        self.0.iter().find(explains).map(String::as_str)
+    }
 }

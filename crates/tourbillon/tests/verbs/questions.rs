@@ -3,15 +3,16 @@
 use std::error::Error;
 use std::fmt::Debug;
 use std::io;
+use std::time::Instant;
 
 use tourbillon::{
-    AdvanceError, Backoff, BootClock, Cron, DelayQueue, Engine, KeyedTimer, Purgatory, PutError,
-    RescheduleError, ScheduleError, StartError, TakeError, Timer, VirtualClock, WaitError,
-    WatchError,
+    AdvanceError, Backoff, BootClock, Clock, Cron, DelayQueue, Engine, KeyedTimer, Purgatory,
+    PutError, RescheduleError, ScheduleError, Sleeper, StartError, TakeError, Timer, VirtualClock,
+    WaitError, WatchError,
     tasks::{Elapsed, SleepError},
 };
 
-use crate::common::{HOUR, Log, SECOND};
+use crate::common::{HOUR, Log, SECOND, eventually};
 
 fn virtual_timer() -> (Timer, VirtualClock) {
     let clock = VirtualClock::new();
@@ -167,4 +168,43 @@ fn what_is_empty_or_stopped_says_so_and_what_is_not_does_not() {
     for (name, row) in ROWS {
         assert_eq!(row(), [(true, false), (false, false), (true, true)], "{name}");
     }
+}
+
+#[test]
+fn what_is_pending_says_so_until_it_has_gone() {
+    let (timer, clock) = virtual_timer();
+    let engine = Timer::builder().clock(&clock).deliver(|_| ()).unwrap();
+    let keyed = KeyedTimer::new(&timer);
+    let key = timer.arm(SECOND, |_| ()).unwrap();
+    let handle = timer.schedule(SECOND, |_| ()).unwrap();
+    let value = engine.schedule(SECOND, 7).unwrap();
+    keyed.schedule(1, SECOND, |_| ()).unwrap();
+    let ask = || {
+        let keyed = keyed.is_pending(&1);
+        [timer.is_pending(key), handle.is_pending(), engine.is_pending(value), keyed]
+    };
+    assert_eq!(ask(), [true; 4]);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(ask(), [false; 4]);
+}
+
+/// The sleeper that a clock is given, too.
+#[test]
+fn a_sleeper_names_itself() {
+    struct Tells(Log<String>);
+    impl Clock for Tells {
+        fn now(&self) -> Instant {
+            Instant::now()
+        }
+        fn wait(&self, _until: Option<Instant>, sleeper: &Sleeper) {
+            self.0.add(format!("{sleeper:?}"));
+            sleeper.sleep(None);
+        }
+    }
+    let log = Log::new();
+    let timer = Timer::builder().clock(Tells(log.clone())).build().unwrap();
+    timer.arm(HOUR, |_| ()).unwrap();
+    eventually(|| log.len() > 0);
+    timer.stop();
+    assert_eq!(log.take()[0], "Sleeper");
 }
