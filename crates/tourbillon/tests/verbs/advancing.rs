@@ -176,3 +176,22 @@ fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
         }
     }
 }
+
+/// What is due before the clock moves is taken before the advance returns, also by one that goes nowhere.
+#[test]
+fn an_advance_by_nothing_waits_for_who_takes_what_is_due() {
+    for round in 0..100 {
+        case(format!("round {round}"), move || {
+            let clock = VirtualClock::new();
+            let queue = Timer::builder().clock(&clock).queue().unwrap();
+            let (own, taken) = (queue.clone(), Arc::new(Mutex::new(Vec::new())));
+            let told = taken.clone();
+            let taker = spawn_asleep(move || told.lock().unwrap().push(own.take()));
+            queue.put(Duration::ZERO, 7).unwrap();
+            clock.advance(Duration::ZERO).unwrap();
+            assert_eq!(queue.len(), 0, "nobody has taken it");
+            taker.join().unwrap();
+            assert_eq!(*taken.lock().unwrap(), [Ok(7)]);
+        });
+    }
+}
