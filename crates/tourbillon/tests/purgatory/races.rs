@@ -198,7 +198,12 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
         let check = thread::spawn(move || other.check(&1));
         eventually(|| entered.is_set());
         let other = purgatory.clone();
-        let cancel = spawn_asleep(move || other.cancel_key(&1).len());
+        let cancel = spawn_asleep(move || {
+            // It has tried a condition before, and is no longer inside of it.
+            let met = Op::new(|| true, |_| ());
+            other.try_complete_else_watch(met, [9], SECOND).unwrap();
+            other.cancel_key(&1).len()
+        });
         // A check does not wait.
         assert_eq!(purgatory.check(&1), 0);
         assert!(!cancel.is_finished());
