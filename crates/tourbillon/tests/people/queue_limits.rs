@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tourbillon::{DelayQueue, TakeError, Timer};
 
@@ -63,8 +63,12 @@ fn a_limit_passes_behind_whoever_waits_without_one() {
     let queue: DelayQueue<u8> = Timer::builder().queue().unwrap();
     let leads = queue.clone();
     let first = spawn_asleep(move || leads.take());
-    let follows = queue.clone();
+    // It is counted from now, and not from the beginning of the queue.
+    let age = SECOND / 2;
+    thread::sleep(age);
+    let (follows, begin) = (queue.clone(), Instant::now());
     assert_eq!(within(move || follows.take_within(20 * MS)), Err(TakeError::NothingDue));
+    assert!(begin.elapsed() < age, "it took {:?}", begin.elapsed());
     queue.put(Duration::ZERO, 7).unwrap();
     assert_eq!(first.join().unwrap(), Ok(7));
 }

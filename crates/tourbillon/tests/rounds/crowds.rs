@@ -1,6 +1,8 @@
 //! A crowd comes and goes: when the last of it has gone, so has its memory. Nobody has to ask for that.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -219,6 +221,25 @@ fn the_memory_of_a_crowd_goes_with_the_last_of_it() {
 #[test]
 fn one_that_stays_keeps_no_more_than_its_own_memory() {
     each(REMAINDERS);
+}
+
+/// Inside an action, the actions of others wait for their turn.
+#[test]
+fn actions_that_have_waited_leave_no_memory() {
+    let _alone = crate::alone();
+    let timer = Timer::builder().clock(VirtualClock::new()).build().unwrap();
+    let purgatory: Purgatory<u32> = Purgatory::new(&timer);
+    let (before, peak) = (held(), Arc::new(AtomicUsize::new(0)));
+    let (own, told) = (purgatory.clone(), peak.clone());
+    let then = move |_: Result<(), WaitError>| {
+        for n in 0..CROWD {
+            own.when([n], HOUR, || Some(()), |_| ()).unwrap();
+        }
+        told.store(held(), Relaxed);
+    };
+    purgatory.when([0], HOUR, || Some(()), then).unwrap();
+    let (needed, left) = (peak.load(Relaxed) - before, held().saturating_sub(before));
+    assert!(left < needed / PART, "{left} bytes of {needed} are left");
 }
 
 fn each(crowds: &'static [Crowd]) {
