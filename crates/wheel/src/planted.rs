@@ -81,13 +81,13 @@ mod place {
     }
 
     /// The file in which this process records what it reaches. The processes that a test starts share that of the test.
+    /// One that has no descriptor left records nothing: there are tests of that.
     fn record() -> Option<File> {
         let folder = env::var_os("TOURBILLON_REACHED").map(PathBuf::from)?;
         let [binary, test] =
             ["NEXTEST_BINARY_ID", "NEXTEST_TEST_NAME"].map(|name| env::var(name).ok());
         let name = std::format!("{} {}", binary?, test?).replace('/', "%");
-        let file = OpenOptions::new().append(true).create(true).open(folder.join(name));
-        Some(file.expect("the folder of TOURBILLON_REACHED exists"))
+        OpenOptions::new().append(true).create(true).open(folder.join(name)).ok()
     }
 }
 
