@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{MS, case};
+use crate::common::{MS, case, eventually};
 use tourbillon::{Builder, Job, Timer};
 
 /// An executor with so many threads.
@@ -46,23 +46,28 @@ fn who_is_due_while_others_run_finds_another_thread() {
         for shards in [1, 4] {
             case(format!("{place}, {shards} shards"), move || {
                 let timer = set(Timer::builder().shards(shards)).build().unwrap();
-                let gate = Arc::new((Mutex::new(false), Condvar::new()));
-                let (told, begun) = mpsc::channel();
-                // Each begins while all before it stand at the gate, and so does the last.
-                for n in 0..4 {
-                    let (told, gate) = (told.clone(), gate.clone());
-                    let run = move |_: &tourbillon::Context<'_>| {
-                        told.send(n).unwrap();
-                        let open = gate.0.lock().unwrap();
-                        drop(gate.1.wait_while(open, |open| !*open && n < 3).unwrap());
-                    };
-                    timer.arm(MS, run).unwrap();
-                    assert_eq!(begun.recv_timeout(Duration::from_secs(5)), Ok(n), "it begins");
+                // Threads are made in the first round, and asleep before the others.
+                for round in 0..4 {
+                    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+                    let (told, begun) = mpsc::channel();
+                    // Each begins while all before it stand at the gate, and so does the last.
+                    for n in 0..4 {
+                        let (told, gate) = (told.clone(), gate.clone());
+                        let run = move |_: &tourbillon::Context<'_>| {
+                            told.send(n).unwrap();
+                            let open = gate.0.lock().unwrap();
+                            drop(gate.1.wait_while(open, |open| !*open && n < 3).unwrap());
+                        };
+                        timer.arm(MS, run).unwrap();
+                        let begins = begun.recv_timeout(Duration::from_secs(5));
+                        assert_eq!(begins, Ok(n), "it begins, in round {round}");
+                    }
+                    *gate.0.lock().unwrap() = true;
+                    gate.1.notify_all();
+                    eventually(|| timer.counts().fired == 4 * (round + 1));
+                    thread::sleep(5 * MS);
                 }
-                *gate.0.lock().unwrap() = true;
-                gate.1.notify_all();
                 assert!(timer.stop().is_empty());
-                assert_eq!(timer.counts().fired, 4);
             });
         }
     }

@@ -410,3 +410,15 @@ fn one_handle_costs_no_memory_of_a_crowd() {
     let more = timer.snapshot().memory() - without;
     assert!((1..1000).contains(&more), "{more} bytes for one lease");
 }
+
+#[test]
+fn a_handle_that_was_dropped_leaves_no_memory() {
+    let memory = |arm: fn(&Timer)| {
+        let (timer, _clock) = virtual_on("driver");
+        (0..20_000).for_each(|_| arm(&timer));
+        timer.snapshot().memory()
+    };
+    let keys = memory(|timer| _ = timer.arm(HOUR, |_| ()).unwrap());
+    let handles = memory(|timer| drop(timer.schedule(HOUR, |_| ()).unwrap()));
+    assert!(handles < keys + keys / 50, "{handles} bytes with handles, {keys} without");
+}

@@ -227,7 +227,7 @@ fn one_that_stays_keeps_no_more_than_its_own_memory() {
 #[test]
 fn actions_that_have_waited_leave_no_memory() {
     let _alone = crate::alone();
-    let timer = Timer::builder().clock(VirtualClock::new()).build().unwrap();
+    let timer = Timer::builder().clock(&VirtualClock::new()).build().unwrap();
     let purgatory: Purgatory<u32> = Purgatory::new(&timer);
     let (before, peak) = (held(), Arc::new(AtomicUsize::new(0)));
     let (own, told) = (purgatory.clone(), peak.clone());

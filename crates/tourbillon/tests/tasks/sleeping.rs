@@ -1,6 +1,6 @@
 //! `Sleep`: when it is ready, who is woken, and what a reset does at every moment of its life.
 //!
-//! One in real time: the default engine has no other clock.
+//! Two in real time: the default engine has no other clock, and the system's is read less often than others.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -34,6 +34,30 @@ fn it_is_ready_at_its_deadline_and_not_a_nanosecond_earlier() {
     assert!(sleep.is_elapsed());
     assert_eq!(task.held(), 0, "no waker is left behind");
     accounted(&timer);
+}
+
+/// Whatever its clock, and whether it is in the wheel or not: not at the next tick.
+#[test]
+fn one_that_is_reset_to_now_is_ready_at_once() {
+    let system = Timer::builder().tick(HOUR).build().unwrap();
+    let hand = Timer::builder().tick(HOUR).clock(&VirtualClock::new()).build().unwrap();
+    for timer in [system, hand] {
+        for is_armed in [false, true] {
+            let (task, mut sleep) = (Task::new(), timer.sleep(HOUR));
+            assert!(!is_armed || task.poll(&mut sleep).is_pending());
+            sleep.reset(Duration::ZERO);
+            assert_eq!(task.poll(&mut sleep), READY, "armed: {is_armed}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_shows_the_shards_of_tasks() {
+    let (timer, _clock) = timer();
+    let before = timer.snapshot().shards.len();
+    let (task, mut sleep) = (Task::new(), timer.sleep(HOUR));
+    assert!(task.poll(&mut sleep).is_pending());
+    assert_eq!(timer.snapshot().shards.len(), 2 * before);
 }
 
 #[test]

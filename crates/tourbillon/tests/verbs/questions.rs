@@ -6,7 +6,7 @@ use std::io;
 use std::time::Instant;
 
 use tourbillon::{
-    AdvanceError, Backoff, BootClock, Clock, Cron, DelayQueue, Engine, KeyedTimer, Purgatory,
+    AdvanceError, Backoff, BootClock, Clock, Cron, DelayQueue, Engine, Job, KeyedTimer, Purgatory,
     PutError, RescheduleError, ScheduleError, Sleeper, StartError, TakeError, Timer, VirtualClock,
     WaitError, WatchError,
     tasks::{Elapsed, SleepError},
@@ -186,6 +186,22 @@ fn what_is_pending_says_so_until_it_has_gone() {
     assert_eq!(ask(), [true; 4]);
     clock.advance(SECOND).unwrap();
     assert_eq!(ask(), [false; 4]);
+}
+
+/// The job that an executor is given, too.
+#[test]
+fn a_job_names_itself() {
+    let (clock, log) = (VirtualClock::new(), Log::new());
+    let told = log.clone();
+    let run = move |job: Job| {
+        told.add(format!("{job:?}"));
+        job.run();
+        Ok(())
+    };
+    let timer = Timer::builder().clock(&clock).executor(run).build().unwrap();
+    timer.arm(SECOND, |_| ()).unwrap();
+    clock.advance(SECOND).unwrap();
+    assert_eq!(log.take(), ["Job"]);
 }
 
 /// The sleeper that a clock is given, too.
