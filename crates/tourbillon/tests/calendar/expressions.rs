@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use jiff::civil::date;
 use tourbillon::{Cron, CronError};
 
 use crate::runs;
@@ -177,4 +178,16 @@ fn what_it_says_of_itself() {
     ] {
         assert!(!Cron::parse(fixed, "UTC").unwrap().repeats_within_the_day(), "{fixed}");
     }
+}
+
+/// The calendar begins with the year 1, and its first moment follows upon all that lies before.
+#[test]
+fn the_first_date_of_all() {
+    let minutes = Cron::parse("* * * * *", "UTC").unwrap();
+    let begin = date(1, 1, 1).at(0, 0, 0, 0);
+    let before = [date(-9999, 1, 1), date(-5, 6, 7), date(0, 12, 31)];
+    for day in before {
+        assert_eq!(minutes.next_civil(day.at(23, 59, 0, 0)), Some(begin), "after {day}");
+    }
+    assert_eq!(minutes.next_civil(begin), Some(date(1, 1, 1).at(0, 1, 0, 0)));
 }
