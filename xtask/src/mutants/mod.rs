@@ -4,8 +4,7 @@
 //! alternatives (`schema.rs`), of which a process chooses one, as with planted faults; those that do not build are left
 //! out (`build.rs`). One run of the suite records which tests reach which mutants, and each mutant is tried with those.
 //! `target/mutants` keeps what was found: run again, it goes on where it was ended, and tries what survived again if
-//! anything has changed. A mutant that no test notices is a gap, unless `planted/mutants.txt` has the reason why no user
-//! can notice either.
+//! anything has changed. A mutant that no test notices is a gap, unless `planted/mutants.txt` has the reason.
 
 mod build;
 mod cfg;

@@ -1,10 +1,10 @@
 //! All mutants of a file in one text: each is an alternative that a process may choose.
 //!
 //! ```text
-//! fn is_due(&self) -> bool {                          fn is_due(&self) -> bool {
-//!     self.due <= self.now            becomes             if mutant!("m1") { return true; }
-//! }                                                       (if mutant!("m2") { self.due > self.now } else { self.due <= self.now })
-//!                                                     }
+//! fn is_due(&self) -> bool {          fn is_due(&self) -> bool {
+//!     self.due <= now         becomes     if mutant!("m1") { return true; }
+//! }                                       (if mutant!("m2") { self.due > now } else { self.due <= now })
+//!                                     }
 //! ```
 //!
 //! An alternative is written from the original text, so it holds no other mutant.

@@ -191,3 +191,20 @@ fn the_first_date_of_all() {
     }
     assert_eq!(minutes.next_civil(begin), Some(date(1, 1, 1).at(0, 1, 0, 0)));
 }
+
+/// A star may be written one by one, in the second, the minute and the hour. In the year it stays a star.
+#[test]
+fn a_star_that_is_written_one_by_one() {
+    let list = |end: u8| (0..end).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let repeats = |text: &str| Cron::parse(text, "UTC").unwrap().repeats_within_the_day();
+    for (values, rest) in
+        [(60, ["", " 5 5 * * *"]), (60, ["5 ", " 5 * * *"]), (24, ["5 5 ", " * * *"])]
+    {
+        let all = list(values);
+        let [before, after] = rest;
+        assert!(repeats(&format!("{before}{all}{after}")), "{all}");
+        let but_one = list(values - 1);
+        assert!(!repeats(&format!("{before}{but_one}{after}")), "{but_one}");
+    }
+    assert!(Cron::parse("0 0 0 1 1 * *", "UTC").is_ok());
+}
