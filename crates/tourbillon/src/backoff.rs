@@ -184,7 +184,8 @@ impl Backoff {
         let delay = Duration::from_nanos(self.jittered(delay));
         let end =
             planted!("backoff.long-elapsed-panics", elapsed + delay, elapsed.saturating_add(delay));
-        (end <= self.within).then_some(delay)
+        planted!("later.try-at-the-very-limit-left-out", end < self.within, end <= self.within)
+            .then_some(delay)
     }
 
     /// As if nothing had failed yet. What is drawn goes on from where it is.

@@ -46,7 +46,12 @@ pub(crate) fn drop_quietly<T>(value: T) {
 
 /// The drop of a payload may panic and leave another: to drop that could go on for ever.
 fn drop_payload(payload: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+    let dropped = planted!(
+        "later.payload-that-panics-ends-the-driver",
+        Ok(drop(payload)),
+        catch_unwind(AssertUnwindSafe(|| drop(payload)))
+    );
+    if let Err(another) = dropped {
         std::mem::forget(another);
     }
 }

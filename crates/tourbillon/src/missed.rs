@@ -33,7 +33,11 @@ impl Missed {
                     late / period + 1,
                     late.div_ceil(period)
                 );
-                due + behind.saturating_mul(period)
+                due + planted!(
+                    "later.skip-overflows-at-the-end-of-time",
+                    behind * period,
+                    behind.saturating_mul(period)
+                )
             }
             Missed::Burst | Missed::Delay => now + period,
         }

@@ -439,7 +439,8 @@ impl Builder {
             Geometry::Hashed(slots) => Geometry::Hashed(slots.next_power_of_two()),
             Geometry::Hierarchical(slots) => {
                 let none = planted!("settings.no-levels", false, slots.is_empty());
-                if none || slots.iter().any(|slots| !(2..=MAX_SLOTS).contains(slots)) {
+                let least = planted!("later.level-of-one-slot-panics", 1, 2);
+                if none || slots.iter().any(|slots| !(least..=MAX_SLOTS).contains(slots)) {
                     let slots = format!("{slots:?}");
                     return Err(wrong("hierarchical", slots, "a list of 2 to 1048576 slots each"));
                 }

@@ -122,7 +122,12 @@ impl EngineClock {
 
     /// A clock that panics stands still.
     fn own_now(&self, clock: &dyn Clock) -> Time {
-        let now = quietly(|| clock.now()).map_or(0, |now| self.time(now).units());
+        let now = planted!(
+            "later.now-that-panics-is-not-contained",
+            Some(clock.now()),
+            quietly(|| clock.now())
+        );
+        let now = now.map_or(0, |now| self.time(now).units());
         // Relaxed: it is a number, and orders nothing.
         let latest = &self.latest;
         let latest = planted!(

@@ -186,7 +186,8 @@ impl Driver {
             let turn = self.turn();
             let now = self.core.hub().clock.now();
             let over = planted!("engine.turn-within-never-over", now > end, now >= end);
-            if turn.ran > 0 || over || self.is_stopped() || !self.wait(end) {
+            let until = planted!("later.turn-within-begins-anew", now + nanoseconds(limit), end);
+            if turn.ran > 0 || over || self.is_stopped() || !self.wait(until) {
                 return turn;
             }
         }
@@ -216,7 +217,13 @@ impl Driver {
         let Hub { clock, signal, .. } = self.core.hub();
         // It only reads: to say anew until when nothing is to be done would have the loop woken once more.
         let next = Some(signal.least()).filter(|&next| next != NEVER && !self.is_stopped())?;
-        Some(Duration::from_nanos(next.saturating_sub(clock.now().units())))
+        let now = clock.now().units();
+        let left = planted!(
+            "later.timeout-of-an-overdue-timer-panics",
+            next - now,
+            next.saturating_sub(now)
+        );
+        Some(Duration::from_nanos(left))
     }
 
     /// Calls `wake` when a timer was armed that is due earlier than the last turn has said, and when the timer was

@@ -188,7 +188,12 @@ impl<T> Shard<T> {
         }
         let armed = arm(&mut lock(&self.state), value);
         self.tell_loop();
-        if planted!("engine.refused-timer-keeps-its-place", false, armed.is_err()) {
+        let refused = planted!(
+            "later.first-timer-takes-two-places",
+            matches!(armed, Err(Refused::Stopped(_) | Refused::Full(_))),
+            armed.is_err()
+        );
+        if planted!("engine.refused-timer-keeps-its-place", false, refused) {
             self.hub.give_back(1);
         }
         armed
@@ -234,7 +239,12 @@ impl<T> Shard<T> {
     fn settle_next(&self, state: &mut State<T>, key: Key, deadline: Time) {
         // A deadline is never after its tick: if it is not earlier, its tick is not.
         if deadline.units() < state.next {
-            self.lower(state, state.wheel.due(key).map_or(NEVER, Time::units));
+            let due = planted!(
+                "later.driver-wakes-before-the-tick",
+                Some(deadline),
+                state.wheel.due(key)
+            );
+            self.lower(state, due.map_or(NEVER, Time::units));
         }
     }
 
@@ -262,7 +272,7 @@ impl<T> Shard<T> {
             done?
         );
         state.counts.cancelled += 1;
-        state.wheel.release_when_empty();
+        planted!("later.cancelled-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
         self.leave(state, ready);
         self.hub.give_back(1);
         Some(done)

@@ -93,7 +93,9 @@ impl<T> Iterator for Batch<'_, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Fired<T>> {
-        Some(Fired::new(self.shard, self.timers.pop_front()?, self.begin))
+        let next =
+            planted!("later.batch-last-first", self.timers.pop_back(), self.timers.pop_front());
+        Some(Fired::new(self.shard, next?, self.begin))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

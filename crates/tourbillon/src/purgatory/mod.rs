@@ -208,7 +208,11 @@ impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
         let mut operations = Vec::new();
         for shelf in &self.shelves {
             for (key, list) in shelf.close() {
-                self.drop_key(key);
+                planted!(
+                    "later.stop-ends-at-a-key-whose-drop-panics",
+                    drop(key),
+                    self.drop_key(key)
+                );
                 operations.extend(
                     list.into_entries().filter_map(|entry| entry.take(Why::Stopped, basket)),
                 );

@@ -260,7 +260,9 @@ where
     fn hand_over(&self, work: W, why: Why, ticket: Option<Ticket<O>>) {
         match (self.give_back(work, why), ticket) {
             (Some(operation), Some(ticket)) => ticket.put(operation),
-            (operation, _) => drop(self.core.timer.contain(|| drop(operation))),
+            (operation, _) => planted!("later.operation-given-up-panics-out", drop(operation), {
+                self.core.timer.contain(|| drop(operation));
+            }),
         }
     }
 

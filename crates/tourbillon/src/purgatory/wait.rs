@@ -85,7 +85,11 @@ impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
             planted!("purgatory.waker-panics-out", waker.wake(), act(timer, move || waker.wake()));
         }
         if let Some(unread) = Arc::into_inner(self) {
-            act(timer, move || drop(unread));
+            planted!(
+                "later.unread-value-panics-out",
+                drop(unread),
+                act(timer, move || drop(unread))
+            );
         }
     }
 }

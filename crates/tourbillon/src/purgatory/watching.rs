@@ -197,7 +197,7 @@ where
         let watched = Node::watch(core, work, hashed, timeout);
         if watched.is_err() {
             // Nobody holds it any more, and no holder has.
-            catch_up();
+            planted!("later.actions-of-a-refused-stay", (), catch_up());
         }
         watched.map(|(node, outcome)| (Some(node), outcome))
     }

@@ -177,7 +177,8 @@ impl<T: Send + 'static> DelayQueue<T> {
             return Err(RescheduleError::NotPending);
         }
         let mut state = lock(&self.shared.state);
-        state.reschedule(key.inner(), deadline, due(deadline, now))?;
+        let due = planted!("later.moved-to-now-waits-for-a-tick", deadline, due(deadline, now));
+        state.reschedule(key.inner(), deadline, due)?;
         self.shared.leave_earlier(state, key.inner());
         planted!("queue.move-does-not-notify-advance", (), self.shared.gone());
         Ok(())

@@ -92,7 +92,13 @@ impl<T: Send + 'static> Shared<T> {
             if end.is_some_and(late) {
                 return here.leave(state, Err(TakeError::NothingDue));
             }
-            here.stay(&mut state);
+            planted!(
+                "later.who-leads-is-not-counted",
+                if state.waiting.leader.is_some() {
+                    here.stay(&mut state);
+                },
+                here.stay(&mut state)
+            );
             if state.waiting.leader.is_some() {
                 self.follow(state, end, now);
                 continue;
@@ -135,7 +141,9 @@ impl<T: Send + 'static> Shared<T> {
         if limits.clone().any(late) {
             self.called.notify_all();
         }
-        limits.filter(|&limit| limit > now).min().unwrap_or(u64::MAX)
+        let limits = limits.filter(|&limit| limit > now);
+        planted!("later.who-leads-minds-the-last-limit", limits.max(), limits.min())
+            .unwrap_or(u64::MAX)
     }
 
     /// Gives up the lock. If the value that was put or moved is due before who leads would wake, wakes it.

@@ -191,7 +191,11 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
 
     /// The value of an item that has left, without its key.
     fn value_of(&self, item: Item<K, V>) -> V {
-        drop_contained(&self.sleep, item.key);
+        planted!(
+            "later.key-of-a-removed-item-panics-out",
+            drop(item.key),
+            drop_contained(&self.sleep, item.key)
+        );
         item.value
     }
 

@@ -214,7 +214,8 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub fn reset(&mut self, after: Duration) {
         let clock = self.home.clock();
-        let ahead = clock.is_system() && !after.is_zero();
+        let ahead = clock.is_system()
+            && planted!("later.sleep-reset-to-nothing-waits", true, !after.is_zero());
         self.move_ahead(clock.now() + nanoseconds(after), ahead);
     }
 
@@ -424,7 +425,9 @@ impl<H: Home> Sleep<H> {
         let identity = Identity::of(&other);
         let shard = self.home.shard(key);
         let replaced = shard.visit(key.inner(), |armed| std::mem::swap(armed, &mut other));
-        contain(shard, || drop(other));
+        planted!("later.replaced-waker-panics-out", drop(other), {
+            contain(shard, || drop(other));
+        });
         let replaced = planted!("tasks.a-waker-that-went-is-taken-for-replaced", Ok(()), replaced);
         if let Err(gone) = replaced {
             return Some(self.end(gone));

@@ -163,7 +163,10 @@ impl Tickets {
                     );
                 }
                 // Dropped, it has the driver come back to its shard; which may be another, if it is another job.
-                Some(Err(job)) if job.shard == shard.index => return drop(job),
+                Some(Err(job)) if job.shard == shard.index => {
+                    drop(job);
+                    planted!("later.refusal-does-not-end-the-offer", continue, return);
+                }
                 Some(Err(_)) | None => return self.remind(core, shard),
             }
         }

@@ -405,7 +405,14 @@ impl Timer {
         );
         let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
         // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
-        tasks.stop();
+        planted!(
+            "later.stop-waits-before-it-wakes-the-tasks",
+            {
+                core.wait_for_silence(limit);
+                tasks.stop();
+            },
+            tasks.stop()
+        );
         for (shard, taken) in first.iter().flatten() {
             planted!(
                 "timer.stop-tells-no-retry",
@@ -420,7 +427,13 @@ impl Timer {
             true,
             first.is_some() || outside()
         );
-        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = || {
+            planted!(
+                "later.stop-within-counts-its-limit-twice",
+                limit,
+                end.map(|end| end.saturating_duration_since(Instant::now()))
+            )
+        };
         let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
         let unfired = first.into_iter().flatten().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),

@@ -333,7 +333,13 @@ impl<J, L> Trying<J, L> {
     {
         let Trying { job, then, .. } = self;
         let drop_job = || contain(shard, || drop(job));
-        let tell = || contain(shard, || then(outcome));
+        let tell = || {
+            planted!(
+                "later.panic-of-a-listener-comes-out-of-a-stop",
+                Some(then(outcome)),
+                contain(shard, || then(outcome))
+            )
+        };
         planted!(
             "timer.outcome-before-the-job-is-dropped",
             {

@@ -76,7 +76,12 @@ impl Fired {
     fn join_nearest(&mut self) {
         let apart = |pair: &[(SystemTime, SystemTime)]| pair[1].0.duration_since(pair[0].1).ok();
         let pairs = self.spans.windows(2).enumerate();
-        let Some((nearest, _)) = pairs.min_by_key(|(_, pair)| apart(pair)) else { return };
+        let nearest = planted!(
+            "later.farthest-spans-joined",
+            pairs.max_by_key(|(_, pair)| apart(pair)),
+            pairs.min_by_key(|(_, pair)| apart(pair))
+        );
+        let Some((nearest, _)) = nearest else { return };
         let (_, last) = self.spans.remove(nearest + 1);
         planted!("wall.joined-span-keeps-its-old-end", (), self.spans[nearest].1 = last);
     }

@@ -186,7 +186,8 @@ impl Plan {
                     if self.rule.is_none()
                         || planted!("wall.set-onto-the-moment-skips-it", at < now, at <= now) =>
                 {
-                    state.passed = true;
+                    state.passed =
+                        planted!("later.passed-moment-not-remembered", state.passed, true);
                     return Some(at);
                 }
                 phase => (phase, state.fired.clone()),

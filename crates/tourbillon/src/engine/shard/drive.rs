@@ -35,7 +35,16 @@ impl<T> Shard<T> {
 
     /// Has the driver come back at that moment, whether or not something is due.
     pub(crate) fn remind(&self, at: Time) {
-        self.lower(&mut lock(&self.state), at.units());
+        let mut state = lock(&self.state);
+        planted!(
+            "later.reminder-puts-off-the-next",
+            {
+                state.next = at.units();
+                self.hub.signal.lower(self.index, at.units());
+            },
+            self.lower(&mut state, at.units())
+        );
+        drop(state);
         self.tell_loop();
     }
 
@@ -145,7 +154,8 @@ impl<T> Shard<T> {
         while batch.len() < most {
             let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
             state.counts.fired += 1;
-            state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
+            let late = now.units().saturating_sub(taken.deadline.units());
+            planted!("later.lateness-without-the-batches", (), state.lateness.record(late, 1));
             batch.push_back(taken);
         }
         #[cfg(feature = "tasks")]

@@ -83,7 +83,11 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             if planted!("wall.first-time-of-a-gap-runs", at <= change, at < change) {
                 return Some(at);
             }
-        } else if after.duration_until(change.timestamp()) > TWO_DAYS {
+        } else if planted!(
+            "later.last-fold-left-out",
+            true,
+            after.duration_until(change.timestamp()) > TWO_DAYS
+        ) {
             // Nothing follows, and no clock goes back that far.
             return None;
         }
@@ -94,7 +98,10 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))
             .ok()?;
         let back = planted!("more.second-hour-of-a-fold-left-out", false, begin < from);
-        if back || next.is_some_and(|next| begin >= next) {
+        let passed = |next: DateTime| {
+            planted!("later.last-second-of-a-gap-goes-back", begin > next, begin >= next)
+        };
+        if back || next.is_some_and(passed) {
             (from, next) = (begin, cron.next_civil(begin));
         }
     }
