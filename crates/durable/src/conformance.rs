@@ -152,10 +152,15 @@ impl<S: Store> Kit<S> {
         let generation = Generation(self.made);
         self.made += 1;
         let (queue, at) = (self.queue(), self.moment());
+        let chosen = self.random.below(2) == 0;
         let spec = Spec {
             generation,
             queue,
-            key: Key::new(&format!("k{}", generation.0)).expect("a key"),
+            key: if chosen {
+                chosen_key(generation.0)
+            } else {
+                Key::assigned(generation.0, at.millis())
+            },
             created: at,
             payload: Arc::from(vec![7; self.random.below(40) as usize]),
             recurrence: None,
@@ -224,14 +229,31 @@ impl<S: Store> Kit<S> {
             queries.push(Query::Dead { queue: queue.clone(), limit: 3 });
             queries.push(Query::Cells { queue: queue.clone(), from: 0, to: 60_000 });
             queries.push(Query::Cells { queue: queue.clone(), from: 60_000, to: u64::MAX });
-            let keys = (0..30).map(|n| (queue.clone(), Key::new(&format!("k{n}")).expect("a key")));
-            queries.push(Query::Keys(keys.collect()));
+            let assigned = self.model.rows.iter().map(|row| row.1.spec.key.clone());
+            let gone = (0..4).map(|n| Key::assigned(n, 60_000));
+            let keys = (0..30).map(chosen_key).chain(assigned).chain(gone);
+            queries.push(Query::Keys(keys.map(|key| (queue.clone(), key)).collect()));
+            for (prefix, after) in [("k", None), ("k1", Some("k12")), ("k1", None), ("~", None)] {
+                let after = after.map(|key| Key::new(key).expect("a key"));
+                let (queue, prefix) = (queue.clone(), prefix.to_string());
+                queries.push(Query::Prefix { queue, prefix, after, limit: 5 });
+            }
         }
         for level in [Level::Second, Level::Hour, Level::Day, Level::Era] {
             let bucket = Bucket::of(level, self.moment());
             queries.push(Query::Bucket { bucket, after: None, limit: 2 });
             queries.push(Query::Bucket { bucket, after: Some(Generation(3)), limit: 1000 });
+            let middle = self.model.rows.first().map(|row| row.1.order());
+            for after in [Some((Moment::ZERO, None)), middle].into_iter().flatten() {
+                queries.push(Query::Sorted { bucket, queue: self.queue(), after, limit: 3 });
+            }
         }
+        let rows = self.store.snapshot().expect("a snapshot is taken");
+        let mut rows: Vec<_> = rows.map(|row| row.expect("a row is read")).collect();
+        rows.sort_by_key(|row| row.1.generation());
+        let mut model = self.model.rows.clone();
+        model.sort_by_key(|row| row.1.generation());
+        assert_eq!(rows, model, "a snapshot");
         for query in queries {
             let loaded = self.store.load(&query).expect("a load succeeds");
             assert_eq!(loaded, self.model.load(&query), "{query:?}");
@@ -333,6 +355,23 @@ impl Model {
             Query::Remembered { limit } => {
                 (Box::new(|at, _| matches!(at, Place::Remembered(_))), *limit)
             }
+            Query::Prefix { queue, prefix, after, limit } => {
+                let wanted = |row: &&(Place, Record)| {
+                    let spec = &row.1.spec;
+                    spec.queue == *queue
+                        && spec.key.as_str().starts_with(prefix)
+                        && Some(&spec.key) > after.as_ref()
+                };
+                return self.ordered(wanted, |row| row.spec.key.clone(), *limit);
+            }
+            Query::Sorted { bucket, queue, after, limit } => {
+                let wanted = |(at, row): &&(Place, Record)| {
+                    *at == Place::Bucket(*bucket)
+                        && row.spec.queue == *queue
+                        && row.order() > *after
+                };
+                return self.ordered(wanted, Record::order, *limit);
+            }
         };
         let mut rows: Vec<_> =
             self.rows.iter().filter(|row| wanted(&row.0, &row.1)).cloned().collect();
@@ -343,8 +382,26 @@ impl Model {
     }
 }
 
+impl Model {
+    fn ordered<K: Ord>(
+        &self,
+        wanted: impl Fn(&&(Place, Record)) -> bool,
+        order: impl Fn(&Record) -> K,
+        limit: usize,
+    ) -> Loaded {
+        let mut rows: Vec<_> = self.rows.iter().filter(wanted).cloned().collect();
+        rows.sort_by_key(|row| order(&row.1));
+        rows.truncate(limit);
+        Loaded::Rows(rows)
+    }
+}
+
 /// Which rows answer a question.
 type Wanted<'a> = Box<dyn Fn(&Place, &Record) -> bool + 'a>;
+
+fn chosen_key(n: u64) -> Key {
+    Key::new(&format!("k{n}")).expect("a key")
+}
 
 /// SplitMix64.
 struct Random(u64);

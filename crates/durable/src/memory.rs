@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use crate::bucket::{Bucket, Cell};
 use crate::record::{Generation, Place, Record};
-use crate::store::{Filling, Head, Loaded, Op, Query, QueueRow, ShardRow, Store, StoreError};
+use crate::store::{
+    Filling, Head, Loaded, Op, Query, QueueRow, ShardRow, Snapshot, Store, StoreError,
+};
 use crate::values::{Key, Moment, QueueName};
 
 /// A [`Store`] in memory.
@@ -112,6 +114,14 @@ impl Store for MemoryStore {
 
     fn load(&mut self, query: &Query) -> Result<Loaded, StoreError> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(self.current.load(query)) }
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let rows: Vec<_> = self.rows().map(|(place, record)| Ok((place, record.clone()))).collect();
+        Ok(Box::new(rows.into_iter()))
     }
 }
 
@@ -276,6 +286,25 @@ impl State {
             Query::Remembered { limit } => {
                 let rows = self.remembered.iter().take(*limit);
                 rows.map(|(row, record)| (Place::Remembered(row.0), record.clone())).collect()
+            }
+            Query::Prefix { queue, prefix, after: last, limit } => {
+                let rows = self.keys.iter().filter(|((of, key), _)| {
+                    of == queue && key.as_str().starts_with(prefix) && Some(key) > last.as_ref()
+                });
+                rows.filter_map(|(_, &(place, generation))| {
+                    Some((place, self.row(queue, place, generation)?.clone()))
+                })
+                .take(*limit)
+                .collect()
+            }
+            Query::Sorted { bucket, queue, after, limit } => {
+                let rows =
+                    self.buckets.get(bucket).into_iter().flat_map(|table| table.rows.values());
+                let mut rows: Vec<&Record> =
+                    rows.filter(|row| row.spec.queue == *queue && row.order() > *after).collect();
+                rows.sort_by_key(|row| row.order());
+                rows.truncate(*limit);
+                rows.into_iter().map(|row| (Place::Bucket(*bucket), row.clone())).collect()
             }
         };
         Loaded::Rows(rows)

@@ -117,6 +117,11 @@ impl Record {
         self.spec.generation
     }
 
+    /// Its place in a list by time: the next attempt, then the key.
+    pub fn order(&self) -> (Moment, Option<Key>) {
+        (self.next_attempt, Some(self.spec.key.clone()))
+    }
+
     /// The bytes that it takes in memory, roughly: what the window's limit counts.
     pub fn size(&self) -> u64 {
         (size_of::<Record>()

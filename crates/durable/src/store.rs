@@ -177,6 +177,29 @@ pub enum Query {
         /// The most rows.
         limit: usize,
     },
+    /// Rows of a queue whose key begins with `prefix`, by key, in every place. Assigned keys are not indexed: a prefix
+    /// that begins with `~` costs a read of every row.
+    Prefix {
+        /// The queue.
+        queue: QueueName,
+        /// The beginning of the keys.
+        prefix: String,
+        /// Only keys after this one.
+        after: Option<Key>,
+        /// The most rows.
+        limit: usize,
+    },
+    /// Rows of a queue in a bucket, by next attempt and key. A bucket is sorted when it is first asked for.
+    Sorted {
+        /// The bucket.
+        bucket: Bucket,
+        /// The queue.
+        queue: QueueName,
+        /// Only rows after this next attempt and key; with `None` for the key, from this next attempt on.
+        after: (Moment, Option<Key>),
+        /// The most rows.
+        limit: usize,
+    },
     /// Counters of the forecast.
     Cells {
         /// The queue.
@@ -209,6 +232,30 @@ pub enum StoreError {
     Poisoned,
     /// A later opening has taken over.
     Fenced,
+    /// It cannot be opened: why, where, and what to do. Nothing was changed.
+    Refused(String),
+    /// The answer needs a row that cannot be read. The store goes on: other answers are not affected.
+    Damaged(Damage),
+}
+
+/// What cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Damage {
+    /// The table, as a person would name it.
+    pub table: String,
+    /// The row, if it is one.
+    pub row: Option<String>,
+    /// What is wrong with it.
+    pub wrong: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.row {
+            Some(row) => write!(f, "{}, {row}: {}", self.table, self.wrong),
+            None => write!(f, "{}: {}", self.table, self.wrong),
+        }
+    }
 }
 
 impl fmt::Display for StoreError {
@@ -217,6 +264,8 @@ impl fmt::Display for StoreError {
             StoreError::Failed(why) => write!(f, "the store failed: {why}; open it anew"),
             StoreError::Poisoned => f.write_str("the store failed before: open it anew"),
             StoreError::Fenced => f.write_str("another node has taken the shard over: give it up"),
+            StoreError::Refused(why) => f.write_str(why),
+            StoreError::Damaged(damage) => write!(f, "damaged: {damage}"),
         }
     }
 }
@@ -239,7 +288,23 @@ pub trait Store {
 
     /// Answers a question.
     ///
+    /// A page leaves out rows that cannot be read, and [`damage`](Store::damage) names them from then on.
+    ///
+    /// # Errors
+    /// It cannot be read. [`StoreError::Damaged`]: a key that was asked for has a row that cannot be read.
+    fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
+
+    /// Every row as of the last commit, in no particular order. Later commits do not change what it yields.
+    ///
     /// # Errors
     /// It cannot be read.
-    fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
+    fn snapshot(&mut self) -> Result<Snapshot, StoreError>;
+
+    /// What was found damaged since the store was opened.
+    fn damage(&self) -> Vec<Damage> {
+        Vec::new()
+    }
 }
+
+/// The rows of one state of a store. A row that cannot be read is an error, and the next ones follow.
+pub type Snapshot = Box<dyn Iterator<Item = Result<(Place, Record), StoreError>> + Send>;
