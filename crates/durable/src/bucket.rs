@@ -47,6 +47,14 @@ impl Level {
         }
     }
 
+    /// All, narrowest first. `level as u8` is its number here.
+    pub const ALL: [Level; 6] = [Second, Minute, Hour, Day, Month, Era];
+
+    /// The level of that number.
+    pub(crate) fn from_number(number: u8) -> Option<Level> {
+        Level::ALL.get(usize::from(number)).copied()
+    }
+
     /// The next narrower level.
     pub fn below(self) -> Option<Level> {
         match self {

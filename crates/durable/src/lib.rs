@@ -9,6 +9,7 @@
 //! | [`bucket`] | how the future is cut into tables and counters |
 //! | [`record`] | what is stored of a timer, and where |
 //! | [`store`] | the trait of a store: commit a list, load a page |
+//! | [`codec`] | the binary form of what is stored |
 //! | [`memory`] | a store in memory that can lose what was not synced |
 //! | [`conformance`] | what every store must do, as one suite |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
@@ -22,6 +23,7 @@
 mod planted;
 
 pub mod bucket;
+pub mod codec;
 pub mod conformance;
 pub mod memory;
 pub mod record;

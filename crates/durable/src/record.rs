@@ -1,7 +1,7 @@
 //! Records: what is stored of a timer. One row for each timer, in exactly one place.
 //!
 //! The part that never changes is shared ([`Spec`]), so that moving a record costs a few words whatever its payload.
-//! The binary form, with its own checksum, belongs in this module and comes with the store on disk.
+//! [`codec`](crate::codec) has the binary form.
 
 use std::sync::Arc;
 

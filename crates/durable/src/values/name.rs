@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::ValueError;
+use super::{Moment, ValueError};
 
 /// The name of a queue: 1 to 64 of `a-z A-Z 0-9 . _ -`, never `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +88,19 @@ impl Key {
         Key(format!("~{generation:x}-{due:x}").into())
     }
 
+    /// The generation and the first due moment of an assigned key.
+    pub(crate) fn parts(&self) -> Option<(u64, u64)> {
+        let (generation, due) = self.0.strip_prefix('~')?.split_once('-')?;
+        Some((hex(generation)?, hex(due)?))
+    }
+
+    /// The first due moment, if this is the key that was assigned to that generation: a store then needs no index entry
+    /// for it. A timer that was loaded from a dump has the key of an earlier generation.
+    pub(crate) fn home(&self, generation: u64) -> Option<Moment> {
+        let (of, due) = self.parts()?;
+        (of == generation && due <= Moment::MAX.millis()).then(|| Moment::from_millis(due))
+    }
+
     /// Whether the shard assigned it.
     pub fn is_assigned(&self) -> bool {
         self.0.starts_with('~')
@@ -97,6 +110,13 @@ impl Key {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A number as `{:x}` writes it, and no other form of it.
+fn hex(text: &str) -> Option<u64> {
+    let strict = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let strict = strict && (text == "0" || !text.starts_with('0'));
+    u64::from_str_radix(text, 16).ok().filter(|_| strict)
 }
 
 impl Borrow<str> for Key {
@@ -140,6 +160,16 @@ mod tests {
             ("~1", true),
         ] {
             assert_eq!(Key::new(key).is_ok(), fine, "{key}");
+        }
+    }
+
+    #[test]
+    fn an_assigned_key_has_one_form() {
+        for (generation, due) in [(0, 0), (17, 0xab), (u64::MAX, u64::MAX)] {
+            assert_eq!(Key::assigned(generation, due).parts(), Some((generation, due)));
+        }
+        for other in ["1-1", "~1", "~01-1", "~1-", "~-1", "~A-1", "~+1-1", "~10000000000000000-1"] {
+            assert_eq!(Key::new(other).unwrap().parts(), None, "{other}");
         }
     }
 }

@@ -1,0 +1,145 @@
+//! The codec: the binary form of what is stored, one format for every table. Pure; no input makes it panic.
+//!
+//! # A value
+//! ```text
+//!   ┌─────────┬──────────────────────────┬───────────────────────────────────────┐
+//!   │ version │ fields                   │ CRC32C of table name, key, all before │
+//!   │ 1 byte  │ integers are LEB128      │ 4 bytes, little-endian                │
+//!   └─────────┴──────────────────────────┴───────────────────────────────────────┘
+//! ```
+//!
+//! - The checksum covers the name of the table and the key: a value that was moved under another key does not verify.
+//! - A value is read whole: bytes that are left over are an error, and so is a value out of its limits.
+//! - Every value has its own version, so that a later version can read rows that an earlier one wrote.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `bytes` | integers, texts and moments |
+//! | `record` | the row of a timer |
+//! | `rows` | the other rows |
+
+mod bytes;
+mod record;
+mod rows;
+
+use std::fmt;
+
+pub use bytes::Reader;
+pub use rows::{BucketRow, Home, Marks, ShardState};
+
+/// The version that is written.
+pub const VERSION: u8 = 1;
+
+/// What has a binary form.
+pub trait Row: Sized {
+    /// Appends its fields.
+    fn write(&self, out: &mut Vec<u8>);
+
+    /// Reads its fields.
+    ///
+    /// # Errors
+    /// The bytes are not what [`write`](Row::write) would have written.
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+/// The value of a row under its key in a table.
+///
+/// ```
+/// use tourbillon_durable::codec::{Home, decode, encode};
+/// use tourbillon_durable::record::Generation;
+/// use tourbillon_durable::values::Moment;
+/// let home = Home { generation: Generation(7), moment: Moment::ZERO };
+/// let value = encode("keys", b"order-17", &home);
+/// assert_eq!(decode("keys", b"order-17", &value), Ok(home));
+/// assert!(decode::<Home>("keys", b"order-18", &value).is_err());
+/// ```
+pub fn encode(table: &str, key: &[u8], row: &impl Row) -> Vec<u8> {
+    let mut value = Vec::with_capacity(192);
+    value.push(VERSION);
+    row.write(&mut value);
+    let sum = checksum(table, key, &value);
+    value.extend_from_slice(&sum.to_le_bytes());
+    value
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// It was written by a newer version, its checksum differs, or it is not a row of that kind.
+pub fn decode<R: Row>(table: &str, key: &[u8], value: &[u8]) -> Result<R, DecodeError> {
+    let wrong = |wrong| Err(DecodeError { field: "value", wrong });
+    let Some((body, stored)) = value.split_last_chunk::<4>() else {
+        return wrong(Wrong::Short);
+    };
+    let (stored, computed) = (u32::from_le_bytes(*stored), checksum(table, key, body));
+    if stored != computed {
+        return wrong(Wrong::Checksum { stored, computed });
+    }
+    let Some((&version, body)) = body.split_first() else { return wrong(Wrong::Short) };
+    if version != VERSION {
+        return wrong(Wrong::Version(version));
+    }
+    let mut reader = Reader::new(body);
+    let row = R::read(&mut reader)?;
+    match reader.left() {
+        0 => Ok(row),
+        left => wrong(Wrong::Left(left)),
+    }
+}
+
+fn checksum(table: &str, key: &[u8], body: &[u8]) -> u32 {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(table.as_bytes()), key);
+    crc32c::crc32c_append(sum, body)
+}
+
+/// A value cannot be read: which field, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub wrong: Wrong,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// The bytes end before it does.
+    Short,
+    /// It was read, and so many bytes are left over.
+    Left(usize),
+    /// The checksum differs.
+    Checksum {
+        /// What stands there.
+        stored: u32,
+        /// What it should be.
+        computed: u32,
+    },
+    /// It has this version, which this program does not know.
+    Version(u8),
+    /// It is out of its limits.
+    Invalid(String),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = self.field;
+        match &self.wrong {
+            Wrong::Short => write!(f, "the {field} is cut short"),
+            Wrong::Left(left) => write!(f, "{left} bytes follow the {field}"),
+            Wrong::Checksum { stored, computed } => {
+                write!(f, "the checksum of the {field} is {stored:08x}, not {computed:08x}")
+            }
+            Wrong::Version(version) => {
+                write!(f, "the {field} has version {version}; this program knows {VERSION}")
+            }
+            Wrong::Invalid(why) => write!(f, "the {field} is not valid: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+#[cfg(test)]
+mod tests;

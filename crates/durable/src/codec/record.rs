@@ -1,0 +1,241 @@
+//! The row of a timer. What has its usual value takes no bytes: a set of flags says which fields follow.
+
+use std::sync::Arc;
+
+use super::bytes::{Reader, invalid, put_f64, put_moment_from, put_str, put_u64};
+use super::{DecodeError, Row};
+use crate::record::{Fate, Generation, Lease, Record, Spec};
+use crate::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+
+/// The key is the one that was assigned to this generation; its due moment stands in its place.
+const ASSIGNED: u64 = 1;
+const RECURRENCE: u64 = 1 << 1;
+/// The retry is not the default.
+const RETRY: u64 = 1 << 2;
+const REMEMBER: u64 = 1 << 3;
+const BEHIND: u64 = 1 << 4;
+const LEASE: u64 = 1 << 5;
+const ERROR: u64 = 1 << 6;
+/// The next attempt is not the due moment.
+const NEXT: u64 = 1 << 7;
+/// It was handed out, or is not at its first occurrence.
+const PROGRESS: u64 = 1 << 8;
+const KNOWN: u64 = (1 << 9) - 1;
+
+impl Row for Record {
+    fn write(&self, out: &mut Vec<u8>) {
+        let spec = &*self.spec;
+        let assigned = spec.key.home(spec.generation.0);
+        let progress = (self.occurrence, self.attempt, self.failed, self.fate);
+        let flags = [
+            (ASSIGNED, assigned.is_some()),
+            (RECURRENCE, spec.recurrence.is_some()),
+            (RETRY, spec.retry != Retry::default()),
+            (REMEMBER, spec.remember != Span::ZERO),
+            (BEHIND, self.behind.is_some()),
+            (LEASE, self.lease.is_some()),
+            (ERROR, self.last_error.is_some()),
+            (NEXT, self.next_attempt != self.due),
+            (PROGRESS, progress != (1, 0, 0, Fate::Open)),
+        ];
+        let flags = flags.into_iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0);
+        let has = |flag| flags & flag != 0;
+        put_u64(out, flags);
+        put_u64(out, spec.generation.0);
+        put_str(out, spec.queue.as_str());
+        match assigned {
+            Some(due) => put_u64(out, due.millis()),
+            None => put_str(out, spec.key.as_str()),
+        }
+        put_u64(out, spec.created.millis());
+        put_moment_from(out, self.due, spec.created);
+        if has(NEXT) {
+            put_moment_from(out, self.next_attempt, self.due);
+        }
+        if let Some(behind) = self.behind {
+            put_moment_from(out, behind, self.due);
+        }
+        if has(PROGRESS) {
+            put_u64(out, self.occurrence);
+            put_u64(out, self.attempt.into());
+            put_u64(out, self.failed.into());
+            write_fate(out, self.fate);
+        }
+        if let Some(lease) = self.lease {
+            put_moment_from(out, lease.until, self.due);
+            put_u64(out, lease.length.millis());
+        }
+        if let Some(error) = &self.last_error {
+            put_str(out, error);
+        }
+        if has(REMEMBER) {
+            put_u64(out, spec.remember.millis());
+        }
+        if has(RETRY) {
+            spec.retry.write(out);
+        }
+        if let Some(recurrence) = &spec.recurrence {
+            recurrence.write(out);
+        }
+        out.extend_from_slice(&spec.payload);
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = bytes.u64("flags")?;
+        if flags & !KNOWN != 0 {
+            return Err(invalid("flags", format!("{flags:#x}")));
+        }
+        let has = |flag| flags & flag != 0;
+        let generation = Generation(bytes.u64("generation")?);
+        let queue = QueueName::new(bytes.str("queue")?).map_err(|error| invalid("queue", error))?;
+        let key = if has(ASSIGNED) {
+            Key::assigned(generation.0, bytes.moment("key")?.millis())
+        } else {
+            Key::new(bytes.str("key")?).map_err(|error| invalid("key", error))?
+        };
+        let created = bytes.moment("moment of creation")?;
+        let due = bytes.moment_from("due moment", created)?;
+        let next_attempt = if has(NEXT) { bytes.moment_from("next attempt", due)? } else { due };
+        let behind = has(BEHIND).then(|| bytes.moment_from("next occurrence", due)).transpose()?;
+        let (mut occurrence, mut attempt, mut failed, mut fate) = (1, 0, 0, Fate::Open);
+        if has(PROGRESS) {
+            occurrence = bytes.u64("occurrence")?;
+            attempt = bytes.u32("attempt")?;
+            failed = bytes.u32("failed attempts")?;
+            fate = read_fate(bytes)?;
+        }
+        let lease = has(LEASE).then(|| {
+            let until = bytes.moment_from("end of the lease", due)?;
+            Ok(Lease { until, length: bytes.span("length of the lease")? })
+        });
+        let lease = lease.transpose()?;
+        let last_error = has(ERROR).then(|| bytes.str("last error")).transpose()?.map(Arc::from);
+        let remember = if has(REMEMBER) { bytes.span("remember")? } else { Span::ZERO };
+        let retry = if has(RETRY) { Retry::read(bytes)? } else { Retry::default() };
+        let recurrence = has(RECURRENCE).then(|| Recurrence::read(bytes)).transpose()?;
+        let payload = Arc::from(bytes.rest());
+        let spec = Spec { generation, queue, key, created, payload, recurrence, remember, retry };
+        Ok(Record {
+            spec: Arc::new(spec),
+            due,
+            next_attempt,
+            behind,
+            occurrence,
+            attempt,
+            failed,
+            fate,
+            lease,
+            last_error,
+        })
+    }
+}
+
+fn write_fate(out: &mut Vec<u8>, fate: Fate) {
+    out.push(match fate {
+        Fate::Open => 0,
+        Fate::Acked { .. } => 1,
+        Fate::Nacked => 2,
+        Fate::Lapsed => 3,
+        Fate::Released => 4,
+        Fate::Moved => 5,
+        Fate::GivenUp => 6,
+        Fate::Cancelled => 7,
+        Fate::CancelledOut => 8,
+    });
+    if let Fate::Acked { occurrence, attempt } = fate {
+        put_u64(out, occurrence);
+        put_u64(out, attempt.into());
+    }
+}
+
+fn read_fate(bytes: &mut Reader<'_>) -> Result<Fate, DecodeError> {
+    Ok(match bytes.byte("fate")? {
+        0 => Fate::Open,
+        1 => {
+            let occurrence = bytes.u64("acknowledged occurrence")?;
+            Fate::Acked { occurrence, attempt: bytes.u32("acknowledged attempt")? }
+        }
+        2 => Fate::Nacked,
+        3 => Fate::Lapsed,
+        4 => Fate::Released,
+        5 => Fate::Moved,
+        6 => Fate::GivenUp,
+        7 => Fate::Cancelled,
+        8 => Fate::CancelledOut,
+        other => return Err(invalid("fate", other)),
+    })
+}
+
+impl Row for Retry {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.attempts.into());
+        put_u64(out, self.first.millis());
+        put_f64(out, self.factor);
+        put_u64(out, self.longest.millis());
+        put_f64(out, self.jitter);
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let attempts = bytes.u32("retry attempts")?;
+        let first = bytes.span("first delay of the retry")?;
+        let factor = bytes.f64("factor of the retry")?;
+        let longest = bytes.span("longest delay of the retry")?;
+        let jitter = bytes.f64("jitter of the retry")?;
+        let retry = Retry { attempts, first, factor, longest, jitter };
+        retry.checked().map_err(|error| invalid("retry", error))
+    }
+}
+
+impl Row for Recurrence {
+    fn write(&self, out: &mut Vec<u8>) {
+        match &self.rhythm {
+            Rhythm::Every(period) => {
+                out.push(0);
+                put_u64(out, period.millis());
+            }
+            Rhythm::Cron { expression, zone } => {
+                out.push(1);
+                put_str(out, expression);
+                put_str(out, zone);
+            }
+        }
+        out.push(match self.missed {
+            Missed::Skip => 0,
+            Missed::Once => 1,
+            Missed::All => 2,
+        });
+        for number in [self.until.map(Moment::millis), self.times] {
+            out.push(number.is_some().into());
+            number.into_iter().for_each(|number| put_u64(out, number));
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let rhythm = match bytes.byte("rhythm")? {
+            0 => Rhythm::every(bytes.span("period")?).map_err(|error| invalid("period", error))?,
+            // It was checked when it was made; the zone may have left the system's database since.
+            1 => {
+                let expression = bytes.str("cron expression")?.into();
+                Rhythm::Cron { expression, zone: bytes.str("time zone")?.into() }
+            }
+            other => return Err(invalid("rhythm", other)),
+        };
+        let missed = match bytes.byte("missed")? {
+            0 => Missed::Skip,
+            1 => Missed::Once,
+            2 => Missed::All,
+            other => return Err(invalid("missed", other)),
+        };
+        let until = match bytes.byte("until")? {
+            0 => None,
+            1 => Some(bytes.moment("until")?),
+            other => return Err(invalid("until", other)),
+        };
+        let times = match bytes.byte("times")? {
+            0 => None,
+            1 => Some(bytes.u64("times")?),
+            other => return Err(invalid("times", other)),
+        };
+        Ok(Recurrence { rhythm, missed, until, times })
+    }
+}

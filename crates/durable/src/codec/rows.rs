@@ -1,0 +1,174 @@
+//! The other rows: the shard, queues, buckets, the index, markers and counters.
+
+use super::bytes::{Reader, invalid, put_i64, put_u64};
+use super::{DecodeError, Row};
+use crate::bucket::{Bucket, Level};
+use crate::record::{Generation, Place};
+use crate::store::{Filling, QueueRow, Settings, ShardRow};
+use crate::values::{Moment, Retry};
+
+/// The shard's own row, with the epoch of the last opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardState {
+    /// The epoch.
+    pub epoch: u64,
+    /// The row.
+    pub row: ShardRow,
+}
+
+impl Row for ShardState {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.epoch);
+        put_u64(out, self.row.next_generation.0);
+        put_u64(out, self.row.wall.millis());
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let epoch = bytes.u64("epoch")?;
+        let next_generation = Generation(bytes.u64("next generation")?);
+        let wall = bytes.moment("greatest wall clock")?;
+        Ok(ShardState { epoch, row: ShardRow { next_generation, wall } })
+    }
+}
+
+impl Row for QueueRow {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Settings { paused, retry, remember, dead_keep } = &self.settings;
+        out.push((*paused).into());
+        retry.write(out);
+        put_u64(out, remember.millis());
+        put_u64(out, dead_keep.millis());
+        for count in [self.pending, self.waiting, self.out, self.dead] {
+            put_u64(out, count);
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let paused = match bytes.byte("paused")? {
+            0 => false,
+            1 => true,
+            other => return Err(invalid("paused", other)),
+        };
+        let retry = Retry::read(bytes)?;
+        let remember = bytes.span("remember")?;
+        let dead_keep = bytes.span("dead_keep")?;
+        Ok(QueueRow {
+            settings: Settings { paused, retry, remember, dead_keep },
+            pending: bytes.u64("pending timers")?,
+            waiting: bytes.u64("waiting timers")?,
+            out: bytes.u64("timers that are out")?,
+            dead: bytes.u64("dead timers")?,
+        })
+    }
+}
+
+/// What is stored of a bucket beside its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketRow {
+    /// How much lives in it.
+    pub filling: Filling,
+    /// Rows that are marked as removed and still take room.
+    pub removed: u64,
+    /// The number of the next list of markers.
+    pub next_marks: u64,
+}
+
+impl Row for BucketRow {
+    fn write(&self, out: &mut Vec<u8>) {
+        for number in [self.filling.count, self.filling.bytes, self.removed, self.next_marks] {
+            put_u64(out, number);
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let filling = Filling { count: bytes.u64("count")?, bytes: bytes.u64("bytes")? };
+        let removed = bytes.u64("removed rows")?;
+        Ok(BucketRow { filling, removed, next_marks: bytes.u64("next markers")? })
+    }
+}
+
+/// What the index says of a key: its timer, and where to look for that. A timer whose row lies in any bucket around
+/// this moment, waits since this moment, or is out, needs no other entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The timer.
+    pub generation: Generation,
+    /// The moment of its first bucket.
+    pub moment: Moment,
+}
+
+impl Row for Home {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.generation.0);
+        put_u64(out, self.moment.millis());
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let generation = Generation(bytes.u64("generation")?);
+        Ok(Home { generation, moment: bytes.moment("home")? })
+    }
+}
+
+impl Row for Place {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (tag, moment) = match *self {
+            Place::Bucket(bucket) => (bucket.level() as u8, bucket.start()),
+            Place::Waiting(at) => (16, at.millis()),
+            Place::Out => (17, 0),
+            Place::Dead(at) => (18, at.millis()),
+            Place::Remembered(until) => (19, until.millis()),
+        };
+        out.push(tag);
+        put_u64(out, moment);
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (tag, moment) = (bytes.byte("place")?, bytes.moment("moment of the place")?);
+        Ok(match tag {
+            16 => Place::Waiting(moment),
+            17 => Place::Out,
+            18 => Place::Dead(moment),
+            19 => Place::Remembered(moment),
+            level => {
+                let level = Level::from_number(level).ok_or_else(|| invalid("place", level))?;
+                Place::Bucket(Bucket::of(level, moment))
+            }
+        })
+    }
+}
+
+/// Rows of a bucket that were removed, or came back, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks(pub Vec<(Generation, bool)>);
+
+impl Row for Marks {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut last = 0;
+        for &(Generation(generation), removed) in &self.0 {
+            // A generation is below 2^53: doubled, it fits.
+            let number = (generation << 1) | u64::from(removed);
+            put_i64(out, number.wrapping_sub(last) as i64);
+            last = number;
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (mut marks, mut last) = (Vec::new(), 0_u64);
+        while bytes.left() > 0 {
+            last = last.wrapping_add_signed(bytes.i64("marker")?);
+            marks.push((Generation(last >> 1), last & 1 == 1));
+        }
+        Ok(Marks(marks))
+    }
+}
+
+/// A counter, and the number of the format.
+impl Row for u64 {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, *self);
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        bytes.u64("number")
+    }
+}

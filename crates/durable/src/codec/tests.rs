@@ -1,0 +1,231 @@
+//! Round trips with values at their edges, and what is not a value.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::bucket::{Bucket, Level};
+use crate::conformance::Random;
+use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
+use crate::store::{Filling, QueueRow, Settings, ShardRow};
+use crate::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+
+const TABLE: &str = "out";
+
+/// Encodes, decodes, and breaks the bytes in every way that one change can.
+fn round_trip<R: Row + PartialEq + fmt::Debug>(row: &R, random: &mut Random) {
+    let value = encode(TABLE, b"key", row);
+    assert_eq!(decode::<R>(TABLE, b"key", &value).as_ref(), Ok(row));
+    assert!(decode::<R>(TABLE, b"kez", &value).is_err(), "another key");
+    assert!(decode::<R>("dead", b"key", &value).is_err(), "another table");
+    for length in 0..value.len() {
+        assert!(decode::<R>(TABLE, b"key", &value[..length]).is_err(), "cut at {length}");
+    }
+    let mut flipped = value.clone();
+    for at in 0..value.len() {
+        let bit = 1 << random.below(8);
+        flipped[at] ^= bit;
+        let wrong = decode::<R>(TABLE, b"key", &flipped).expect_err("a flipped bit");
+        assert!(matches!(wrong.wrong, Wrong::Checksum { .. }), "{wrong}");
+        flipped[at] ^= bit;
+    }
+    // With a checksum that is right for the wrong bytes: anything but a panic, and what is read can be written.
+    let mut body = value[..value.len() - 4].to_vec();
+    for _ in 0..4 {
+        let at = 1 + random.below(body.len() as u64 - 1) as usize;
+        match random.below(3) {
+            0 => body[at] = random.edge() as u8,
+            1 => body.truncate(at.max(2)),
+            _ => body.insert(at, random.edge() as u8),
+        }
+        let sum = checksum(TABLE, b"key", &body);
+        let sealed = [&body[..], &sum.to_le_bytes()].concat();
+        if let Ok(other) = decode::<R>(TABLE, b"key", &sealed) {
+            let again = encode(TABLE, b"key", &other);
+            assert_eq!(decode::<R>(TABLE, b"key", &again).as_ref(), Ok(&other));
+        }
+    }
+}
+
+impl Random {
+    /// A number near a power of two, or near zero.
+    fn edge(&mut self) -> u64 {
+        let power = 1_u64 << self.below(64);
+        power.wrapping_add(self.below(3)).wrapping_sub(1)
+    }
+
+    fn moment(&mut self) -> Moment {
+        [Moment::ZERO, Moment::MAX, Moment::from_millis(self.edge())][self.below(3) as usize]
+    }
+
+    fn span(&mut self) -> Span {
+        [Span::ZERO, Span::MAX, Span::from_millis(self.edge())][self.below(3) as usize]
+    }
+
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
+        (self.below(2) == 0).then(|| value(self))
+    }
+
+    fn generation(&mut self) -> Generation {
+        Generation(self.edge() % (1 << 53))
+    }
+
+    fn retry(&mut self) -> Retry {
+        let (attempts, first) = (1 + self.below(u64::from(u32::MAX)) as u32, self.span());
+        let factor = [1.0, 1e6, 1.5][self.below(3) as usize];
+        let jitter = [0.0, 1.0, f64::MIN_POSITIVE][self.below(3) as usize];
+        Retry { attempts, first, factor, longest: self.span(), jitter }
+    }
+
+    fn recurrence(&mut self) -> Recurrence {
+        let every = Rhythm::every(Span::from_secs(1 + self.edge() / 2)).expect("a period");
+        let cron = Rhythm::cron("*/5 * * * *", "UTC").expect("a rhythm");
+        Recurrence {
+            rhythm: if self.below(2) == 0 { every } else { cron },
+            missed: [Missed::Skip, Missed::Once, Missed::All][self.below(3) as usize],
+            until: self.maybe(Random::moment),
+            times: self.maybe(Random::edge),
+        }
+    }
+
+    fn fate(&mut self) -> Fate {
+        let acked = Fate::Acked { occurrence: self.edge(), attempt: self.edge() as u32 };
+        let other = [Fate::Open, Fate::Nacked, Fate::Lapsed, Fate::Released, Fate::Moved];
+        let more = [Fate::GivenUp, Fate::Cancelled, Fate::CancelledOut, acked];
+        [&other[..], &more].concat()[self.below(9) as usize]
+    }
+
+    fn record(&mut self) -> Record {
+        let generation = self.generation();
+        let due = self.moment();
+        let keys = [
+            Key::assigned(generation.0, due.millis()),
+            // Of another generation, and of none.
+            Key::assigned(generation.0 ^ 1, due.millis()),
+            Key::assigned(generation.0, u64::MAX),
+            Key::new("k").expect("a key"),
+            Key::new(&"ä".repeat(128)).expect("a key"),
+        ];
+        let length = [0, 1, 127, 128, 300][self.below(5) as usize];
+        let spec = Spec {
+            generation,
+            queue: QueueName::new(&"q".repeat(1 + self.below(64) as usize)).expect("a name"),
+            key: keys[self.below(5) as usize].clone(),
+            created: self.moment(),
+            payload: Arc::from(vec![self.edge() as u8; length]),
+            recurrence: self.maybe(Random::recurrence),
+            remember: self.span(),
+            retry: self.maybe(Random::retry).unwrap_or_default(),
+        };
+        Record {
+            spec: Arc::new(spec),
+            due,
+            next_attempt: self.maybe(Random::moment).unwrap_or(due),
+            behind: self.maybe(Random::moment),
+            occurrence: self.maybe(Random::edge).unwrap_or(1),
+            attempt: self.maybe(Random::edge).unwrap_or(0) as u32,
+            failed: self.maybe(Random::edge).unwrap_or(0) as u32,
+            fate: self.fate(),
+            lease: self.maybe(|random| Lease { until: random.moment(), length: random.span() }),
+            last_error: self.maybe(|random| "é".repeat(random.below(200) as usize).into()),
+        }
+    }
+
+    fn place(&mut self) -> Place {
+        let at = self.moment();
+        match self.below(6) {
+            0 => Place::Waiting(at),
+            1 => Place::Out,
+            2 => Place::Dead(at),
+            3 => Place::Remembered(at),
+            _ => Place::Bucket(Bucket::of(Level::ALL[self.below(6) as usize], at)),
+        }
+    }
+}
+
+#[test]
+fn records_survive_a_round_trip_and_nothing_else_does() {
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let record = random.record();
+        round_trip(&record, &mut random);
+    }
+}
+
+#[test]
+fn rows_survive_a_round_trip_and_nothing_else_does() {
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let row = ShardRow { next_generation: random.generation(), wall: random.moment() };
+        round_trip(&ShardState { epoch: random.edge(), row }, &mut random);
+        let (remember, dead_keep) = (random.span(), random.span());
+        let settings =
+            Settings { paused: seed % 2 == 0, retry: random.retry(), remember, dead_keep };
+        let (pending, waiting) = (random.edge(), random.edge());
+        let (out, dead) = (random.edge(), random.edge());
+        round_trip(&QueueRow { settings, pending, waiting, out, dead }, &mut random);
+        let filling = Filling { count: random.edge(), bytes: random.edge() };
+        let (removed, next_marks) = (random.edge(), random.edge());
+        round_trip(&BucketRow { filling, removed, next_marks }, &mut random);
+        let home = Home { generation: random.generation(), moment: random.moment() };
+        round_trip(&home, &mut random);
+        let place = random.place();
+        round_trip(&place, &mut random);
+        let count = random.edge();
+        round_trip(&count, &mut random);
+        let marks = (0..random.below(40)).map(|_| (random.generation(), random.below(2) == 0));
+        let marks = Marks(marks.collect::<Vec<_>>());
+        if !marks.0.is_empty() {
+            round_trip(&marks, &mut random);
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let value = encode(TABLE, b"k", &7_u64);
+    let sealed = |body: &[u8]| {
+        let sum = checksum(TABLE, b"k", body);
+        let error = decode::<u64>(TABLE, b"k", &[body, &sum.to_le_bytes()].concat());
+        error.expect_err("it is wrong").to_string()
+    };
+    assert_eq!(sealed(&[2, 7]), "the value has version 2; this program knows 1");
+    assert_eq!(sealed(&[1, 7, 7]), "1 bytes follow the value");
+    assert_eq!(sealed(&[1, 0x80]), "the number is cut short");
+    let large = [&[1], &[0xff; 9][..], &[2]].concat();
+    assert_eq!(sealed(&large), "the number is not valid: an integer above 2^64");
+    assert_eq!(
+        decode::<u64>(TABLE, b"k", &value[..3]).unwrap_err().to_string(),
+        "the value is cut short"
+    );
+    let other = decode::<u64>(TABLE, b"l", &value).unwrap_err().to_string();
+    assert!(other.starts_with("the checksum of the value is "), "{other}");
+}
+
+#[test]
+fn a_plain_timer_is_small() {
+    let generation = Generation(10_000_000);
+    let due = Moment::from_millis(1_800_000_000_000);
+    let spec = Spec {
+        generation,
+        queue: QueueName::new("orders").expect("a name"),
+        key: Key::assigned(generation.0, due.millis()),
+        created: due.back(Span::from_secs(1_800)),
+        payload: Arc::from(vec![1; 100]),
+        recurrence: None,
+        remember: Span::ZERO,
+        retry: Retry::default(),
+    };
+    let record = Record {
+        spec: Arc::new(spec),
+        due,
+        next_attempt: due,
+        behind: None,
+        occurrence: 1,
+        attempt: 0,
+        failed: 0,
+        fate: Fate::Open,
+        lease: None,
+        last_error: None,
+    };
+    assert_eq!(encode("hour", &generation.0.to_be_bytes(), &record).len(), 133);
+}
