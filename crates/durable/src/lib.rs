@@ -11,6 +11,7 @@
 //! | [`store`] | the trait of a store: commit a list, load a page |
 //! | [`codec`] | the binary form of what is stored |
 //! | [`memory`] | a store in memory that can lose what was not synced |
+//! | [`disk`] | a store in a directory, on redb |
 //! | [`conformance`] | what every store must do, as one suite |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
 //!
@@ -25,6 +26,7 @@ mod planted;
 pub mod bucket;
 pub mod codec;
 pub mod conformance;
+pub mod disk;
 pub mod memory;
 pub mod record;
 pub mod shard;

@@ -1,0 +1,98 @@
+//! What went wrong, in words: what, where, and what to do.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use redb::StorageError;
+
+use crate::codec::DecodeError;
+use crate::store::{Damage, StoreError};
+
+/// Why a piece of work on the tables ended.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The system or redb failed: the store is poisoned.
+    Failed(String),
+    /// Something cannot be read.
+    Damaged(Damage),
+}
+
+pub(super) type Outcome<T = ()> = Result<T, Fault>;
+
+impl Fault {
+    /// What is stored does not fit together.
+    pub(super) fn damage(
+        table: impl Into<String>,
+        row: Option<String>,
+        wrong: impl ToString,
+    ) -> Self {
+        Fault::Damaged(Damage { table: table.into(), row, wrong: wrong.to_string() })
+    }
+
+    /// A value that cannot be decoded.
+    pub(super) fn value(table: impl Into<String>, row: String, wrong: &DecodeError) -> Self {
+        Fault::damage(table, Some(row), wrong)
+    }
+}
+
+/// Every error of redb that can come here, by way of its common one.
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        match error.into() {
+            redb::Error::Corrupted(wrong) => Fault::damage("the file's pages", None, wrong),
+            error => Fault::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Runs work on the tables. redb panics on some damage: that is damage, not the end of the process.
+pub(super) fn contain<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(Fault::damage("the file's pages", None, format!("redb panicked: {}", text(&*panic))))
+    })
+}
+
+pub(super) fn text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_string()
+}
+
+/// A file or directory that cannot be used.
+pub(super) fn io(path: &Path, done: &str, error: &io::Error) -> StoreError {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": give this user the right to, or name another directory"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => ": mount it for writing, or name another directory",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some room",
+        _ => "",
+    };
+    StoreError::Refused(format!("{} cannot be {done}: {error}{advice}", path.display()))
+}
+
+/// A database that cannot be opened.
+pub(super) fn open(path: &Path, error: redb::DatabaseError) -> StoreError {
+    use redb::DatabaseError::{DatabaseAlreadyOpen, Storage, UpgradeRequired};
+    let shown = path.display();
+    match error {
+        DatabaseAlreadyOpen => StoreError::Refused(format!("{shown} is in use by another program")),
+        UpgradeRequired(version) => StoreError::Refused(format!(
+            "{shown} has the file format {version} of another version of redb: use the program that wrote it"
+        )),
+        Storage(StorageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            io(path, "opened", &error)
+        }
+        error => damaged(path, &error.to_string()),
+    }
+}
+
+/// A database whose beginning cannot be read.
+pub(super) fn damaged(path: &Path, wrong: &str) -> StoreError {
+    StoreError::Refused(format!(
+        "{} is damaged: {wrong}. Keep a copy, then run `tourbillon check --repair` on its directory, or restore a \
+         backup",
+        path.display()
+    ))
+}

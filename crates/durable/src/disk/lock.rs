@@ -1,0 +1,66 @@
+//! The lock of a directory: one process at a time, by a lock on a file that names its holder.
+//!
+//! The kernel releases the lock when the process ends, however it ends. The file stays: to remove it would let a third
+//! process lock a new one while a second waits for the old.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use super::error;
+use crate::store::StoreError;
+
+/// The name of the lock file.
+pub(super) const NAME: &str = "lock";
+
+/// Held until it is dropped.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks a directory, which is made if it is not there.
+    pub(super) fn take(directory: &Path) -> Result<Self, StoreError> {
+        if directory.exists() && !directory.is_dir() {
+            let what = format!("{} is not a directory", directory.display());
+            return Err(StoreError::Refused(format!("{what}: name one, or remove that file")));
+        }
+        fs::create_dir_all(directory).map_err(|error| error::io(directory, "made", &error))?;
+        let path = directory.join(NAME);
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open.map_err(|error| error::io(&path, "written", &error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(held(directory, file)),
+            Err(TryLockError::Error(error)) => return Err(error::io(&path, "locked", &error)),
+        }
+        let name = || -> std::io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", holder())
+        };
+        // A full disk must not keep anyone from opening the store to free room.
+        drop({ name }());
+        Ok(Lock { _file: file })
+    }
+}
+
+/// Who holds the lock, as it is written into the file.
+fn holder() -> String {
+    let program = std::env::current_exe().ok();
+    let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "this host" } else { host.trim() };
+    format!("process {} ({}) on {host}", std::process::id(), program.to_string_lossy())
+}
+
+fn held(directory: &Path, mut file: File) -> StoreError {
+    let mut holder = String::new();
+    let _ = file.read_to_string(&mut holder);
+    let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
+    StoreError::Refused(format!(
+        "{} is in use by {holder}: stop that, or name another directory",
+        directory.display()
+    ))
+}

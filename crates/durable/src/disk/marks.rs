@@ -1,0 +1,43 @@
+//! Which rows of a bucket are removed: a set of generations in memory, made from the lists that were appended.
+//!
+//! To remove a row from the middle of a large tree writes its page anew; to append its generation to a list costs a few
+//! bytes. A row that comes back to the same bucket is appended as such, and the last word counts.
+
+use std::collections::BTreeMap;
+
+use crate::codec::Marks;
+use crate::record::Generation;
+
+/// A set of generations: 64 to a word, because those of a bucket lie near each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Removed {
+    words: BTreeMap<u64, u64>,
+}
+
+impl Removed {
+    pub(super) fn contains(&self, generation: Generation) -> bool {
+        let word = self.words.get(&(generation.0 >> 6)).copied().unwrap_or(0);
+        word >> (generation.0 & 63) & 1 == 1
+    }
+
+    pub(super) fn set(&mut self, generation: Generation, removed: bool) {
+        let (at, bit) = (generation.0 >> 6, 1 << (generation.0 & 63));
+        if removed {
+            *self.words.entry(at).or_default() |= bit;
+        } else if let Some(word) = self.words.get_mut(&at) {
+            *word &= !bit;
+            if *word == 0 {
+                self.words.remove(&at);
+            }
+        }
+    }
+
+    pub(super) fn apply(&mut self, marks: &Marks) {
+        marks.0.iter().for_each(|&(generation, removed)| self.set(generation, removed));
+    }
+
+    /// Its size in words, for a limit on memory.
+    pub(super) fn words(&self) -> usize {
+        self.words.len()
+    }
+}

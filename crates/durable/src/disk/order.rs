@@ -1,0 +1,89 @@
+//! The order of one bucket by next attempt, kept in memory since it was listed.
+//!
+//! A bucket is appended in the order of generations. To list it by time, its rows are read once, and the order of the
+//! last bucket and queue that was listed is kept up to date, so that the next page costs its rows alone.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use super::error::Outcome;
+use super::read::Reader;
+use crate::bucket::Bucket;
+use crate::record::{Generation, Place, Record};
+use crate::values::{Key, Moment, QueueName};
+
+/// The most rows whose order is kept: about 64 MiB. A page of a larger bucket costs a read of it.
+pub(super) const MOST: u64 = 2_000_000;
+
+pub(super) struct Order {
+    pub(super) bucket: Bucket,
+    pub(super) queue: QueueName,
+    /// Rows that have left are found out when they are read.
+    rows: BTreeSet<(Moment, Generation)>,
+}
+
+impl Order {
+    pub(super) fn new(bucket: Bucket, queue: QueueName) -> Self {
+        Order { bucket, queue, rows: BTreeSet::new() }
+    }
+
+    /// A row has come to a bucket.
+    pub(super) fn put(&mut self, bucket: Bucket, record: &Record) {
+        if bucket == self.bucket && record.spec.queue == self.queue {
+            self.rows.insert((record.next_attempt, record.generation()));
+        }
+    }
+
+    /// Rows from a next attempt on.
+    pub(super) fn from(&self, at: Moment) -> impl Iterator<Item = (Moment, Generation)> {
+        self.rows.range((at, Generation(0))..).copied()
+    }
+}
+
+impl Reader<'_> {
+    /// Rows of a bucket and queue by next attempt and key, after the row of that order. `None`: it is too large.
+    pub(super) fn sorted(
+        &mut self,
+        kept: &mut Option<Order>,
+        (bucket, queue): (Bucket, &QueueName),
+        after: &(Moment, Option<Key>),
+        limit: usize,
+    ) -> Outcome<Option<Vec<(Place, Record)>>> {
+        if self.view.buckets.get(&bucket).is_some_and(|held| held.row.filling.count > MOST) {
+            return Ok(None);
+        }
+        let mut order = match kept.take() {
+            Some(order) if order.bucket == bucket && order.queue == *queue => order,
+            _ => Order::new(bucket, queue.clone()),
+        };
+        if order.rows.is_empty() {
+            self.scan(bucket, 0, &mut |row| {
+                order.put(bucket, &row);
+                ControlFlow::Continue(())
+            })?;
+        }
+        let order = kept.insert(order);
+        let (mut rows, mut same) = (Vec::new(), Vec::new());
+        let mut moment = after.0;
+        for (at, generation) in order.from(after.0) {
+            if at != moment {
+                append(&mut rows, &mut same, limit);
+                if rows.len() >= limit {
+                    break;
+                }
+                moment = at;
+            }
+            let found = self.at(Place::Bucket(bucket), queue, generation)?;
+            same.extend(found.filter(|(_, row)| row.next_attempt == at && row.order() > *after));
+        }
+        append(&mut rows, &mut same, limit);
+        Ok(Some(rows))
+    }
+}
+
+/// Appends the rows of one moment, by key.
+fn append(rows: &mut Vec<(Place, Record)>, same: &mut Vec<(Place, Record)>, limit: usize) {
+    same.sort_by(|one, other| one.1.spec.key.cmp(&other.1.spec.key));
+    rows.append(same);
+    rows.truncate(limit);
+}

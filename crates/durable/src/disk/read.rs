@@ -1,0 +1,422 @@
+//! Reading: pages of rows, rows by key, counters. Every value is verified; what cannot be read is left out and named.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
+
+use redb::{ReadTransaction, TableError};
+
+use super::error::{Fault, Outcome, contain};
+use super::least::Least;
+use super::table::{
+    self, Small, bucket_name, cell_of_key, describe, index_key, place_of_key, small_row,
+};
+use super::view::{Rows, View, open_rows};
+use crate::bucket::{Bucket, Cell};
+use crate::codec::{Home, decode};
+use crate::record::{Generation, Place, Record};
+use crate::store::{Damage, Loaded, Query};
+use crate::values::{Key, Moment, QueueName};
+
+/// A table that is not a bucket.
+type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// One state of the tables.
+pub(super) struct Reader<'v> {
+    transaction: &'v ReadTransaction,
+    pub(super) view: &'v mut View,
+    /// Tables that were opened. A question about a thousand keys opens each once.
+    small: [OnceCell<Option<Table>>; 8],
+    buckets: BTreeMap<Bucket, Option<Rows>>,
+}
+
+impl<'v> Reader<'v> {
+    pub(super) fn new(transaction: &'v ReadTransaction, view: &'v mut View) -> Self {
+        Reader { transaction, view, small: Default::default(), buckets: BTreeMap::new() }
+    }
+
+    /// Answers a question. [`Query::Sorted`] is answered by `Order`.
+    pub(super) fn load(&mut self, query: &Query) -> Outcome<Loaded> {
+        let from = |after: &Option<Generation>| after.map_or(0, |after| after.0.saturating_add(1));
+        Ok(Loaded::Rows(match query {
+            Query::Keys(keys) => {
+                let found = keys.iter().map(|(queue, key)| self.find(queue, key));
+                return Ok(Loaded::Found(found.collect::<Outcome<_>>()?));
+            }
+            Query::Cells { queue, from, to } => return self.cells(queue, *from, *to),
+            Query::Bucket { bucket, after, limit } => self.page(*bucket, from(after), *limit)?,
+            Query::Waiting { queue, from, limit } => {
+                let key = table::moment_key(queue, from.0, from.1);
+                self.range(Small::Waiting, &key, &table::of_queue(queue), *limit)?
+            }
+            Query::Out { after, limit } => {
+                self.range(Small::Out, &from(after).to_be_bytes(), &[], *limit)?
+            }
+            Query::Dead { queue, limit } => {
+                let queue = table::of_queue(queue);
+                self.range(Small::Dead, &queue, &queue, *limit)?
+            }
+            Query::Remembered { limit } => self.range(Small::Remembered, &[], &[], *limit)?,
+            Query::Prefix { queue, prefix, after, limit } => {
+                self.prefix(queue, prefix, after.as_ref(), *limit)?
+            }
+            Query::Sorted { bucket, queue, after, limit } => {
+                let wanted = |row: &Record| row.spec.queue == *queue && row.order() > *after;
+                let mut least = Least::new(*limit);
+                self.scan(*bucket, 0, &mut |row| {
+                    if wanted(&row) {
+                        least.push(row.order(), (Place::Bucket(*bucket), row));
+                    }
+                    ControlFlow::Continue(())
+                })?;
+                least.into_rows()
+            }
+        }))
+    }
+
+    /// The row of a key.
+    pub(super) fn find(
+        &mut self,
+        queue: &QueueName,
+        key: &Key,
+    ) -> Outcome<Option<(Place, Record)>> {
+        // The key of a timer that was loaded from a dump looks like an assigned one, and is in the index.
+        if let Some((generation, _)) = key.parts()
+            && let Some(home) = key.home(generation)
+        {
+            let found = self.probe(queue, Generation(generation), home)?;
+            if let Some((place, row)) = found
+                && row.spec.queue == *queue
+                && row.spec.key == *key
+            {
+                return Ok(Some((place, row)));
+            }
+        }
+        let Some(index) = self.table(Small::Keys)? else { return Ok(None) };
+        let name = index_key(queue, key.as_str());
+        let Some(value) = index.get(&name[..])? else { return Ok(None) };
+        let row = || format!("key {key} of {queue}");
+        let home: Home = decode(Small::Keys.name(), &name, value.value())
+            .map_err(|wrong| Fault::value("the index of keys", row(), &wrong))?;
+        match self.probe(queue, home.generation, home.moment)? {
+            Some(found) => Ok(Some(found)),
+            None => Err(Fault::damage("the index of keys", Some(row()), "its timer is nowhere")),
+        }
+    }
+
+    /// The row of a timer, by its home.
+    fn probe(
+        &mut self,
+        queue: &QueueName,
+        generation: Generation,
+        home: Moment,
+    ) -> Outcome<Option<(Place, Record)>> {
+        let number = generation.0.to_be_bytes();
+        if let Some(places) = self.table(Small::Places)?
+            && let Some(value) = places.get(&number[..])?
+        {
+            let row = format!("generation {}", generation.0);
+            let place: Place = decode(Small::Places.name(), &number, value.value())
+                .map_err(|wrong| Fault::value("the table of places", row, &wrong))?;
+            return self.at(place, queue, generation);
+        }
+        let buckets = self.view.around(home);
+        let places = [Place::Out].into_iter().chain(buckets.into_iter().map(Place::Bucket));
+        for place in places.chain([Place::Waiting(home)]) {
+            if let Some(found) = self.at(place, queue, generation)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row in a place.
+    pub(super) fn at(
+        &mut self,
+        place: Place,
+        queue: &QueueName,
+        generation: Generation,
+    ) -> Outcome<Option<(Place, Record)>> {
+        let row = || format!("generation {}", generation.0);
+        let record = match place {
+            Place::Bucket(bucket) => {
+                if !self.view.buckets.contains_key(&bucket)
+                    || self.is_removed(bucket, generation)?
+                {
+                    return Ok(None);
+                }
+                let Some(rows) = self.rows(bucket)? else { return Ok(None) };
+                let Some(value) = rows.get(generation.0)? else { return Ok(None) };
+                decode(&bucket_name(bucket), &generation.0.to_be_bytes(), value.value())
+                    .map_err(|wrong| Fault::value(describe(bucket), row(), &wrong))?
+            }
+            place => {
+                let Some((small, key)) = small_row(place, queue, generation) else {
+                    return Ok(None);
+                };
+                let Some(table) = self.table(small)? else { return Ok(None) };
+                let Some(value) = table.get(&key[..])? else { return Ok(None) };
+                decode(small.name(), &key, value.value())
+                    .map_err(|wrong| Fault::value(small.name(), row(), &wrong))?
+            }
+        };
+        Ok(Some((place, record)))
+    }
+
+    fn is_removed(&mut self, bucket: Bucket, generation: Generation) -> Outcome<bool> {
+        let transaction = self.transaction;
+        let removed = self.view.removed(bucket, |name| open_rows(transaction, name))?;
+        Ok(removed.contains(generation))
+    }
+
+    /// Rows of a bucket, by generation.
+    pub(super) fn page(
+        &mut self,
+        bucket: Bucket,
+        from: u64,
+        limit: usize,
+    ) -> Outcome<Vec<(Place, Record)>> {
+        let mut rows = Vec::new();
+        if limit > 0 && self.view.buckets.contains_key(&bucket) {
+            self.scan(bucket, from, &mut |row| {
+                rows.push((Place::Bucket(bucket), row));
+                if rows.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        Ok(rows)
+    }
+
+    /// Gives the living rows of a bucket from a generation on, by generation. Goes on behind pages that cannot be read.
+    pub(super) fn scan(
+        &mut self,
+        bucket: Bucket,
+        from: u64,
+        each: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Outcome {
+        if !self.view.buckets.contains_key(&bucket) {
+            return Ok(());
+        }
+        self.is_removed(bucket, Generation(from))?;
+        let mut next = from;
+        loop {
+            match contain(|| self.scan_healthy(bucket, &mut next, each)) {
+                Ok(()) => return Ok(()),
+                Err(Fault::Failed(why)) => return Err(Fault::Failed(why)),
+                Err(Fault::Damaged(damage)) => {
+                    let row = Some(format!("from generation {next} on"));
+                    let table = describe(bucket);
+                    self.view.damage.insert(Damage { table, row, wrong: damage.wrong });
+                }
+            }
+            match self.behind(bucket, next) {
+                Some(behind) => next = behind,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Leaves in `next` the generation after the last row that was read.
+    fn scan_healthy(
+        &mut self,
+        bucket: Bucket,
+        next: &mut u64,
+        each: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Outcome {
+        if self.rows(bucket)?.is_none() {
+            return Ok(());
+        }
+        let Some(Some(table)) = self.buckets.get(&bucket) else { return Ok(()) };
+        let (name, View { buckets, damage }) = (bucket_name(bucket), &mut *self.view);
+        let removed = buckets.get(&bucket).and_then(|held| held.removed.as_ref());
+        for row in table.range(*next..)? {
+            let (generation, value) = row?;
+            let generation = Generation(generation.value());
+            *next = generation.0.saturating_add(1);
+            if removed.is_some_and(|removed| removed.contains(generation)) {
+                continue;
+            }
+            match decode::<Record>(&name, &generation.0.to_be_bytes(), value.value()) {
+                Ok(record) => {
+                    if each(record).is_break() {
+                        return Ok(());
+                    }
+                }
+                Err(wrong) => {
+                    let row = Some(format!("generation {}", generation.0));
+                    damage.insert(Damage {
+                        table: describe(bucket),
+                        row,
+                        wrong: wrong.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first generation behind a damaged page from which the bucket can be read: doubles the step until a row is
+    /// read, then halves it.
+    fn behind(&mut self, bucket: Bucket, from: u64) -> Option<u64> {
+        let mut readable = |start: u64| {
+            let first = contain(|| {
+                let Some(table) = self.rows(bucket)? else { return Ok(None) };
+                let first = table.range(start..)?.next().transpose()?;
+                Ok(first.map(|(generation, _)| generation.value()))
+            });
+            first.ok()
+        };
+        let step = (0..40).find(|step| readable(from.saturating_add(1 << step)).is_some())?;
+        let (mut bad, mut good) = (from, from.saturating_add(1 << step));
+        while good - bad > 1 {
+            let middle = bad + (good - bad) / 2;
+            if readable(middle).is_some() { good = middle } else { bad = middle }
+        }
+        readable(good).flatten()
+    }
+
+    /// Rows of a small table from a key on, as long as the keys begin with `prefix`.
+    pub(super) fn range(
+        &mut self,
+        small: Small,
+        from: &[u8],
+        prefix: &[u8],
+        limit: usize,
+    ) -> Outcome<Vec<(Place, Record)>> {
+        let mut rows = Vec::new();
+        let Some(table) = self.table(small)? else { return Ok(rows) };
+        for row in table.range(from..)? {
+            let (key, value) = row?;
+            let (key, value) = (key.value(), value.value());
+            if rows.len() >= limit || !key.starts_with(prefix) {
+                break;
+            }
+            match (place_of_key(small, key), decode::<Record>(small.name(), key, value)) {
+                (Some(place), Ok(record)) => rows.push((place, record)),
+                (place, record) => {
+                    let wrong = record.err().map(|wrong| wrong.to_string());
+                    let wrong = wrong.unwrap_or_else(|| format!("its key is no place: {place:?}"));
+                    let (table, row) = (small.name().into(), Some(name_of_key(key)));
+                    self.view.damage.insert(Damage { table, row, wrong });
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn cells(&mut self, queue: &QueueName, from: u64, to: u64) -> Outcome<Loaded> {
+        let mut cells = Vec::new();
+        let Some(table) = self.table(Small::Cells)? else { return Ok(Loaded::Cells(cells)) };
+        let begin = table::cell_key(queue, Cell { start: from, width: 0 });
+        let end = table::cell_key(queue, Cell { start: to, width: 0 });
+        if begin >= end {
+            return Ok(Loaded::Cells(cells));
+        }
+        for row in table.range(&begin[..]..&end[..])? {
+            let (key, value) = row?;
+            let count = decode::<u64>(Small::Cells.name(), key.value(), value.value());
+            match (cell_of_key(key.value()), count) {
+                (Some(cell), Ok(count)) => cells.push((cell, count)),
+                (_, count) => {
+                    let wrong = count.err().map_or("no cell".into(), |wrong| wrong.to_string());
+                    let row = Some(name_of_key(key.value()));
+                    return Err(Fault::damage("the forecast", row, wrong));
+                }
+            }
+        }
+        Ok(Loaded::Cells(cells))
+    }
+
+    /// Rows by key. Assigned keys are not in the index: they are looked for in every row.
+    fn prefix(
+        &mut self,
+        queue: &QueueName,
+        prefix: &str,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Outcome<Vec<(Place, Record)>> {
+        let mut least = Least::new(limit);
+        let begin = index_key(queue, after.map_or(prefix, |after| after.as_str().max(prefix)));
+        let (all, skip) = (index_key(queue, prefix), table::of_queue(queue).len());
+        let mut keys = Vec::new();
+        if let Some(index) = self.table(Small::Keys)? {
+            for row in index.range(&begin[..]..)? {
+                let (name, _) = row?;
+                if keys.len() > limit || !name.value().starts_with(&all) {
+                    break;
+                }
+                keys.extend(
+                    str::from_utf8(&name.value()[skip..]).ok().and_then(|key| Key::new(key).ok()),
+                );
+            }
+        }
+        for key in keys.into_iter().filter(|key| Some(key) > after) {
+            if let Some(found) = self.find(queue, &key)? {
+                least.push(key, found);
+            }
+        }
+        if prefix.is_empty() || prefix.starts_with('~') {
+            self.every(&mut |place, row| {
+                let key = &row.spec.key;
+                let assigned = key.home(row.generation().0).is_some();
+                if assigned
+                    && row.spec.queue == *queue
+                    && key.as_str().starts_with(prefix)
+                    && Some(key) > after
+                {
+                    least.push(key.clone(), (place, row));
+                }
+            })?;
+        }
+        Ok(least.into_rows())
+    }
+
+    /// Every row.
+    fn every(&mut self, each: &mut dyn FnMut(Place, Record)) -> Outcome {
+        let buckets: Vec<Bucket> = self.view.buckets.keys().copied().collect();
+        for bucket in buckets {
+            self.scan(bucket, 0, &mut |row| {
+                each(Place::Bucket(bucket), row);
+                ControlFlow::Continue(())
+            })?;
+        }
+        for small in [Small::Waiting, Small::Out, Small::Dead, Small::Remembered] {
+            let rows = self.range(small, &[], &[], usize::MAX)?;
+            rows.into_iter().for_each(|(place, row)| each(place, row));
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, bucket: Bucket) -> Outcome<Option<&Rows>> {
+        Ok(match self.buckets.entry(bucket) {
+            Entry::Occupied(there) => there.into_mut().as_ref(),
+            Entry::Vacant(vacant) => {
+                vacant.insert(open_rows(self.transaction, &bucket_name(bucket))?).as_ref()
+            }
+        })
+    }
+
+    fn table(&self, small: Small) -> Outcome<Option<&Table>> {
+        let cell = &self.small[small as usize];
+        if let Some(table) = cell.get() {
+            return Ok(table.as_ref());
+        }
+        let table = match self.transaction.open_table(small.definition()) {
+            Ok(table) => Some(table),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(cell.get_or_init(|| table).as_ref())
+    }
+}
+
+/// A key for a person: its text, and its last number.
+pub(super) fn name_of_key(key: &[u8]) -> String {
+    let text: Vec<u8> = key.iter().copied().take_while(|&byte| byte != 0).collect();
+    let number = key.split_last_chunk::<8>().map(|(_, last)| u64::from_be_bytes(*last));
+    match (str::from_utf8(&text), number) {
+        (Ok(text), Some(number)) if !text.is_empty() => format!("{text}, generation {number}"),
+        (_, Some(number)) => format!("generation {number}"),
+        _ => format!("key {key:02x?}"),
+    }
+}

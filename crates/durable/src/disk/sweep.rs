@@ -1,0 +1,90 @@
+//! Sweeping: room that removed rows take is given back, a bounded piece with each commit.
+//!
+//! A bucket whose removed rows outnumber the living is swept from its first generation to its last; then the lists of
+//! markers from before the sweep have no row left, and go. A bucket without a living row is dropped whole; if it is
+//! large, it is swept first, because redb visits every page of a table that it drops.
+
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use super::error::Outcome;
+use super::table::{Numbered, bucket_name, marks_name};
+use super::write::Writer;
+use crate::bucket::Bucket;
+use crate::record::Generation;
+
+/// The rows that one commit looks at. A commit may remove 1000 rows; to catch up, it must look at more than two rows
+/// for each.
+const PIECE: usize = 8192;
+/// Fewer removed rows are not worth a sweep.
+const FEWEST: u64 = 4096;
+/// The most rows of a table that is dropped in one piece.
+const DROPPED: u64 = 65_536;
+
+impl Writer<'_, '_> {
+    /// Drops a bucket, or leaves it to the sweep.
+    pub(super) fn drop_bucket(&mut self, bucket: Bucket) -> Outcome {
+        let Some(held) = self.view.buckets.get(&bucket) else { return Ok(()) };
+        if held.row.filling.count > 0 || held.row.removed > DROPPED {
+            return Ok(());
+        }
+        self.delete(bucket)
+    }
+
+    fn delete(&mut self, bucket: Bucket) -> Outcome {
+        self.rows.remove(&bucket);
+        self.forget_marks(bucket);
+        self.transaction.delete_table(Numbered::new(&bucket_name(bucket)))?;
+        self.transaction.delete_table(Numbered::new(&marks_name(bucket)))?;
+        self.view.buckets.remove(&bucket);
+        self.changed.insert(bucket);
+        Ok(())
+    }
+
+    /// Sweeps a piece of the bucket that has the most to give.
+    pub(super) fn sweep(&mut self) -> Outcome {
+        let begun = self.view.buckets.iter().find(|(_, held)| held.sweep.is_some());
+        let full = self.view.buckets.iter().filter(|(_, held)| {
+            held.row.removed >= FEWEST && held.row.removed > held.row.filling.count
+        });
+        let chosen = begun.or_else(|| full.max_by_key(|(_, held)| held.row.removed));
+        let Some((&bucket, held)) = chosen else { return Ok(()) };
+        if held.row.filling.count == 0 && held.row.removed <= DROPPED {
+            return self.delete(bucket);
+        }
+        let (from, lists) = held.sweep.unwrap_or((0, held.row.next_marks));
+        // New markers go to a list of their own.
+        if held.sweep.is_none() {
+            self.held(bucket).tail.0.clear();
+        }
+        self.load_removed(bucket)?;
+        let set = self.held(bucket).removed.take().unwrap_or_default();
+        let rows = self.rows(bucket)?;
+        let (mut last, mut seen, before) = (None, 0, rows.len()?);
+        for row in rows.range(from..)?.take(PIECE) {
+            last = Some(row?.0.value());
+            seen += 1;
+        }
+        if let Some(last) = last {
+            rows.retain_in(from..=last, |generation, _| !set.contains(Generation(generation)))?;
+        }
+        let gone = before - rows.len()?;
+        let held = self.held(bucket);
+        held.removed = Some(set);
+        held.row.removed = held.row.removed.saturating_sub(gone);
+        match last.filter(|_| seen == PIECE) {
+            Some(last) => self.held(bucket).sweep = Some((last.saturating_add(1), lists)),
+            None => self.end_sweep(bucket, lists)?,
+        }
+        Ok(())
+    }
+
+    fn end_sweep(&mut self, bucket: Bucket, lists: u64) -> Outcome {
+        let mut marks = self.transaction.open_table(Numbered::new(&marks_name(bucket)))?;
+        marks.retain_in(..lists, |_, _| false)?;
+        let held = self.held(bucket);
+        held.sweep = None;
+        // The set still has the rows that are gone; it is read again from the lists that are left.
+        held.removed = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! Tables: their names and keys. Pure; the only place that knows how a row is addressed on disk.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `head` | `format`, `shard`, `q` + queue, `b` + bucket | what an opening reads: small, whatever is pending |
+//! | `hour.START` and so on | generation | rows of a bucket, appended |
+//! | `hour.START.removed` | 0, 1, 2 … | lists of rows that were removed from it |
+//! | `waiting`, `dead` | queue, moment, generation | rows |
+//! | `remembered` | moment, generation | rows |
+//! | `out` | generation | rows |
+//! | `keys` | queue, key | the generation and home of a timer with a chosen key |
+//! | `places` | generation | the place of a timer that is not at home |
+//! | `cells` | queue, start, width | counters of the forecast |
+//!
+//! Integers in keys are big-endian, so that bytes compare as numbers do. A queue's name ends with a zero byte, which no
+//! name contains: a name that begins another does not mix with it.
+
+use redb::TableDefinition;
+
+use crate::bucket::{Bucket, Cell, Level};
+use crate::record::{Generation, Place};
+use crate::values::{Moment, QueueName};
+
+/// A table of a bucket: rows by generation, or lists of markers by number.
+pub(super) type Numbered<'a> = TableDefinition<'a, u64, &'static [u8]>;
+/// Any other table.
+pub(super) type Plain<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+
+/// The tables that are always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Small {
+    Head,
+    Waiting,
+    Out,
+    Dead,
+    Remembered,
+    Keys,
+    Places,
+    Cells,
+}
+
+impl Small {
+    pub(super) const ALL: [Small; 8] = [
+        Small::Head,
+        Small::Waiting,
+        Small::Out,
+        Small::Dead,
+        Small::Remembered,
+        Small::Keys,
+        Small::Places,
+        Small::Cells,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Small::Head => "head",
+            Small::Waiting => "waiting",
+            Small::Out => "out",
+            Small::Dead => "dead",
+            Small::Remembered => "remembered",
+            Small::Keys => "keys",
+            Small::Places => "places",
+            Small::Cells => "cells",
+        }
+    }
+
+    pub(super) const fn definition(self) -> Plain<'static> {
+        TableDefinition::new(self.name())
+    }
+}
+
+/// The keys of `head`.
+pub(super) const FORMAT: &[u8] = b"format";
+pub(super) const SHARD: &[u8] = b"shard";
+pub(super) const QUEUE: u8 = b'q';
+pub(super) const BUCKET: u8 = b'b';
+
+const LEVELS: [(&str, Level); 6] = [
+    ("second", Level::Second),
+    ("minute", Level::Minute),
+    ("hour", Level::Hour),
+    ("day", Level::Day),
+    ("month", Level::Month),
+    ("era", Level::Era),
+];
+
+/// The name of a bucket's table.
+pub(super) fn bucket_name(bucket: Bucket) -> String {
+    let (name, _) = LEVELS[bucket.level() as usize];
+    format!("{name}.{}", bucket.start())
+}
+
+/// The name of the table of its markers.
+pub(super) fn marks_name(bucket: Bucket) -> String {
+    format!("{}.removed", bucket_name(bucket))
+}
+
+/// A table as a person would name it.
+pub(super) fn describe(bucket: Bucket) -> String {
+    let (name, _) = LEVELS[bucket.level() as usize];
+    format!("the {name} of {}", Moment::from_millis(bucket.start()))
+}
+
+pub(super) fn queue_key(queue: &QueueName) -> Vec<u8> {
+    [&[QUEUE], queue.as_str().as_bytes()].concat()
+}
+
+pub(super) fn bucket_key(bucket: Bucket) -> Vec<u8> {
+    [&[BUCKET][..], &bucket.start().to_be_bytes(), &[bucket.level() as u8]].concat()
+}
+
+/// The bucket of its key.
+pub(super) fn bucket_of_key(key: &[u8]) -> Option<Bucket> {
+    let (start, level) = key.strip_prefix(&[BUCKET])?.split_first_chunk::<8>()?;
+    let &[level] = level else { return None };
+    let start = u64::from_be_bytes(*start);
+    let bucket = Bucket::of(Level::from_number(level)?, Moment::from_millis(start));
+    (bucket.start() == start).then_some(bucket)
+}
+
+/// The beginning of all keys of a queue.
+pub(super) fn of_queue(queue: &QueueName) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64);
+    key.extend_from_slice(queue.as_str().as_bytes());
+    key.push(0);
+    key
+}
+
+pub(super) fn index_key(queue: &QueueName, key: &str) -> Vec<u8> {
+    let mut index = of_queue(queue);
+    index.extend_from_slice(key.as_bytes());
+    index
+}
+
+pub(super) fn cell_key(queue: &QueueName, cell: Cell) -> Vec<u8> {
+    let mut key = of_queue(queue);
+    key.extend_from_slice(&cell.start.to_be_bytes());
+    key.extend_from_slice(&cell.width.to_be_bytes());
+    key
+}
+
+/// The cell at the end of its key.
+pub(super) fn cell_of_key(key: &[u8]) -> Option<Cell> {
+    let (rest, width) = key.split_last_chunk::<8>()?;
+    let (_, start) = rest.split_last_chunk::<8>()?;
+    Some(Cell { start: u64::from_be_bytes(*start), width: u64::from_be_bytes(*width) })
+}
+
+/// The key of a row in `waiting` and `dead`.
+pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) -> Vec<u8> {
+    let mut key = of_queue(queue);
+    key.extend_from_slice(&at.millis().to_be_bytes());
+    key.extend_from_slice(&generation.0.to_be_bytes());
+    key
+}
+
+/// The table and key of a row that is not in a bucket.
+pub(super) fn small_row(
+    place: Place,
+    queue: &QueueName,
+    generation: Generation,
+) -> Option<(Small, Vec<u8>)> {
+    let number = generation.0.to_be_bytes();
+    Some(match place {
+        Place::Bucket(_) => return None,
+        Place::Waiting(at) => (Small::Waiting, moment_key(queue, at, generation)),
+        Place::Out => (Small::Out, number.to_vec()),
+        Place::Dead(at) => (Small::Dead, moment_key(queue, at, generation)),
+        Place::Remembered(until) => {
+            (Small::Remembered, [until.millis().to_be_bytes(), number].concat())
+        }
+    })
+}
+
+/// The place of a row in a table that is not a bucket, by its key.
+pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
+    let (rest, _) = key.split_last_chunk::<8>()?;
+    let moment = || {
+        let millis = u64::from_be_bytes(*rest.split_last_chunk::<8>()?.1);
+        Some(Moment::from_millis(millis)).filter(|moment| moment.millis() == millis)
+    };
+    match table {
+        Small::Waiting => moment().map(Place::Waiting),
+        Small::Dead => moment().map(Place::Dead),
+        Small::Remembered => moment().map(Place::Remembered),
+        Small::Out => Some(Place::Out),
+        _ => None,
+    }
+}
+
+/// Whether a timer in that place is found by its home alone.
+pub(super) fn is_home(place: Place, home: Moment) -> bool {
+    match place {
+        Place::Bucket(bucket) => (bucket.start()..bucket.end()).contains(&home.millis()),
+        Place::Waiting(at) => at == home,
+        Place::Out => true,
+        Place::Dead(_) | Place::Remembered(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_keys_are_read_back() {
+        for level in Level::ALL {
+            let bucket = Bucket::of(level, Moment::from_millis(1_800_000_000_000));
+            assert_eq!(bucket_of_key(&bucket_key(bucket)), Some(bucket));
+        }
+        let (queue, at) = (QueueName::new("q").unwrap(), Moment::from_millis(1 << 40));
+        for place in [Place::Waiting(at), Place::Out, Place::Dead(at), Place::Remembered(at)] {
+            let (table, key) = small_row(place, &queue, Generation(9)).unwrap();
+            assert_eq!(place_of_key(table, &key), Some(place));
+        }
+        let cell = Cell { start: 60_000, width: 60_000 };
+        assert_eq!(cell_of_key(&cell_key(&queue, cell)), Some(cell));
+    }
+}

@@ -1,0 +1,341 @@
+//! Writing: the changes of a commit in one transaction of redb. Nothing here is durable; the caller commits.
+//!
+//! A change names the row where it is. If it is not there, the transaction is given up: the shard and the store
+//! disagree, and to go on would lose a timer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redb::{Database, ReadableDatabase, ReadableTable, Table, WriteTransaction};
+
+use super::error::{Fault, Outcome};
+use super::order::Order;
+use super::table::{
+    self, Numbered, Small, bucket_key, bucket_name, cell_key, index_key, is_home, marks_name,
+    queue_key, small_row,
+};
+use super::view::{Held, View, open_rows};
+use crate::bucket::{Bucket, Cell};
+use crate::codec::{Home, Marks, Row, ShardState, decode, encode};
+use crate::record::{Generation, Place, Record};
+use crate::store::Op;
+use crate::values::{Key, Moment, QueueName};
+
+/// A list of markers grows to this many, because the page that it is on is written anew in any case.
+const LONGEST_LIST: usize = 256;
+
+type PlainTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
+type RowTable<'t> = Table<'t, u64, &'static [u8]>;
+
+/// One transaction.
+pub(super) struct Writer<'t, 'v> {
+    pub(super) transaction: &'t WriteTransaction,
+    database: &'t Database,
+    small: [Option<PlainTable<'t>>; 8],
+    pub(super) rows: BTreeMap<Bucket, RowTable<'t>>,
+    pub(super) view: &'v mut View,
+    state: &'v mut ShardState,
+    order: &'v mut Option<Order>,
+    /// Markers of this transaction.
+    marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
+    /// Buckets whose row in `head` changes.
+    pub(super) changed: BTreeSet<Bucket>,
+}
+
+impl<'t, 'v> Writer<'t, 'v> {
+    pub(super) fn new(
+        transaction: &'t WriteTransaction,
+        database: &'t Database,
+        view: &'v mut View,
+        state: &'v mut ShardState,
+        order: &'v mut Option<Order>,
+    ) -> Self {
+        Writer {
+            transaction,
+            database,
+            small: Default::default(),
+            rows: BTreeMap::new(),
+            view,
+            state,
+            order,
+            marks: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, op: &Op) -> Outcome {
+        match op {
+            Op::Put { from: None, to, record } => self.make(*to, record),
+            Op::Put { from: Some(from), to, record } => self.change(*from, *to, record),
+            Op::Remove { from, queue, key, generation } => {
+                self.remove(*from, queue, key, *generation)
+            }
+            Op::Count { queue, cell, delta } => self.count(queue, *cell, *delta),
+            Op::Queue { name, row } => self.put(Small::Head, &queue_key(name), row).map(drop),
+            Op::Drop(bucket) => self.drop_bucket(*bucket),
+            Op::Shard(row) => {
+                self.state.row = *row;
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what the changes have left to write: markers, the rows of buckets, the shard.
+    pub(super) fn finish(mut self) -> Outcome {
+        for (bucket, marks) in std::mem::take(&mut self.marks) {
+            self.append_marks(bucket, marks)?;
+        }
+        self.sweep()?;
+        for bucket in std::mem::take(&mut self.changed) {
+            let key = bucket_key(bucket);
+            match self.view.buckets.get(&bucket).map(|held| held.row) {
+                Some(row) => drop(self.put(Small::Head, &key, &row)?),
+                None => drop(self.table(Small::Head)?.remove(&key[..])?),
+            }
+        }
+        let state = *self.state;
+        self.put(Small::Head, table::SHARD, &state)?;
+        Ok(())
+    }
+
+    fn make(&mut self, to: Place, record: &Record) -> Outcome {
+        let (spec, generation) = (&record.spec, record.generation());
+        let home = match spec.key.home(generation.0) {
+            Some(home) => home,
+            None => {
+                let home = Home { generation, moment: record.next_attempt };
+                let name = index_key(&spec.queue, spec.key.as_str());
+                if self.put(Small::Keys, &name, &home)? {
+                    let name = format!("key {} of {}", spec.key, spec.queue);
+                    return Err(astray(&name, "new, but is there already"));
+                }
+                home.moment
+            }
+        };
+        self.insert(None, to, record)?;
+        if !is_home(to, home) {
+            self.put(Small::Places, &generation.0.to_be_bytes(), &to)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, from: Place, to: Place, record: &Record) -> Outcome {
+        let (spec, generation) = (&record.spec, record.generation());
+        let number = generation.0.to_be_bytes();
+        let assigned = spec.key.home(generation.0);
+        if from != to {
+            self.take(from, &spec.queue, generation, Some(record.size()))?;
+        }
+        self.insert(Some(from), to, record)?;
+        let home = match (to, assigned) {
+            (_, Some(home)) => Some(home),
+            (Place::Bucket(_) | Place::Waiting(_), None) => {
+                Some(self.home(&spec.queue, &spec.key, generation)?)
+            }
+            // At home, or not, wherever that is.
+            _ => None,
+        };
+        if !is_home(to, home.unwrap_or_default()) {
+            self.put(Small::Places, &number, &to)?;
+        } else if from != Place::Out && !home.is_some_and(|home| is_home(from, home)) {
+            self.table(Small::Places)?.remove(&number[..])?;
+        }
+        Ok(())
+    }
+
+    fn remove(
+        &mut self,
+        from: Place,
+        queue: &QueueName,
+        key: &Key,
+        generation: Generation,
+    ) -> Outcome {
+        self.take(from, queue, generation, None)?;
+        let home = match key.home(generation.0) {
+            Some(home) => home,
+            None => {
+                let home = self.home(queue, key, generation)?;
+                self.table(Small::Keys)?.remove(&index_key(queue, key.as_str())[..])?;
+                home
+            }
+        };
+        if !is_home(from, home) {
+            self.table(Small::Places)?.remove(&generation.0.to_be_bytes()[..])?;
+        }
+        Ok(())
+    }
+
+    /// The home of a timer that is in the index.
+    fn home(&mut self, queue: &QueueName, key: &Key, generation: Generation) -> Outcome<Moment> {
+        let (name, row) = (index_key(queue, key.as_str()), format!("key {key} of {queue}"));
+        let index = self.table(Small::Keys)?;
+        let Some(value) = index.get(&name[..])? else { return Err(astray(&row, "not there")) };
+        let home: Home = decode(Small::Keys.name(), &name, value.value())
+            .map_err(|wrong| Fault::value("the index of keys", row.clone(), &wrong))?;
+        if home.generation != generation {
+            return Err(astray(&row, &format!("generation {}", home.generation.0)));
+        }
+        Ok(home.moment)
+    }
+
+    /// Writes a row that was elsewhere, or nowhere, or in the same place.
+    fn insert(&mut self, from: Option<Place>, to: Place, record: &Record) -> Outcome {
+        let generation = record.generation();
+        let Place::Bucket(bucket) = to else {
+            if let Some((small, key)) = small_row(to, &record.spec.queue, generation) {
+                self.put(small, &key, record)?;
+            }
+            return Ok(());
+        };
+        let value = encode(&bucket_name(bucket), &generation.0.to_be_bytes(), record);
+        let there = self.rows(bucket)?.insert(generation.0, &value[..])?.is_some();
+        if let Some(order) = self.order {
+            order.put(bucket, record);
+        }
+        if from == Some(to) {
+            return Ok(());
+        }
+        // A timer that was here before, and left, may still have its marker, and its row.
+        if from.is_some() && self.is_removed(bucket, generation)? {
+            self.mark(bucket, generation, false);
+            self.held(bucket).row.removed -= u64::from(there);
+        }
+        let filling = &mut self.held(bucket).row.filling;
+        filling.count += 1;
+        filling.bytes += record.size();
+        Ok(())
+    }
+
+    /// Removes the row from its place.
+    fn take(
+        &mut self,
+        from: Place,
+        queue: &QueueName,
+        generation: Generation,
+        size: Option<u64>,
+    ) -> Outcome {
+        let name = || format!("generation {} of {queue}", generation.0);
+        let Place::Bucket(bucket) = from else {
+            let Some((small, key)) = small_row(from, queue, generation) else { return Ok(()) };
+            let there = self.table(small)?.remove(&key[..])?.is_some();
+            return if there { Ok(()) } else { Err(astray(&name(), &format!("not {from:?}"))) };
+        };
+        let size = match size {
+            Some(size) => size,
+            None => {
+                let value = self.rows(bucket)?.get(generation.0)?;
+                let Some(value) = value else { return Err(astray(&name(), "not in its bucket")) };
+                let key = generation.0.to_be_bytes();
+                // What cannot be read any more can be removed.
+                decode::<Record>(&bucket_name(bucket), &key, value.value())
+                    .map_or(0, |record| record.size())
+            }
+        };
+        self.mark(bucket, generation, true);
+        let row = &mut self.held(bucket).row;
+        let Some(count) = row.filling.count.checked_sub(1) else {
+            return Err(astray(&name(), "in a bucket that counts no rows"));
+        };
+        row.filling.count = count;
+        row.filling.bytes = row.filling.bytes.saturating_sub(size);
+        row.removed += 1;
+        Ok(())
+    }
+
+    fn mark(&mut self, bucket: Bucket, generation: Generation, removed: bool) {
+        self.marks.entry(bucket).or_default().push((generation, removed));
+        if let Some(set) = &mut self.held(bucket).removed {
+            set.set(generation, removed);
+        }
+    }
+
+    fn is_removed(&mut self, bucket: Bucket, generation: Generation) -> Outcome<bool> {
+        self.load_removed(bucket)?;
+        let removed = &self.held(bucket).removed;
+        Ok(removed.as_ref().is_some_and(|removed| removed.contains(generation)))
+    }
+
+    /// Reads the removed rows of a bucket, those of this transaction included.
+    pub(super) fn load_removed(&mut self, bucket: Bucket) -> Outcome {
+        if self.held(bucket).removed.is_some() {
+            return Ok(());
+        }
+        let database = self.database;
+        let open = |name: &str| open_rows(&database.begin_read()?, name);
+        let removed = self.view.removed(bucket, open)?;
+        for &(generation, is) in self.marks.get(&bucket).into_iter().flatten() {
+            removed.set(generation, is);
+        }
+        Ok(())
+    }
+
+    /// The markers of this transaction are of a bucket that is dropped.
+    pub(super) fn forget_marks(&mut self, bucket: Bucket) {
+        self.marks.remove(&bucket);
+    }
+
+    /// Appends markers to the last list of a bucket, or begins the next.
+    fn append_marks(&mut self, bucket: Bucket, marks: Vec<(Generation, bool)>) -> Outcome {
+        let Some(held) = self.view.buckets.get_mut(&bucket) else { return Ok(()) };
+        if held.tail.0.is_empty() || held.tail.0.len() + marks.len() > LONGEST_LIST {
+            held.tail = Marks(marks);
+            held.row.next_marks += 1;
+        } else {
+            held.tail.0.extend(marks);
+        }
+        let (name, number) = (marks_name(bucket), held.row.next_marks - 1);
+        let value = encode(&name, &number.to_be_bytes(), &held.tail);
+        let mut table = self.transaction.open_table(Numbered::new(&name))?;
+        table.insert(number, &value[..])?;
+        self.changed.insert(bucket);
+        Ok(())
+    }
+
+    fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) -> Outcome {
+        let key = cell_key(queue, cell);
+        let table = self.table(Small::Cells)?;
+        let before = match table.get(&key[..])? {
+            None => 0,
+            Some(value) => decode::<u64>(Small::Cells.name(), &key, value.value())
+                .map_err(|wrong| Fault::value("the forecast", queue.to_string(), &wrong))?,
+        };
+        match before.checked_add_signed(delta) {
+            Some(0) => drop(table.remove(&key[..])?),
+            Some(count) => drop(self.put(Small::Cells, &key, &count)?),
+            None => return Err(astray(&format!("a counter of {queue}"), "below zero")),
+        }
+        Ok(())
+    }
+
+    /// Writes a row of a small table; whether one was there.
+    fn put(&mut self, small: Small, key: &[u8], row: &impl Row) -> Outcome<bool> {
+        let value = encode(small.name(), key, row);
+        Ok(self.table(small)?.insert(key, &value[..])?.is_some())
+    }
+
+    fn table(&mut self, small: Small) -> Outcome<&mut PlainTable<'t>> {
+        let slot = &mut self.small[small as usize];
+        Ok(match slot {
+            Some(table) => table,
+            None => slot.insert(self.transaction.open_table(small.definition())?),
+        })
+    }
+
+    pub(super) fn rows(&mut self, bucket: Bucket) -> Outcome<&mut RowTable<'t>> {
+        if !self.rows.contains_key(&bucket) {
+            let table = self.transaction.open_table(Numbered::new(&bucket_name(bucket)))?;
+            self.rows.insert(bucket, table);
+        }
+        Ok(self.rows.get_mut(&bucket).expect("it was just opened"))
+    }
+
+    /// The bucket, whose row is written at the end.
+    pub(super) fn held(&mut self, bucket: Bucket) -> &mut Held {
+        self.changed.insert(bucket);
+        self.view.buckets.entry(bucket).or_default()
+    }
+}
+
+/// A change does not fit what is stored.
+fn astray(what: &str, is: &str) -> Fault {
+    Fault::Failed(format!("a change does not fit the store: {what} is {is}"))
+}
