@@ -25,7 +25,7 @@ mod rows;
 use std::fmt;
 
 pub use bytes::Reader;
-pub use rows::{BucketRow, Home, Marks, ShardState};
+pub use rows::{BucketRow, DayCells, Home, Marks, ShardState};
 
 /// The version that is written.
 pub const VERSION: u8 = 1;

@@ -1,5 +1,7 @@
 //! The other rows: the shard, queues, buckets, the index, markers and counters.
 
+use std::collections::BTreeMap;
+
 use super::bytes::{Reader, invalid, put_i64, put_u64};
 use super::{DecodeError, Row};
 use crate::bucket::{Bucket, Level};
@@ -159,6 +161,45 @@ impl Row for Marks {
             marks.push((Generation(last >> 1), last & 1 == 1));
         }
         Ok(Marks(marks))
+    }
+}
+
+/// The counters of a queue for one day, in one row: a batch of timers that is spread over a day changes this row, not a
+/// thousand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayCells {
+    /// Timers that are counted by the day.
+    pub day: u64,
+    /// Timers that are counted by the minute, by the number of the minute. None is zero.
+    pub minutes: BTreeMap<u16, u64>,
+}
+
+impl DayCells {
+    /// Minutes of a day.
+    pub const MINUTES: u16 = 1440;
+}
+
+impl Row for DayCells {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.day);
+        let mut next = 0;
+        for (&minute, &count) in &self.minutes {
+            put_u64(out, (minute - next).into());
+            put_u64(out, count);
+            next = minute + 1;
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (day, mut minutes, mut next) = (bytes.u64("counter of the day")?, BTreeMap::new(), 0);
+        while bytes.left() > 0 {
+            let minute = bytes.u64("minute")?.saturating_add(next);
+            let fits = u16::try_from(minute).ok().filter(|&fits| fits < DayCells::MINUTES);
+            let fits = fits.ok_or_else(|| invalid("minute", minute))?;
+            minutes.insert(fits, bytes.u64("counter of the minute")?);
+            next = minute + 1;
+        }
+        Ok(DayCells { day, minutes })
     }
 }
 

@@ -9,12 +9,10 @@ use redb::{ReadTransaction, TableError};
 
 use super::error::{Fault, Outcome, contain};
 use super::least::Least;
-use super::table::{
-    self, Small, bucket_name, cell_of_key, describe, index_key, place_of_key, small_row,
-};
+use super::table::{self, Small, bucket_name, describe, index_key, place_of_key, small_row};
 use super::view::{Rows, View, open_rows};
-use crate::bucket::{Bucket, Cell};
-use crate::codec::{Home, decode};
+use crate::bucket::{Bucket, Level, floor};
+use crate::codec::{DayCells, Home, decode};
 use crate::record::{Generation, Place, Record};
 use crate::store::{Damage, Loaded, Query};
 use crate::values::{Key, Moment, QueueName};
@@ -307,22 +305,19 @@ impl<'v> Reader<'v> {
     fn cells(&mut self, queue: &QueueName, from: u64, to: u64) -> Outcome<Loaded> {
         let mut cells = Vec::new();
         let Some(table) = self.table(Small::Cells)? else { return Ok(Loaded::Cells(cells)) };
-        let begin = table::cell_key(queue, Cell { start: from, width: 0 });
-        let end = table::cell_key(queue, Cell { start: to, width: 0 });
+        let begin = table::day_key(queue, floor(from, Level::Day.width()));
+        let end = table::day_key(queue, to);
         if begin >= end {
             return Ok(Loaded::Cells(cells));
         }
         for row in table.range(&begin[..]..&end[..])? {
             let (key, value) = row?;
-            let count = decode::<u64>(Small::Cells.name(), key.value(), value.value());
-            match (cell_of_key(key.value()), count) {
-                (Some(cell), Ok(count)) => cells.push((cell, count)),
-                (_, count) => {
-                    let wrong = count.err().map_or("no cell".into(), |wrong| wrong.to_string());
-                    let row = Some(name_of_key(key.value()));
-                    return Err(Fault::damage("the forecast", row, wrong));
-                }
-            }
+            let (key, value) = (key.value(), value.value());
+            let day = table::day_of_key(key).unwrap_or_default();
+            let counters = decode::<DayCells>(Small::Cells.name(), key, value)
+                .map_err(|wrong| Fault::value("the forecast", name_of_day(queue, day), &wrong))?;
+            let within = table::cells_of(day, &counters);
+            cells.extend(within.filter(|(cell, _)| (from..to).contains(&cell.start)));
         }
         Ok(Loaded::Cells(cells))
     }
@@ -408,6 +403,11 @@ impl<'v> Reader<'v> {
         };
         Ok(cell.get_or_init(|| table).as_ref())
     }
+}
+
+/// The counters of a day, for a person.
+pub(super) fn name_of_day(queue: &QueueName, day: u64) -> String {
+    format!("{queue} on {}", Moment::from_millis(day))
 }
 
 /// A key for a person: its text, and its last number.

@@ -58,7 +58,7 @@ impl Writer<'_, '_> {
         }
         self.load_removed(bucket)?;
         let set = self.held(bucket).removed.take().unwrap_or_default();
-        let rows = self.rows(bucket)?;
+        let (_, rows) = self.rows(bucket)?;
         let (mut last, mut seen, before) = (None, 0, rows.len()?);
         for row in rows.range(from..)?.take(PIECE) {
             last = Some(row?.0.value());

@@ -10,7 +10,7 @@
 //! | `out` | generation | rows |
 //! | `keys` | queue, key | the generation and home of a timer with a chosen key |
 //! | `places` | generation | the place of a timer that is not at home |
-//! | `cells` | queue, start, width | counters of the forecast |
+//! | `cells` | queue, start of the day | counters of the forecast, a row for each day |
 //!
 //! Integers in keys are big-endian, so that bytes compare as numbers do. A queue's name ends with a zero byte, which no
 //! name contains: a name that begins another does not mix with it.
@@ -18,6 +18,7 @@
 use redb::TableDefinition;
 
 use crate::bucket::{Bucket, Cell, Level};
+use crate::codec::DayCells;
 use crate::record::{Generation, Place};
 use crate::values::{Moment, QueueName};
 
@@ -132,18 +133,31 @@ pub(super) fn index_key(queue: &QueueName, key: &str) -> Vec<u8> {
     index
 }
 
-pub(super) fn cell_key(queue: &QueueName, cell: Cell) -> Vec<u8> {
+/// The key of the counters of a day, by its first millisecond.
+pub(super) fn day_key(queue: &QueueName, day: u64) -> Vec<u8> {
     let mut key = of_queue(queue);
-    key.extend_from_slice(&cell.start.to_be_bytes());
-    key.extend_from_slice(&cell.width.to_be_bytes());
+    key.extend_from_slice(&day.to_be_bytes());
     key
 }
 
-/// The cell at the end of its key.
-pub(super) fn cell_of_key(key: &[u8]) -> Option<Cell> {
-    let (rest, width) = key.split_last_chunk::<8>()?;
-    let (_, start) = rest.split_last_chunk::<8>()?;
-    Some(Cell { start: u64::from_be_bytes(*start), width: u64::from_be_bytes(*width) })
+/// The day at the end of its key.
+pub(super) fn day_of_key(key: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(*key.split_last_chunk::<8>()?.1))
+}
+
+/// The cells of a day, in their order.
+pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell, u64)> {
+    let width = Level::Minute.width();
+    let minutes = cells.minutes.iter().map(move |(&minute, &count)| {
+        (Cell { start: day + u64::from(minute) * width, width }, count)
+    });
+    let whole =
+        (cells.day > 0).then_some((Cell { start: day, width: Level::Day.width() }, cells.day));
+    // By start, then width: the whole day comes after its first minute.
+    let first = usize::from(cells.minutes.contains_key(&0));
+    let (before, after): (Vec<_>, Vec<_>) = minutes.enumerate().partition(|(nth, _)| *nth < first);
+    let plain = |(_, cell)| cell;
+    before.into_iter().map(plain).chain(whole).chain(after.into_iter().map(plain))
 }
 
 /// The key of a row in `waiting` and `dead`.
@@ -213,7 +227,6 @@ mod tests {
             let (table, key) = small_row(place, &queue, Generation(9)).unwrap();
             assert_eq!(place_of_key(table, &key), Some(place));
         }
-        let cell = Cell { start: 60_000, width: 60_000 };
-        assert_eq!(cell_of_key(&cell_key(&queue, cell)), Some(cell));
+        assert_eq!(day_of_key(&day_key(&queue, 7)), Some(7));
     }
 }

@@ -3,19 +3,21 @@
 //! A change names the row where it is. If it is not there, the transaction is given up: the shard and the store
 //! disagree, and to go on would lose a timer.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{Database, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 
 use super::error::{Fault, Outcome};
 use super::order::Order;
+use super::read::name_of_day;
 use super::table::{
-    self, Numbered, Small, bucket_key, bucket_name, cell_key, index_key, is_home, marks_name,
+    self, Numbered, Small, bucket_key, bucket_name, day_key, index_key, is_home, marks_name,
     queue_key, small_row,
 };
 use super::view::{Held, View, open_rows};
-use crate::bucket::{Bucket, Cell};
-use crate::codec::{Home, Marks, Row, ShardState, decode, encode};
+use crate::bucket::{Bucket, Cell, Level, floor};
+use crate::codec::{DayCells, Home, Marks, Row, ShardState, decode, encode};
 use crate::record::{Generation, Place, Record};
 use crate::store::Op;
 use crate::values::{Key, Moment, QueueName};
@@ -31,12 +33,14 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) transaction: &'t WriteTransaction,
     database: &'t Database,
     small: [Option<PlainTable<'t>>; 8],
-    pub(super) rows: BTreeMap<Bucket, RowTable<'t>>,
+    pub(super) rows: BTreeMap<Bucket, (String, RowTable<'t>)>,
     pub(super) view: &'v mut View,
     state: &'v mut ShardState,
     order: &'v mut Option<Order>,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
+    /// Counters of days that change, by the key of their row.
+    days: BTreeMap<Vec<u8>, DayCells>,
     /// Buckets whose row in `head` changes.
     pub(super) changed: BTreeSet<Bucket>,
 }
@@ -58,6 +62,7 @@ impl<'t, 'v> Writer<'t, 'v> {
             state,
             order,
             marks: BTreeMap::new(),
+            days: BTreeMap::new(),
             changed: BTreeSet::new(),
         }
     }
@@ -84,6 +89,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         for (bucket, marks) in std::mem::take(&mut self.marks) {
             self.append_marks(bucket, marks)?;
         }
+        self.write_days()?;
         self.sweep()?;
         for bucket in std::mem::take(&mut self.changed) {
             let key = bucket_key(bucket);
@@ -186,8 +192,9 @@ impl<'t, 'v> Writer<'t, 'v> {
             }
             return Ok(());
         };
-        let value = encode(&bucket_name(bucket), &generation.0.to_be_bytes(), record);
-        let there = self.rows(bucket)?.insert(generation.0, &value[..])?.is_some();
+        let (name, rows) = self.rows(bucket)?;
+        let value = encode(name, &generation.0.to_be_bytes(), record);
+        let there = rows.insert(generation.0, &value[..])?.is_some();
         if let Some(order) = self.order {
             order.put(bucket, record);
         }
@@ -222,12 +229,12 @@ impl<'t, 'v> Writer<'t, 'v> {
         let size = match size {
             Some(size) => size,
             None => {
-                let value = self.rows(bucket)?.get(generation.0)?;
+                let (table, rows) = self.rows(bucket)?;
+                let value = rows.get(generation.0)?;
                 let Some(value) = value else { return Err(astray(&name(), "not in its bucket")) };
                 let key = generation.0.to_be_bytes();
                 // What cannot be read any more can be removed.
-                decode::<Record>(&bucket_name(bucket), &key, value.value())
-                    .map_or(0, |record| record.size())
+                decode::<Record>(table, &key, value.value()).map_or(0, |record| record.size())
             }
         };
         self.mark(bucket, generation, true);
@@ -290,18 +297,42 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
+    /// Adds to a counter. The row of its day is written at the end, once.
     fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) -> Outcome {
-        let key = cell_key(queue, cell);
-        let table = self.table(Small::Cells)?;
-        let before = match table.get(&key[..])? {
-            None => 0,
-            Some(value) => decode::<u64>(Small::Cells.name(), &key, value.value())
-                .map_err(|wrong| Fault::value("the forecast", queue.to_string(), &wrong))?,
+        let day = floor(cell.start, Level::Day.width());
+        let key = day_key(queue, day);
+        if !self.days.contains_key(&key) {
+            let name = || name_of_day(queue, day);
+            let cells = match self.table(Small::Cells)?.get(&key[..])? {
+                None => DayCells::default(),
+                Some(value) => decode(Small::Cells.name(), &key, value.value())
+                    .map_err(|wrong| Fault::value("the forecast", name(), &wrong))?,
+            };
+            self.days.insert(key.clone(), cells);
+        }
+        let cells = self.days.entry(key).or_default();
+        // A day has fewer minutes than 2^16.
+        let minute = ((cell.start - day) / Level::Minute.width()) as u16;
+        let counter = match cell.width == Level::Day.width() {
+            true => &mut cells.day,
+            false => cells.minutes.entry(minute).or_default(),
         };
-        match before.checked_add_signed(delta) {
-            Some(0) => drop(table.remove(&key[..])?),
-            Some(count) => drop(self.put(Small::Cells, &key, &count)?),
-            None => return Err(astray(&format!("a counter of {queue}"), "below zero")),
+        *counter = counter
+            .checked_add_signed(delta)
+            .ok_or_else(|| astray(&name_of_day(queue, day), "counted below zero"))?;
+        if cells.minutes.get(&minute) == Some(&0) {
+            cells.minutes.remove(&minute);
+        }
+        Ok(())
+    }
+
+    fn write_days(&mut self) -> Outcome {
+        for (key, cells) in std::mem::take(&mut self.days) {
+            if cells == DayCells::default() {
+                self.table(Small::Cells)?.remove(&key[..])?;
+            } else {
+                self.put(Small::Cells, &key, &cells)?;
+            }
         }
         Ok(())
     }
@@ -320,12 +351,16 @@ impl<'t, 'v> Writer<'t, 'v> {
         })
     }
 
-    pub(super) fn rows(&mut self, bucket: Bucket) -> Outcome<&mut RowTable<'t>> {
-        if !self.rows.contains_key(&bucket) {
-            let table = self.transaction.open_table(Numbered::new(&bucket_name(bucket)))?;
-            self.rows.insert(bucket, table);
-        }
-        Ok(self.rows.get_mut(&bucket).expect("it was just opened"))
+    /// The table of a bucket, and its name.
+    pub(super) fn rows(&mut self, bucket: Bucket) -> Outcome<&mut (String, RowTable<'t>)> {
+        Ok(match self.rows.entry(bucket) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(vacant) => {
+                let name = bucket_name(bucket);
+                let table = self.transaction.open_table(Numbered::new(&name))?;
+                vacant.insert((name, table))
+            }
+        })
     }
 
     /// The bucket, whose row is written at the end.
