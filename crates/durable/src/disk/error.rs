@@ -81,7 +81,13 @@ pub(super) fn open(path: &Path, error: redb::DatabaseError) -> StoreError {
         UpgradeRequired(version) => StoreError::Refused(format!(
             "{shown} has the file format {version} of another version of redb: use the program that wrote it"
         )),
-        Storage(StorageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+        // A file that is short, or no database, is told by these two kinds.
+        Storage(StorageError::Io(error))
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            ) =>
+        {
             io(path, "opened", &error)
         }
         error => damaged(path, &error.to_string()),

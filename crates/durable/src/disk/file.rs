@@ -90,7 +90,7 @@ fn head(database: &Database) -> Outcome<(Result<Head, u64>, View)> {
     let transaction = database.begin_read()?;
     let (mut view, name) = (View::default(), Small::Head.name());
     let table = transaction.open_table(Small::Head.definition())?;
-    let row = |key: &[u8]| Some(super::read::name_of_key(key));
+    let row = |key: &[u8]| Some(table::name_of_head_key(key));
     let format = table.get(table::FORMAT)?;
     let Some(format) = format else {
         return Err(Fault::damage(name, Some("format".into()), "it is not there"));

@@ -15,7 +15,15 @@ pub(super) const NAME: &str = "lock";
 
 /// Held until it is dropped.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+/// Unlocks, rather than leaving it to the closing of the file: a process that another thread is about to start has a
+/// copy of the open file until it runs its program.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -42,7 +50,7 @@ impl Lock {
         };
         // A full disk must not keep anyone from opening the store to free room.
         drop({ name }());
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 

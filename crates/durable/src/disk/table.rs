@@ -119,6 +119,15 @@ pub(super) fn bucket_of_key(key: &[u8]) -> Option<Bucket> {
     (bucket.start() == start).then_some(bucket)
 }
 
+/// A key of `head`, for a person.
+pub(super) fn name_of_head_key(key: &[u8]) -> String {
+    match (key.first(), bucket_of_key(key)) {
+        (_, Some(bucket)) => describe(bucket),
+        (Some(&QUEUE), _) => format!("queue {}", String::from_utf8_lossy(&key[1..])),
+        _ => String::from_utf8_lossy(key).into_owned(),
+    }
+}
+
 /// The beginning of all keys of a queue.
 pub(super) fn of_queue(queue: &QueueName) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);

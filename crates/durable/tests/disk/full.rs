@@ -1,0 +1,55 @@
+//! A disk without room: the commit fails and nothing before it is lost; with room again, the same process goes on.
+
+use std::fs;
+
+use tourbillon_durable::disk::DiskStore;
+use tourbillon_durable::store::{Op, Store, StoreError};
+
+use crate::scratch::{Mounted, Scratch, make, rows, skip, timer};
+
+#[test]
+fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
+    let scratch = Scratch::new("full");
+    let Some(mounted) = Mounted::new(scratch.path(), 8 << 20) else {
+        return skip("a file system cannot be mounted: run it as root");
+    };
+    let ballast = mounted.path().join("ballast");
+    fs::write(&ballast, vec![1; 3 << 20]).unwrap();
+    let directory = mounted.path().join("store");
+    let mut store = DiskStore::new(&directory);
+    let mut epoch = store.open().unwrap().epoch;
+    let batch = |from: u64| -> Vec<Op> {
+        let timers = (from..from + 100).flat_map(|generation| make(timer(generation, generation)));
+        timers.chain(rows(from + 100)).collect()
+    };
+    let mut durable = 0;
+    let error = loop {
+        match store.commit(epoch, &batch(durable)) {
+            Ok(()) => durable += 100,
+            Err(error) => break error,
+        }
+        assert!(durable < 100_000, "8 MiB hold no such number");
+    };
+    assert!(matches!(&error, StoreError::Failed(why) if why.contains("No space left")), "{error}");
+    assert!(durable > 1000, "{durable}");
+    // Poisoned: nothing goes on by itself.
+    assert_eq!(store.commit(epoch, &batch(durable)), Err(StoreError::Poisoned));
+    // Opening needs room to write its epoch; without it, it fails again and can be tried again.
+    for _ in 0..3 {
+        if let Ok(head) = store.open() {
+            epoch = head.epoch;
+            assert!(store.commit(epoch, &batch(durable + 1_000_000)).is_err(), "there is no room");
+        }
+    }
+    fs::remove_file(&ballast).unwrap();
+    let head = store.open().expect("there is room again");
+    // The failed commits happened, or not; what was durable is there.
+    let next = head.shard.next_generation.0;
+    assert!(next == durable || next == durable + 100 || next > 1_000_000, "{next} after {durable}");
+    let mut living: Vec<u64> =
+        store.snapshot().unwrap().map(|row| row.unwrap().1.generation().0).collect();
+    living.sort_unstable();
+    living.truncate(durable as usize);
+    assert_eq!(living, (0..durable).collect::<Vec<_>>());
+    store.commit(head.epoch, &batch(2_000_000)).expect("it writes again");
+}

@@ -1,0 +1,16 @@
+//! The store on disk under what happens to disks: damage, other processes, kill -9, no right to write, no room.
+//!
+//! | module | what it does to the store |
+//! |---|---|
+//! | `opening` | a lock, rights, a read-only disk, another format |
+//! | `damage` | flipped bytes, a file that was cut |
+//! | `kill` | kill -9 of a process that commits |
+//! | `full` | a disk without room, and room again |
+//! | `sweep` | what removed rows take is given back |
+
+mod damage;
+mod full;
+mod kill;
+mod opening;
+mod scratch;
+mod sweep;

@@ -1,0 +1,146 @@
+//! Opening: who may, and what is said to those who may not.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+use redb::{Database, TableDefinition};
+use tourbillon_durable::codec::encode;
+use tourbillon_durable::disk::{DiskStore, FILE};
+use tourbillon_durable::store::{Store, StoreError};
+
+use crate::scratch::{Mounted, Scratch, child, make, rows, run, skip, timer, told};
+
+/// What is said of a store that does not open.
+fn refused(directory: &Path) -> String {
+    match DiskStore::new(directory).open() {
+        Err(StoreError::Refused(why)) => why,
+        other => panic!("it should be refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_second_process_is_told_who_holds_the_directory() {
+    let scratch = Scratch::new("lock");
+    let mut store = DiskStore::new(scratch.path());
+    store.open().unwrap();
+    let output = child("opening::child_opens", scratch.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let holder = format!("is in use by process {} (", std::process::id());
+    assert!(said.contains(&holder), "{said}");
+    assert!(said.contains("stop that, or name another directory"), "{said}");
+    // In the same process, too.
+    assert!(refused(scratch.path()).contains(&holder));
+    // A store that is opened anew keeps its lock.
+    store.open().unwrap();
+    assert!(refused(scratch.path()).contains(&holder));
+    drop(store);
+    let output = child("opening::child_opens", scratch.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("opened with epoch 3"));
+}
+
+/// Opens a directory and says how that went.
+#[test]
+fn child_opens() {
+    let Some(directory) = told() else { return };
+    match DiskStore::new(directory).open() {
+        Ok(head) => println!("opened with epoch {}", head.epoch),
+        Err(error) => println!("{error}"),
+    }
+}
+
+#[test]
+fn a_file_is_not_a_directory() {
+    let scratch = Scratch::new("file");
+    let path = scratch.path().join("file");
+    fs::write(&path, "text").unwrap();
+    assert_eq!(
+        refused(&path),
+        format!("{} is not a directory: name one, or remove that file", path.display())
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+}
+
+#[test]
+fn without_the_right_to_write_the_path_is_named() {
+    let scratch = Scratch::new("rights");
+    let directory = scratch.path().join("locked");
+    fs::create_dir(&directory).unwrap();
+    let mut rights = fs::metadata(&directory).unwrap().permissions();
+    rights.set_readonly(true);
+    fs::set_permissions(&directory, rights).unwrap();
+    // Root may write everywhere: nobody tries instead.
+    let mut command = child("opening::child_opens", &directory);
+    if is_root() {
+        command.uid(65_534).gid(65_534).current_dir("/");
+    }
+    let Ok(output) = command.output() else {
+        return skip("this program cannot be run by another user from where it is");
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lock = directory.join("lock");
+    assert!(said.contains(&format!("{} cannot be written: ", lock.display())), "{said}");
+    assert!(said.contains("give this user the right to, or name another directory"), "{said}");
+}
+
+fn is_root() -> bool {
+    run("sh", &["-c", "test $(id -u) = 0"])
+}
+
+#[test]
+fn a_read_only_disk_is_named() {
+    let scratch = Scratch::new("read-only");
+    let Some(mounted) = Mounted::new(scratch.path(), 16 << 20) else {
+        return skip("a file system cannot be mounted: run it as root");
+    };
+    let mut store = DiskStore::new(mounted.path());
+    let epoch = store.open().unwrap().epoch;
+    let ops: Vec<_> = make(timer(1, 5000)).into_iter().chain(rows(2)).collect();
+    store.commit(epoch, &ops).unwrap();
+    drop(store);
+    assert!(mounted.remount("ro"));
+    let why = refused(mounted.path());
+    assert!(why.contains("cannot be written: Read-only file system"), "{why}");
+    assert!(why.contains("mount it for writing, or name another directory"), "{why}");
+    assert!(mounted.remount("rw"));
+    let head = DiskStore::new(mounted.path()).open().unwrap();
+    assert_eq!(head.shard.next_generation.0, 2, "nothing is lost");
+}
+
+/// Writes a row of the table `head` by redb alone.
+fn write_head(directory: &Path, key: &[u8], value: &[u8]) {
+    let database = Database::open(directory.join(FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let head: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("head");
+    transaction.open_table(head).unwrap().insert(key, value).unwrap();
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new("newer");
+    DiskStore::new(scratch.path()).open().unwrap();
+    write_head(scratch.path(), b"format", &encode("head", b"format", &2_u64));
+    let why = refused(scratch.path());
+    assert!(
+        why.ends_with(
+            "has format 2; this program knows 1: use the version that wrote it, or a newer one"
+        ),
+        "{why}"
+    );
+    write_head(scratch.path(), b"format", &encode("head", b"format", &1_u64));
+    assert_eq!(DiskStore::new(scratch.path()).open().unwrap().epoch, 2, "it was not changed");
+}
+
+#[test]
+fn a_head_that_cannot_be_read_is_named() {
+    let scratch = Scratch::new("head");
+    DiskStore::new(scratch.path()).open().unwrap();
+    write_head(scratch.path(), b"qorders", b"nonsense");
+    let why = refused(scratch.path());
+    assert!(
+        why.contains("timers.redb is damaged: head, queue orders: the checksum of the value is "),
+        "{why}"
+    );
+    assert!(why.contains("tourbillon check --repair"), "{why}");
+}

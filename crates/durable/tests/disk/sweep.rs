@@ -1,0 +1,76 @@
+//! What removed rows take is given back, a piece with each commit, and nothing else goes with it.
+
+use std::collections::BTreeSet;
+
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use tourbillon_durable::disk::{DiskStore, FILE};
+use tourbillon_durable::record::Place;
+use tourbillon_durable::store::{Loaded, Op, Query, Store};
+
+use crate::scratch::{Scratch, bucket, make, rows, timer};
+
+const TIMERS: u64 = 30_000;
+
+#[test]
+fn removed_rows_are_swept_and_the_living_stay() {
+    let scratch = Scratch::in_memory("sweep");
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    for from in (0..TIMERS).step_by(3000) {
+        let timers = (from..from + 3000).flat_map(|generation| make(timer(generation, 5000)));
+        store.commit(epoch, &timers.chain(rows(from + 3000)).collect::<Vec<_>>()).unwrap();
+    }
+    let of = bucket(&timer(0, 5000));
+    let place = Place::Bucket(of);
+    // Nine in ten go; one in a hundred of these comes back later, while the sweep is under way.
+    let (gone, back): (Vec<u64>, Vec<u64>) = (0..TIMERS)
+        .filter(|generation| generation % 10 != 3)
+        .partition(|generation| generation % 100 != 50);
+    let remove = |&generation: &u64| {
+        let record = timer(generation, 5000);
+        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
+        Op::Remove { from: place, queue, key, generation: record.generation() }
+    };
+    let out = |&generation: &u64| Op::Put {
+        from: Some(place),
+        to: Place::Out,
+        record: timer(generation, 5000),
+    };
+    let returns = |&generation: &u64| Op::Put {
+        from: Some(Place::Out),
+        to: place,
+        record: timer(generation, 5000),
+    };
+    store.commit(epoch, &back.iter().map(out).collect::<Vec<_>>()).unwrap();
+    for (nth, chunk) in gone.chunks(3000).enumerate() {
+        let mut ops: Vec<Op> = chunk.iter().map(remove).collect();
+        let coming = back.iter().skip(nth * 30).take(30);
+        ops.extend(coming.map(returns));
+        store.commit(epoch, &ops).unwrap();
+    }
+    let rest: Vec<Op> = back.iter().skip(gone.chunks(3000).len() * 30).map(returns).collect();
+    store.commit(epoch, &rest).unwrap();
+    for _ in 0..8 {
+        store.commit(epoch, &rows(TIMERS)).unwrap();
+    }
+    let living: BTreeSet<u64> = (0..TIMERS)
+        .filter(|generation| generation % 10 == 3 || back.contains(generation))
+        .collect();
+    // In the same process, and after a restart.
+    for _ in 0..2 {
+        let query = Query::Bucket { bucket: of, after: None, limit: TIMERS as usize };
+        let Loaded::Rows(found) = store.load(&query).unwrap() else { panic!("rows") };
+        let found: BTreeSet<u64> = found.iter().map(|(_, row)| row.generation().0).collect();
+        assert_eq!(found, living);
+        drop(store);
+        store = DiskStore::new(scratch.path());
+        let head = store.open().unwrap();
+        assert_eq!(head.buckets[0].1.count, living.len() as u64);
+    }
+    drop(store);
+    let database = Database::open(scratch.path().join(FILE)).unwrap();
+    let name = format!("hour.{}", of.start());
+    let table: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(&name);
+    let rows = database.begin_read().unwrap().open_table(table).unwrap().len().unwrap();
+    assert!(rows < living.len() as u64 + 6000, "{rows} rows are there for {} living", living.len());
+}
