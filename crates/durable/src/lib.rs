@@ -11,6 +11,7 @@
 //! | [`store`] | the trait of a store: commit a list, load a page |
 //! | [`codec`] | the binary form of what is stored |
 //! | [`memory`] | a store in memory that can lose what was not synced |
+//! | [`import`] | rows into an empty store, for repairs and for loading a dump |
 //! | [`disk`] | a store in a directory, on redb |
 //! | [`conformance`] | what every store must do, as one suite |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
@@ -27,6 +28,7 @@ pub mod bucket;
 pub mod codec;
 pub mod conformance;
 pub mod disk;
+pub mod import;
 pub mod memory;
 pub mod record;
 pub mod shard;

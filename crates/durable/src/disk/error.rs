@@ -102,3 +102,12 @@ pub(super) fn damaged(path: &Path, wrong: &str) -> StoreError {
         path.display()
     ))
 }
+
+/// A store of a format that this program does not know.
+pub(super) fn newer(path: &Path, format: u64) -> StoreError {
+    StoreError::Refused(format!(
+        "{} has format {format}; this program knows {}: use the version that wrote it, or a newer one",
+        path.display(),
+        super::FORMAT
+    ))
+}

@@ -6,16 +6,15 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use redb::{Builder, Database, ReadableDatabase, ReadableTable};
+use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::error::{self, Fault, Outcome, contain};
-use super::read::Reader;
 use super::table::{self, Small};
 use super::view::{Held, View};
 use super::{FILE, FORMAT};
-use crate::codec::{BucketRow, ShardState, decode, encode};
+use crate::codec::{BucketRow, DecodeError, ShardState, decode, encode};
 use crate::record::Place;
-use crate::store::{Head, QueueRow, StoreError};
+use crate::store::{Damage, Head, QueueRow, StoreError};
 use crate::values::QueueName;
 
 /// Opens the file of a directory, with the next epoch.
@@ -38,14 +37,13 @@ pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, Vi
         Ok(Err(error)) => return Err(error::open(&path, error)),
         Err(fault) => return Err(refuse(&path, fault)),
     };
-    let (head, view) = contain(|| head(&database)).map_err(|fault| refuse(&path, fault))?;
-    let head = head.map_err(|found| {
-        StoreError::Refused(format!(
-            "{} has format {found}; this program knows {FORMAT}: use the version that wrote it, or a newer one",
-            path.display()
-        ))
-    })?;
-    Ok((database, head, view))
+    let read = contain(|| read_head(&database.begin_read()?));
+    let (head, view) = read.map_err(|fault| refuse(&path, fault))?;
+    let head = head.map_err(|format| error::newer(&path, format))?;
+    match view.damage.first() {
+        Some(damage) => Err(error::damaged(&path, &damage.to_string())),
+        None => Ok((database, head, view)),
+    }
 }
 
 fn refuse(path: &Path, fault: Fault) -> StoreError {
@@ -85,14 +83,11 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     synced.map_err(|error| error::io(directory, "written", &error))
 }
 
-/// What an opening returns. `Err` has the version of a format that is not known.
-fn head(database: &Database) -> Outcome<(Result<Head, u64>, View)> {
-    let transaction = database.begin_read()?;
-    let (mut view, name) = (View::default(), Small::Head.name());
+/// What an opening returns, and the rows of the head that cannot be read. `Err` has a format that is not known.
+pub(super) fn read_head(transaction: &ReadTransaction) -> Outcome<(Result<Head, u64>, View)> {
+    let (mut view, mut head, name) = (View::default(), Head::default(), Small::Head.name());
     let table = transaction.open_table(Small::Head.definition())?;
-    let row = |key: &[u8]| Some(table::name_of_head_key(key));
-    let format = table.get(table::FORMAT)?;
-    let Some(format) = format else {
+    let Some(format) = table.get(table::FORMAT)? else {
         return Err(Fault::damage(name, Some("format".into()), "it is not there"));
     };
     let format = decode::<u64>(name, table::FORMAT, format.value());
@@ -100,38 +95,43 @@ fn head(database: &Database) -> Outcome<(Result<Head, u64>, View)> {
     if format != FORMAT {
         return Ok((Err(format), view));
     }
-    let mut head = Head::default();
     for entry in ReadableTable::iter(&table)? {
         let (key, value) = entry?;
-        let (key, value) = (key.value(), value.value());
-        let wrong = |wrong| Fault::value(name, row(key).unwrap_or_default(), &wrong);
-        match key.first() {
-            _ if key == table::FORMAT => {}
-            _ if key == table::SHARD => {
-                let state: ShardState = decode(name, key, value).map_err(wrong)?;
-                (head.epoch, head.shard) = (state.epoch, state.row);
-            }
-            Some(&table::QUEUE) => {
-                let queue = str::from_utf8(&key[1..]).ok().and_then(|it| QueueName::new(it).ok());
-                let queue = queue.ok_or_else(|| Fault::damage(name, row(key), "no queue"))?;
-                let row: QueueRow = decode(name, key, value).map_err(wrong)?;
-                head.queues.push((queue, row));
-            }
-            _ => {
-                let bucket = table::bucket_of_key(key);
-                let bucket = bucket.ok_or_else(|| Fault::damage(name, row(key), "no bucket"))?;
-                let row: BucketRow = decode(name, key, value).map_err(wrong)?;
-                view.buckets.insert(bucket, Held { row, ..Held::default() });
-            }
+        if let Err(wrong) = read_row(key.value(), value.value(), &mut head, &mut view) {
+            let row = Some(table::name_of_head_key(key.value()));
+            view.damage.insert(Damage { table: name.into(), row, wrong });
         }
     }
     head.epoch += 1;
     head.buckets = view.fillings();
-    let mut reader = Reader::new(&transaction, &mut view);
-    let first = reader.range(Small::Remembered, &[], &[], 1)?;
-    head.forget = first.first().and_then(|(place, _)| match place {
-        Place::Remembered(until) => Some(*until),
-        _ => None,
-    });
+    let remembered = transaction.open_table(Small::Remembered.definition())?;
+    if let Some((key, _)) = remembered.first()?
+        && let Some(Place::Remembered(until)) = table::place_of_key(Small::Remembered, key.value())
+    {
+        head.forget = Some(until);
+    }
     Ok((Ok(head), view))
+}
+
+/// A row of the head.
+fn read_row(key: &[u8], value: &[u8], head: &mut Head, view: &mut View) -> Result<(), String> {
+    let (name, wrong) = (Small::Head.name(), |wrong: DecodeError| wrong.to_string());
+    match key.first() {
+        _ if key == table::FORMAT => {}
+        _ if key == table::SHARD => {
+            let state: ShardState = decode(name, key, value).map_err(wrong)?;
+            (head.epoch, head.shard) = (state.epoch, state.row);
+        }
+        Some(&table::QUEUE) => {
+            let queue = str::from_utf8(&key[1..]).map_err(|wrong| wrong.to_string())?;
+            let queue = QueueName::new(queue).map_err(|wrong| wrong.to_string())?;
+            head.queues.push((queue, decode::<QueueRow>(name, key, value).map_err(wrong)?));
+        }
+        _ => {
+            let bucket = table::bucket_of_key(key).ok_or("it is no key of the head")?;
+            let row: BucketRow = decode(name, key, value).map_err(wrong)?;
+            view.buckets.insert(bucket, Held { row, ..Held::default() });
+        }
+    }
+    Ok(())
 }

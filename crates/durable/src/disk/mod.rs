@@ -24,12 +24,14 @@
 //! # Ok::<(), tourbillon_durable::store::StoreError>(())
 //! ```
 
+mod check;
 mod error;
 mod file;
 mod least;
 mod lock;
 mod marks;
 mod order;
+mod overlay;
 mod read;
 mod snapshot;
 mod sweep;
@@ -43,6 +45,7 @@ use redb::{Database, ReadableDatabase};
 
 use crate::codec::ShardState;
 use crate::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
+pub use check::{Report, check, repair};
 use error::{Fault, Outcome, contain};
 use lock::Lock;
 use order::Order;

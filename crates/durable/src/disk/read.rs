@@ -225,7 +225,7 @@ impl<'v> Reader<'v> {
             return Ok(());
         }
         let Some(Some(table)) = self.buckets.get(&bucket) else { return Ok(()) };
-        let (name, View { buckets, damage }) = (bucket_name(bucket), &mut *self.view);
+        let (name, View { buckets, damage, .. }) = (bucket_name(bucket), &mut *self.view);
         let removed = buckets.get(&bucket).and_then(|held| held.removed.as_ref());
         for row in table.range(*next..)? {
             let (generation, value) = row?;

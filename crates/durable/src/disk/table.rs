@@ -96,6 +96,14 @@ pub(super) fn marks_name(bucket: Bucket) -> String {
     format!("{}.removed", bucket_name(bucket))
 }
 
+/// The bucket of a table's name.
+pub(super) fn bucket_of(name: &str) -> Option<Bucket> {
+    let (level, start) = name.split_once('.')?;
+    let &(_, level) = LEVELS.iter().find(|(name, _)| *name == level)?;
+    let start = start.strip_suffix(".removed").unwrap_or(start).parse().ok()?;
+    Some(Bucket::of(level, Moment::from_millis(start))).filter(|bucket| bucket.start() == start)
+}
+
 /// A table as a person would name it.
 pub(super) fn describe(bucket: Bucket) -> String {
     let (name, _) = LEVELS[bucket.level() as usize];
@@ -229,7 +237,12 @@ mod tests {
     fn names_and_keys_are_read_back() {
         for level in Level::ALL {
             let bucket = Bucket::of(level, Moment::from_millis(1_800_000_000_000));
+            assert_eq!(bucket_of(&bucket_name(bucket)), Some(bucket));
+            assert_eq!(bucket_of(&marks_name(bucket)), Some(bucket));
             assert_eq!(bucket_of_key(&bucket_key(bucket)), Some(bucket));
+        }
+        for name in ["out", "hour", "hour.1", "hour.x", "week.0", "hour.0.removed.removed"] {
+            assert_eq!(bucket_of(name), None, "{name}");
         }
         let (queue, at) = (QueueName::new("q").unwrap(), Moment::from_millis(1 << 40));
         for place in [Place::Waiting(at), Place::Out, Place::Dead(at), Place::Remembered(at)] {

@@ -24,6 +24,9 @@ pub(super) struct View {
     pub(super) buckets: BTreeMap<Bucket, Held>,
     /// What was found damaged.
     pub(super) damage: BTreeSet<Damage>,
+    /// For a check: reads a bucket although some of its markers are lost, and notes that here.
+    pub(super) lenient: bool,
+    pub(super) lost_marks: BTreeSet<Bucket>,
 }
 
 /// A bucket.
@@ -58,10 +61,20 @@ impl View {
         let held = self.buckets.entry(bucket).or_default();
         if held.removed.is_none() {
             let mut removed = Removed::default();
-            if held.row.next_marks > 0 {
-                read_removed(bucket, open, &mut removed)?;
-            }
+            let read = match held.row.next_marks {
+                0 => Ok(()),
+                _ => read_removed(bucket, open, &mut removed),
+            };
             held.removed = Some(removed);
+            if let Err(fault) = read {
+                let Fault::Damaged(damage) = fault else { return Err(fault) };
+                if !self.lenient {
+                    held.removed = None;
+                    return Err(Fault::Damaged(damage));
+                }
+                self.damage.insert(damage);
+                self.lost_marks.insert(bucket);
+            }
             self.limit_memory(bucket);
         }
         let held = self.buckets.entry(bucket).or_default();
@@ -87,17 +100,20 @@ fn read_removed(
 ) -> Outcome {
     let name = marks_name(bucket);
     let Some(table) = open(&name)? else { return Ok(()) };
+    // The other lists are read also if one cannot be: a check makes do with them.
+    let mut lost = Ok(());
     for row in ReadableTable::iter(&table)? {
         let (number, value) = row?;
         let number = number.value();
-        let marks = decode::<Marks>(&name, &number.to_be_bytes(), value.value());
-        let marks = marks.map_err(|wrong| {
-            let what = format!("list {number} of its removed rows");
-            Fault::value(describe(bucket), what, &wrong)
-        })?;
-        removed.apply(&marks);
+        match decode::<Marks>(&name, &number.to_be_bytes(), value.value()) {
+            Ok(marks) => removed.apply(&marks),
+            Err(wrong) => {
+                let what = format!("list {number} of its removed rows");
+                lost = Err(Fault::value(describe(bucket), what, &wrong));
+            }
+        }
     }
-    Ok(())
+    lost
 }
 
 /// A table by its number or generation; `None` if it is not there.

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `opening` | a lock, rights, a read-only disk, another format |
 //! | `damage` | flipped bytes, a file that was cut |
+//! | `check` | what is checked and repaired |
 //! | `kill` | kill -9 of a process that commits |
 //! | `full` | a disk without room, and room again |
 //! | `sweep` | what removed rows take is given back |
 
+mod check;
 mod damage;
 mod full;
 mod kill;
