@@ -19,12 +19,21 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Verify a directory of durable timers: every page, every row, every counter
+    #[command(after_help = CHECK_HELP)]
+    Check(Check),
     /// Show when a cron expression runs next, and what happens where the zone's clock jumps
     #[command(after_help = CRON_HELP)]
     Cron(Cron),
     /// Serve a page on which the wheels turn, and print its address
     #[command(after_help = DEMO_HELP)]
     Demo(Demo),
+    /// Print every timer of a directory of durable timers, one JSON object a line
+    #[command(after_help = DUMP_HELP)]
+    Dump(Dump),
+    /// Load what `dump` printed into a directory that has no timers
+    #[command(after_help = DUMP_HELP)]
+    Load(Load),
     /// Run scenario files on the real wheels and print what happened, one JSON object a line
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
@@ -40,6 +49,25 @@ Start here:
   tourbillon trace --slots 60,60,24 5420
   tourbillon cron \"30 2 * * *\"
   tourbillon replay scenarios/examples/*.json";
+
+const CHECK_HELP: &str = "\
+A check changes nothing. A repair copies every timer that can be read into a new file, and leaves the damaged one
+beside it.
+
+Exit code: 0 if the store is sound, 1 if damage was found, repaired or not, 2 if it cannot be read at all.
+
+Examples:
+  tourbillon check tourbillon-data
+  tourbillon check --repair tourbillon-data";
+
+const DUMP_HELP: &str = "\
+Dead and remembered timers are in a dump; settings of queues are not. Loading makes due what was out. Progress goes to
+the standard error.
+
+Examples:
+  tourbillon dump tourbillon-data > timers.jsonl
+  tourbillon load new-data timers.jsonl
+  tourbillon dump tourbillon-data | tourbillon load new-data -";
 
 const CRON_HELP: &str = "\
 Quote the expression: the shell has its own use for a star.
@@ -78,6 +106,33 @@ Examples:
   tourbillon trace --tick 10 --slots 5 249           a tick of 10: rounded up, never early
   tourbillon trace --hashed --slots 8 20             a hashed wheel: slot and rounds
   tourbillon trace --drive due 5420                  one way of driving only";
+
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The directory of the store
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Copy what can be read into a new file, if anything is damaged
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Dump {
+    /// The directory of the store
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct Load {
+    /// The directory of the store; made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The lines to load; - for the standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
 
 #[derive(Args)]
 pub(crate) struct Cron {

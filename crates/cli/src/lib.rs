@@ -6,6 +6,7 @@
 //! | [`demo`] | the live page, and the server behind it |
 //! | [`scenario`] | the format of scenario files: what is valid, and what is wrong where |
 //! | [`replay`] | running scenarios on the real wheels under virtual time |
+//! | [`store`] | checking, dumping and loading a directory of durable timers |
 //! | [`trace`] | one timer's way through the wheels, drawn for people |
 //!
 //! Nothing here prints: everything is given a writer, and the thin `main.rs` owns the terminal.
@@ -15,4 +16,5 @@ pub mod cron;
 pub mod demo;
 pub mod replay;
 pub mod scenario;
+pub mod store;
 pub mod trace;

@@ -5,19 +5,24 @@
 
 mod args;
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use tourbillon_cli::cron;
 use tourbillon_cli::demo;
 use tourbillon_cli::replay::{self, Verdict};
+use tourbillon_cli::store::{self, StoreProblem};
 use tourbillon_cli::trace;
 
 fn main() -> ExitCode {
     let done = match args::Cli::parse().command {
+        args::Command::Check(args) => check_store(&args),
         args::Command::Cron(args) => show(cron::preview(&args.settings())),
         args::Command::Demo(args) => demo_page(&args),
+        args::Command::Dump(args) => dump_store(&args),
+        args::Command::Load(args) => load_store(&args),
         args::Command::Replay(args) => replay_files(&args),
         args::Command::Trace(args) => show(trace::trace(&args.settings())),
     };
@@ -89,6 +94,41 @@ fn replay_files(args: &args::Replay) -> io::Result<u8> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let verdict = replay::files(&args.files, args.quiet, &mut out, &mut io::stderr().lock())?;
     Ok(verdict.code())
+}
+
+fn check_store(args: &args::Check) -> io::Result<u8> {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    ended(store::check(&args.directory, args.repair, &mut out, &mut err))
+}
+
+fn dump_store(args: &args::Dump) -> io::Result<u8> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    ended(store::dump(&args.directory, &mut out, &mut io::stderr()))
+}
+
+fn load_store(args: &args::Load) -> io::Result<u8> {
+    let (name, err) = (args.file.to_string_lossy(), &mut io::stderr());
+    let loaded = if name == "-" {
+        store::load(&args.directory, "standard input", io::stdin().lock(), err)
+    } else {
+        match File::open(&args.file) {
+            Ok(file) => store::load(&args.directory, &name, BufReader::new(file), err),
+            Err(error) => Err(StoreProblem::Said(format!("{name} cannot be read: {error}"))),
+        }
+    };
+    ended(loaded.map(|_| Verdict::Passed))
+}
+
+/// The exit code of a command on a store.
+fn ended(outcome: Result<Verdict, StoreProblem>) -> io::Result<u8> {
+    match outcome {
+        Ok(verdict) => Ok(verdict.code()),
+        Err(StoreProblem::Output(error)) => Err(error),
+        Err(StoreProblem::Said(message)) => {
+            complain(&message);
+            Ok(Verdict::Error.code())
+        }
+    }
 }
 
 /// Prints a text for people, or what is wrong.

@@ -76,7 +76,7 @@ impl Unit {
         let usual = [1_000_000_000, 1_000_000, 1_000];
         match self {
             Unit::Plain => 1,
-            Unit::Nanos => usual.into_iter().find(|tick| units % tick == 0).unwrap_or(1),
+            Unit::Nanos => usual.into_iter().find(|tick| units.is_multiple_of(*tick)).unwrap_or(1),
         }
     }
 }

@@ -89,7 +89,7 @@ fn check(scratch: &Scratch, durable: u64, round: u64) -> u64 {
     let head = store.open().unwrap();
     let next = head.shard.next_generation.0;
     assert!(next >= durable, "round {round}: {durable} was reported, {next} is there");
-    assert!(next % BATCH == 0, "round {round}: a part of a commit");
+    assert!(next.is_multiple_of(BATCH), "round {round}: a part of a commit");
     let mut living: Vec<u64> = Vec::new();
     for row in store.snapshot().unwrap() {
         let (place, record) = row.unwrap();

@@ -1,0 +1,272 @@
+//! A timer as one line of JSON, in the form of the HTTP interface.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tourbillon_durable::bucket::{Bucket, Level};
+use tourbillon_durable::record::{Fate, Generation, Place, Record, Spec};
+use tourbillon_durable::shard::State;
+use tourbillon_durable::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+
+/// The names of the states.
+const STATES: [(&str, State); 6] = [
+    ("scheduled", State::Scheduled),
+    ("due", State::Due),
+    ("delivering", State::Delivering),
+    ("dead", State::Dead),
+    ("done", State::Done),
+    ("cancelled", State::Cancelled),
+];
+const MISSED: [(&str, Missed); 3] =
+    [("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
+
+/// The state of a timer in that place, at that moment.
+pub(super) fn state(place: Place, record: &Record, wall: Moment) -> State {
+    match place {
+        Place::Bucket(_) | Place::Waiting(_) if record.next_attempt > wall => State::Scheduled,
+        Place::Bucket(_) | Place::Waiting(_) => State::Due,
+        Place::Out => State::Delivering,
+        Place::Dead(_) => State::Dead,
+        Place::Remembered(_) => match record.fate {
+            Fate::Cancelled | Fate::CancelledOut => State::Cancelled,
+            _ => State::Done,
+        },
+    }
+}
+
+/// A timer and its state.
+pub(super) struct Line {
+    pub(super) state: State,
+    pub(super) record: Record,
+}
+
+impl Line {
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Line { state, record } = self;
+        let spec = &*record.spec;
+        let name = STATES.iter().find(|(_, of)| of == state).map_or("", |(name, _)| name);
+        write!(
+            out,
+            r#"{{"queue":"{}","key":{},"generation":{},"state":"{name}","due":"{}","next_attempt":"{}","#,
+            spec.queue,
+            text(spec.key.as_str()),
+            spec.generation.0,
+            record.due,
+            record.next_attempt
+        )?;
+        let (occurrence, attempt) = (record.occurrence, record.attempt);
+        write!(
+            out,
+            r#""occurrence":{occurrence},"attempt":{attempt},"created":"{}","#,
+            spec.created
+        )?;
+        write_payload(&spec.payload, out)?;
+        write_recurrence(spec.recurrence.as_ref(), out)?;
+        let Retry { attempts, first, factor, longest, jitter } = spec.retry;
+        write!(
+            out,
+            r#""expires":null,"remember":"{}","webhook":null,"retry":{{"attempts":{attempts},"first":"{first}","#,
+            spec.remember
+        )?;
+        write!(out, r#""factor":{factor:?},"longest":"{longest}","jitter":{jitter:?}}},"#)?;
+        writeln!(out, r#""last_error":{}}}"#, or_null(record.last_error.as_deref().map(text)))
+    }
+
+    /// Reads a line; what is wrong with it, if it is no timer.
+    pub(super) fn read(line: &str) -> Result<Self, String> {
+        let fields: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(line).map_err(|error| format!("no JSON object: {error}"))?;
+        let mut fields = Fields(fields);
+        let generation = Generation(fields.must("generation")?);
+        if generation.0 >= 1 << 53 {
+            return Err(format!("generation is {}: it must be below 2^53", generation.0));
+        }
+        let queue = checked(QueueName::new(&fields.must::<String>("queue")?))?;
+        let key = checked(Key::new(&fields.must::<String>("key")?))?;
+        let state = fields.one_of("state", &STATES)?.ok_or("state is missing")?;
+        let due = fields.parsed("due")?.ok_or("due is missing")?;
+        let next_attempt = fields.parsed("next_attempt")?.unwrap_or(due);
+        let created = fields.parsed("created")?.unwrap_or(due);
+        let (occurrence, attempt) = (fields.must("occurrence")?, fields.must("attempt")?);
+        let payload = fields.payload()?;
+        let recurrence = fields.recurrence()?;
+        let remember = fields.parsed("remember")?.unwrap_or(Span::ZERO);
+        let retry = fields.retry()?;
+        let last_error = fields.may::<String>("last_error")?.map(Arc::from);
+        for field in ["expires", "webhook"] {
+            if fields.may::<serde_json::Value>(field)?.is_some() {
+                return Err(format!("{field} is set: this version does not know it"));
+            }
+        }
+        if let Some(field) = fields.0.keys().next() {
+            return Err(format!("{field} is no field of a timer"));
+        }
+        let spec = Spec { generation, queue, key, created, payload, recurrence, remember, retry };
+        let record = Record {
+            spec: Arc::new(spec),
+            due,
+            next_attempt,
+            behind: None,
+            occurrence,
+            attempt,
+            // How many of the attempts failed is not shown; all that ended did, as far as one can tell.
+            failed: attempt.saturating_sub(u32::from(state == State::Delivering)),
+            fate: fate(state, occurrence, attempt),
+            lease: None,
+            last_error,
+        };
+        Ok(Line { state, record })
+    }
+
+    /// Where it goes in a store that is loaded now: what was out is due.
+    pub(super) fn placed(self, now: Moment) -> (Place, Record) {
+        let Line { state, record } = self;
+        let next = record.next_attempt;
+        let place = match state {
+            State::Dead => Place::Dead(now),
+            State::Done | State::Cancelled => Place::Remembered(now + record.spec.remember),
+            _ if next <= now => Place::Waiting(next),
+            _ => Place::Bucket(Bucket::of(Level::of(next, now), next)),
+        };
+        (place, record)
+    }
+}
+
+fn fate(state: State, occurrence: u64, attempt: u32) -> Fate {
+    match state {
+        State::Done => Fate::Acked { occurrence, attempt },
+        State::Cancelled => Fate::Cancelled,
+        State::Dead => Fate::GivenUp,
+        State::Delivering => Fate::Lapsed,
+        _ if attempt > 0 => Fate::Nacked,
+        _ => Fate::Open,
+    }
+}
+
+/// As JSON if it is JSON on one line, else in base64: it comes back as it was, byte for byte.
+fn write_payload(payload: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let json = str::from_utf8(payload).ok().filter(|json| {
+        !json.contains(['\n', '\r'])
+            && json.trim().len() == json.len()
+            && serde_json::from_str::<&RawValue>(json).is_ok()
+    });
+    match json {
+        Some(json) => write!(out, r#""payload":{json},"#),
+        None => write!(out, r#""payload_base64":"{}","#, BASE64.encode(payload)),
+    }
+}
+
+fn write_recurrence(recurrence: Option<&Recurrence>, out: &mut impl Write) -> io::Result<()> {
+    let (mut every, mut cron, mut zone) = (None, None, None);
+    match recurrence.map(|recurrence| &recurrence.rhythm) {
+        Some(Rhythm::Every(period)) => every = Some(format!("\"{period}\"")),
+        Some(Rhythm::Cron { expression, zone: of, .. }) => {
+            (cron, zone) = (Some(text(expression)), Some(text(of)));
+        }
+        None => {}
+    }
+    let missed = recurrence.and_then(|recurrence| {
+        MISSED.iter().find(|(_, missed)| *missed == recurrence.missed).map(|(name, _)| text(name))
+    });
+    let until =
+        recurrence.and_then(|recurrence| recurrence.until).map(|until| format!("\"{until}\""));
+    let times = recurrence.and_then(|recurrence| recurrence.times).map(|times| times.to_string());
+    let fields = [("every", every), ("cron", cron), ("zone", zone), ("missed", missed)];
+    for (name, value) in fields.into_iter().chain([("until", until), ("times", times)]) {
+        write!(out, r#""{name}":{},"#, or_null(value))?;
+    }
+    Ok(())
+}
+
+fn text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn or_null(json: Option<String>) -> String {
+    json.unwrap_or_else(|| "null".into())
+}
+
+fn checked<T>(value: Result<T, impl ToString>) -> Result<T, String> {
+    value.map_err(|wrong| wrong.to_string())
+}
+
+/// The fields of a line that are not yet read.
+struct Fields(BTreeMap<String, Box<RawValue>>);
+
+impl Fields {
+    /// A field; `None` if it is missing or null.
+    fn may<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, String> {
+        let Some(raw) = self.0.remove(name) else { return Ok(None) };
+        serde_json::from_str(raw.get()).map_err(|error| format!("{name} is {}: {error}", raw.get()))
+    }
+
+    fn must<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, String> {
+        self.may(name)?.ok_or_else(|| format!("{name} is missing"))
+    }
+
+    /// A field that is a text with a form of its own.
+    fn parsed<T: FromStr<Err: ToString>>(&mut self, name: &str) -> Result<Option<T>, String> {
+        let parse = |text: String| {
+            text.parse::<T>().map_err(|wrong| format!("{name}: {}", wrong.to_string()))
+        };
+        self.may::<String>(name)?.map(parse).transpose()
+    }
+
+    /// A field that is one of some names.
+    fn one_of<T: Copy>(&mut self, name: &str, all: &[(&str, T)]) -> Result<Option<T>, String> {
+        let Some(text) = self.may::<String>(name)? else { return Ok(None) };
+        let found = all.iter().find(|(of, _)| *of == text).map(|(_, value)| *value);
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let wrong = || format!("{name} is {text:?}: it must be one of {}", names.join(", "));
+        found.map(Some).ok_or_else(wrong)
+    }
+
+    fn payload(&mut self) -> Result<Arc<[u8]>, String> {
+        let json = self.0.remove("payload");
+        match (json, self.may::<String>("payload_base64")?) {
+            (Some(json), None) => Ok(Arc::from(json.get().as_bytes())),
+            (None, Some(text)) => {
+                let bytes = BASE64.decode(text).map_err(|error| format!("payload_base64: {error}"));
+                bytes.map(Arc::from)
+            }
+            (None, None) => Ok(Arc::from(&[][..])),
+            (Some(_), Some(_)) => Err("payload and payload_base64 exclude each other".into()),
+        }
+    }
+
+    fn recurrence(&mut self) -> Result<Option<Recurrence>, String> {
+        let every = self.parsed::<Span>("every")?;
+        let (cron, zone) = (self.may::<String>("cron")?, self.may::<String>("zone")?);
+        let missed = self.one_of("missed", &MISSED)?;
+        let (until, times) = (self.parsed("until")?, self.may("times")?);
+        let rhythm = match (every, cron) {
+            (Some(period), None) => checked(Rhythm::every(period))?,
+            (None, Some(cron)) => checked(Rhythm::cron(&cron, zone.as_deref().unwrap_or("UTC")))?,
+            (Some(_), Some(_)) => return Err("every and cron exclude each other".into()),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Recurrence { rhythm, missed: missed.unwrap_or_default(), until, times }))
+    }
+
+    fn retry(&mut self) -> Result<Retry, String> {
+        let default = Retry::default();
+        let Some(fields) = self.may::<BTreeMap<String, Box<RawValue>>>("retry")? else {
+            return Ok(default);
+        };
+        let mut fields = Fields(fields);
+        let retry = Retry {
+            attempts: fields.may("attempts")?.unwrap_or(default.attempts),
+            first: fields.parsed("first")?.unwrap_or(default.first),
+            factor: fields.may("factor")?.unwrap_or(default.factor),
+            longest: fields.parsed("longest")?.unwrap_or(default.longest),
+            jitter: fields.may("jitter")?.unwrap_or(default.jitter),
+        };
+        checked(retry.checked())
+    }
+}

@@ -1,0 +1,77 @@
+//! Lines into an empty store.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use tourbillon_durable::disk::{self, DiskStore};
+use tourbillon_durable::import::Import;
+use tourbillon_durable::store::Store;
+
+use super::line::Line;
+use super::{StoreProblem, now, tell};
+
+/// Loads lines into the store of a directory, which is made; it must have no timers. `name` is what the lines are read
+/// from, for messages. All lines are loaded, or none.
+///
+/// # Errors
+/// A line is no timer, or two have a key or a generation in common; the store has timers, or cannot be written.
+pub fn load(
+    directory: &Path,
+    name: &str,
+    lines: impl BufRead,
+    err: &mut impl Write,
+) -> Result<u64, StoreProblem> {
+    let mut store = DiskStore::new(directory);
+    let head = store.open()?;
+    if head.shard.next_generation.0 > 0 || !head.queues.is_empty() {
+        let shown = directory.display();
+        let why = format!("{shown} has timers already: load into a directory that has none");
+        return Err(StoreProblem::Said(why));
+    }
+    let loaded = fill(&mut store, head.epoch, name, lines, err);
+    if loaded.is_err() {
+        // It had no timers: without it, the next attempt begins as this one did.
+        drop(store);
+        let _ = fs::remove_file(directory.join(disk::FILE));
+    }
+    loaded
+}
+
+fn fill(
+    store: &mut DiskStore,
+    epoch: u64,
+    name: &str,
+    lines: impl BufRead,
+    err: &mut impl Write,
+) -> Result<u64, StoreProblem> {
+    let wall = now();
+    let mut import = Import::new(store, epoch, wall);
+    // 64 generations to a word.
+    let mut seen: HashMap<u64, u64> = HashMap::new();
+    let mut timers = 0;
+    for (number, line) in lines.lines().enumerate() {
+        let at = |wrong: String| StoreProblem::Said(format!("{name}:{}: {wrong}", number + 1));
+        let line = line.map_err(|error| at(format!("cannot be read: {error}")))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let line = Line::read(&line).map_err(at)?;
+        let generation = line.record.generation().0;
+        let (word, bit) = (seen.entry(generation >> 6).or_default(), 1 << (generation & 63));
+        if *word & bit != 0 {
+            return Err(at(format!("generation {generation} is there twice")));
+        }
+        *word |= bit;
+        let (place, record) = line.placed(wall);
+        import.add(place, record).map_err(|error| at(error.to_string()))?;
+        timers += 1;
+        if timers % 100_000 == 0 {
+            tell(err, timers);
+        }
+    }
+    import.finish()?;
+    tell(err, timers);
+    Ok(timers)
+}
