@@ -48,6 +48,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
             tests.env("TOURBILLON_STEPS", "1700000").env("TOURBILLON_DEPTH", "5");
             run(tests.env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
+        stages.run("kill -9, 300 rounds", kill_rounds)?;
         stages.run("planted, all", || planted::run(&[]))?;
         stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
     } else {
@@ -159,6 +160,13 @@ fn package(long: bool) -> Outcome {
         package.args(["-p", name]);
     }
     run(&mut package)
+}
+
+/// kill -9 of a process that commits to a durable store, more often than the tests do it.
+fn kill_rounds() -> Outcome {
+    let mut test = cargo(&["test", "--profile", "checked", "-p", "tourbillon-durable"]);
+    test.args(["--test", "disk", "kill::what_was_committed"]);
+    run(test.env("TOURBILLON_LONG", "1"))
 }
 
 /// The tests of the one file with unsafe code, under valgrind: nothing is read that is not there, and nothing leaks.

@@ -57,9 +57,14 @@ pub fn encode(table: &str, key: &[u8], row: &impl Row) -> Vec<u8> {
     let mut value = Vec::with_capacity(192);
     value.push(VERSION);
     row.write(&mut value);
-    let sum = checksum(table, key, &value);
-    value.extend_from_slice(&sum.to_le_bytes());
+    seal(table, key, &mut value);
     value
+}
+
+/// Appends the checksum to a version and fields.
+pub fn seal(table: &str, key: &[u8], value: &mut Vec<u8>) {
+    let sum = checksum(table, key, value);
+    value.extend_from_slice(&sum.to_le_bytes());
 }
 
 /// Reads a value.
