@@ -33,6 +33,8 @@ pub enum Command {
     TaskTurn(Turn<task::Row>),
     /// What people build on timers: the delay queue, and timers that repeat
     People(People),
+    /// The store of durable timers beside redb used directly and SQLite, on a real disk
+    Durable(Durable),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn<Row>),
@@ -149,6 +151,25 @@ pub struct People {
     /// Rounds; the medians are over these [default: 7; with --quick 3]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
+}
+
+#[derive(Args)]
+pub struct Durable {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// One round of 100 k timers
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds; the medians are over these [default: 3; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// Timers of a store, such as 100k [default: 1M; with --quick 100k]
+    #[arg(long, value_parser = population)]
+    pub timers: Option<usize>,
+    /// Where the stores are made and removed [default: the directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
 }
 
 /// One run of one contestant.

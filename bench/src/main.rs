@@ -2,7 +2,7 @@
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
 //! measures the engine, in real time, and `bench task` its tasks: `league` is what these two share. `bench purgatory`
-//! measures what waits for conditions, `bench people` what else is built on timers. For the wheels, a contestant is an
+//! measures what waits for conditions, `bench people` what else is built on timers, `bench durable` the store on disk. For the wheels, a contestant is an
 //! adapter in `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results` keeps the
 //! samples, `table` and `report` show them.
 #![deny(unsafe_code)]
@@ -15,6 +15,7 @@ mod contestant;
 mod contestants;
 mod count;
 mod counting;
+mod durable;
 mod entrant;
 mod family;
 mod huge;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Task(options) => task::run(&options),
         Command::TaskTurn(turn) => task::turn(&turn),
         Command::People(options) => people::run(&options),
+        Command::Durable(options) => durable::run(&options),
         Command::Turn(turn) => timer::turn(&turn),
         Command::Purgatory(options) => purgatory::run(&options),
         Command::PurgatoryTurn(turn) => purgatory::turn(&turn),

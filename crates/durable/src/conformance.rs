@@ -229,7 +229,9 @@ impl<S: Store> Kit<S> {
             queries.push(Query::Dead { queue: queue.clone(), limit: 3 });
             queries.push(Query::Cells { queue: queue.clone(), from: 0, to: 60_000 });
             queries.push(Query::Cells { queue: queue.clone(), from: 60_000, to: u64::MAX });
-            let assigned = self.model.rows.iter().map(|row| row.1.spec.key.clone());
+            let skip = self.random.below(1 + self.model.rows.len() as u64) as usize;
+            let some = self.model.rows.iter().skip(skip).take(12);
+            let assigned = some.map(|row| row.1.spec.key.clone());
             let gone = (0..4).map(|n| Key::assigned(n, 60_000));
             let keys = (0..30).map(chosen_key).chain(assigned).chain(gone);
             queries.push(Query::Keys(keys.map(|key| (queue.clone(), key)).collect()));

@@ -23,7 +23,7 @@ use crate::store::Op;
 use crate::values::{Key, Moment, QueueName};
 
 /// A list of markers grows to this many, because the page that it is on is written anew in any case.
-const LONGEST_LIST: usize = 256;
+const LONGEST_LIST: usize = if cfg!(test) { 3 } else { 256 };
 
 type PlainTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 type RowTable<'t> = Table<'t, u64, &'static [u8]>;
@@ -86,11 +86,12 @@ impl<'t, 'v> Writer<'t, 'v> {
 
     /// Writes what the changes have left to write: markers, the rows of buckets, the shard.
     pub(super) fn finish(mut self) -> Outcome {
+        // Before the markers of this transaction are written: until then the sweep sees them in memory.
+        self.sweep()?;
         for (bucket, marks) in std::mem::take(&mut self.marks) {
             self.append_marks(bucket, marks)?;
         }
         self.write_days()?;
-        self.sweep()?;
         for bucket in std::mem::take(&mut self.changed) {
             let key = bucket_key(bucket);
             match self.view.buckets.get(&bucket).map(|held| held.row) {

@@ -15,7 +15,7 @@ const TIMERS: u64 = 30_000;
 fn removed_rows_are_swept_and_the_living_stay() {
     let scratch = Scratch::in_memory("sweep");
     let mut store = DiskStore::new(scratch.path());
-    let epoch = store.open().unwrap().epoch;
+    let mut epoch = store.open().unwrap().epoch;
     for from in (0..TIMERS).step_by(3000) {
         let timers = (from..from + 3000).flat_map(|generation| make(timer(generation, 5000)));
         store.commit(epoch, &timers.chain(rows(from + 3000)).collect::<Vec<_>>()).unwrap();
@@ -44,11 +44,19 @@ fn removed_rows_are_swept_and_the_living_stay() {
     store.commit(epoch, &back.iter().map(out).collect::<Vec<_>>()).unwrap();
     for (nth, chunk) in gone.chunks(3000).enumerate() {
         let mut ops: Vec<Op> = chunk.iter().map(remove).collect();
-        let coming = back.iter().skip(nth * 30).take(30);
-        ops.extend(coming.map(returns));
+        if nth % 2 == 0 {
+            let coming = back.iter().skip(nth * 30).take(60);
+            ops.extend(coming.map(returns));
+        } else {
+            // A store that has not yet read which rows are removed sweeps as well.
+            drop(store);
+            store = DiskStore::new(scratch.path());
+            epoch = store.open().unwrap().epoch;
+        }
         store.commit(epoch, &ops).unwrap();
     }
-    let rest: Vec<Op> = back.iter().skip(gone.chunks(3000).len() * 30).map(returns).collect();
+    let rest: Vec<Op> =
+        back.iter().skip(gone.chunks(3000).len().div_ceil(2) * 60).map(returns).collect();
     store.commit(epoch, &rest).unwrap();
     for _ in 0..8 {
         store.commit(epoch, &rows(TIMERS)).unwrap();
