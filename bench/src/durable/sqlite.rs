@@ -30,7 +30,7 @@ impl Sqlite {
         one: impl Fn(&mut rusqlite::CachedStatement<'_>, &Timer) -> rusqlite::Result<usize>,
     ) -> Result<Duration, String> {
         let begin = Instant::now();
-        let done = || -> rusqlite::Result<()> {
+        let mut done = || -> rusqlite::Result<()> {
             let transaction = self.0.transaction()?;
             let mut statement = transaction.prepare_cached(sql)?;
             for timer in timers {
@@ -40,10 +40,7 @@ impl Sqlite {
             drop(statement);
             transaction.commit()
         };
-        {
-            done
-        }
-        ().map_err(|error| error.to_string())?;
+        done().map_err(|error| error.to_string())?;
         Ok(begin.elapsed())
     }
 }

@@ -43,13 +43,13 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(held(directory, file)),
             Err(TryLockError::Error(error)) => return Err(error::io(&path, "locked", &error)),
         }
-        let name = || -> std::io::Result<()> {
+        let mut name = || -> std::io::Result<()> {
             file.set_len(0)?;
             file.rewind()?;
             writeln!(file, "{}", holder())
         };
         // A full disk must not keep anyone from opening the store to free room.
-        drop({ name }());
+        let _ = name();
         Ok(Lock { file })
     }
 }

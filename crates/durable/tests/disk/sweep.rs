@@ -9,21 +9,23 @@ use tourbillon_durable::store::{Loaded, Op, Query, Store};
 
 use crate::scratch::{Scratch, bucket, make, rows, timer};
 
-const TIMERS: u64 = 30_000;
+const TIMERS: u64 = 20_000;
 
 #[test]
 fn removed_rows_are_swept_and_the_living_stay() {
     let scratch = Scratch::in_memory("sweep");
     let mut store = DiskStore::new(scratch.path());
     let mut epoch = store.open().unwrap().epoch;
-    for from in (0..TIMERS).step_by(3000) {
-        let timers = (from..from + 3000).flat_map(|generation| make(timer(generation, 5000)));
-        store.commit(epoch, &timers.chain(rows(from + 3000)).collect::<Vec<_>>()).unwrap();
+    for from in (0..TIMERS).step_by(2000) {
+        let timers = (from..from + 2000).flat_map(|generation| make(timer(generation, 5000)));
+        store.commit(epoch, &timers.chain(rows(from + 2000)).collect::<Vec<_>>()).unwrap();
     }
     let of = bucket(&timer(0, 5000));
     let place = Place::Bucket(of);
     // Nine in ten go; one in a hundred of these comes back later, while the sweep is under way.
+    // In no order: a sweep meets rows that are removed behind it and before it.
     let (gone, back): (Vec<u64>, Vec<u64>) = (0..TIMERS)
+        .map(|nth| nth * 7919 % TIMERS)
         .filter(|generation| generation % 10 != 3)
         .partition(|generation| generation % 100 != 50);
     let remove = |&generation: &u64| {
@@ -42,7 +44,7 @@ fn removed_rows_are_swept_and_the_living_stay() {
         record: timer(generation, 5000),
     };
     store.commit(epoch, &back.iter().map(out).collect::<Vec<_>>()).unwrap();
-    for (nth, chunk) in gone.chunks(3000).enumerate() {
+    for (nth, chunk) in gone.chunks(2000).enumerate() {
         let mut ops: Vec<Op> = chunk.iter().map(remove).collect();
         if nth % 2 == 0 {
             let coming = back.iter().skip(nth * 30).take(60);
@@ -56,14 +58,13 @@ fn removed_rows_are_swept_and_the_living_stay() {
         store.commit(epoch, &ops).unwrap();
     }
     let rest: Vec<Op> =
-        back.iter().skip(gone.chunks(3000).len().div_ceil(2) * 60).map(returns).collect();
+        back.iter().skip(gone.chunks(2000).len().div_ceil(2) * 60).map(returns).collect();
     store.commit(epoch, &rest).unwrap();
     for _ in 0..8 {
         store.commit(epoch, &rows(TIMERS)).unwrap();
     }
-    let living: BTreeSet<u64> = (0..TIMERS)
-        .filter(|generation| generation % 10 == 3 || back.contains(generation))
-        .collect();
+    let living: BTreeSet<u64> =
+        (0..TIMERS).filter(|generation| generation % 10 == 3 || generation % 100 == 50).collect();
     // In the same process, and after a restart.
     for _ in 0..2 {
         let query = Query::Bucket { bucket: of, after: None, limit: TIMERS as usize };
@@ -80,5 +81,5 @@ fn removed_rows_are_swept_and_the_living_stay() {
     let name = format!("hour.{}", of.start());
     let table: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(&name);
     let rows = database.begin_read().unwrap().open_table(table).unwrap().len().unwrap();
-    assert!(rows < living.len() as u64 + 6000, "{rows} rows are there for {} living", living.len());
+    assert!(rows < living.len() as u64 + 5000, "{rows} rows are there for {} living", living.len());
 }
