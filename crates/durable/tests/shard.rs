@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tourbillon_durable::memory::MemoryStore;
 use tourbillon_durable::shard::{
-    Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Outcome, Receipt, Request,
-    RequestId, Settled, Shard, Stale, State, Token, Turn, Verdict, When,
+    Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Outcome, Request, RequestId,
+    Scheduled, Settled, Shard, Stale, State, Token, Turn, Verdict, When,
 };
 use tourbillon_durable::store::{Loaded, Query, Store};
 use tourbillon_durable::values::{
@@ -105,7 +105,7 @@ impl Driver {
         self.wall = wall;
     }
 
-    fn schedule(&mut self, timers: Vec<NewTimer>, conflict: Conflict) -> Vec<Receipt> {
+    fn schedule(&mut self, timers: Vec<NewTimer>, conflict: Conflict) -> Vec<Scheduled> {
         match self.ask(Request::Schedule { queue: queue(), timers, conflict }) {
             Answer::Scheduled(receipts) => receipts,
             other => panic!("{other:?}"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
-    Answer, Cancelled, Delivery, NewTimer, Outcome, Receipt, Request, RequestId, Settled, Stale,
+    Answer, Cancelled, Delivery, NewTimer, Outcome, Scheduled, Request, RequestId, Settled, Stale,
     State, Token, Verdict, View, When,
 };
 use tourbillon_durable::values::{Moment, QueueName, Rhythm, Span};
@@ -111,7 +111,7 @@ impl Ledger {
         &mut self,
         queue: &QueueName,
         timer: NewTimer,
-        receipt: Receipt,
+        receipt: Scheduled,
         range: Range,
     ) -> Outcomes {
         let name = (queue.clone(), receipt.key.clone());

@@ -185,6 +185,25 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Its queue.
+    pub(crate) fn queue(&self) -> Option<&QueueName> {
+        match self {
+            Request::Schedule { queue, .. }
+            | Request::Move { queue, .. }
+            | Request::Run { queue, .. }
+            | Request::Cancel { queue, .. }
+            | Request::Get { queue, .. }
+            | Request::Receive { queue, .. }
+            | Request::Leave(queue, _)
+            | Request::Settle { queue, .. }
+            | Request::Set { queue, .. }
+            | Request::Counts(queue)
+            | Request::Forecast { queue, .. } => Some(queue),
+        }
+    }
+}
+
 /// What the holder of a delivery says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -202,7 +221,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// To a schedule, in its order.
-    Scheduled(Vec<Receipt>),
+    Scheduled(Vec<Scheduled>),
     /// The key of this timer of the request is taken, by one in that state: nothing was scheduled.
     KeyTaken(usize, State),
     /// This timer of the request has the key of an earlier one, or a rhythm with no moment: nothing was scheduled.
@@ -227,7 +246,7 @@ pub enum Answer {
 
 /// What became of a timer of a schedule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Receipt {
+pub struct Scheduled {
     /// Its key.
     pub key: Key,
     /// Its name for ever.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::hand_out::state;
 use super::message::{
-    Answer, Cancelled, Conflict, LoadId, NewTimer, Outcome, Receipt, Request, RequestId, State,
+    Answer, Cancelled, Conflict, LoadId, NewTimer, Outcome, Request, RequestId, Scheduled, State,
     View, When,
 };
 use super::{Purpose, Shard};
@@ -182,14 +182,14 @@ impl Shard {
         timer: NewTimer,
         conflict: Conflict,
         arrived: Moment,
-    ) -> Receipt {
+    ) -> Scheduled {
         let due = first_due(&timer, arrived).expect("a timer without a moment was refused");
         let mut outcome = Outcome::Made;
         if let Some((place, old)) = timer.key.as_ref().and_then(|key| self.current(key)) {
             if !self.has_passed(place, &old) {
                 let generation = old.generation();
                 if conflict == Conflict::Keep {
-                    return Receipt {
+                    return Scheduled {
                         key: old.spec.key.clone(),
                         generation,
                         due: old.due,
@@ -228,7 +228,7 @@ impl Shard {
             last_error: None,
         };
         self.change(None, Some((self.place_for(due), record)));
-        Receipt { key, generation, due, outcome }
+        Scheduled { key, generation, due, outcome }
     }
 
     fn move_to(&mut self, place: Place, record: &Record, when: When, arrived: Moment) -> Answer {
@@ -312,19 +312,6 @@ fn first_due(timer: &NewTimer, arrived: Moment) -> Option<Moment> {
 }
 
 impl Request {
-    /// The queue of a request that names keys.
-    fn queue(&self) -> Option<&QueueName> {
-        match self {
-            Request::Schedule { queue, .. }
-            | Request::Move { queue, .. }
-            | Request::Run { queue, .. }
-            | Request::Cancel { queue, .. }
-            | Request::Get { queue, .. }
-            | Request::Settle { queue, .. } => Some(queue),
-            _ => None,
-        }
-    }
-
     /// The keys that it names.
     fn keys(&self) -> Vec<Key> {
         match self {

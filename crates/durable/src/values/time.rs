@@ -6,6 +6,7 @@
 use std::fmt;
 use std::ops::Add;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
@@ -43,6 +44,31 @@ impl Moment {
     pub fn back(self, span: Span) -> Moment {
         Moment(self.0.saturating_sub(span.0))
     }
+}
+
+/// Rounds up, so that nothing is early. What lies before 1970 is its beginning, what lies after 9999 its end.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tourbillon_durable::values::Moment;
+/// let moment = Moment::from(SystemTime::UNIX_EPOCH + Duration::from_micros(1001));
+/// assert_eq!(moment.millis(), 2);
+/// ```
+impl From<SystemTime> for Moment {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Moment::from_millis(millis_up(since))
+    }
+}
+
+impl From<Moment> for SystemTime {
+    fn from(moment: Moment) -> Self {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(moment.0)
+    }
+}
+
+fn millis_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Saturates at [`Moment::MAX`].
@@ -176,6 +202,19 @@ impl Span {
     /// Its milliseconds.
     pub const fn millis(self) -> u64 {
         self.0
+    }
+}
+
+/// Rounds up to a millisecond, and saturates at [`Span::MAX`].
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Span::from_millis(millis_up(duration))
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Duration::from_millis(span.0)
     }
 }
 
