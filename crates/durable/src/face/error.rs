@@ -1,0 +1,158 @@
+//! What can go wrong, and what to do about it.
+
+use std::fmt;
+
+use crate::runtime::Failure;
+use crate::shard::{NewTimer, Stale, State};
+use crate::values::ValueError;
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value is out of its limits. Nothing happened.
+    Value(ValueError),
+    /// There is no such timer. Nothing happened.
+    UnknownTimer,
+    /// A timer in this state cannot be moved or run. Nothing happened.
+    State(State),
+    /// The delivery is no longer the caller's. Nothing happened.
+    Stale(Stale),
+    /// It was in a commit that failed: it happened, or not. Look, or ask again if that is safe.
+    Unknown(String),
+    /// The store cannot be written. Nothing happened; ask again later.
+    Unavailable(String),
+    /// Too much waits to be committed. Nothing happened; wait for earlier receipts first.
+    Full,
+    /// The durable timers were closed. Nothing happened.
+    Stopped,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Value(error) => error.fmt(f),
+            Error::UnknownTimer => f.write_str("there is no such timer"),
+            Error::State(state) => {
+                write!(f, "the timer is {}: it cannot be moved or run", name(*state))
+            }
+            Error::Stale(stale) => {
+                write!(f, "the delivery counts no more: {}", reason(*stale))
+            }
+            Error::Unknown(why) => {
+                write!(f, "it happened or not, because its commit failed ({why}): look before you repeat it")
+            }
+            Error::Unavailable(why) => {
+                write!(f, "nothing happened, because the store cannot be opened ({why}): try again later")
+            }
+            Error::Full => {
+                f.write_str("nothing happened, because too much waits to be committed: wait for earlier receipts")
+            }
+            Error::Stopped => f.write_str("nothing happened, because the durable timers are closed"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ValueError> for Error {
+    fn from(error: ValueError) -> Self {
+        Error::Value(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unknown(why) => Error::Unknown(why.to_string()),
+            Failure::Unavailable(why) => Error::Unavailable(why.to_string()),
+            Failure::Full => Error::Full,
+            Failure::Stopped => Error::Stopped,
+        }
+    }
+}
+
+/// Timers that were not scheduled, and why. None of them was, unless the reason is [`Error::Unknown`].
+#[derive(Clone, Debug)]
+pub struct ScheduleError {
+    /// Why.
+    pub reason: Refused,
+    /// What was to be scheduled.
+    pub timers: Vec<NewTimer>,
+}
+
+/// Why timers were not scheduled. An index counts the timers of the request from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// A key is taken, by a timer in that state.
+    KeyTaken(usize, State),
+    /// An earlier timer of the request has the same key.
+    KeyTwice(usize),
+    /// Its rhythm has no moment to come, or none until its end.
+    Never(usize),
+    /// Its payload has more than 256 KiB.
+    PayloadTooLarge(usize),
+    /// There are none, or more than 10 000.
+    Count,
+    /// The request was not carried out.
+    Request(Error),
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = |index: usize| {
+            let key = self.timers.get(index).and_then(|timer| timer.key.as_ref());
+            key.map_or("", |key| key.as_str())
+        };
+        match &self.reason {
+            Refused::KeyTaken(index, state) => write!(
+                f,
+                "the key {:?} is taken by a timer that is {}: choose another, replace it or keep it",
+                key(*index),
+                name(*state)
+            ),
+            Refused::KeyTwice(index) => {
+                write!(f, "the key {:?} is in the request twice: leave one out", key(*index))
+            }
+            Refused::Never(index) => {
+                write!(f, "timer {index} has no moment to come: look at its rhythm and its end")
+            }
+            Refused::PayloadTooLarge(index) => {
+                write!(
+                    f,
+                    "the payload of timer {index} has more than 256 KiB: store it elsewhere and name it"
+                )
+            }
+            Refused::Count => f.write_str("1 to 10000 timers fit in a request: split it"),
+            Refused::Request(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Scheduled => "scheduled",
+        State::Due => "due",
+        State::Delivering => "delivering",
+        State::Dead => "dead",
+        State::Done => "done",
+        State::Cancelled => "cancelled",
+    }
+}
+
+fn reason(stale: Stale) -> &'static str {
+    match stale {
+        Stale::Acked => "it was acknowledged before",
+        Stale::Nacked => "it was refused before",
+        Stale::Lapsed => "its lease has ended",
+        Stale::Moved => "the timer was moved",
+        Stale::HandedAgain => "it was handed out again",
+        Stale::Cancelled => "the timer was cancelled",
+        Stale::Replaced => "the timer was replaced",
+        Stale::GivenUp => "it was given up",
+        Stale::Unknown => "nothing is known of it",
+    }
+}

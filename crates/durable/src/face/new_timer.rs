@@ -1,0 +1,137 @@
+//! Describing a timer: when it is due, and what it carries.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::shard::{NewTimer, When};
+use crate::values::{Key, Missed, Moment, Recurrence, Retry, Rhythm, Span, ValueError};
+
+/// A timer that is due after so long, at a moment, or again and again.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tourbillon_durable::NewTimer;
+/// use tourbillon_durable::values::Missed;
+///
+/// let once = NewTimer::after(Duration::from_secs(1800)).key("order-17")?.payload("17");
+/// let then = NewTimer::at(SystemTime::now() + Duration::from_secs(60));
+/// let nightly = NewTimer::cron("30 2 * * *", "Europe/Berlin")?.missed(Missed::Once).key("nightly")?;
+/// let ten_times = NewTimer::every(Duration::from_secs(3600))?.times(10);
+/// # Ok::<(), tourbillon_durable::values::ValueError>(())
+/// ```
+impl NewTimer {
+    /// Due once, so long after it is scheduled.
+    pub fn after(delay: Duration) -> Self {
+        NewTimer::new(When::In(delay.into()), None)
+    }
+
+    /// Due once, at that moment; a past one is due at once.
+    pub fn at(moment: impl Into<Moment>) -> Self {
+        NewTimer::new(When::At(moment.into()), None)
+    }
+
+    /// Due every `period`, first after one period.
+    ///
+    /// # Errors
+    /// The period is shorter than a second.
+    pub fn every(period: Duration) -> Result<Self, ValueError> {
+        Ok(NewTimer::new(When::Rhythm, Some(Rhythm::every(period.into())?)))
+    }
+
+    /// Due by a cron expression of five fields, or six with seconds, in a time zone such as `Europe/Berlin` or `UTC`.
+    ///
+    /// # Errors
+    /// The expression or the zone cannot be read, or no date ever matches.
+    pub fn cron(expression: &str, zone: &str) -> Result<Self, ValueError> {
+        Ok(NewTimer::new(When::Rhythm, Some(Rhythm::cron(expression, zone)?)))
+    }
+
+    fn new(when: When, rhythm: Option<Rhythm>) -> Self {
+        let missed = Missed::default();
+        let recurrence =
+            rhythm.map(|rhythm| Recurrence { rhythm, missed, until: None, times: None });
+        let payload = Arc::from([]);
+        NewTimer { key: None, when, payload, recurrence, remember: None, retry: None }
+    }
+
+    /// With that key, unique in its queue. Without one, a key is assigned.
+    ///
+    /// # Errors
+    /// It is empty or longer than 256 bytes, has a control character, or begins with `~`.
+    pub fn key(mut self, key: impl AsRef<str>) -> Result<Self, ValueError> {
+        self.key = Some(Key::chosen(key.as_ref())?);
+        Ok(self)
+    }
+
+    /// With that payload, at most 256 KiB.
+    pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
+        self.payload = Arc::from(payload.as_ref());
+        self
+    }
+
+    /// Tried so often.
+    ///
+    /// # Errors
+    /// A field is out of its limits.
+    pub fn retry(mut self, retry: Retry) -> Result<Self, ValueError> {
+        self.retry = Some(retry.checked()?);
+        Ok(self)
+    }
+
+    /// Its key stays taken for so long after it is done or cancelled.
+    pub fn remember(mut self, span: Duration) -> Self {
+        self.remember = Some(span.into());
+        self
+    }
+
+    /// A recurring timer: first at that moment. Of another timer it changes nothing.
+    pub fn first(mut self, moment: impl Into<Moment>) -> Self {
+        if self.recurrence.is_some() {
+            self.when = When::At(moment.into());
+        }
+        self
+    }
+
+    /// A recurring timer: what becomes of moments that were missed. Of another timer it changes nothing.
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.recurrence.iter_mut().for_each(|recurrence| recurrence.missed = missed);
+        self
+    }
+
+    /// A recurring timer: not due after that moment. Of another timer it changes nothing.
+    pub fn until(mut self, moment: impl Into<Moment>) -> Self {
+        let until = Some(moment.into());
+        self.recurrence.iter_mut().for_each(|recurrence| recurrence.until = until);
+        self
+    }
+
+    /// A recurring timer: due so often, at most. Of another timer it changes nothing.
+    pub fn times(mut self, times: u64) -> Self {
+        self.recurrence.iter_mut().for_each(|recurrence| recurrence.times = Some(times.max(1)));
+        self
+    }
+}
+
+impl From<Duration> for When {
+    fn from(delay: Duration) -> Self {
+        When::In(delay.into())
+    }
+}
+
+impl From<Span> for When {
+    fn from(delay: Span) -> Self {
+        When::In(delay)
+    }
+}
+
+impl From<SystemTime> for When {
+    fn from(moment: SystemTime) -> Self {
+        When::At(moment.into())
+    }
+}
+
+impl From<Moment> for When {
+    fn from(moment: Moment) -> Self {
+        When::At(moment)
+    }
+}

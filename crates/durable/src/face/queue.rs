@@ -1,0 +1,270 @@
+//! A queue: scheduling, cancelling, looking.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{Error, Refused, ScheduleError};
+use super::receipt::Receipt;
+use crate::runtime::{Failure, Runtime};
+use crate::shard::{Answer, Cancelled, Conflict, Counts, NewTimer, Request, Scheduled, View, When};
+use crate::values::{Key, Moment, QueueName, Rhythm, Span, ValueError};
+
+const MOST_TIMERS: usize = 10_000;
+const LARGEST_PAYLOAD: usize = 256 << 10;
+
+/// A queue of durable timers. A handle: clones are the same queue, and each keeps the store open.
+///
+/// A queue is made by its first timer.
+#[derive(Clone)]
+pub struct Queue {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) name: QueueName,
+    pub(super) lease: Span,
+}
+
+impl Queue {
+    pub(super) fn new(runtime: Arc<Runtime>, name: QueueName) -> Self {
+        Queue { runtime, name, lease: Span::from_secs(30) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The same queue, with another lease for what is received by this handle; 30 s if not set.
+    ///
+    /// # Errors
+    /// It is shorter than a second or longer than 12 hours.
+    pub fn lease(mut self, length: Duration) -> Result<Self, ValueError> {
+        self.lease = lease(length)?;
+        Ok(self)
+    }
+
+    /// Posts a request whose answer becomes a receipt's.
+    pub(super) fn request<T: Send + 'static, E: Send + 'static>(
+        &self,
+        request: Request,
+        read: impl FnOnce(Result<Answer, Failure>) -> Result<T, E> + Send + 'static,
+    ) -> Receipt<T, E> {
+        let (receipt, slot) = Receipt::new();
+        self.runtime.post(request, Box::new(move |answer| drop(slot.fill(read(answer)))));
+        receipt
+    }
+
+    /// A moment that a caller names, by the clock of now: rounded up, so that it is never early.
+    fn fixed(&self, when: When) -> When {
+        match when {
+            When::In(span) => When::At(self.runtime.now() + span),
+            when => when,
+        }
+    }
+}
+
+/// Scheduling.
+impl Queue {
+    /// Schedules a timer. It is durable when the receipt resolves.
+    ///
+    /// A timer with a key that is taken is refused; also while a timer that is done is remembered. So it is safe to
+    /// repeat.
+    pub fn schedule(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
+        self.schedule_one(timer, Conflict::Refuse)
+    }
+
+    /// Schedules a timer in place of the one that has its key. Somebody may be at work on that one; the answer says.
+    pub fn replace(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
+        self.schedule_one(timer, Conflict::Replace)
+    }
+
+    /// Schedules up to 10 000 timers, all or none.
+    pub fn schedule_all(
+        &self,
+        timers: Vec<NewTimer>,
+        conflict: Conflict,
+    ) -> Receipt<Vec<Scheduled>, ScheduleError> {
+        self.schedule_as(timers, conflict, |scheduled| scheduled)
+    }
+
+    fn schedule_one(
+        &self,
+        timer: NewTimer,
+        conflict: Conflict,
+    ) -> Receipt<Scheduled, ScheduleError> {
+        self.schedule_as(vec![timer], conflict, |mut scheduled| {
+            scheduled.pop().expect("each timer of a request is answered")
+        })
+    }
+
+    fn schedule_as<T: Send + 'static>(
+        &self,
+        mut timers: Vec<NewTimer>,
+        conflict: Conflict,
+        read: fn(Vec<Scheduled>) -> T,
+    ) -> Receipt<T, ScheduleError> {
+        if let Err(reason) = check(&timers) {
+            return Receipt::ready(Err(ScheduleError { reason, timers }));
+        }
+        for timer in &mut timers {
+            // The first of a period is counted from now, too.
+            timer.when = match timer.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
+                Some(Rhythm::Every(period)) if timer.when == When::Rhythm => When::In(*period),
+                _ => timer.when,
+            };
+            timer.when = self.fixed(timer.when);
+        }
+        // A copy of what is shared: it comes back if it is refused.
+        let back = timers.clone();
+        let request = Request::Schedule { queue: self.name.clone(), timers, conflict };
+        self.request(request, move |answer| {
+            let reason = match answer {
+                Ok(Answer::Scheduled(scheduled)) => return Ok(read(scheduled)),
+                Ok(Answer::KeyTaken(index, state)) => Refused::KeyTaken(index, state),
+                Ok(Answer::Refused(index)) => Refused::Never(index),
+                Ok(other) => unreachable!("a schedule was answered with {other:?}"),
+                Err(failure) => Refused::Request(failure.into()),
+            };
+            Err(ScheduleError { reason, timers: back })
+        })
+    }
+}
+
+/// Changing and looking.
+impl Queue {
+    /// Cancels a timer. The answer is definite: [`Cancelled::Cancelled`] means that nobody will be handed it,
+    /// [`Cancelled::Delivering`] that at most the one who has it has it.
+    pub fn cancel(&self, key: impl AsRef<str>) -> Receipt<Cancelled> {
+        let key = match Key::new(key.as_ref()) {
+            Ok(key) => key,
+            Err(error) => return Receipt::ready(Err(error.into())),
+        };
+        self.cancel_as(vec![key], |mut cancelled| cancelled.pop().unwrap_or(Cancelled::Unknown))
+    }
+
+    /// Cancels timers; the answers are in the order of the keys.
+    pub fn cancel_all<K: AsRef<str>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Receipt<Vec<Cancelled>> {
+        match keys.into_iter().map(|key| Key::new(key.as_ref())).collect() {
+            Ok(keys) => self.cancel_as(keys, |cancelled| cancelled),
+            Err(error) => Receipt::ready(Err(Error::Value(error))),
+        }
+    }
+
+    fn cancel_as<T: Send + 'static>(
+        &self,
+        keys: Vec<Key>,
+        read: fn(Vec<Cancelled>) -> T,
+    ) -> Receipt<T> {
+        let request = Request::Cancel { queue: self.name.clone(), keys };
+        self.request(request, move |answer| match answer? {
+            Answer::Cancelled(cancelled) => Ok(read(cancelled)),
+            other => unreachable!("a cancel was answered with {other:?}"),
+        })
+    }
+
+    /// Moves the occurrence of a timer to so long from now, or to a moment; its rhythm goes on from there. A dead timer
+    /// lives again, with all its attempts to use.
+    pub fn reschedule(&self, key: impl AsRef<str>, when: impl Into<When>) -> Receipt<View> {
+        let when = self.fixed(when.into());
+        self.change(key, |queue, key| Request::Move { queue, key, when })
+    }
+
+    /// Makes a timer due now. A dead one lives again; a recurring one whose moment is to come gets an extra occurrence.
+    pub fn run_now(&self, key: impl AsRef<str>) -> Receipt<View> {
+        self.change(key, |queue, key| Request::Run { queue, key })
+    }
+
+    fn change(
+        &self,
+        key: impl AsRef<str>,
+        request: impl FnOnce(QueueName, Key) -> Request,
+    ) -> Receipt<View> {
+        let key = match Key::new(key.as_ref()) {
+            Ok(key) => key,
+            Err(error) => return Receipt::ready(Err(error.into())),
+        };
+        self.request(request(self.name.clone(), key), |answer| match answer? {
+            Answer::Timer(view) => view.ok_or(Error::UnknownTimer),
+            Answer::NotMoved(state) => Err(Error::State(state)),
+            other => unreachable!("a change was answered with {other:?}"),
+        })
+    }
+
+    /// Shows a timer, also one that is dead or remembered.
+    pub fn get(&self, key: impl AsRef<str>) -> Receipt<Option<View>> {
+        let key = match Key::new(key.as_ref()) {
+            Ok(key) => key,
+            Err(error) => return Receipt::ready(Err(error.into())),
+        };
+        self.request(Request::Get { queue: self.name.clone(), key }, |answer| match answer? {
+            Answer::Timer(view) => Ok(view),
+            other => unreachable!("a get was answered with {other:?}"),
+        })
+    }
+
+    /// Counts its timers by state. `None`: no timer has made the queue yet. It reads no timer.
+    pub fn count(&self) -> Receipt<Option<Counts>> {
+        self.request(Request::Counts(self.name.clone()), |answer| match answer? {
+            Answer::Counts(counts) => Ok(counts),
+            other => unreachable!("a count was answered with {other:?}"),
+        })
+    }
+
+    /// How many pending timers are due in each of `pieces` equal pieces of the time from `from` to `to`.
+    ///
+    /// Edges may be widened to a grid (a minute in the next day, an hour in the next 30 days, else a day) and are
+    /// returned; the counts are exact there. It reads no timer.
+    pub fn forecast(
+        &self,
+        from: impl Into<Moment>,
+        to: impl Into<Moment>,
+        pieces: usize,
+    ) -> Receipt<Vec<(Moment, Moment, u64)>> {
+        let (from, to): (Moment, Moment) = (from.into(), to.into());
+        let (pieces, length) = (pieces.clamp(1, 10_000) as u64, to.since(from).millis());
+        let edge = |nth: u64| {
+            let part = u128::from(length) * u128::from(nth) / u128::from(pieces);
+            from + Span::from_millis(part as u64)
+        };
+        let request =
+            Request::Forecast { queue: self.name.clone(), edges: (0..=pieces).map(edge).collect() };
+        self.request(request, |answer| match answer? {
+            Answer::Forecast(pieces) => Ok(pieces),
+            other => unreachable!("a forecast was answered with {other:?}"),
+        })
+    }
+}
+
+/// What can be told from the request alone.
+fn check(timers: &[NewTimer]) -> Result<(), Refused> {
+    if timers.is_empty() || timers.len() > MOST_TIMERS {
+        return Err(Refused::Count);
+    }
+    let mut keys = HashSet::new();
+    for (index, timer) in timers.iter().enumerate() {
+        if timer.payload.len() > LARGEST_PAYLOAD {
+            return Err(Refused::PayloadTooLarge(index));
+        }
+        if timers.len() > 1 && timer.key.as_ref().is_some_and(|key| !keys.insert(key)) {
+            return Err(Refused::KeyTwice(index));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the length of a lease.
+pub(super) fn lease(length: Duration) -> Result<Span, ValueError> {
+    let span = Span::from(length);
+    if !(Span::from_secs(1)..=Span::from_secs(12 * 3600)).contains(&span) {
+        return Err(ValueError::new("lease", &span.to_string(), "1s to 12h"));
+    }
+    Ok(span)
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Queue").field(&self.name()).finish()
+    }
+}

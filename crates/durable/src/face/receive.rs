@@ -1,0 +1,153 @@
+//! Receiving: one call, or a stream.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+
+use super::delivery::Delivery;
+use super::error::Error;
+use super::queue::Queue;
+use crate::runtime::{Failure, Reply, Slot};
+use crate::shard::{Answer, Request, RequestId};
+use crate::values::Span;
+
+/// Deliveries that are on their way.
+///
+/// Wait for them with [`wait`](Receive::wait), or await them on any runtime.
+///
+/// # Cancel safety
+/// Dropping it loses nothing: what was handed out meanwhile is due again at once, and no attempt is used up.
+#[must_use = "deliveries that nobody waits for are given back"]
+pub struct Receive {
+    queue: Queue,
+    id: RequestId,
+    slot: Arc<Slot<Result<Vec<Delivery>, Error>>>,
+}
+
+impl Queue {
+    /// Takes up to `max` timers that are due, longest due first; waits for one as long as `wait` by the clock of the
+    /// timers. Empty: the wait has passed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Durable, NewTimer};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// jobs.schedule(NewTimer::after(Duration::from_millis(5)).payload("work")).wait()?;
+    /// for job in jobs.receive(10, Duration::from_secs(20)).wait()? {
+    ///     assert_eq!(job.payload(), b"work");
+    ///     job.ack().wait()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn receive(&self, max: usize, wait: Duration) -> Receive {
+        let slot = Arc::new(Slot::new());
+        let id = self.take(max, wait.into(), self.fill(&slot));
+        Receive { queue: self.clone(), id, slot }
+    }
+
+    /// What is due, one after the other, without end. At most `ahead` deliveries wait in the stream's hands, at least
+    /// one; their leases run.
+    pub fn deliveries(&self, ahead: usize) -> Deliveries {
+        Deliveries { queue: self.clone(), ahead, under_way: None, ready: VecDeque::new() }
+    }
+
+    pub(super) fn take(&self, max: usize, wait: Span, reply: Reply) -> RequestId {
+        let (queue, lease) = (self.name.clone(), self.lease);
+        self.runtime.post(Request::Receive { queue, max, wait, lease }, reply)
+    }
+
+    /// The deliveries of an answer.
+    pub(super) fn received(&self, answer: Result<Answer, Failure>) -> Result<Vec<Delivery>, Error> {
+        match answer? {
+            Answer::Deliveries(deliveries) => {
+                let one = |delivery| Delivery::new(self.clone(), delivery);
+                Ok(deliveries.into_iter().map(one).collect())
+            }
+            other => unreachable!("a receive was answered with {other:?}"),
+        }
+    }
+
+    /// A reply that does not keep the store open: whoever waits does.
+    fn fill(&self, slot: &Arc<Slot<Result<Vec<Delivery>, Error>>>) -> Reply {
+        let (runtime, slot) = (Arc::downgrade(&self.runtime), slot.clone());
+        let (name, lease) = (self.name.clone(), self.lease);
+        Box::new(move |answer| {
+            let received = match runtime.upgrade() {
+                Some(runtime) => Queue { runtime, name, lease }.received(answer),
+                None => Err(Error::Stopped),
+            };
+            // Of a caller who has gone: dropped unread, they are given back.
+            drop(slot.fill(received));
+        })
+    }
+}
+
+impl Receive {
+    /// Waits for deliveries.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], or [`Error::Full`].
+    pub fn wait(self) -> Result<Vec<Delivery>, Error> {
+        let received = self.slot.wait(None);
+        reached(received.expect("every request is answered, and the answer was not taken before"))
+    }
+}
+
+fn reached(received: Result<Vec<Delivery>, Error>) -> Result<Vec<Delivery>, Error> {
+    received.map(|deliveries| deliveries.into_iter().map(Delivery::reached).collect())
+}
+
+impl Future for Receive {
+    type Output = Result<Vec<Delivery>, Error>;
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.slot.poll(context).map(reached)
+    }
+}
+
+impl Drop for Receive {
+    fn drop(&mut self) {
+        let (unread, open) = self.slot.close();
+        if unread.is_none() && open {
+            let leave = Request::Leave(self.queue.name.clone(), self.id);
+            self.queue.runtime.post(leave, Box::new(|_| ()));
+        }
+    }
+}
+
+/// A stream of deliveries, made by [`Queue::deliveries`]. It ends when the durable timers are closed.
+///
+/// # Cancel safety
+/// Dropping it gives back what it holds; no attempt is used up.
+#[must_use = "a stream does nothing until it is polled"]
+pub struct Deliveries {
+    queue: Queue,
+    ahead: usize,
+    under_way: Option<Receive>,
+    ready: VecDeque<Delivery>,
+}
+
+impl Stream for Deliveries {
+    type Item = Delivery;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
+        loop {
+            if let Some(delivery) = self.ready.pop_front() {
+                return Poll::Ready(Some(delivery.reached()));
+            }
+            let (queue, ahead) = (self.queue.clone(), self.ahead);
+            let receive = self.under_way.get_or_insert_with(|| queue.receive(ahead, Duration::MAX));
+            let Poll::Ready(received) = receive.slot.poll(context) else { return Poll::Pending };
+            self.under_way = None;
+            match received {
+                Ok(deliveries) => self.ready.extend(deliveries),
+                Err(_) => return Poll::Ready(None),
+            }
+        }
+    }
+}

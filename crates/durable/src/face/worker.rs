@@ -1,0 +1,274 @@
+//! Workers: a handler that runs for what is due, so many times at once.
+//!
+//! A worker asks for as many deliveries as it has free places, and hands each to a pool of threads. The pool is an
+//! engine's: under a virtual clock time does not pass while a handler runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon::{CancelOnDrop, Timer};
+
+use super::delivery::{Delivery, Nack};
+use super::error::Error;
+use super::queue::Queue;
+use crate::runtime::OpenError;
+use crate::shard::{Request, RequestId, Verdict};
+use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::values::Span;
+
+/// A lease is extended when this part of it has passed.
+const EXTEND_AFTER: u32 = 2;
+/// The pause after a refusal for want of room.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Runs a handler for what is due in a queue. Made by [`Queue::worker`].
+///
+/// Dropping it is [`shutdown`](Worker::shutdown) with a limit of 5 s.
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+type Handler = dyn Fn(&Delivery) -> Result<(), Nack> + Send + Sync;
+
+struct Shared {
+    queue: Queue,
+    pool: Timer,
+    handler: Box<Handler>,
+    /// The longest that a lease is extended for.
+    most: Duration,
+    state: Mutex<State>,
+    /// Tells a shutdown that no handler runs.
+    quiet: Condvar,
+}
+
+struct State {
+    places: usize,
+    /// Handlers that run, or are about to.
+    running: usize,
+    /// A receive is under way: its number, and its name once that is known.
+    taking: bool,
+    takes: u64,
+    receive: Option<RequestId>,
+    stopping: bool,
+}
+
+impl Queue {
+    /// Runs `handler` for every timer of the queue that is due, up to `parallel` at once on threads of their own.
+    ///
+    /// `Ok` acknowledges; an error, or a panic, refuses with its text. While a handler runs its lease is extended, for
+    /// an hour at most; after that another worker may be handed the timer.
+    ///
+    /// # Errors
+    /// A thread could not be started.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::VirtualClock;
+    /// use tourbillon_durable::{Durable, Nack, NewTimer};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let durable = Durable::builder().clock(&clock).memory()?;
+    /// let hooks = durable.queue("hooks")?;
+    /// let (seen, attempts) = std::sync::mpsc::channel();
+    /// let worker = hooks.worker(4, move |hook| {
+    ///     seen.send(hook.attempt()).unwrap();
+    ///     if hook.attempt() < 3 { Err(Nack::because("503")) } else { Ok(()) }
+    /// })?;
+    /// hooks.schedule(NewTimer::after(Duration::from_secs(60))).wait()?;
+    /// clock.advance(Duration::from_secs(120))?;
+    /// assert_eq!(attempts.try_iter().collect::<Vec<_>>(), [1, 2, 3]);
+    /// assert!(worker.shutdown(Duration::from_secs(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn worker(
+        &self,
+        parallel: usize,
+        handler: impl Fn(&Delivery) -> Result<(), Nack> + Send + Sync + 'static,
+    ) -> Result<Worker, OpenError> {
+        self.worker_within(parallel, Duration::from_secs(3600), handler)
+    }
+
+    /// [`worker`](Queue::worker) whose leases are extended for no longer than `most`.
+    ///
+    /// # Errors
+    /// As [`worker`](Queue::worker).
+    pub fn worker_within(
+        &self,
+        parallel: usize,
+        most: Duration,
+        handler: impl Fn(&Delivery) -> Result<(), Nack> + Send + Sync + 'static,
+    ) -> Result<Worker, OpenError> {
+        let places = parallel.max(1);
+        let builder = Timer::builder().pool(places).shards(1).name("tourbillon-worker");
+        let builder = match self.runtime.clock() {
+            Some(clock) => builder.clock(clock),
+            None => builder,
+        };
+        let failed = |error: &dyn std::fmt::Display| {
+            OpenError::Thread(std::io::Error::other(error.to_string()))
+        };
+        let pool = builder.build().map_err(|error| failed(&error))?;
+        pool.start().map_err(|error| failed(&error))?;
+        let state =
+            State { places, running: 0, taking: false, takes: 0, receive: None, stopping: false };
+        let shared = Arc::new(Shared {
+            queue: self.clone(),
+            pool,
+            handler: Box::new(handler),
+            most,
+            state: Mutex::new(state),
+            quiet: Condvar::new(),
+        });
+        shared.take();
+        Ok(Worker { shared })
+    }
+}
+
+impl Worker {
+    /// Stops taking, and waits for the handlers that run, up to `limit` of real time. Returns whether all have ended;
+    /// the leases of the others are extended no more.
+    pub fn shutdown(self, limit: Duration) -> bool {
+        self.shared.stop(limit)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.shared.stop(Duration::from_secs(5));
+    }
+}
+
+impl Shared {
+    /// Asks for as many deliveries as there are free places, unless it has asked already.
+    fn take(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        let free = state.places - state.running;
+        if state.taking || state.stopping || free == 0 {
+            return;
+        }
+        state.taking = true;
+        state.takes += 1;
+        let takes = state.takes;
+        drop(state);
+        let shared = self.clone();
+        let reply = Box::new(move |answer| shared.taken(shared.queue.received(answer)));
+        let id = self.queue.take(free, Span::MAX, reply);
+        let mut state = lock(&self.state);
+        // The answer may have come before the name.
+        if state.taking && state.takes == takes {
+            state.receive = Some(id);
+        }
+        let stopping = state.stopping;
+        drop(state);
+        if stopping {
+            self.leave();
+        }
+    }
+
+    /// The answer to a receive, on the runtime's thread.
+    fn taken(self: &Arc<Self>, received: Result<Vec<Delivery>, Error>) {
+        let mut state = lock(&self.state);
+        (state.taking, state.receive) = (false, None);
+        let stopping = state.stopping;
+        let received = match received {
+            Ok(_) if stopping => return,
+            Ok(received) => received,
+            Err(Error::Full) => {
+                drop(state);
+                let shared = Arc::downgrade(self);
+                let again = move |_: &tourbillon::Context<'_>| {
+                    shared.upgrade().iter().for_each(Shared::take);
+                };
+                drop(self.queue.runtime.timer().arm(PAUSE, again));
+                return;
+            }
+            Err(_) => return,
+        };
+        state.running += received.len();
+        drop(state);
+        for delivery in received {
+            let shared = self.clone();
+            let delivery = delivery.reached();
+            // A job that the pool refuses is dropped here, and its delivery is refused.
+            let job = move |_: &tourbillon::Context<'_>| shared.run(delivery);
+            if self.pool.arm(Duration::ZERO, job).is_err() {
+                self.ran();
+            }
+        }
+        self.take();
+    }
+
+    /// Runs the handler for one delivery, on a thread of the pool.
+    fn run(self: &Arc<Self>, delivery: Delivery) {
+        let extending = self.extend(&delivery);
+        let handled = catch_unwind(AssertUnwindSafe(|| (self.handler)(&delivery)));
+        drop(extending);
+        // The receipts are dropped: an answer that is lost means that the timer is handed out again.
+        match handled {
+            Ok(Ok(())) => drop(delivery.ack()),
+            Ok(Err(nack)) => drop(delivery.nack(nack)),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                let text = format!("the handler panicked: {}", text.unwrap_or("no message"));
+                drop(delivery.nack(Nack::because(text)));
+                // What the panic carries may panic when it is dropped.
+                std::mem::forget(panic);
+            }
+        }
+        self.ran();
+        self.take();
+    }
+
+    fn ran(&self) {
+        let mut state = lock(&self.state);
+        state.running -= 1;
+        if state.running == 0 {
+            self.quiet.notify_all();
+        }
+    }
+
+    /// Extends the lease again and again, until the limit has passed, the worker stops, or this is dropped.
+    fn extend(self: &Arc<Self>, delivery: &Delivery) -> Option<CancelOnDrop> {
+        let (shared, token) = (Arc::downgrade(self), delivery.token().clone());
+        let lease = self.queue.lease;
+        let pause = Duration::from(lease) / EXTEND_AFTER;
+        let mut left = self.most;
+        let extend = move |context: &tourbillon::Context<'_>| {
+            let Some(shared) = shared.upgrade() else { return };
+            left = left.saturating_sub(pause);
+            if left.is_zero() || lock(&shared.state).stopping {
+                return;
+            }
+            drop(shared.queue.settle(token.clone(), Verdict::Extend(lease), |_| ()));
+            context.again(pause);
+        };
+        let extending = self.queue.runtime.timer().schedule_repeating(pause, extend);
+        Some(extending.ok()?.cancel_on_drop())
+    }
+
+    fn stop(self: &Arc<Self>, limit: Duration) -> bool {
+        lock(&self.state).stopping = true;
+        self.leave();
+        let end = Instant::now().checked_add(limit);
+        let mut state = lock(&self.state);
+        while state.running > 0 {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return false;
+            }
+            state = wait(&self.quiet, state, left);
+        }
+        true
+    }
+
+    /// Gives up the receive that is under way.
+    fn leave(&self) {
+        let receive = lock(&self.state).receive.take();
+        if let Some(id) = receive {
+            let leave = Request::Leave(self.queue.name.clone(), id);
+            self.queue.runtime.post(leave, Box::new(|_| ()));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Both clocks of a runtime, and the alarms that wake its thread.
+//!
+//! A reading rounds down to a millisecond and a moment that a caller asks for rounds up, so nothing is early. Alarms
+//! are timers of the engine: one that follows the wall clock when it is set, and one on a clock that cannot be set.
+//! An alarm is armed anew only if its moment has changed, so an idle runtime wakes for nothing.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tourbillon::{CancelOnDrop, Context, Timer, VirtualClock};
+
+use super::mailbox::Mailbox;
+use crate::values::{Moment, Steady};
+
+/// The tick of the engine: an alarm is late by less.
+const TICK: Duration = Duration::from_micros(100);
+
+#[derive(Clone)]
+pub(crate) struct Clocks {
+    timer: Timer,
+    begin: Instant,
+    clock: Option<VirtualClock>,
+}
+
+impl Clocks {
+    pub(super) fn new(clock: Option<&VirtualClock>) -> io::Result<Self> {
+        let builder = Timer::builder().on_driver().tick(TICK).shards(1).name("tourbillon-durable");
+        let builder = match clock {
+            Some(clock) => builder.clock(clock),
+            None => builder,
+        };
+        let timer = builder.build().map_err(io::Error::other)?;
+        timer.start().map_err(io::Error::other)?;
+        Ok(Clocks { begin: timer.now(), timer, clock: clock.cloned() })
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    pub(super) fn clock(&self) -> Option<&VirtualClock> {
+        self.clock.as_ref()
+    }
+
+    pub(super) fn is_virtual(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// The wall clock, rounded down.
+    pub(super) fn wall(&self) -> Moment {
+        let since = self.timer.wall_now().duration_since(SystemTime::UNIX_EPOCH);
+        let millis = since.unwrap_or_default().as_millis();
+        Moment::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// The clock that cannot be set, rounded down.
+    pub(super) fn steady(&self) -> Steady {
+        let since = self.timer.now().saturating_duration_since(self.begin);
+        Steady::from_millis(since.as_millis() as u64)
+    }
+}
+
+/// The alarms that are armed.
+pub(super) struct Alarms {
+    clocks: Clocks,
+    mailbox: Arc<Mailbox>,
+    wall: Option<(Moment, CancelOnDrop)>,
+    steady: Option<(Steady, CancelOnDrop)>,
+}
+
+impl Alarms {
+    pub(super) fn new(clocks: Clocks, mailbox: Arc<Mailbox>) -> Self {
+        Alarms { clocks, mailbox, wall: None, steady: None }
+    }
+
+    /// Wakes the thread when either clock reads its moment.
+    pub(super) fn set(&mut self, wall: Option<Moment>, steady: Option<Steady>) {
+        let timer = &self.clocks.timer;
+        // An alarm that could not be armed is tried again with the next turn.
+        if self.wall.as_ref().map(|armed| armed.0) != wall {
+            self.wall = wall.and_then(|at| {
+                let armed = timer.schedule_wall(SystemTime::from(at), self.ring());
+                Some((at, armed.ok()?.cancel_on_drop()))
+            });
+        }
+        if self.steady.as_ref().map(|armed| armed.0) != steady {
+            self.steady = steady.and_then(|at| {
+                let at_instant =
+                    self.clocks.begin.checked_add(Duration::from_millis(at.millis()))?;
+                let armed = timer.schedule_at(at_instant, self.ring());
+                Some((at, armed.ok()?.cancel_on_drop()))
+            });
+        }
+    }
+
+    fn ring(&self) -> impl FnOnce(&Context<'_>) + Send + 'static {
+        let (mailbox, waits) = (self.mailbox.clone(), self.clocks.is_virtual());
+        move |_| {
+            mailbox.wake();
+            // Virtual time passes when everything of this moment is done.
+            if waits {
+                mailbox.wait_idle();
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The runtime's thread: turns, commits, loads, answers, and what happens after a failure.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::clocks::{Alarms, Clocks};
+use super::mailbox::{Letter, Mailbox};
+use super::{Failure, Reply};
+use crate::shard::{Answer, Effect, Input, Limits, Request, RequestId, Shard};
+use crate::store::{Head, Store, StoreError};
+use crate::values::{Span, Steady};
+
+/// The delays between attempts to open the store anew.
+const FIRST_DELAY: Span = Span::from_millis(10);
+const LONGEST_DELAY: Span = Span::from_millis(1000);
+
+pub(super) struct Driver<S: Store> {
+    store: S,
+    epoch: u64,
+    shard: Shard,
+    limits: Limits,
+    mailbox: Arc<Mailbox>,
+    clocks: Clocks,
+    alarms: Alarms,
+    /// Those who wait for an answer.
+    waiting: BTreeMap<RequestId, Waiting>,
+}
+
+/// Somebody who waits for an answer.
+struct Waiting {
+    reply: Reply,
+    /// For a receive: the request, and when its wait ends. It outlives a failure of the store.
+    poll: Option<(Request, Steady)>,
+    /// For a leave: the receive that gets no answer any more.
+    leaves: Option<RequestId>,
+}
+
+impl<S: Store> Driver<S> {
+    pub(super) fn new(
+        store: S,
+        head: Head,
+        limits: Limits,
+        mailbox: Arc<Mailbox>,
+        clocks: Clocks,
+    ) -> Self {
+        let epoch = head.epoch;
+        let shard = Shard::open(head, limits, clocks.wall(), clocks.steady());
+        let alarms = Alarms::new(clocks.clone(), mailbox.clone());
+        let waiting = BTreeMap::new();
+        Driver { store, epoch, shard, limits, mailbox, clocks, alarms, waiting }
+    }
+
+    /// Takes turns until the mailbox is closed and empty.
+    pub(super) fn run(mut self) {
+        // A new shard wants a turn.
+        let (mut inputs, mut rest) = (Vec::new(), false);
+        loop {
+            let taken = self.mailbox.take(rest);
+            inputs.extend(taken.letters.into_iter().map(|letter| self.enter(letter)));
+            let last = taken.last && inputs.is_empty();
+            match self.turn(std::mem::take(&mut inputs)) {
+                Ok((next, at_once)) => {
+                    rest = next.is_empty() && !at_once;
+                    inputs = next;
+                    if last && rest {
+                        return;
+                    }
+                }
+                Err(StoreError::Fenced) => return,
+                Err(error) => {
+                    let Some(polls) = self.open_anew(&error) else { return };
+                    (inputs, rest) = (polls, false);
+                }
+            }
+        }
+    }
+
+    /// One turn and its effects. Returns what the next turn is to be given, and whether the shard wants it at once.
+    fn turn(&mut self, inputs: Vec<Input>) -> Result<(Vec<Input>, bool), StoreError> {
+        let wall = self.clocks.wall();
+        let turn = self.shard.turn(wall, self.clocks.steady(), inputs);
+        let (answers, work): (Vec<Effect>, Vec<Effect>) =
+            turn.effects.into_iter().partition(|effect| matches!(effect, Effect::Answer(..)));
+        // First of all: what they say is durable, and need not wait for the next commit.
+        for effect in answers {
+            let Effect::Answer(id, answer) = effect else { continue };
+            self.answer(id, Ok(answer));
+        }
+        let mut next = Vec::new();
+        for effect in work {
+            match effect {
+                Effect::Commit(id, ops) => {
+                    contained(|| self.store.commit(self.epoch, &ops))?;
+                    next.push(Input::Committed(id));
+                }
+                Effect::Load(id, query) => {
+                    next.push(Input::Loaded(id, contained(|| self.store.load(&query))?));
+                }
+                Effect::Answer(..) => {}
+            }
+        }
+        let at_once = turn.wall.is_some_and(|at| at <= wall);
+        if next.is_empty() && !at_once {
+            self.alarms.set(turn.wall, turn.steady);
+        }
+        Ok((next, at_once))
+    }
+
+    /// Notes who waits for the answer to a request.
+    fn enter(&mut self, letter: Letter) -> Input {
+        let poll = match &letter.request {
+            Request::Receive { wait, .. } => {
+                Some((letter.request.clone(), self.clocks.steady() + *wait))
+            }
+            _ => None,
+        };
+        let leaves = match &letter.request {
+            Request::Leave(_, poll) => Some(*poll),
+            _ => None,
+        };
+        self.waiting.insert(letter.id, Waiting { reply: letter.reply, poll, leaves });
+        Input::Request(letter.id, letter.request)
+    }
+
+    fn answer(&mut self, id: RequestId, answer: Result<Answer, Failure>) {
+        let Some(waiting) = self.waiting.remove(&id) else { return };
+        // After the answer to a leave the shard knows nothing of the receive. Not before: deliveries under way still
+        // reach its reply, which gives them back.
+        if let Some(poll) = waiting.leaves {
+            self.waiting.remove(&poll);
+        }
+        (waiting.reply)(answer);
+    }
+
+    /// After a failure: answers everybody but those who poll, and opens the store until that succeeds. Returns the
+    /// polls; `None` if the mailbox was closed meanwhile.
+    fn open_anew(&mut self, error: &StoreError) -> Option<Vec<Input>> {
+        let why: Arc<str> = error.to_string().into();
+        self.fail_all(&Failure::Unknown(why));
+        let mut delay = FIRST_DELAY;
+        loop {
+            let error = match contained(|| self.store.open()) {
+                Ok(head) => {
+                    self.epoch = head.epoch;
+                    let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
+                    self.shard = Shard::open(head, self.limits, wall, steady);
+                    return Some(self.polls());
+                }
+                Err(error) => error,
+            };
+            let failure = Failure::Unavailable(error.to_string().into());
+            let until = self.clocks.steady() + delay;
+            delay = Span::from_millis(delay.millis() * 2).min(LONGEST_DELAY);
+            self.alarms.set(None, Some(until));
+            while self.clocks.steady() < until {
+                let taken = self.mailbox.take(true);
+                taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
+                self.fail_all(&failure);
+                if taken.last {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The polls that wait, for a new shard: each for what is left of its wait.
+    fn polls(&self) -> Vec<Input> {
+        let now = self.clocks.steady();
+        let poll = |(id, waiting): (&RequestId, &Waiting)| {
+            let (mut request, until) = waiting.poll.clone()?;
+            if let Request::Receive { wait, .. } = &mut request {
+                *wait = Span::from_millis(until.millis().saturating_sub(now.millis()));
+            }
+            Some(Input::Request(*id, request))
+        };
+        self.waiting.iter().filter_map(poll).collect()
+    }
+
+    /// Answers everybody but those who poll.
+    fn fail_all(&mut self, failure: &Failure) {
+        let others = self.waiting.iter().filter(|(_, waiting)| waiting.poll.is_none());
+        let others: Vec<RequestId> = others.map(|(id, _)| *id).collect();
+        others.into_iter().for_each(|id| self.answer(id, Err(failure.clone())));
+    }
+}
+
+/// However the thread ends, nobody waits for ever.
+impl<S: Store> Drop for Driver<S> {
+    fn drop(&mut self) {
+        for letter in self.mailbox.end() {
+            (letter.reply)(Err(Failure::Stopped));
+        }
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            (waiting.reply)(Err(Failure::Stopped));
+        }
+    }
+}
+
+/// A store that panics has failed.
+pub(super) fn contained<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(StoreError::Failed(format!("it panicked: {}", text.unwrap_or("no message"))))
+    })
+}

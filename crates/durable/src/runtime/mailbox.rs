@@ -1,0 +1,240 @@
+//! The mailbox: requests of callers, until the runtime's thread takes them.
+//!
+//! Requests of one queue are taken in their order; the queues are taken in turn, a request of each, so that a busy
+//! queue does not delay the others. One take is at most [`GROUP`] bytes, which is what one commit holds; a larger
+//! request is taken alone. What waits here is bounded: beyond [`LIMIT`] bytes a request is refused.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Failure, Reply};
+use crate::shard::{Request, RequestId};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
+use crate::values::QueueName;
+
+/// The most bytes of one take.
+const GROUP: usize = 4 << 20;
+/// The most bytes that wait.
+const LIMIT: usize = 64 << 20;
+
+/// A request and where its answer goes.
+pub(crate) struct Letter {
+    pub(crate) id: RequestId,
+    pub(crate) request: Request,
+    pub(crate) reply: Reply,
+    size: usize,
+}
+
+/// What the runtime's thread finds.
+pub(crate) struct Taken {
+    pub(crate) letters: Vec<Letter>,
+    /// The mailbox was closed, and these are the last.
+    pub(crate) last: bool,
+}
+
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    /// Tells the runtime's thread that there is something to do.
+    work: Condvar,
+    /// Tells those who wait for it that there is nothing to do.
+    idle: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lanes: HashMap<Option<QueueName>, VecDeque<Letter>>,
+    /// The lanes that are not empty, the next one first.
+    turn: VecDeque<Option<QueueName>>,
+    bytes: usize,
+    next: u64,
+    /// A clock has reached what the shard waits for.
+    woken: bool,
+    /// The runtime's thread waits for something to do.
+    resting: bool,
+    closed: bool,
+    /// The runtime's thread has ended.
+    ended: bool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Self {
+        Mailbox { state: Mutex::new(State::default()), work: Condvar::new(), idle: Condvar::new() }
+    }
+
+    /// Posts a request. If it is refused, its reply is called with the reason before this returns.
+    pub(crate) fn post(&self, request: Request, reply: Reply) -> RequestId {
+        let size = size(&request);
+        let mut state = lock(&self.state);
+        let id = RequestId(state.next);
+        state.next += 1;
+        let full = state.bytes > 0 && state.bytes + size > LIMIT && !is_answer(&request);
+        if state.closed || full {
+            let failure = if state.closed { Failure::Stopped } else { Failure::Full };
+            drop(state);
+            reply(Err(failure));
+            return id;
+        }
+        state.bytes += size;
+        let name = request.queue().cloned();
+        let lane = state.lanes.entry(name.clone()).or_default();
+        lane.push_back(Letter { id, request, reply, size });
+        if lane.len() == 1 {
+            state.turn.push_back(name);
+        }
+        self.notify(state);
+        id
+    }
+
+    /// Has the runtime's thread take a turn.
+    pub(crate) fn wake(&self) {
+        let mut state = lock(&self.state);
+        state.woken = true;
+        self.notify(state);
+    }
+
+    /// Takes no further requests; those that wait are carried out.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        self.notify(state);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    fn notify(&self, state: MutexGuard<'_, State>) {
+        let resting = planted!("runtime.post-does-not-wake", false, state.resting);
+        drop(state);
+        if resting {
+            self.work.notify_one();
+        }
+    }
+
+    /// Takes the next group. With `rest`, waits until there is something to do.
+    pub(crate) fn take(&self, rest: bool) -> Taken {
+        let mut state = lock(&self.state);
+        while rest && !state.has_work() && !state.closed {
+            state.resting = true;
+            self.idle.notify_all();
+            state = wait(&self.work, state, None);
+        }
+        state.resting = false;
+        state.woken = false;
+        let letters = state.group();
+        Taken { letters, last: state.closed && state.turn.is_empty() }
+    }
+
+    /// Waits until the runtime's thread has nothing to do.
+    pub(crate) fn wait_idle(&self) {
+        let mut state = lock(&self.state);
+        while !state.ended && (state.has_work() || !state.resting) {
+            state = wait(&self.idle, state, None);
+        }
+    }
+
+    /// The runtime's thread ends. Returns the requests that nobody will take.
+    pub(crate) fn end(&self) -> Vec<Letter> {
+        let mut state = lock(&self.state);
+        (state.closed, state.ended) = (true, true);
+        self.idle.notify_all();
+        state.turn.clear();
+        state.lanes.drain().flat_map(|(_, lane)| lane).collect()
+    }
+}
+
+impl State {
+    fn has_work(&self) -> bool {
+        self.woken || !self.turn.is_empty()
+    }
+
+    fn group(&mut self) -> Vec<Letter> {
+        let (mut letters, mut bytes) = (Vec::new(), 0);
+        while let Some(name) = self.turn.pop_front() {
+            let lane = self.lanes.get_mut(&name).expect("a lane in turn is there");
+            let next = lane.front().map_or(0, |letter| letter.size);
+            if !letters.is_empty() && bytes + next > GROUP {
+                self.turn.push_front(name);
+                break;
+            }
+            bytes += next;
+            letters.extend(lane.pop_front());
+            if lane.is_empty() {
+                self.lanes.remove(&name);
+            } else {
+                self.turn.push_back(name);
+            }
+        }
+        self.bytes -= bytes;
+        letters
+    }
+}
+
+/// What a holder says of a delivery, or that a taker has gone, is never refused: it makes room.
+fn is_answer(request: &Request) -> bool {
+    matches!(request, Request::Settle { .. } | Request::Leave(..))
+}
+
+/// The bytes that a request adds to a commit, roughly.
+fn size(request: &Request) -> usize {
+    const EACH: usize = 200;
+    match request {
+        Request::Schedule { timers, .. } => {
+            timers.iter().map(|timer| EACH + timer.payload.len()).sum::<usize>()
+        }
+        Request::Cancel { keys, .. } => keys.len() * EACH,
+        Request::Settle { tokens, .. } => tokens.len() * EACH,
+        Request::Receive { max, .. } => *max * EACH,
+        _ => EACH,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(mailbox: &Mailbox, queue: &str, keys: usize) -> RequestId {
+        let key = crate::values::Key::chosen("k").unwrap();
+        let queue = QueueName::new(queue).unwrap();
+        mailbox.post(Request::Cancel { queue, keys: vec![key; keys] }, Box::new(|_| ()))
+    }
+
+    fn take(mailbox: &Mailbox) -> Vec<u64> {
+        mailbox.take(false).letters.iter().map(|letter| letter.id.0).collect()
+    }
+
+    #[test]
+    fn queues_take_turns_and_a_group_has_a_limit() {
+        let mailbox = Mailbox::new();
+        let quarter = GROUP / 200 / 4 + 1;
+        for _ in 0..6 {
+            post(&mailbox, "busy", quarter);
+        }
+        post(&mailbox, "other", 1);
+        assert_eq!(take(&mailbox), [0, 6, 1, 2], "three quarters and a little");
+        post(&mailbox, "large", quarter * 9);
+        assert_eq!(take(&mailbox), [3]);
+        assert_eq!(take(&mailbox), [7], "larger than a group: alone");
+        assert_eq!(take(&mailbox), [4, 5]);
+        assert_eq!(lock(&mailbox.state).bytes, 0);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_answers_are_taken_all_the_same() {
+        let mailbox = Mailbox::new();
+        let refused = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let note = |refused: &std::sync::Arc<Mutex<Vec<Failure>>>| -> Reply {
+            let refused = refused.clone();
+            Box::new(move |answer| lock(&refused).extend(answer.err()))
+        };
+        post(&mailbox, "q", LIMIT / 200);
+        let queue = QueueName::new("q").unwrap();
+        mailbox.post(Request::Counts(queue.clone()), note(&refused));
+        assert_eq!(*lock(&refused), [Failure::Full]);
+        mailbox.post(Request::Leave(queue.clone(), RequestId(0)), note(&refused));
+        assert_eq!(lock(&refused).len(), 1);
+        mailbox.close();
+        mailbox.post(Request::Counts(queue), note(&refused));
+        assert_eq!(*lock(&refused), [Failure::Full, Failure::Stopped]);
+        assert_eq!(mailbox.end().len(), 2);
+    }
+}

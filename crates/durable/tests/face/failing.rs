@@ -1,0 +1,119 @@
+//! A store that fails: what callers hear, and that it is opened anew in the same process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+
+use tourbillon::VirtualClock;
+use tourbillon_durable::memory::{MemoryStore, Survival};
+use tourbillon_durable::store::{Head, Loaded, Op, Query, Store, StoreError};
+use tourbillon_durable::{Durable, Error, Queue, Refused};
+
+use crate::{SECOND, seconds, take};
+
+const WORKS: u8 = 0;
+/// The next commit fails, and its frame is lost.
+const LOSES: u8 = 1;
+/// The next commit fails, and its frame is on disk.
+const FAILS: u8 = 2;
+/// The next commit panics.
+const PANICS: u8 = 3;
+/// Nothing works.
+const DOWN: u8 = 4;
+
+struct Fragile {
+    inner: MemoryStore,
+    mode: Arc<AtomicU8>,
+}
+
+impl Store for Fragile {
+    fn open(&mut self) -> Result<Head, StoreError> {
+        match self.mode.load(SeqCst) {
+            DOWN => Err(StoreError::Failed("no space left on device".into())),
+            _ => self.inner.open(),
+        }
+    }
+
+    fn commit(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError> {
+        let mode = self.mode.load(SeqCst);
+        if mode == WORKS {
+            return self.inner.commit(epoch, ops);
+        }
+        self.inner.write(epoch, ops)?;
+        let survival = if mode == FAILS { Survival::Whole } else { Survival::Lost };
+        self.inner.crash(|| survival);
+        if mode != DOWN {
+            self.mode.store(WORKS, SeqCst);
+        }
+        assert!(mode != PANICS, "a page is damaged");
+        Err(StoreError::Failed("no space left on device".into()))
+    }
+
+    fn load(&mut self, query: &Query) -> Result<Loaded, StoreError> {
+        self.inner.load(query)
+    }
+}
+
+fn fragile() -> (VirtualClock, Queue, Arc<AtomicU8>) {
+    let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
+    let store = Fragile { inner: MemoryStore::new(), mode: mode.clone() };
+    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    (clock, durable.queue("orders").unwrap(), mode)
+}
+
+#[test]
+fn what_was_in_a_failed_commit_is_unknown_and_the_next_request_works() {
+    for (fails, there) in [(LOSES, false), (FAILS, true), (PANICS, false)] {
+        let (clock, queue, mode) = fragile();
+        queue.schedule(seconds(60).key("before").unwrap()).wait().unwrap();
+        mode.store(fails, SeqCst);
+        let failed = queue.schedule(seconds(60).key("in it").unwrap()).wait().unwrap_err();
+        assert!(matches!(failed.reason, Refused::Request(Error::Unknown(_))), "{failed}");
+        assert_eq!(failed.timers.len(), 1);
+        assert_eq!(queue.get("in it").wait().unwrap().is_some(), there);
+        queue.schedule(seconds(60).key("after").unwrap()).wait().unwrap();
+        clock.advance(60 * SECOND).unwrap();
+        assert_eq!(take(&queue).len(), 2 + usize::from(there));
+    }
+}
+
+#[test]
+fn while_the_store_is_down_nothing_happens_and_those_who_wait_keep_waiting() {
+    let (clock, queue, mode) = fragile();
+    queue.schedule(seconds(60)).wait().unwrap();
+    let waiting = queue.receive(1, 3600 * SECOND);
+    mode.store(DOWN, SeqCst);
+    assert!(queue.schedule(seconds(1)).wait().is_err());
+    let refused = queue.count().wait().unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
+    clock.advance(59 * SECOND).unwrap();
+    let later = queue.receive(1, 3600 * SECOND);
+    mode.store(WORKS, SeqCst);
+    // The store is looked at every second.
+    clock.advance(SECOND).unwrap();
+    assert_eq!(waiting.wait().unwrap().len(), 1, "handed out by the store that was opened anew");
+    assert_eq!(queue.count().wait().unwrap().unwrap().delivering, 0, "and dropped unanswered");
+    clock.advance(2 * SECOND).unwrap();
+    assert_eq!(later.wait().unwrap().len(), 1);
+}
+
+#[test]
+fn a_wait_that_ends_while_the_store_is_down_ends_when_it_is_up() {
+    let (clock, queue, mode) = fragile();
+    let waiting = queue.receive(1, 10 * SECOND);
+    mode.store(DOWN, SeqCst);
+    assert!(queue.schedule(seconds(1)).wait().is_err());
+    clock.advance(60 * SECOND).unwrap();
+    mode.store(WORKS, SeqCst);
+    clock.advance(SECOND).unwrap();
+    assert!(waiting.wait().unwrap().is_empty());
+}
+
+#[test]
+fn a_store_that_does_not_open_says_so() {
+    let store = Fragile { inner: MemoryStore::new(), mode: Arc::new(AtomicU8::new(DOWN)) };
+    let refused = Durable::builder().with_store(store).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the store was not opened: the store failed: no space left on device; open it anew"
+    );
+}

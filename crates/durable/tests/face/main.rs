@@ -1,0 +1,31 @@
+//! The face: what a caller sees, under virtual time. `real.rs` alone needs real time.
+
+mod consuming;
+mod failing;
+mod real;
+mod scheduling;
+mod workers;
+
+use std::time::Duration;
+
+use tourbillon::VirtualClock;
+use tourbillon_durable::{Delivery, Durable, NewTimer, Queue};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Timers in memory under a virtual clock, and a queue of them.
+pub(crate) fn memory() -> (VirtualClock, Durable, Queue) {
+    let clock = VirtualClock::new();
+    let durable = Durable::builder().clock(&clock).memory().unwrap();
+    let queue = durable.queue("orders").unwrap();
+    (clock, durable, queue)
+}
+
+pub(crate) fn seconds(seconds: u64) -> NewTimer {
+    NewTimer::after(Duration::from_secs(seconds))
+}
+
+/// What is due now.
+pub(crate) fn take(queue: &Queue) -> Vec<Delivery> {
+    queue.receive(100, Duration::ZERO).wait().unwrap()
+}
