@@ -99,6 +99,7 @@ impl Clients {
             recurrence,
             remember,
             retry,
+            expires: None,
         }
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use crate::bucket::{Bucket, Cell, Level};
 use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
-use crate::store::{Filling, Head, Loaded, Op, Query, QueueRow, ShardRow, Store, StoreError};
+use crate::store::{
+    Filling, Head, Loaded, Op, Query, QueueRow, Settings, ShardRow, Store, StoreError,
+};
 use crate::values::{Key, Moment, QueueName, Retry, Span};
 
 /// Holds a store to the law of [`store`](crate::store).
@@ -94,7 +96,16 @@ impl<S: Store> Kit<S> {
         let op = match self.random.below(10) {
             0 => Op::Queue {
                 name: self.queue(),
-                row: QueueRow { dead: self.random.below(9), ..QueueRow::default() },
+                row: QueueRow {
+                    dead: self.random.below(9),
+                    watched: self.random.below(9),
+                    settings: Settings {
+                        rate: self.made.is_multiple_of(2).then_some(self.made as u32),
+                        concurrency: self.made.is_multiple_of(3).then_some(1),
+                        ..Settings::default()
+                    },
+                    ..QueueRow::default()
+                },
             },
             1 => {
                 let wall = Moment::from_millis(self.random.below(1 << 40));
@@ -166,6 +177,7 @@ impl<S: Store> Kit<S> {
             recurrence: None,
             remember: Span::from_secs(self.random.below(3)),
             retry: Retry::default(),
+            expires: generation.0.is_multiple_of(3).then_some(Span::from_secs(generation.0)),
         };
         let record = Record {
             spec: Arc::new(spec),
@@ -226,7 +238,9 @@ impl<S: Store> Kit<S> {
             {
                 queries.push(Query::Waiting { queue: queue.clone(), from, limit: 3 });
             }
-            queries.push(Query::Dead { queue: queue.clone(), limit: 3 });
+            for after in [None, Some((Moment::from_millis(60_000), Generation(9)))] {
+                queries.push(Query::Dead { queue: queue.clone(), after, limit: 3 });
+            }
             queries.push(Query::Cells { queue: queue.clone(), from: 0, to: 60_000 });
             queries.push(Query::Cells { queue: queue.clone(), from: 60_000, to: u64::MAX });
             let skip = self.random.below(1 + self.model.rows.len() as u64) as usize;
@@ -350,10 +364,13 @@ impl Model {
                 };
                 (Box::new(wanted), *limit)
             }
-            Query::Dead { queue, limit } => (
-                Box::new(|at, row| matches!(at, Place::Dead(_)) && row.spec.queue == *queue),
-                *limit,
-            ),
+            Query::Dead { queue, after, limit } => {
+                let wanted = |at: &Place, row: &Record| {
+                    matches!(*at, Place::Dead(at) if Some((at, row.generation())) > *after)
+                        && row.spec.queue == *queue
+                };
+                (Box::new(wanted), *limit)
+            }
             Query::Remembered { limit } => {
                 (Box::new(|at, _| matches!(at, Place::Remembered(_))), *limit)
             }

@@ -277,8 +277,10 @@ impl State {
                 let rows = self.out.range(after(last)..).take(*limit);
                 rows.map(|(_, record)| (Place::Out, record.clone())).collect()
             }
-            Query::Dead { queue, limit } => {
-                let least = (Moment::ZERO, Generation(0));
+            Query::Dead { queue, after, limit } => {
+                let least = after.map_or((Moment::ZERO, Generation(0)), |(at, generation)| {
+                    (at, Generation(generation.0 + 1))
+                });
                 let rows = self.dead.range((queue.clone(), least)..);
                 let rows = rows.take_while(|((of, _), _)| of == queue).take(*limit);
                 rows.map(|((_, row), record)| (Place::Dead(row.0), record.clone())).collect()

@@ -6,11 +6,8 @@
 use std::sync::Arc;
 
 use crate::bucket::Bucket;
+pub use crate::values::Generation;
 use crate::values::{Key, Moment, QueueName, Recurrence, Retry, Span};
-
-/// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Generation(pub u64);
 
 /// What a timer was made with. It never changes; a replacement has another.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +28,8 @@ pub struct Spec {
     pub remember: Span,
     /// How often it is tried.
     pub retry: Retry,
+    /// No attempt of an occurrence starts later than so long after it is due.
+    pub expires: Option<Span>,
 }
 
 /// A timer as it is stored.

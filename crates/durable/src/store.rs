@@ -75,6 +75,8 @@ pub struct QueueRow {
     pub pending: u64,
     /// Of these, in [`Place::Waiting`].
     pub waiting: u64,
+    /// Of these, the timers that expire or recur: they may have to be changed while they wait.
+    pub watched: u64,
     /// Timers that are out.
     pub out: u64,
     /// Timers that were given up.
@@ -92,13 +94,24 @@ pub struct Settings {
     pub remember: Span,
     /// How long the dead are kept.
     pub dead_keep: Span,
+    /// The most hand-outs in any second.
+    pub rate: Option<u32>,
+    /// The most timers that are out at once.
+    pub concurrency: Option<u32>,
 }
 
 /// Running, remembered for 10 minutes, dead for 30 days.
 impl Default for Settings {
     fn default() -> Self {
         let (remember, dead_keep) = (Span::from_secs(600), Span::from_secs(30 * 86_400));
-        Settings { paused: false, retry: Retry::default(), remember, dead_keep }
+        Settings {
+            paused: false,
+            retry: Retry::default(),
+            remember,
+            dead_keep,
+            rate: None,
+            concurrency: None,
+        }
     }
 }
 
@@ -169,6 +182,8 @@ pub enum Query {
     Dead {
         /// The queue.
         queue: QueueName,
+        /// Only those given up after this moment and generation.
+        after: Option<(Moment, Generation)>,
         /// The most rows.
         limit: usize,
     },

@@ -153,6 +153,7 @@ fn timer(key: Option<Key>, when: When) -> NewTimer {
         recurrence: None,
         remember: None,
         retry: None,
+        expires: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
-    Answer, Cancelled, Delivery, NewTimer, Outcome, Scheduled, Request, RequestId, Settled, Stale,
+    Answer, Cancelled, Delivery, NewTimer, Outcome, Request, RequestId, Scheduled, Settled, Stale,
     State, Token, Verdict, View, When,
 };
 use tourbillon_durable::values::{Moment, QueueName, Rhythm, Span};
@@ -171,6 +171,7 @@ impl Ledger {
             recurrence: timer.recurrence,
             remember: timer.remember.unwrap_or(remember),
             retry: timer.retry.unwrap_or(settings.retry),
+            expires: timer.expires,
         };
         let spec = Arc::new(spec);
         let entry = Entry {

@@ -51,7 +51,15 @@ impl NewTimer {
         let recurrence =
             rhythm.map(|rhythm| Recurrence { rhythm, missed, until: None, times: None });
         let payload = Arc::from([]);
-        NewTimer { key: None, when, payload, recurrence, remember: None, retry: None }
+        NewTimer {
+            key: None,
+            when,
+            payload,
+            recurrence,
+            remember: None,
+            retry: None,
+            expires: None,
+        }
     }
 
     /// With that key, unique in its queue. Without one, a key is assigned.

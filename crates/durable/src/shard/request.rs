@@ -214,6 +214,7 @@ impl Shard {
             recurrence: timer.recurrence,
             remember: timer.remember.unwrap_or(remember),
             retry: timer.retry.unwrap_or(settings.retry),
+            expires: timer.expires,
         };
         let record = Record {
             spec: Arc::new(spec),

@@ -160,7 +160,7 @@ impl Shard {
                 continue;
             }
             queue.died = None;
-            let query = Query::Dead { queue: name.clone(), limit: PURGE };
+            let query = Query::Dead { queue: name.clone(), after: None, limit: PURGE };
             self.loads.emit(query, Purpose::Dead(name.clone()));
         }
     }

@@ -7,6 +7,7 @@ mod name;
 mod recurrence;
 mod retry;
 mod time;
+mod timer;
 
 use std::fmt;
 
@@ -14,6 +15,10 @@ pub use name::{Key, QueueName};
 pub use recurrence::{Missed, Recurrence, Rhythm};
 pub use retry::Retry;
 pub use time::{Moment, Span, Steady};
+pub use timer::{
+    Cancelled, Conflict, Counts, Delivery, Generation, NewTimer, Outcome, Scheduled, Settled,
+    Stale, State, Token, Verdict, View, When,
+};
 
 /// A value was not taken: which, what it said, and what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
