@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use tourbillon_durable::shard::{Conflict, NewTimer, Request, RequestId, Token, Verdict, When};
-use tourbillon_durable::store::Settings;
+use tourbillon_durable::shard::{
+    Change, Conflict, Filter, NewTimer, Request, RequestId, State, Token, Verdict, When,
+};
 use tourbillon_durable::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
 
+use crate::ledger::CRONS;
 use crate::random::Random;
 use crate::world::World;
 
@@ -39,7 +41,7 @@ impl Clients {
             17..=20 => settle(world, queue),
             21 => match self.polls.pop() {
                 Some((queue, poll)) => Request::Leave(queue, poll),
-                None => Request::Counts(queue),
+                None => Request::Queue(queue),
             },
             22 => set(&mut world.random, queue),
             _ => Request::Forecast { edges: edges(&mut world.random, world.wall), queue },
@@ -105,9 +107,14 @@ impl Clients {
 }
 
 fn recurrence(random: &mut Random, wall: u64) -> Recurrence {
-    let period = Span::from_millis(random.pick(&[1000, 1500, 60_000, 3_600_000, 86_400_000]));
+    let rhythm = if random.one_in(3) {
+        Rhythm::cron(random.pick(&CRONS).0, "UTC").expect("an expression")
+    } else {
+        let period = random.pick(&[1000, 1500, 60_000, 3_600_000, 86_400_000]);
+        Rhythm::every(Span::from_millis(period)).expect("a period")
+    };
     Recurrence {
-        rhythm: Rhythm::every(period).expect("a period"),
+        rhythm,
         missed: random.pick(&[Missed::Skip, Missed::Once, Missed::All]),
         until: random.one_in(4).then(|| random.moment(wall)),
         times: random.one_in(4).then(|| 1 + random.below(4)),
@@ -123,13 +130,31 @@ fn when(random: &mut Random, wall: u64) -> When {
 }
 
 fn set(random: &mut Random, queue: QueueName) -> Request {
-    let settings = Settings {
-        paused: random.one_in(3),
-        remember: Span::from_millis(random.pick(&[0, 10_000, 600_000])),
-        dead_keep: Span::from_millis(random.pick(&[0, 60_000, 2_592_000_000])),
-        ..Settings::default()
+    let span = Span::from_millis;
+    let change = Change {
+        paused: random.one_in(2).then(|| random.one_in(3)),
+        remember: random.one_in(2).then(|| span(random.pick(&[0, 10_000, 600_000]))),
+        dead_keep: random.one_in(2).then(|| span(random.pick(&[0, 60_000, 2_592_000_000]))),
+        rate: random.one_in(2).then(|| random.pick(&[None, None, Some(1), Some(3)])),
+        concurrency: random.one_in(2).then(|| random.pick(&[None, None, Some(1), Some(3)])),
+        retry: None,
     };
-    Request::Set { queue, settings }
+    Request::Set { queue, change }
+}
+
+/// Which timers a list shows.
+pub fn filter(random: &mut Random, wall: u64) -> Filter {
+    use State::{Cancelled, Dead, Delivering, Done, Due, Scheduled};
+    let states = [Scheduled, Due, Delivering, Dead, Done, Cancelled];
+    let mut filter = Filter {
+        state: random.one_in(2).then(|| random.pick(&states)),
+        prefix: random.one_in(3).then(|| random.pick(&["k", "k1", "k9"]).to_owned()),
+        ..Filter::default()
+    };
+    if random.one_in(2) {
+        (filter.from, filter.to) = (random.moment(wall), random.moment(wall));
+    }
+    filter
 }
 
 /// Three or four edges, in order, from the past to the far future.

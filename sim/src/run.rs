@@ -2,11 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tourbillon_durable::shard::{Request, Verdict};
+use tourbillon_durable::shard::{Change, Request, Verdict};
 use tourbillon_durable::store::Settings;
 use tourbillon_durable::values::{Moment, Span};
 
-use crate::clients::{Clients, edges, queues};
+use crate::clients::{Clients, edges, filter, queues};
 use crate::ledger::{Broken, promise};
 use crate::world::{Tally, World};
 
@@ -88,6 +88,7 @@ fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
             Ok(())
         }
         90 | 91 => world.crash(),
+        92..=94 => many(world),
         _ => look(world),
     }
 }
@@ -113,8 +114,9 @@ fn span(world: &mut World) -> u64 {
 fn look(world: &mut World) -> Result<(), Broken> {
     world.settle()?;
     world.ledger.quiet = true;
+    world.ask(Request::Queues);
     for queue in queues() {
-        world.ask(Request::Counts(queue.clone()));
+        world.ask(Request::Queue(queue.clone()));
         let edges = edges(&mut world.random, world.wall);
         world.ask(Request::Forecast { queue, edges });
     }
@@ -123,11 +125,56 @@ fn look(world: &mut World) -> Result<(), Broken> {
     looked
 }
 
+/// Lists a queue page by page, cancels by prefix, or redrives the dead; nothing else is under way.
+fn many(world: &mut World) -> Result<(), Broken> {
+    world.settle()?;
+    let queue = queues()[world.random.below(2) as usize].clone();
+    let opened = world.ledger.opened;
+    let prefix = world.random.pick(&["k", "k1", "k9"]).to_owned();
+    match world.random.below(4) {
+        0 if world.ledger.is_sure(&queue) => {
+            world.ask(Request::CancelPrefix { queue, prefix });
+            return world.settle();
+        }
+        1 if world.ledger.is_sure(&queue) => {
+            let prefix = world.random.one_in(2).then_some(prefix);
+            world.ask(Request::Redrive { queue, prefix });
+            return world.settle();
+        }
+        _ => {}
+    }
+    let (filter, mut after) = (filter(&mut world.random, world.wall), None);
+    let limit = world.random.pick(&[1, 2, 3, 100]);
+    loop {
+        let page = Request::List { queue: queue.clone(), filter: filter.clone(), after, limit };
+        world.ask(page);
+        world.settle()?;
+        // A failure of the disk meanwhile has lost a page.
+        if world.ledger.opened != opened {
+            return Ok(());
+        }
+        after = world.ledger.cursor();
+        if after.is_none() {
+            return world.ledger.listed(&queue, &filter);
+        }
+    }
+}
+
 /// Brings a run to its end: no more faults, and every timer is delivered, acknowledged and gone.
 fn finish(world: &mut World) -> Result<(), Broken> {
     world.faults = false;
     for queue in queues() {
-        world.ask(Request::Set { queue, settings: Settings::default() });
+        let Settings { paused, retry, remember, dead_keep, rate, concurrency } =
+            Settings::default();
+        let change = Change {
+            paused: Some(paused),
+            retry: Some(retry),
+            remember: Some(remember),
+            dead_keep: Some(dead_keep),
+            rate: Some(rate),
+            concurrency: Some(concurrency),
+        };
+        world.ask(Request::Set { queue, change });
     }
     world.settle()?;
     for (queue, key, recurring, next) in world.ledger.living() {

@@ -99,6 +99,11 @@ impl Bucket {
         Bucket { level, start: floor(moment.millis(), level.width()) }
     }
 
+    /// The bucket of each level that holds that moment, widest first.
+    pub(crate) fn around(moment: Moment) -> [Self; 6] {
+        [Era, Month, Day, Hour, Minute, Second].map(|level| Bucket::of(level, moment))
+    }
+
     /// The bound below every bucket that begins there or later.
     pub(crate) fn bound(start: u64) -> Self {
         Bucket { level: Era, start }

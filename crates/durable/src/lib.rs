@@ -45,6 +45,7 @@
 //! | [`import`] | rows into an empty store, for repairs and for loading a dump |
 //! | [`disk`] | a store in a directory, on redb |
 //! | [`conformance`] | what every store must do, as one suite |
+//! | [`message`] | what is asked of a shard, and what it answers |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
 //! | `runtime` | one thread that carries the effects out, with group commit |
 //! | `face` | what is at the top of this crate: [`Durable`], [`Queue`], [`Delivery`] |
@@ -64,6 +65,7 @@ pub mod disk;
 pub mod import;
 mod face;
 pub mod memory;
+pub mod message;
 pub mod record;
 mod runtime;
 pub mod shard;

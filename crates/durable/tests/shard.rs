@@ -130,8 +130,8 @@ impl Driver {
     }
 
     fn counts(&mut self) -> Counts {
-        match self.ask(Request::Counts(queue())) {
-            Answer::Counts(Some(counts)) => counts,
+        match self.ask(Request::Queue(queue())) {
+            Answer::Queue(Some((counts, _))) => counts,
             other => panic!("{other:?}"),
         }
     }

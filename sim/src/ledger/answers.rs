@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
-    Answer, Cancelled, Delivery, NewTimer, Outcome, Request, RequestId, Scheduled, Settled, Stale,
-    State, Token, Verdict, View, When,
+    Answer, Cancelled, Change, Delivery, NewTimer, Outcome, Request, RequestId, Scheduled, Settled,
+    Stale, State, Token, Verdict, View, When,
 };
-use tourbillon_durable::values::{Moment, QueueName, Rhythm, Span};
+use tourbillon_durable::values::{Moment, QueueName, Span};
 
-use super::entry::{Entry, Gone, Phase};
+use super::entry::{Entry, Gone, Phase, period};
 use super::{Asked, Broken, Ledger, Name, promise};
 
 /// The range of the wall clock in which a request was decided.
 type Range = (u64, u64);
 pub(super) type Outcomes = Result<(), Broken>;
 
-fn lie(detail: impl Into<String>) -> Outcomes {
+pub(super) fn lie(detail: impl Into<String>) -> Outcomes {
     Err(Broken::new(promise::TRUE, detail))
 }
 
@@ -67,16 +67,41 @@ impl Ledger {
                     self.settle(&queue, token, &verdict, outcome, range)
                 })
             }
-            (Request::Set { queue, settings }, Answer::Done) => {
+            (Request::Set { queue, change }, Answer::Done) => {
+                let mut settings = self.settings.get(&queue).cloned().unwrap_or_default();
+                let Change { paused, retry, remember, dead_keep, rate, concurrency } = change;
+                paused.into_iter().for_each(|paused| settings.paused = paused);
+                retry.into_iter().for_each(|retry| settings.retry = retry);
+                remember.into_iter().for_each(|remember| settings.remember = remember);
+                dead_keep.into_iter().for_each(|keep| settings.dead_keep = keep);
+                rate.into_iter().for_each(|rate| settings.rate = rate);
+                concurrency.into_iter().for_each(|most| settings.concurrency = most);
                 // The dead that it lets go are gone, also if the next setting would have kept them.
                 let dead_keep = Some(settings.dead_keep.millis());
                 let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
                 entries.for_each(|(_, entry)| entry.age(range.1, dead_keep));
+                self.since_set.remove(&queue);
                 self.settings.insert(queue, settings);
                 Ok(())
             }
-            (Request::Counts(queue), Answer::Counts(counts)) if quiet => {
-                self.counted(&queue, counts)
+            (Request::Queue(queue), Answer::Queue(found)) if quiet => {
+                let settings = found.as_ref().map(|found| &found.1);
+                if settings.is_some_and(|settings| self.settings.get(&queue) != Some(settings)) {
+                    return lie(format!("{queue} is set to {settings:?}"));
+                }
+                self.counted(&queue, found.map(|found| found.0))
+            }
+            (Request::Queues, Answer::Queues(names)) if quiet => {
+                let known: Vec<_> = self.settings.keys().cloned().collect();
+                if names == known { Ok(()) } else { lie(format!("{names:?}, in truth {known:?}")) }
+            }
+            (Request::List { .. }, Answer::List(views, next)) => self.page(views, next),
+            (
+                Request::CancelPrefix { queue, prefix },
+                Answer::Many { done, delivering, more: false },
+            ) => self.cancelled_all(&queue, &prefix, (done, delivering)),
+            (Request::Redrive { queue, prefix }, Answer::Many { done, more: false, .. }) => {
+                self.redriven(&queue, prefix.as_deref(), done)
             }
             (Request::Forecast { queue, edges }, Answer::Forecast(pieces)) if quiet => {
                 self.foretold(&queue, &edges, &pieces)
@@ -85,7 +110,7 @@ impl Ledger {
                 self.asked.remove(&poll);
                 Ok(())
             }
-            (_, Answer::Counts(_) | Answer::Forecast(_)) => Ok(()),
+            (_, Answer::Queue(_) | Answer::Queues(_) | Answer::Forecast(_)) => Ok(()),
             (request, answer) => lie(format!("{request:?} is answered with {answer:?}")),
         }
     }
@@ -147,9 +172,10 @@ impl Ledger {
         let first = |wall: u64| match timer.when {
             When::In(span) => (Moment::from_millis(wall) + span).millis(),
             When::At(at) => at.millis(),
-            When::Rhythm => match timer.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
-                Some(Rhythm::Every(period)) => wall + period.millis(),
-                _ => 0,
+            When::Rhythm => match timer.recurrence.as_ref().map(|one| period(&one.rhythm)) {
+                Some((period, Some(offset))) => (wall + period - offset) / period * period + offset,
+                Some((period, None)) => wall + period,
+                None => 0,
             },
         };
         let due = receipt.due.millis();
@@ -337,8 +363,13 @@ impl Ledger {
         else {
             return lie(format!("{token:?} is delivered and not known"));
         };
+        let redrives = |asked: &Asked| matches!(&asked.request, Request::Redrive { queue: of, .. } if of == queue);
         match entry.phase {
             Phase::Pending => {}
+            Phase::Dead(_) if self.asked.values().any(redrives) => {
+                entry.revive(delivery.due.millis());
+                self.revived += 1;
+            }
             Phase::Out => return broken(promise::LEASE, "its lease runs", entry),
             _ => return broken(promise::CANCEL, "it has ended", entry),
         }
@@ -464,13 +495,15 @@ impl Ledger {
         let (one, other) = (entry.following(low), entry.following(high));
         let between = match (next, one, other) {
             (Some(next), Some(one), other) => {
-                let on_beat =
-                    match entry.spec.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
-                        Some(Rhythm::Every(period)) if entry.behind.is_none() => {
-                            (next - entry.due.min(next)) % period.millis() == 0
-                        }
-                        _ => true,
-                    };
+                let on_beat = match entry.spec.recurrence.as_ref().map(|one| period(&one.rhythm)) {
+                    Some((period, None)) if entry.behind.is_none() => {
+                        (next - entry.due.min(next)) % period == 0
+                    }
+                    Some((period, Some(offset))) if entry.behind.is_none() => {
+                        next % period == offset
+                    }
+                    _ => true,
+                };
                 next >= one && other.is_none_or(|other| next <= other) && on_beat
             }
             (next, one, other) => next == one || next == other,

@@ -26,6 +26,26 @@ pub(super) struct Entry {
     pub(super) token: Option<Token>,
 }
 
+/// The cron expressions that clients use, all in UTC: each is a period and an offset from the beginning of 1970.
+pub const CRONS: [(&str, u64, u64); 4] = [
+    ("* * * * *", 60_000, 0),
+    ("*/5 * * * * *", 5_000, 0),
+    ("30 6 * * *", 86_400_000, 23_400_000),
+    ("15 * * * *", 3_600_000, 900_000),
+];
+
+/// The period of a rhythm, and of a cron expression its offset.
+pub(super) fn period(rhythm: &Rhythm) -> (u64, Option<u64>) {
+    match rhythm {
+        Rhythm::Every(period) => (period.millis(), None),
+        Rhythm::Cron { expression, .. } => {
+            let known = CRONS.iter().find(|cron| cron.0 == &**expression);
+            let (_, period, offset) = known.expect("clients use no other");
+            (*period, Some(*offset))
+        }
+    }
+}
+
 /// What a timer is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Phase {
@@ -97,6 +117,12 @@ impl Entry {
         self.phase = Phase::Dead(Kept { low: wall.0, high: wall.1, seen: wall.1, passed: false });
     }
 
+    /// A dead one lives again.
+    pub(super) fn revive(&mut self, wall: u64) {
+        (self.due, self.next, self.failed) = (wall, wall, 0);
+        self.phase = Phase::Pending;
+    }
+
     /// The occurrence has ended; the next one is due then.
     pub(super) fn finish(&mut self, due: Option<u64>, wall: (u64, u64)) {
         let Some(due) = due else { return self.end(Gone::Done, wall) };
@@ -116,19 +142,15 @@ impl Entry {
 
     /// The moment of the next occurrence if this one is settled at `wall`: step by step.
     pub(super) fn following(&self, wall: u64) -> Option<u64> {
-        let Some(Recurrence { rhythm: Rhythm::Every(period), missed, until, times }) =
-            &self.spec.recurrence
-        else {
-            return None;
-        };
-        let (period, until) = (period.millis(), until.map_or(u64::MAX, |until| until.millis()));
+        let Recurrence { rhythm, missed, until, times } = self.spec.recurrence.as_ref()?;
+        let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));
         if times.is_some_and(|times| self.occurrence >= times) {
             return None;
         }
         if self.behind.is_some() {
             return self.behind;
         }
-        let first = self.due + period;
+        let first = self.beat_after(self.due)?;
         let passed = |at: u64| (at + 1).saturating_sub(first).div_ceil(period);
         // How many moments have passed, and how many of them may be made up for.
         let (all, allowed) = (passed(wall), passed(wall.min(until)));
@@ -138,6 +160,17 @@ impl Entry {
             (Missed::All, allowed) => first + allowed.saturating_sub(1000) * period,
         };
         (next <= until).then_some(next)
+    }
+
+    /// The first moment of the rhythm after that one.
+    pub(super) fn beat_after(&self, last: u64) -> Option<u64> {
+        match period(&self.spec.recurrence.as_ref()?.rhythm) {
+            (period, None) => Some(last + period),
+            (period, Some(offset)) => {
+                let whole = (last + period - offset) / period * period;
+                Some(whole + offset)
+            }
+        }
     }
 
     /// Whether its key is certainly taken while the clock is in that range; `None` if it may be or not.

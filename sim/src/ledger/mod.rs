@@ -11,16 +11,18 @@
 mod answers;
 mod entry;
 mod exact;
+mod many;
 mod reopen;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tourbillon_durable::record::{Place, Record};
-use tourbillon_durable::shard::{Limits, Request, RequestId, Resident};
+use tourbillon_durable::shard::{Cursor, Limits, Request, RequestId, Resident, View};
 use tourbillon_durable::store::{Op, Settings};
 use tourbillon_durable::values::{Key, QueueName};
 
+pub use entry::CRONS;
 use entry::{Entry, Phase};
 
 /// A promise that was broken.
@@ -67,6 +69,8 @@ pub mod promise {
     pub const FORECAST: &str = "the forecast is exact";
     /// Memory is bounded.
     pub const MEMORY: &str = "memory is bounded";
+    /// No more hand-outs a second, and no more out at once, than a queue is set to.
+    pub const PACE: &str = "a queue keeps its pace";
     /// Requests for one timer are linear, and their answers true.
     pub const TRUE: &str = "answers are true";
 }
@@ -108,6 +112,18 @@ pub struct Ledger {
     /// Which hand-out of a generation is out.
     out: BTreeMap<u64, Handed>,
     settings: BTreeMap<QueueName, Settings>,
+    /// By queue: the steady clock of the hand-outs of the last second, since it was set, and all.
+    since_set: BTreeMap<QueueName, Vec<u64>>,
+    paced: BTreeMap<QueueName, Vec<u64>>,
+    /// The queue of what is out.
+    queue_of: BTreeMap<u64, QueueName>,
+    /// The pages of a list, and where the last one ended.
+    listed: Vec<View>,
+    cursor: Option<Cursor>,
+    /// Timers that a redrive has revived, and that were delivered before it was answered.
+    revived: u64,
+    /// How often the store was opened anew.
+    pub opened: u64,
     /// Generations that nobody may be handed again.
     ended: BTreeMap<u64, &'static str>,
     wall: u64,
@@ -126,6 +142,13 @@ impl Ledger {
             leases: BTreeMap::new(),
             out: BTreeMap::new(),
             settings: BTreeMap::new(),
+            since_set: BTreeMap::new(),
+            paced: BTreeMap::new(),
+            queue_of: BTreeMap::new(),
+            listed: Vec::new(),
+            cursor: None,
+            revived: 0,
+            opened: 0,
             ended: BTreeMap::new(),
             wall: 0,
             steady: 0,
@@ -214,9 +237,49 @@ impl Ledger {
             ));
         }
         self.out.insert(handed.0, handed);
+        if from != Some(Place::Out) {
+            self.queue_of.insert(handed.0, record.spec.queue.clone());
+            self.keeps_pace(&record.spec.queue, steady)?;
+        }
         let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
         self.leases.insert(handed, Lease { wall, end: steady + length, lapsed: None, told });
         Ok(())
+    }
+
+    /// A timer of this queue was handed out.
+    fn keeps_pace(&mut self, queue: &QueueName, steady: u64) -> Result<(), Broken> {
+        for paced in [&mut self.paced, &mut self.since_set] {
+            let paced = paced.entry(queue.clone()).or_default();
+            paced.retain(|at| at + 1000 > steady);
+            paced.push(steady);
+        }
+        let sets =
+            |asked: &Asked| matches!(&asked.request, Request::Set { queue: of, .. } if of == queue);
+        let Some(settings) = self.settings.get(queue) else { return Ok(()) };
+        if self.asked.values().any(sets) {
+            return Ok(());
+        }
+        let handed = self.since_set[queue].len() as u64;
+        let out = self.out_of(queue);
+        let fine = settings.rate.is_none_or(|rate| handed <= rate.into())
+            && settings.concurrency.is_none_or(|most| out <= most.into());
+        let detail = || format!("{queue}: {handed} in a second, {out} out, {settings:?}");
+        if fine { Ok(()) } else { Err(Broken::new(promise::PACE, detail())) }
+    }
+
+    fn out_of(&self, queue: &QueueName) -> u64 {
+        self.out.keys().filter(|generation| self.queue_of.get(generation) == Some(queue)).count()
+            as u64
+    }
+
+    /// Whether a queue may hand out nothing now.
+    fn is_slowed(&self, queue: &QueueName, steady: u64) -> bool {
+        let Some(settings) = self.settings.get(queue) else { return false };
+        let paced = self.paced.get(queue).into_iter().flatten();
+        let handed = paced.filter(|&&at| at + 1000 > steady).count() as u64;
+        settings.paused
+            || settings.rate.is_some_and(|rate| handed >= rate.into())
+            || settings.concurrency.is_some_and(|most| self.out_of(queue) >= most.into())
     }
 
     /// A lease ends by its time, or by a request that names the timer.
@@ -264,7 +327,7 @@ impl Ledger {
             if asked.taken.is_some_and(|taken| taken + wait.millis() <= steady) {
                 return Err(Broken::new(promise::TRUE, format!("a poll of {queue} does not end")));
             }
-            if self.settings.get(queue).is_some_and(|settings| settings.paused) {
+            if self.is_slowed(queue, steady) {
                 continue;
             }
             let due = |(name, entry): &(&Name, &Entry)| {
@@ -334,6 +397,10 @@ fn names(request: &Request, queue: &QueueName, key: &Key) -> bool {
         Request::Move { queue: of, key: one, .. } | Request::Run { queue: of, key: one } => {
             of == queue && one == key
         }
+        Request::CancelPrefix { queue: of, prefix } => {
+            of == queue && key.as_str().starts_with(prefix)
+        }
+        Request::Redrive { queue: of, .. } => of == queue,
         Request::Settle { queue: of, tokens, .. } => {
             of == queue && tokens.iter().any(|token| token.key == *key)
         }

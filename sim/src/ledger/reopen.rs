@@ -39,6 +39,11 @@ impl Ledger {
         let out = &self.out;
         self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
         self.asked.clear();
+        self.paced.clear();
+        self.since_set.clear();
+        self.revived = 0;
+        self.listed.clear();
+        self.opened += 1;
         Ok(())
     }
 
@@ -200,6 +205,7 @@ impl Ledger {
             self.leases
                 .insert(handed, Lease { wall: before, end: steady + left, lapsed: None, told });
             self.out.insert(handed.0, handed);
+            self.queue_of.insert(handed.0, record.spec.queue.clone());
         }
         self.entries.insert(name, entry);
     }

@@ -8,6 +8,7 @@ use super::error::{Error, Refused, ScheduleError};
 use super::receipt::Receipt;
 use crate::runtime::{Failure, Runtime};
 use crate::shard::{Answer, Cancelled, Conflict, Counts, NewTimer, Request, Scheduled, View, When};
+use crate::store::Settings;
 use crate::values::{Key, Moment, QueueName, Rhythm, Span, ValueError};
 
 const MOST_TIMERS: usize = 10_000;
@@ -206,9 +207,13 @@ impl Queue {
 
     /// Counts its timers by state. `None`: no timer has made the queue yet. It reads no timer.
     pub fn count(&self) -> Receipt<Option<Counts>> {
-        self.request(Request::Counts(self.name.clone()), |answer| match answer? {
-            Answer::Counts(counts) => Ok(counts),
-            other => unreachable!("a count was answered with {other:?}"),
+        self.look(|(counts, _)| counts)
+    }
+
+    fn look<T: Send + 'static>(&self, read: fn((Counts, Settings)) -> T) -> Receipt<Option<T>> {
+        self.request(Request::Queue(self.name.clone()), move |answer| match answer? {
+            Answer::Queue(found) => Ok(found.map(read)),
+            other => unreachable!("a look was answered with {other:?}"),
         })
     }
 

@@ -95,7 +95,14 @@ impl<S: Store> Driver<S> {
                     next.push(Input::Committed(id));
                 }
                 Effect::Load(id, query) => {
-                    next.push(Input::Loaded(id, contained(|| self.store.load(&query))?));
+                    next.push(match contained(|| self.store.load(&query)) {
+                        Ok(loaded) => Input::Loaded(id, loaded),
+                        // One row cannot be read: the store goes on.
+                        Err(StoreError::Damaged(what)) => {
+                            Input::Damaged(id, what.to_string().into())
+                        }
+                        Err(error) => return Err(error),
+                    });
                 }
                 Effect::Answer(..) => {}
             }

@@ -228,12 +228,12 @@ mod tests {
         };
         post(&mailbox, "q", LIMIT / 200);
         let queue = QueueName::new("q").unwrap();
-        mailbox.post(Request::Counts(queue.clone()), note(&refused));
+        mailbox.post(Request::Queue(queue.clone()), note(&refused));
         assert_eq!(*lock(&refused), [Failure::Full]);
         mailbox.post(Request::Leave(queue.clone(), RequestId(0)), note(&refused));
         assert_eq!(lock(&refused).len(), 1);
         mailbox.close();
-        mailbox.post(Request::Counts(queue), note(&refused));
+        mailbox.post(Request::Queue(queue), note(&refused));
         assert_eq!(*lock(&refused), [Failure::Full, Failure::Stopped]);
         assert_eq!(mailbox.end().len(), 2);
     }

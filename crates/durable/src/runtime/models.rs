@@ -43,7 +43,7 @@ fn serve(mailbox: &Arc<Mailbox>) -> thread::JoinHandle<usize> {
 }
 
 fn request() -> Request {
-    Request::Counts(QueueName::new("q").expect("a name"))
+    Request::Queue(QueueName::new("q").expect("a name"))
 }
 
 fn fill(slot: &Arc<Slot<Answered>>) -> Reply {

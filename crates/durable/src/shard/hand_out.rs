@@ -3,9 +3,9 @@
 //! A hand-out is a change: its attempt and its lease are durable before its taker hears of it. The longest due goes
 //! first. Nothing is handed out before its next attempt by the wall clock of this turn.
 
-use super::message::{Answer, Delivery, LoadId, RequestId, State, Token};
 use super::queue::{Order, Taker};
 use super::{Purpose, Shard};
+use crate::message::{Answer, Delivery, LoadId, RequestId, State, Token};
 use crate::record::{Fate, Generation, Lease, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName, Span};
@@ -17,6 +17,8 @@ pub(super) enum Expiry {
     Lease(Generation),
     /// The wait of a taker.
     Poll(QueueName, RequestId),
+    /// What the rate of a queue forbids.
+    Pace(QueueName),
 }
 
 impl Shard {
@@ -93,14 +95,26 @@ impl Shard {
     /// The timer of a queue that is to be handed out next; asks for a page if that is not resident.
     fn next_due(&mut self, name: &QueueName) -> Option<Generation> {
         let queue = self.queues.get_mut(name)?;
-        if queue.row.settings.paused || self.out >= self.limits.out {
+        let settings = &queue.row.settings;
+        let crowded = settings.concurrency.is_some_and(|most| queue.row.out >= most.into());
+        if settings.paused || crowded || self.out >= self.limits.out {
             return None;
         }
         let first = queue.first();
         if let Some(order) = first.filter(|&order| queue.is_before_horizon(order)) {
             // Ahead of a clock that was set back: it is on its way to a bucket.
             let come = planted!("clock-set-back-fires-early", true, order.0 <= self.wall);
-            return come.then_some(order.1);
+            if !come {
+                return None;
+            }
+            let next = settings.rate.and_then(|rate| queue.pace.next(rate, self.steady));
+            let Some(next) = next else { return Some(order.1) };
+            if !std::mem::replace(&mut queue.pace.waits, true) {
+                let pace = Expiry::Pace(name.clone());
+                let at = Time::from(next.millis());
+                self.expiries.insert(at, pace).expect("one for each queue");
+            }
+            return None;
         }
         let horizon = queue.horizon.filter(|horizon| horizon.0 <= self.wall)?;
         if queue.refill.is_none() {
@@ -114,6 +128,11 @@ impl Shard {
     fn hand(&mut self, generation: Generation, length: Span) -> Delivery {
         let timer = &self.timers[&generation];
         let (place, old) = (timer.place, timer.record.clone());
+        if let Some(queue) = self.queues.get_mut(&old.spec.queue)
+            && queue.row.settings.rate.is_some()
+        {
+            queue.pace.count(self.steady);
+        }
         let lease_until = self.wall + length;
         let attempt = planted!("attempt-not-raised", old.attempt.max(1), old.attempt + 1);
         let lease = Some(Lease { until: lease_until, length });

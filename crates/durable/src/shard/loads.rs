@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::message::{LoadId, RequestId};
 use super::request::Pending;
+use super::walk::Walk;
+use crate::message::{LoadId, RequestId};
 use crate::store::Query;
 use crate::values::{Key, QueueName};
 
@@ -30,6 +31,8 @@ pub(super) enum Purpose {
     Dead(QueueName),
     /// What is remembered and ends first.
     Remembered,
+    /// A page of a request that goes over many rows.
+    Walk(Box<Walk>),
     /// The counters of a forecast.
     Forecast(RequestId, Vec<u64>),
 }

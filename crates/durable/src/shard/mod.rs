@@ -42,24 +42,24 @@
 
 mod hand_out;
 mod loads;
-mod message;
 mod outbox;
 mod queue;
 mod request;
 mod settle;
 mod tally;
+mod walk;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 
+pub use crate::message::*;
 use crate::record::{Generation, Place, Record};
 use crate::store::{Head, ShardRow};
 use crate::values::{Moment, QueueName, Steady};
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
-pub use message::*;
 use outbox::Outbox;
 use queue::Queue;
 use request::Found;
@@ -249,6 +249,13 @@ impl Shard {
                 self.loaded(id, purpose, loaded);
                 self.loads.prune();
             }
+            // Pages leave out what cannot be read: only a request names a row.
+            Input::Damaged(id, why) => {
+                if let Some(Purpose::Request(pending)) = self.loads.take(id) {
+                    self.outbox.answer(pending.id, Answer::Damaged(why));
+                }
+                self.loads.prune();
+            }
         }
     }
 
@@ -264,6 +271,10 @@ impl Shard {
             match expired.value {
                 Expiry::Lease(generation) => self.lapse(generation),
                 Expiry::Poll(queue, request) => self.expire_poll(&queue, request),
+                Expiry::Pace(queue) => {
+                    self.queues.entry(queue.clone()).or_default().pace.waits = false;
+                    self.stirred.insert(queue);
+                }
             }
         }
         self.more |= self.due.advance(Time::from(wall.millis()), TURN) != Progress::Done;
@@ -302,6 +313,7 @@ impl Shard {
             (Purpose::Request(pending), Found(found)) => self.found(id, pending, found),
             (Purpose::Out, Rows(rows)) => self.loaded_out(rows),
             (Purpose::Pass, Rows(rows)) => self.passed(id, rows),
+            (Purpose::Walk(walk), Rows(rows)) => self.walked(id, *walk, rows),
             (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
             (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
             (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::message::{Answer, CommitId, Effect, RequestId};
 use crate::bucket::{Bucket, Cell};
+use crate::message::{Answer, CommitId, Effect, RequestId};
 use crate::record::{Place, Record, Spec};
 use crate::store::Op;
 use crate::values::QueueName;

@@ -13,10 +13,12 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use tourbillon_wheel::Key as WheelKey;
 
-use super::message::{LoadId, RequestId};
+use crate::message::{LoadId, RequestId};
 use crate::record::Generation;
 use crate::store::QueueRow;
-use crate::values::{Key, Moment, Span};
+use crate::values::{Key, Moment, Span, Steady};
+
+const SECOND: Span = Span::from_secs(1);
 
 /// The order of what is due: longest first.
 pub(super) type Order = (Moment, Generation);
@@ -38,8 +40,38 @@ pub(super) struct Queue {
     /// The first row that left memory while that load was under way.
     pub(super) dropped: Option<Order>,
     pub(super) takers: VecDeque<Taker>,
+    pub(super) pace: Pace,
     /// When the longest dead was given up, or before; `None`: there is none.
     pub(super) died: Option<Moment>,
+}
+
+/// The hand-outs of the last second in a queue with a rate. A restart forgets them.
+#[derive(Default)]
+pub(super) struct Pace {
+    /// By millisecond, so it is bounded.
+    handed: VecDeque<(Steady, u32)>,
+    total: u32,
+    /// The steady clock will say when the next one is allowed.
+    pub(super) waits: bool,
+}
+
+impl Pace {
+    /// When the next hand-out is allowed, if it is not now.
+    pub(super) fn next(&mut self, rate: u32, now: Steady) -> Option<Steady> {
+        while self.handed.front().is_some_and(|(at, _)| *at + SECOND <= now) {
+            self.total -= self.handed.pop_front().map_or(0, |(_, count)| count);
+        }
+        let first = self.handed.front().map(|(at, _)| *at + SECOND);
+        first.filter(|_| self.total >= rate)
+    }
+
+    pub(super) fn count(&mut self, now: Steady) {
+        self.total += 1;
+        match self.handed.back_mut().filter(|(at, _)| *at == now) {
+            Some((_, count)) => *count += 1,
+            None => self.handed.push_back((now, 1)),
+        }
+    }
 }
 
 /// Somebody who waits for what is due.

@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::hand_out::state;
-use super::message::{
+use super::{Purpose, Shard};
+use crate::message::{
     Answer, Cancelled, Conflict, LoadId, NewTimer, Outcome, Request, RequestId, Scheduled, State,
     View, When,
 };
-use super::{Purpose, Shard};
 use crate::record::{Fate, Generation, Place, Record, Spec};
 use crate::store::Query;
 use crate::values::{Key, Moment, QueueName, Span};
@@ -19,7 +19,7 @@ use crate::values::{Key, Moment, QueueName, Span};
 /// A request whose rows are being looked up.
 #[derive(Debug)]
 pub(super) struct Pending {
-    id: RequestId,
+    pub(super) id: RequestId,
     /// When it came: `In` is counted from here.
     arrived: Moment,
     request: Request,
@@ -40,16 +40,24 @@ impl Shard {
                 self.leave(&queue, taker);
                 self.outbox.answer(id, Answer::Done);
             }
-            Request::Set { queue, settings } => {
-                self.queue_mut(&queue).row.settings = settings;
+            Request::Set { queue, change } => {
+                change.apply(&mut self.queue_mut(&queue).row.settings);
                 self.outbox.dirty(&queue);
                 self.stirred.insert(queue);
                 self.purge_at = Moment::ZERO;
                 self.outbox.answer(id, Answer::Done);
             }
-            Request::Counts(queue) => {
-                let counts = self.counts(&queue);
-                self.outbox.answer(id, Answer::Counts(counts));
+            Request::Queue(queue) => {
+                let found = self.counts(&queue);
+                self.outbox.answer(id, Answer::Queue(found));
+            }
+            Request::Queues => {
+                let stored = self.queues.iter().filter(|(_, queue)| queue.stored);
+                let names = stored.map(|(name, _)| name.clone()).collect();
+                self.outbox.answer(id, Answer::Queues(names));
+            }
+            Request::List { .. } | Request::CancelPrefix { .. } | Request::Redrive { .. } => {
+                self.walk(id, request);
             }
             Request::Forecast { queue, edges } => self.load_forecast(id, queue, &edges),
             request => self.resolve(
@@ -257,7 +265,7 @@ impl Shard {
     }
 
     /// Makes a timer due now. Of a recurring one whose moment is to come: an extra occurrence, and that one comes next.
-    fn run(&mut self, place: Place, record: &Record) -> Answer {
+    pub(super) fn run(&mut self, place: Place, record: &Record) -> Answer {
         let (now, state) = (self.wall, state(place, record, self.wall));
         let extra = record.spec.recurrence.is_some() && record.due > now && record.attempt == 0;
         let run = match state {
@@ -275,7 +283,7 @@ impl Shard {
         Answer::Timer(Some(view))
     }
 
-    fn cancel(&mut self, place: Place, record: &Record) -> Cancelled {
+    pub(super) fn cancel(&mut self, place: Place, record: &Record) -> Cancelled {
         let (fate, answer) = match (state(place, record, self.wall), record.fate) {
             (State::Done, _) => return Cancelled::Done,
             (State::Cancelled, Fate::CancelledOut) => return Cancelled::Delivering,
@@ -287,15 +295,22 @@ impl Shard {
         answer
     }
 
-    fn view(&self, place: Place, record: &Record) -> View {
+    pub(super) fn view(&self, place: Place, record: &Record) -> View {
+        let spec = &record.spec;
         View {
+            key: spec.key.clone(),
             state: state(place, record, self.wall),
-            generation: record.generation(),
+            generation: spec.generation,
             due: record.due,
             next_attempt: record.next_attempt,
             occurrence: record.occurrence,
             attempt: record.attempt,
-            payload: record.spec.payload.clone(),
+            created: spec.created,
+            payload: spec.payload.clone(),
+            recurrence: spec.recurrence.clone(),
+            remember: spec.remember,
+            retry: spec.retry,
+            expires: spec.expires,
             last_error: record.last_error.clone(),
         }
     }

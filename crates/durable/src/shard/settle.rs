@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Shard;
-use super::message::{Settled, Stale, Token, Verdict};
+use crate::message::{Settled, Stale, Token, Verdict};
 use crate::record::{Fate, Generation, Lease, Place, Record};
 use crate::values::{Moment, Span};
 

@@ -3,11 +3,11 @@
 //! Every place counts in one way, here. The counters are written with the changes that they count, so they are exact
 //! after any restart and no timer is read to count it.
 
-use super::message::{Answer, Counts, Effect, LoadId, RequestId};
 use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
+use crate::message::{Answer, Counts, Effect, LoadId, RequestId};
 use crate::record::{Place, Record};
-use crate::store::{Op, Query};
+use crate::store::{Op, Query, Settings};
 use crate::values::{Moment, QueueName};
 
 /// The rows that are looked at to find those that have been kept long enough.
@@ -36,6 +36,9 @@ impl Shard {
             }
             Place::Out => {
                 add(&mut queue.row.out);
+                if by < 0 && queue.row.settings.concurrency.is_some() {
+                    self.stirred.insert(name.clone());
+                }
                 if by < 0 && self.out + 1 >= self.limits.out {
                     self.stirred.extend(self.queues.keys().cloned());
                 }
@@ -51,11 +54,12 @@ impl Shard {
         }
     }
 
-    pub(super) fn counts(&self, name: &QueueName) -> Option<Counts> {
+    pub(super) fn counts(&self, name: &QueueName) -> Option<(Counts, Settings)> {
         let queue = self.queues.get(name).filter(|queue| queue.stored)?;
         let due = queue.row.waiting + queue.popped.len() as u64;
         let scheduled = queue.row.pending - due;
-        Some(Counts { scheduled, due, delivering: queue.row.out, dead: queue.row.dead })
+        let counts = Counts { scheduled, due, delivering: queue.row.out, dead: queue.row.dead };
+        Some((counts, queue.row.settings.clone()))
     }
 
     /// The effects of this turn.

@@ -121,7 +121,7 @@ impl Window {
     }
 
     /// The first bucket that begins there or later.
-    fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
+    pub(super) fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
         let next = self.buckets.range(Bucket::bound(start)..).next();
         next.map(|(&bucket, &filling)| (bucket, filling))
     }
@@ -134,9 +134,7 @@ impl Window {
 
     /// The last end that is not after `end` and that no bucket straddles.
     fn whole(&self, end: u64) -> u64 {
-        let levels =
-            [Level::Era, Level::Month, Level::Day, Level::Hour, Level::Minute, Level::Second];
-        let around = levels.map(|level| Bucket::of(level, Moment::from_millis(end)));
+        let around = Bucket::around(Moment::from_millis(end));
         let straddles = |bucket: &&Bucket| self.buckets.contains_key(bucket);
         around.iter().find(straddles).map_or(end, |bucket| bucket.start())
     }

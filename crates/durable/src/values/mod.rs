@@ -16,8 +16,8 @@ pub use recurrence::{Missed, Recurrence, Rhythm};
 pub use retry::Retry;
 pub use time::{Moment, Span, Steady};
 pub use timer::{
-    Cancelled, Conflict, Counts, Delivery, Generation, NewTimer, Outcome, Scheduled, Settled,
-    Stale, State, Token, Verdict, View, When,
+    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, NewTimer, Outcome,
+    Scheduled, Settled, Stale, State, Token, Verdict, View, When,
 };
 
 /// A value was not taken: which, what it said, and what it must be.

@@ -119,6 +119,8 @@ pub enum State {
 /// A timer as it is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
+    /// Its key.
+    pub key: Key,
     /// Its state.
     pub state: State,
     /// Its name for ever.
@@ -131,10 +133,54 @@ pub struct View {
     pub occurrence: u64,
     /// Hand-outs of this occurrence so far.
     pub attempt: u32,
+    /// When it was made.
+    pub created: Moment,
     /// What the holder of a delivery gets.
     pub payload: Arc<[u8]>,
+    /// How it recurs.
+    pub recurrence: Option<Recurrence>,
+    /// How long its key stays taken afterwards.
+    pub remember: Span,
+    /// How often it is tried.
+    pub retry: Retry,
+    /// No attempt of an occurrence starts later than so long after it is due.
+    pub expires: Option<Span>,
     /// What the last failure said.
     pub last_error: Option<Arc<str>>,
+}
+
+/// Which timers a list shows.
+///
+/// With a prefix, and of those that are done or cancelled, it goes by key; the dead, by when they were given up; else
+/// by next attempt, then key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// In this state; `None`: scheduled, due and delivering, and with a prefix the dead, too.
+    pub state: Option<State>,
+    /// Only keys that begin so.
+    pub prefix: Option<String>,
+    /// Only next attempts from here on.
+    pub from: Moment,
+    /// Only next attempts before this.
+    pub to: Moment,
+}
+
+/// Everything.
+impl Default for Filter {
+    fn default() -> Self {
+        Filter { state: None, prefix: None, from: Moment::ZERO, to: Moment::MAX }
+    }
+}
+
+/// Where a page of a list ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// In the order of keys.
+    Key(Key),
+    /// In the order of time; without a key, before all of that moment.
+    Time(Moment, Option<Key>),
+    /// In the order of being given up.
+    Dead(Moment, Generation),
 }
 
 /// What became of a key of a cancel.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
 use tourbillon::VirtualClock;
 use tourbillon_durable::memory::{MemoryStore, Survival};
-use tourbillon_durable::store::{Head, Loaded, Op, Query, Store, StoreError};
+use tourbillon_durable::store::{Head, Loaded, Op, Query, Snapshot, Store, StoreError};
 use tourbillon_durable::{Durable, Error, Queue, Refused};
 
 use crate::{SECOND, seconds, take};
@@ -50,6 +50,10 @@ impl Store for Fragile {
 
     fn load(&mut self, query: &Query) -> Result<Loaded, StoreError> {
         self.inner.load(query)
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
+        self.inner.snapshot()
     }
 }
 

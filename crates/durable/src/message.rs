@@ -1,11 +1,13 @@
-//! Messages: what goes into a turn of the shard, and what comes out.
+//! Messages: what goes into a turn of the [shard](crate::shard), and what comes out.
+
+use std::sync::Arc;
 
 use crate::store::{Loaded, Op, Query, Settings};
 pub use crate::values::{
-    Cancelled, Conflict, Counts, Delivery, NewTimer, Outcome, Scheduled, Settled, Stale, State,
-    Token, Verdict, View, When,
+    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, NewTimer, Outcome, Scheduled, Settled,
+    Stale, State, Token, Verdict, View, When,
 };
-use crate::values::{Key, Moment, QueueName, Span, Steady};
+use crate::values::{Key, Moment, QueueName, Retry, Span, Steady};
 
 /// Names a request. The caller chooses it, and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +30,8 @@ pub enum Input {
     Committed(CommitId),
     /// The answer to a load.
     Loaded(LoadId, Loaded),
+    /// A row that a load asks for cannot be read: why.
+    Damaged(LoadId, Arc<str>),
 }
 
 /// What a turn wants done, in this order: a load sees every commit that was emitted before it, and perhaps later ones.
@@ -116,15 +120,42 @@ pub enum Request {
         /// How.
         verdict: Verdict,
     },
-    /// Sets what a queue's owner decides. Makes the queue.
+    /// Lists timers, a page.
+    List {
+        /// Where.
+        queue: QueueName,
+        /// Which.
+        filter: Filter,
+        /// Where the page before ended.
+        after: Option<Cursor>,
+        /// The most, at least 1.
+        limit: usize,
+    },
+    /// Cancels the timers whose keys begin so, at most 100 000.
+    CancelPrefix {
+        /// Where.
+        queue: QueueName,
+        /// The beginning of their keys.
+        prefix: String,
+    },
+    /// Makes dead timers due now, at most 10 000.
+    Redrive {
+        /// Where.
+        queue: QueueName,
+        /// The beginning of their keys.
+        prefix: Option<String>,
+    },
+    /// Changes what a queue's owner decides. Makes the queue.
     Set {
         /// Which.
         queue: QueueName,
         /// What.
-        settings: Settings,
+        change: Change,
     },
-    /// Counts the timers of a queue.
-    Counts(QueueName),
+    /// Shows a queue.
+    Queue(QueueName),
+    /// Names every queue.
+    Queues,
     /// Counts pending timers between edges, in order.
     Forecast {
         /// Where.
@@ -146,10 +177,42 @@ impl Request {
             | Request::Receive { queue, .. }
             | Request::Leave(queue, _)
             | Request::Settle { queue, .. }
+            | Request::List { queue, .. }
+            | Request::CancelPrefix { queue, .. }
+            | Request::Redrive { queue, .. }
             | Request::Set { queue, .. }
-            | Request::Counts(queue)
+            | Request::Queue(queue)
             | Request::Forecast { queue, .. } => Some(queue),
+            Request::Queues => None,
         }
+    }
+}
+
+/// What to change of a queue's settings; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// Hands out nothing.
+    pub paused: Option<bool>,
+    /// The default of new timers.
+    pub retry: Option<Retry>,
+    /// The default of new timers with a chosen key.
+    pub remember: Option<Span>,
+    /// How long the dead are kept.
+    pub dead_keep: Option<Span>,
+    /// The most hand-outs in any second.
+    pub rate: Option<Option<u32>>,
+    /// The most timers that are out at once.
+    pub concurrency: Option<Option<u32>>,
+}
+
+impl Change {
+    pub(crate) fn apply(self, settings: &mut Settings) {
+        settings.paused = self.paused.unwrap_or(settings.paused);
+        settings.retry = self.retry.unwrap_or(settings.retry);
+        settings.remember = self.remember.unwrap_or(settings.remember);
+        settings.dead_keep = self.dead_keep.unwrap_or(settings.dead_keep);
+        settings.rate = self.rate.unwrap_or(settings.rate);
+        settings.concurrency = self.concurrency.unwrap_or(settings.concurrency);
     }
 }
 
@@ -166,16 +229,31 @@ pub enum Answer {
     Timer(Option<View>),
     /// A timer in this state cannot be moved or run.
     NotMoved(State),
+    /// A row that it needs cannot be read: why. Nothing was changed.
+    Damaged(Arc<str>),
     /// To a cancel, in its order.
     Cancelled(Vec<Cancelled>),
     /// To a receive. Empty: its wait has passed.
     Deliveries(Vec<Delivery>),
     /// To a settle, in its order.
     Settled(Vec<Result<Settled, Stale>>),
+    /// To a list, with where it ended if there may be more.
+    List(Vec<View>, Option<Cursor>),
+    /// To a cancel by prefix, and to a redrive.
+    Many {
+        /// How many were cancelled or revived.
+        done: u64,
+        /// How many were cancelled while somebody has them.
+        delivering: u64,
+        /// There may be more: ask again.
+        more: bool,
+    },
     /// To a setting, and to a leave.
     Done,
-    /// To a count; `None`: there is no such queue.
-    Counts(Option<Counts>),
+    /// To a look at a queue; `None`: there is no such queue.
+    Queue(Option<(Counts, Settings)>),
+    /// To a question for all queues.
+    Queues(Vec<QueueName>),
     /// To a forecast: pieces with their true edges, and how many are due in each.
     Forecast(Vec<(Moment, Moment, u64)>),
 }

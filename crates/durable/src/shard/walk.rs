@@ -1,0 +1,278 @@
+//! Walks: requests that go over many rows, a page at a time. Lists, cancelling by prefix, and redriving the dead.
+//!
+//! By key, and over the dead, one query after the other gives the pages. By time the rows of a queue lie in several
+//! places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket. In a stretch at most
+//! one bucket of each level has rows; a page of each, of what waits and of what is out are merged.
+//!
+//! A page of a list may be short. A change that meets a row which was changed since its page was read reads it again.
+
+use std::collections::VecDeque;
+
+use super::hand_out::state;
+use super::{Purpose, Shard};
+use crate::bucket::Bucket;
+use crate::message::{Answer, Cancelled, Cursor, Filter, LoadId, Request, RequestId, State, View};
+use crate::record::{Generation, Place, Record};
+use crate::store::Query;
+use crate::values::{Moment, QueueName};
+
+/// The most timers that one request cancels, and revives.
+const MOST_CANCELLED: u64 = 100_000;
+const MOST_REVIVED: u64 = 10_000;
+
+/// A request that goes over many rows.
+#[derive(Debug)]
+pub(super) struct Walk {
+    id: RequestId,
+    request: Request,
+    after: Option<Cursor>,
+    /// By time: what is to be read of this stretch, its end, and what was read.
+    sources: VecDeque<Query>,
+    end: Moment,
+    rows: Vec<(Place, Record)>,
+    views: Vec<View>,
+    done: u64,
+    delivering: u64,
+}
+
+impl Shard {
+    pub(super) fn walk(&mut self, id: RequestId, request: Request) {
+        let after = match &request {
+            Request::List { after, .. } => after.clone(),
+            _ => None,
+        };
+        let (end, rows, views) = (Moment::ZERO, Vec::new(), Vec::new());
+        let sources = VecDeque::new();
+        let walk = Walk { id, request, after, sources, end, rows, views, done: 0, delivering: 0 };
+        self.next_page_of(walk);
+    }
+
+    fn next_page_of(&mut self, mut walk: Walk) {
+        let limit = self.limits.page;
+        let key = |after: &Option<Cursor>| match after {
+            Some(Cursor::Key(key)) => Some(key.clone()),
+            _ => None,
+        };
+        let dead = |after: &Option<Cursor>| match after {
+            Some(Cursor::Dead(at, generation)) => Some((*at, *generation)),
+            _ => None,
+        };
+        let by_key = |queue: &QueueName, prefix: &str, after| Query::Prefix {
+            queue: queue.clone(),
+            prefix: prefix.to_owned(),
+            after,
+            limit,
+        };
+        let query = match &walk.request {
+            Request::List { queue, filter, .. } => match filter {
+                Filter { prefix: Some(prefix), .. } => by_key(queue, prefix, key(&walk.after)),
+                Filter { state: Some(State::Done | State::Cancelled), .. } => {
+                    by_key(queue, "", key(&walk.after))
+                }
+                Filter { state: Some(State::Dead), .. } => {
+                    Query::Dead { queue: queue.clone(), after: dead(&walk.after), limit }
+                }
+                _ => {
+                    self.begin_stretch(&mut walk);
+                    return self.next_source(walk);
+                }
+            },
+            Request::CancelPrefix { queue, prefix }
+            | Request::Redrive { queue, prefix: Some(prefix) } => {
+                by_key(queue, prefix, key(&walk.after))
+            }
+            Request::Redrive { queue, .. } => {
+                Query::Dead { queue: queue.clone(), after: dead(&walk.after), limit }
+            }
+            other => unreachable!("{other:?} is no walk"),
+        };
+        self.loads.emit(query, Purpose::Walk(Box::new(walk)));
+    }
+
+    /// A page of a walk has come.
+    pub(super) fn walked(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
+        if !walk.sources.is_empty() {
+            return self.read_source(id, walk, rows);
+        }
+        let mut whole = rows.len() < self.limits.page;
+        for (place, record) in rows {
+            let stale = self.is_stale(id, &record);
+            if stale && !matches!(walk.request, Request::List { .. }) {
+                whole = false;
+                break;
+            }
+            if !stale && !self.has_passed(place, &record) {
+                self.visit(&mut walk, place, &record);
+            }
+            walk.after = Some(match place {
+                Place::Dead(at) if !walk.by_key() => Cursor::Dead(at, record.generation()),
+                _ => Cursor::Key(record.spec.key.clone()),
+            });
+            if walk.is_full() {
+                return self.end_walk(walk, true);
+            }
+        }
+        // A page of a list that has something is an answer, though it is short.
+        match whole || !walk.views.is_empty() {
+            true => self.end_walk(walk, !whole),
+            false => self.next_page_of(walk),
+        }
+    }
+
+    fn visit(&mut self, walk: &mut Walk, place: Place, record: &Record) {
+        match &walk.request {
+            Request::List { filter, .. } => {
+                let view = self.view(place, record);
+                if filter.fits(&view) {
+                    walk.views.push(view);
+                }
+            }
+            Request::CancelPrefix { .. } if matches!(place, Place::Remembered(_)) => {}
+            Request::CancelPrefix { .. } => match self.cancel(place, record) {
+                Cancelled::Delivering => walk.delivering += 1,
+                _ => walk.done += 1,
+            },
+            _ if matches!(place, Place::Dead(_)) => {
+                self.run(place, record);
+                walk.done += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn end_walk(&mut self, walk: Walk, more: bool) {
+        let Walk { id, request, after, views, done, delivering, .. } = walk;
+        self.outbox.answer(
+            id,
+            match request {
+                Request::List { .. } => Answer::List(views, after.filter(|_| more)),
+                _ => Answer::Many { done, delivering, more },
+            },
+        );
+    }
+}
+
+/// Lists by time.
+impl Shard {
+    /// Decides what is read next: the stretch from the cursor on.
+    fn begin_stretch(&mut self, walk: &mut Walk) {
+        let Request::List { queue, filter, .. } = &walk.request else { return };
+        let (from, key) = match &walk.after {
+            Some(Cursor::Time(at, key)) => (*at, key.clone()),
+            _ => (filter.from, None),
+        };
+        let limit = walk.limit() + 1;
+        let there = |bucket: &Bucket| self.window.buckets.contains_key(bucket);
+        let next = |after: u64| self.window.after(after).map(|(bucket, _)| bucket.start());
+        let mut at = from;
+        if !Bucket::around(from).iter().any(there) {
+            at = next(from.millis()).map_or(Moment::MAX, Moment::from_millis);
+        }
+        let chain: Vec<Bucket> = Bucket::around(at).into_iter().filter(there).collect();
+        let ends = chain.iter().map(|bucket| bucket.end()).chain(next(at.millis() + 1)).min();
+        walk.end = filter.to.min(ends.map_or(Moment::MAX, Moment::from_millis));
+        walk.after = Some(Cursor::Time(from, key.clone()));
+        let waiting = Query::Waiting { queue: queue.clone(), from: (from, Generation(0)), limit };
+        let sorted = chain.into_iter().map(|bucket| Query::Sorted {
+            bucket,
+            queue: queue.clone(),
+            after: (from, key.clone()),
+            limit,
+        });
+        walk.sources = [waiting].into_iter().chain(sorted).collect();
+        let resident = self.queues.get(queue).into_iter().flat_map(|queue| queue.keys.values());
+        let out = resident.map(|generation| &self.timers[generation]);
+        let out = out.filter(|timer| timer.place == Place::Out);
+        walk.rows = out.map(|timer| (timer.place, timer.record.clone())).collect();
+    }
+
+    fn next_source(&mut self, walk: Walk) {
+        match walk.sources.front().cloned() {
+            Some(query) => drop(self.loads.emit(query, Purpose::Walk(Box::new(walk)))),
+            None => self.end_stretch(walk),
+        }
+    }
+
+    fn read_source(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
+        let full = rows.len() > walk.limit();
+        let last = rows.last().map(|(_, record)| (record.order(), record.generation()));
+        let fresh = rows.into_iter().filter(|(_, record)| !self.is_stale(id, record));
+        walk.rows.extend(fresh);
+        self.sort(&mut walk);
+        // Until the page is not full, or lies behind what the answer will have: rows that wait for one moment are not
+        // ordered by key, and some are left out by their state.
+        let enough = walk.rows.get(walk.limit()).map_or(walk.end, |row| row.1.next_attempt);
+        match (walk.sources.front_mut(), last.filter(|(order, _)| full && order.0 <= enough)) {
+            (Some(Query::Waiting { from, .. }), Some((order, generation))) => {
+                *from = (order.0, Generation(generation.0 + 1));
+            }
+            (Some(Query::Sorted { after, .. }), Some((order, _))) => *after = order,
+            _ => drop(walk.sources.pop_front()),
+        }
+        self.next_source(walk);
+    }
+
+    /// Keeps the first rows of the stretch that fit: as many as the answer may have, and one that says there are more.
+    fn sort(&self, walk: &mut Walk) {
+        let Request::List { filter, .. } = &walk.request else { return };
+        let Some(Cursor::Time(from, key)) = &walk.after else { return };
+        let (begin, end, wall) = ((*from, key.clone()), walk.end, self.wall);
+        walk.rows.retain(|(place, record)| {
+            let wanted = filter.state.is_none_or(|wanted| wanted == state(*place, record, wall));
+            wanted && record.order() > begin && record.next_attempt < end
+        });
+        walk.rows.sort_by_key(|(_, record)| record.order());
+        walk.rows.truncate(walk.limit() + 1);
+    }
+
+    fn end_stretch(&mut self, mut walk: Walk) {
+        let Request::List { filter, .. } = &walk.request else { return };
+        let to = filter.to;
+        self.sort(&mut walk);
+        let more = walk.rows.len() > walk.limit();
+        walk.rows.truncate(walk.limit());
+        let last = walk.rows.last().filter(|_| more).map(|row| row.1.order());
+        walk.views = walk.rows.drain(..).map(|(place, row)| self.view(place, &row)).collect();
+        let over = !more && (walk.end >= to || walk.end == Moment::MAX);
+        let (at, key) = last.unwrap_or((walk.end, None));
+        walk.after = Some(Cursor::Time(at, key));
+        match over || !walk.views.is_empty() {
+            true => self.end_walk(walk, !over),
+            false => self.next_page_of(walk),
+        }
+    }
+}
+
+impl Walk {
+    fn by_key(&self) -> bool {
+        match &self.request {
+            Request::List { filter, .. } => filter.prefix.is_some(),
+            Request::Redrive { prefix, .. } => prefix.is_some(),
+            _ => true,
+        }
+    }
+
+    fn limit(&self) -> usize {
+        match &self.request {
+            Request::List { limit, .. } => *limit,
+            _ => usize::MAX,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match &self.request {
+            Request::List { limit, .. } => self.views.len() >= *limit,
+            Request::CancelPrefix { .. } => self.done + self.delivering >= MOST_CANCELLED,
+            _ => self.done >= MOST_REVIVED,
+        }
+    }
+}
+
+impl Filter {
+    /// Whether a list by key, or of the dead, shows this one.
+    fn fits(&self, view: &View) -> bool {
+        let kept = matches!(view.state, State::Done | State::Cancelled);
+        let wanted = self.state.map_or(!kept, |state| state == view.state);
+        wanted && (self.from..self.to).contains(&view.next_attempt)
+    }
+}
