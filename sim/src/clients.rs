@@ -92,6 +92,8 @@ impl Clients {
             first: Span::from_millis(random.pick(&[0, 1, 1000, 60_000])),
             ..Retry::default()
         });
+        // A recurring one that expires again and again takes many turns.
+        let recurring = if recurrence.is_some() { 6 } else { 0 };
         let remember =
             random.one_in(2).then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000])));
         NewTimer {
@@ -101,13 +103,14 @@ impl Clients {
             recurrence,
             remember,
             retry,
-            expires: None,
+            expires: (recurring < random.below(8) && random.one_in(5))
+                .then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000]))),
         }
     }
 }
 
 fn recurrence(random: &mut Random, wall: u64) -> Recurrence {
-    let rhythm = if random.one_in(3) {
+    let rhythm = if random.one_in(10) {
         Rhythm::cron(random.pick(&CRONS).0, "UTC").expect("an expression")
     } else {
         let period = random.pick(&[1000, 1500, 60_000, 3_600_000, 86_400_000]);

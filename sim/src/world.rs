@@ -191,7 +191,7 @@ impl World {
         for input in &inputs {
             // A request that comes while it opens waits until it is open.
             if let (Input::Request(id, _), false) = (input, self.shard.is_opening()) {
-                self.ledger.taken(*id, self.steady);
+                self.ledger.taken(*id, self.wall, self.steady);
             }
         }
         self.ledger.turn(self.wall, self.steady, !self.shard.is_opening());
@@ -415,7 +415,7 @@ impl World {
             } else if self.is_busy() {
                 self.disk()?;
             } else {
-                return self.ledger.settled(self.wall, self.steady);
+                return self.ledger.settled(self.store.rows(), (self.wall, self.steady));
             }
         }
         Err(Broken::new(

@@ -66,6 +66,7 @@ pub mod import;
 mod face;
 pub mod memory;
 pub mod message;
+mod pace;
 pub mod record;
 mod runtime;
 pub mod shard;
@@ -74,6 +75,10 @@ mod sync;
 pub mod values;
 
 pub use face::*;
+pub use message::{Change, Limits};
 pub use runtime::OpenError;
-pub use shard::{Cancelled, Conflict, Counts, Limits, NewTimer, Scheduled, Settled, Stale, State};
-pub use shard::{View, When};
+pub use store::Settings;
+pub use values::{
+    Cancelled, Conflict, Counts, Cursor, Filter, Many, NewTimer, Outcome, Scheduled, Settled,
+    Stale, State, Token, View, When,
+};

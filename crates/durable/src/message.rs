@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::record::{Fate, Place, Record};
 use crate::store::{Loaded, Op, Query, Settings};
 pub use crate::values::{
-    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, NewTimer, Outcome, Scheduled, Settled,
-    Stale, State, Token, Verdict, View, When,
+    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
+    Settled, Stale, State, Token, Verdict, View, When,
 };
 use crate::values::{Key, Moment, QueueName, Retry, Span, Steady};
 
@@ -186,6 +187,23 @@ impl Request {
             Request::Queues => None,
         }
     }
+
+    /// The keys that it names.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        match self {
+            Request::Schedule { timers, .. } => {
+                timers.iter().filter_map(|timer| timer.key.clone()).collect()
+            }
+            Request::Cancel { keys, .. } => keys.clone(),
+            Request::Settle { tokens, .. } => {
+                tokens.iter().map(|token| token.key.clone()).collect()
+            }
+            Request::Move { key, .. } | Request::Run { key, .. } | Request::Get { key, .. } => {
+                vec![key.clone()]
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What to change of a queue's settings; `None` leaves it as it is.
@@ -240,14 +258,7 @@ pub enum Answer {
     /// To a list, with where it ended if there may be more.
     List(Vec<View>, Option<Cursor>),
     /// To a cancel by prefix, and to a redrive.
-    Many {
-        /// How many were cancelled or revived.
-        done: u64,
-        /// How many were cancelled while somebody has them.
-        delivering: u64,
-        /// There may be more: ask again.
-        more: bool,
-    },
+    Many(Many),
     /// To a setting, and to a leave.
     Done,
     /// To a look at a queue; `None`: there is no such queue.
@@ -256,4 +267,82 @@ pub enum Answer {
     Queues(Vec<QueueName>),
     /// To a forecast: pieces with their true edges, and how many are due in each.
     Forecast(Vec<(Moment, Moment, u64)>),
+}
+
+/// What a shard may hold in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most timers of the near window.
+    pub window: u64,
+    /// The most bytes of the near window.
+    pub window_bytes: u64,
+    /// The most waiting timers that are kept at the heads of queues.
+    pub waiting: usize,
+    /// The most timers that are out at once.
+    pub out: usize,
+    /// The rows of a page.
+    pub page: usize,
+}
+
+/// A million timers and 64 MiB in the window, 100 000 waiting, a million out, pages of 1000.
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            window: 1_000_000,
+            window_bytes: 64 << 20,
+            waiting: 100_000,
+            out: 1_000_000,
+            page: 1000,
+        }
+    }
+}
+
+/// How much a shard holds in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Timers of the near window.
+    pub window: u64,
+    /// Their bytes, roughly.
+    pub window_bytes: u64,
+    /// Waiting timers at the heads of queues.
+    pub waiting: usize,
+    /// Timers that are out.
+    pub out: usize,
+    /// Names that were changed while a load is under way.
+    pub touched: usize,
+}
+
+/// How a timer is shown.
+pub(crate) fn state(place: Place, record: &Record, now: Moment) -> State {
+    match (place, record.fate) {
+        (Place::Bucket(_) | Place::Waiting(_), _) if record.next_attempt <= now => State::Due,
+        (Place::Bucket(_) | Place::Waiting(_), _) => State::Scheduled,
+        (Place::Out, _) => State::Delivering,
+        (Place::Dead(_), _) => State::Dead,
+        (Place::Remembered(_), Fate::Cancelled | Fate::CancelledOut) => State::Cancelled,
+        (Place::Remembered(_), _) => State::Done,
+    }
+}
+
+impl View {
+    /// A timer as it is shown.
+    pub(crate) fn new(state: State, record: &Record) -> Self {
+        let spec = &record.spec;
+        View {
+            key: spec.key.clone(),
+            state,
+            generation: spec.generation,
+            due: record.due,
+            next_attempt: record.next_attempt,
+            occurrence: record.occurrence,
+            attempt: record.attempt,
+            created: spec.created,
+            payload: spec.payload.clone(),
+            recurrence: spec.recurrence.clone(),
+            remember: spec.remember,
+            retry: spec.retry,
+            expires: spec.expires,
+            last_error: record.last_error.clone(),
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
-    Answer, Cancelled, Change, Delivery, NewTimer, Outcome, Request, RequestId, Scheduled, Settled,
-    Stale, State, Token, Verdict, View, When,
+    Answer, Cancelled, Change, Delivery, Many, NewTimer, Outcome, Request, RequestId, Scheduled,
+    State, Token, View, When,
 };
 use tourbillon_durable::values::{Moment, QueueName, Span};
 
@@ -13,7 +13,7 @@ use super::entry::{Entry, Gone, Phase, period};
 use super::{Asked, Broken, Ledger, Name, promise};
 
 /// The range of the wall clock in which a request was decided.
-type Range = (u64, u64);
+pub(super) type Range = (u64, u64);
 pub(super) type Outcomes = Result<(), Broken>;
 
 pub(super) fn lie(detail: impl Into<String>) -> Outcomes {
@@ -27,6 +27,15 @@ impl Ledger {
             return lie(format!("{id:?} is answered twice"));
         };
         let range = (low, high);
+        let judged = self.judge(request, answer, range, quiet);
+        for entry in self.entries.values_mut() {
+            entry.expired |=
+                high > entry.expiry() && matches!(entry.phase, Phase::Pending | Phase::Out);
+        }
+        judged
+    }
+
+    fn judge(&mut self, request: Request, answer: Answer, range: Range, quiet: bool) -> Outcomes {
         match (request, answer) {
             (Request::Schedule { queue, timers, .. }, Answer::Scheduled(receipts)) => {
                 let mut pairs = timers.into_iter().zip(receipts);
@@ -58,7 +67,12 @@ impl Ledger {
                     let entry = &self.entries[&(queue.clone(), token.key.clone())];
                     (entry.next, entry.spec.generation)
                 };
-                let sorted = tokens.is_sorted_by_key(order);
+                // When a loose one was to be handed out is not known.
+                let known = |token: &&Token| {
+                    let entry = &self.entries[&(queue.clone(), token.key.clone())];
+                    !entry.loose && !entry.expired
+                };
+                let sorted = tokens.iter().filter(known).is_sorted_by_key(order);
                 if sorted { Ok(()) } else { lie(format!("not longest due first: {tokens:?}")) }
             }
             (Request::Settle { queue, tokens, verdict }, Answer::Settled(outcomes)) => {
@@ -98,9 +112,9 @@ impl Ledger {
             (Request::List { .. }, Answer::List(views, next)) => self.page(views, next),
             (
                 Request::CancelPrefix { queue, prefix },
-                Answer::Many { done, delivering, more: false },
+                Answer::Many(Many { done, delivering, more: false }),
             ) => self.cancelled_all(&queue, &prefix, (done, delivering)),
-            (Request::Redrive { queue, prefix }, Answer::Many { done, more: false, .. }) => {
+            (Request::Redrive { queue, prefix }, Answer::Many(Many { done, more: false, .. })) => {
                 self.redriven(&queue, prefix.as_deref(), done)
             }
             (Request::Forecast { queue, edges }, Answer::Forecast(pieces)) if quiet => {
@@ -127,6 +141,9 @@ impl Ledger {
             && self.has_lapsed(name)
             && entry.failed + 1 >= entry.spec.retry.attempts
         {
+            return None;
+        }
+        if self.may_have_ended(name) || entry.expired {
             return None;
         }
         entry.is_there(range, self.dead_keep(&name.0))
@@ -205,6 +222,8 @@ impl Ledger {
             due,
             next: due,
             behind: None,
+            loose: false,
+            expired: false,
             occurrence: 1,
             attempt: 0,
             failed: 0,
@@ -230,6 +249,7 @@ impl Ledger {
             Answer::Timer(Some(view)) if there != Some(false) => {
                 self.apply_lapse(name);
                 let entry = self.entries.get_mut(name).expect("what may be there is known");
+                entry.expired |= entry.spec.expires.is_some() && entry.phase != Phase::Pending;
                 let target = |wall: u64| match when {
                     When::In(span) => (Moment::from_millis(wall) + span).millis(),
                     When::At(at) => at.millis(),
@@ -245,6 +265,7 @@ impl Ledger {
                 match entry.phase {
                     Phase::Pending => {}
                     Phase::Dead(_) => entry.failed = 0,
+                    _ if entry.expired => {}
                     phase => return lie(format!("{name:?} is {phase:?}, and is moved")),
                 }
                 (entry.due, entry.next, entry.phase) = (due, due, Phase::Pending);
@@ -266,8 +287,14 @@ impl Ledger {
             answer => return lie(format!("{name:?} (there: {there:?}) is run: {answer:?}")),
         };
         self.apply_lapse(name);
+        let moments = self.entries.get(name).map(|entry| self.moments(&name.0, entry));
         let entry = self.entries.get_mut(name).expect("what may be there is known");
         let (due, next) = (view.due.millis(), view.next_attempt.millis());
+        if entry.loose || entry.expired || moments.is_some_and(|moments| moments.len() > 1) {
+            (entry.due, entry.next, entry.loose) = (due, next, true);
+            entry.phase = Phase::Pending;
+            return Ok(());
+        }
         let extra = entry.spec.recurrence.is_some() && entry.attempt == 0 && entry.due > next;
         match entry.phase {
             Phase::Pending if extra => entry.behind = entry.behind.or(Some(entry.due)),
@@ -289,7 +316,7 @@ impl Ledger {
             let lost = Broken::new(promise::DURABLE, format!("{name:?} is unknown to a cancel"));
             return if there == Some(true) { Err(lost) } else { Ok(()) };
         }
-        let lapsed = self.has_lapsed(&name);
+        let (lapsed, ended) = (self.has_lapsed(&name), self.may_have_ended(&name));
         let Some(entry) = self.entries.get_mut(&name).filter(|_| there != Some(false)) else {
             return lie(format!("{name:?} is not there, and a cancel says {outcome:?}"));
         };
@@ -302,6 +329,9 @@ impl Ledger {
             | (Phase::Gone(Gone::CancelledOut, _), Cancelled::Delivering) => return Ok(()),
             // The last lease of a recurring timer has lapsed, and so it was done.
             (Phase::Out, Cancelled::Done) if lapsed => return Ok(()),
+            (Phase::Pending, Cancelled::Done) if ended => return Ok(()),
+            (Phase::Out, Cancelled::Cancelled) if entry.expired => Gone::Cancelled,
+            (_, Cancelled::Done) if entry.expired => return Ok(()),
             (phase, outcome) => {
                 return lie(format!("{name:?} is {phase:?}, and a cancel says {outcome:?}"));
             }
@@ -327,10 +357,22 @@ impl Ledger {
             return lie(format!("{name:?} is not there, and is shown as {view:?}"));
         };
         let same = view.generation == entry.spec.generation && view.payload == entry.spec.payload;
+        if same && entry.expired {
+            return Ok(());
+        }
         let fine = match entry.phase {
             Phase::Pending => {
                 let state = if entry.next <= range.0 { State::Due } else { State::Scheduled };
                 let sure = entry.next <= range.0 || entry.next > range.1;
+                let moments = self.moments(&name.0, entry);
+                if entry.loose
+                    || view.state == State::Done && moments.contains(&None)
+                    || moments.len() > 1
+                        && view.due == view.next_attempt
+                        && moments.contains(&Some(view.due.millis()))
+                {
+                    return Ok(());
+                }
                 (view.due.millis(), view.next_attempt.millis()) == (entry.due, entry.next)
                     && (view.occurrence, view.attempt) == (entry.occurrence, entry.attempt)
                     && (!sure || view.state == state)
@@ -358,11 +400,22 @@ impl Ledger {
         let broken = |promise, why: &str, entry: &Entry| {
             Err(Broken::new(promise, format!("{why}: {delivery:?} of {entry:?}")))
         };
+        let moments = self.entries.get(&name).map(|entry| self.moments(queue, entry));
         let Some(entry) =
             self.entries.get_mut(&name).filter(|entry| entry.spec.generation == token.generation)
         else {
             return lie(format!("{token:?} is delivered and not known"));
         };
+        let due = delivery.due.millis();
+        let may = moments.is_some_and(|moments| moments.contains(&Some(due)));
+        if entry.loose || may && entry.due != due {
+            (entry.due, entry.next) = (due, due);
+        }
+        if entry.expired && entry.phase != Phase::Out {
+            (entry.due, entry.occurrence, entry.phase) = (due, token.occurrence, Phase::Pending);
+            entry.next = entry.next.min(delivery.handed.millis());
+            entry.attempt = entry.attempt.min(token.attempt - 1);
+        }
         let redrives = |asked: &Asked| matches!(&asked.request, Request::Redrive { queue: of, .. } if of == queue);
         match entry.phase {
             Phase::Pending => {}
@@ -397,121 +450,5 @@ impl Ledger {
         entry.phase = Phase::Out;
         entry.token = Some(delivery.token);
         Ok(())
-    }
-
-    fn settle(
-        &mut self,
-        queue: &QueueName,
-        token: Token,
-        verdict: &Verdict,
-        outcome: Result<Settled, Stale>,
-        range: Range,
-    ) -> Outcomes {
-        let name = (queue.clone(), token.key.clone());
-        let lapsed = self.has_lapsed(&name);
-        let live = |entry: &&mut Entry| {
-            entry.spec.generation == token.generation
-                && (entry.occurrence, entry.attempt) == (token.occurrence, token.attempt)
-        };
-        let Some(entry) = self.entries.get_mut(&name).filter(live) else {
-            return if outcome.is_err() {
-                Ok(())
-            } else {
-                lie(format!("{token:?} is stale, and {outcome:?}"))
-            };
-        };
-        let acks_late = *verdict == Verdict::Ack
-            && entry.phase == Phase::Pending
-            && entry.attempt > 0
-            && !entry.closed;
-        if entry.phase != Phase::Out && !acks_late {
-            return if outcome.is_err() {
-                Ok(())
-            } else {
-                lie(format!("{token:?} has ended, and {outcome:?}: {entry:?}"))
-            };
-        }
-        match outcome {
-            Err(_) if lapsed || acks_late => Ok(()),
-            Err(stale) => {
-                Err(Broken::new(promise::LEASE, format!("{token:?} is out, and called {stale:?}")))
-            }
-            Ok(Settled::Acked(next)) if *verdict == Verdict::Ack => {
-                let next = next.map(Moment::millis);
-                Self::rhythm(entry, next, range)?;
-                entry.finish(next, range);
-                Ok(())
-            }
-            Ok(Settled::Again(next)) => {
-                let next = next.millis();
-                let (least, most) = match verdict {
-                    Verdict::Nack(Some(delay), _) => {
-                        (range.0 + delay.millis(), range.1 + delay.millis())
-                    }
-                    Verdict::Nack(None, _) => {
-                        let retry = &entry.spec.retry;
-                        let grown =
-                            retry.first.millis() as f64 * retry.factor.powi(entry.failed as i32);
-                        let base = grown.min(retry.longest.millis() as f64);
-                        (
-                            range.0 + base as u64,
-                            range.1 + (base * (1.0 + retry.jitter)).ceil() as u64,
-                        )
-                    }
-                    _ => range,
-                };
-                if !(least..=most).contains(&next) {
-                    return Err(Broken::new(
-                        promise::EARLY,
-                        format!("{token:?} again at {next}, not in {least}..={most}"),
-                    ));
-                }
-                entry.closed = true;
-                if *verdict == Verdict::Release {
-                    (entry.phase, entry.next) = (Phase::Pending, next);
-                } else {
-                    entry.fail(next, range);
-                }
-                Ok(())
-            }
-            Ok(Settled::GivenUp(next)) if entry.failed + 1 >= entry.spec.retry.attempts => {
-                let next = next.map(Moment::millis);
-                Self::rhythm(entry, next, range)?;
-                match entry.spec.recurrence {
-                    Some(_) => entry.finish(next, range),
-                    None => entry.fail(0, range),
-                }
-                Ok(())
-            }
-            Ok(Settled::Extended(_)) => Ok(()),
-            Ok(outcome) => {
-                lie(format!("{token:?} of {entry:?}: {verdict:?} is answered {outcome:?}"))
-            }
-        }
-    }
-
-    /// The next occurrence is what the rhythm says, from the last due moment.
-    fn rhythm(entry: &Entry, next: Option<u64>, (low, high): Range) -> Outcomes {
-        let (one, other) = (entry.following(low), entry.following(high));
-        let between = match (next, one, other) {
-            (Some(next), Some(one), other) => {
-                let on_beat = match entry.spec.recurrence.as_ref().map(|one| period(&one.rhythm)) {
-                    Some((period, None)) if entry.behind.is_none() => {
-                        (next - entry.due.min(next)) % period == 0
-                    }
-                    Some((period, Some(offset))) if entry.behind.is_none() => {
-                        next % period == offset
-                    }
-                    _ => true,
-                };
-                next >= one && other.is_none_or(|other| next <= other) && on_beat
-            }
-            (next, one, other) => next == one || next == other,
-        };
-        if between {
-            return Ok(());
-        }
-        let detail = format!("{entry:?} is due again at {next:?}, not from {one:?} to {other:?}");
-        Err(Broken::new(promise::RHYTHM, detail))
     }
 }

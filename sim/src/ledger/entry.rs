@@ -14,6 +14,10 @@ pub(super) struct Entry {
     pub(super) next: u64,
     /// The moment that an extra run has pushed back.
     pub(super) behind: Option<u64>,
+    /// It was run, and what that meant depends on a moment that may have been missed: the row tells, when all is quiet.
+    pub(super) loose: bool,
+    /// Its expiry has passed: it may have been given up since. The row tells, when all is quiet.
+    pub(super) expired: bool,
     pub(super) occurrence: u64,
     pub(super) attempt: u32,
     pub(super) failed: u32,
@@ -94,8 +98,14 @@ impl Entry {
         self.phase == Phase::Pending && self.next <= wall
     }
 
+    /// The last moment at which an attempt may start.
+    pub(super) fn expiry(&self) -> u64 {
+        self.spec.expires.map_or(u64::MAX, |span| self.due + span.millis())
+    }
+
     /// The wall clock reads this; the dead are kept so long.
     pub(super) fn age(&mut self, wall: u64, dead_keep: Option<u64>) {
+        self.expired |= wall > self.expiry() && matches!(self.phase, Phase::Pending | Phase::Out);
         match &mut self.phase {
             Phase::Dead(kept) => kept.age(wall, dead_keep.unwrap_or(0)),
             Phase::Gone(_, kept) => kept.age(wall, 0),
@@ -160,6 +170,21 @@ impl Entry {
             (Missed::All, allowed) => first + allowed.saturating_sub(1000) * period,
         };
         (next <= until).then_some(next)
+    }
+
+    /// What becomes of the moment `due` if it was missed: it stays, becomes another, or there is none.
+    pub(super) fn selected(&self, due: u64, event: u64) -> Option<u64> {
+        let Recurrence { rhythm, missed, until, .. } = self.spec.recurrence.as_ref()?;
+        let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));
+        let first = self.beat_after(due)?;
+        let passed = |at: u64| (at + 1).saturating_sub(first).div_ceil(period);
+        let (all, allowed) = (passed(event), passed(event.min(until)));
+        match (missed, allowed) {
+            (Missed::Skip, _) => Some(first + all * period).filter(|&next| next <= until),
+            (Missed::Once, 1..) => Some(first + (allowed - 1) * period),
+            (Missed::All, 1000..) => Some(first + (allowed - 1000) * period),
+            _ => Some(due),
+        }
     }
 
     /// The first moment of the rhythm after that one.

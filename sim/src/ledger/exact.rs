@@ -34,9 +34,10 @@ impl Ledger {
         if fine {
             return Ok(());
         }
-        let (due, wall) = (due(self.wall), self.wall);
+        let (wall, due) = (self.wall, entries().filter(|entry| entry.is_due(self.wall)));
+        let due: Vec<_> = due.map(|entry| (&entry.spec.key, entry.next)).collect();
         let truth =
-            format!("{pending} pending, {due} due, {out} out, {least} to {most} dead at {wall}");
+            format!("{pending} pending, {due:?} due, {out} out, {least} to {most} dead at {wall}");
         Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
     }
 

@@ -12,18 +12,21 @@ mod answers;
 mod entry;
 mod exact;
 mod many;
+mod missed;
 mod reopen;
+mod settles;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tourbillon_durable::record::{Place, Record};
-use tourbillon_durable::shard::{Cursor, Limits, Request, RequestId, Resident, View};
+use tourbillon_durable::shard::{Change, Cursor, Limits, Request, RequestId, Resident, View};
 use tourbillon_durable::store::{Op, Settings};
-use tourbillon_durable::values::{Key, QueueName};
+use tourbillon_durable::values::{Key, Moment, QueueName};
 
 pub use entry::CRONS;
 use entry::{Entry, Phase};
+use missed::Events;
 
 /// A promise that was broken.
 #[derive(Clone, Debug)]
@@ -71,6 +74,8 @@ pub mod promise {
     pub const MEMORY: &str = "memory is bounded";
     /// No more hand-outs a second, and no more out at once, than a queue is set to.
     pub const PACE: &str = "a queue keeps its pace";
+    /// No attempt starts after its expiry, and what nobody has is given up then.
+    pub const EXPIRES: &str = "what has expired is given up";
     /// Requests for one timer are linear, and their answers true.
     pub const TRUE: &str = "answers are true";
 }
@@ -126,6 +131,7 @@ pub struct Ledger {
     pub opened: u64,
     /// Generations that nobody may be handed again.
     ended: BTreeMap<u64, &'static str>,
+    events: Events,
     wall: u64,
     steady: u64,
     /// Nothing is under way but polls, and no time passes: answers are exact.
@@ -150,6 +156,7 @@ impl Ledger {
             revived: 0,
             opened: 0,
             ended: BTreeMap::new(),
+            events: Events::default(),
             wall: 0,
             steady: 0,
             quiet: false,
@@ -163,15 +170,21 @@ impl Ledger {
     }
 
     /// The shard takes a request.
-    pub fn taken(&mut self, id: RequestId, steady: u64) {
-        if let Some(asked) = self.asked.get_mut(&id) {
-            asked.taken = Some(steady);
+    pub fn taken(&mut self, id: RequestId, wall: u64, steady: u64) {
+        let Some(asked) = self.asked.get_mut(&id) else { return };
+        asked.taken = Some(steady);
+        if let Request::Set { queue, change: Change { paused: Some(false), .. } } = &asked.request {
+            self.events.resume(queue, wall);
         }
     }
 
     /// A turn begins, of a shard that is `open`: before that no lease runs.
     pub fn turn(&mut self, wall: u64, steady: u64, open: bool) {
+        let expected = self.wall + steady.saturating_sub(self.steady);
         (self.wall, self.steady) = (wall, steady);
+        if expected.min(Moment::MAX.millis()).abs_diff(wall) > 10_000 {
+            self.events.set(wall);
+        }
         for asked in self.asked.values_mut() {
             asked.low = asked.low.min(wall);
             asked.high = asked.high.max(wall);
@@ -238,6 +251,7 @@ impl Ledger {
         }
         self.out.insert(handed.0, handed);
         if from != Some(Place::Out) {
+            self.is_not_missed(record)?;
             self.queue_of.insert(handed.0, record.spec.queue.clone());
             self.keeps_pace(&record.spec.queue, steady)?;
         }
@@ -312,12 +326,17 @@ impl Ledger {
     }
 
     /// Nothing is left to do at this moment: what is due is with whoever waits for it.
-    pub fn settled(&mut self, wall: u64, steady: u64) -> Result<(), Broken> {
+    pub fn settled<'a>(
+        &mut self,
+        rows: impl Iterator<Item = (Place, &'a Record)>,
+        (wall, steady): (u64, u64),
+    ) -> Result<(), Broken> {
         let names: Vec<Name> = self.entries.keys().cloned().collect();
         for name in &names {
             self.apply_lapse(name);
         }
         self.entries.values_mut().for_each(|entry| entry.unsure = None);
+        self.pin(rows)?;
         let out = self.entries.values().filter(|entry| matches!(entry.phase, Phase::Out)).count();
         if out >= self.limits.out {
             return Ok(());

@@ -10,6 +10,7 @@ use tourbillon_durable::store::QueueRow;
 use tourbillon_durable::values::{Moment, QueueName};
 
 use super::entry::{Entry, Gone, Kept, Phase};
+use super::missed::Events;
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
@@ -39,6 +40,9 @@ impl Ledger {
         let out = &self.out;
         self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
         self.asked.clear();
+        self.steady = steady;
+        self.events = Events::default();
+        self.events.set(wall);
         self.paced.clear();
         self.since_set.clear();
         self.revived = 0;
@@ -103,6 +107,9 @@ impl Ledger {
                 lost("was never acknowledged, nor asked for")
             };
         };
+        if entry.expired {
+            return Ok(());
+        }
         let lapsed = self.has_lapsed(name);
         // A hand-out that nobody was told of may have lapsed, too.
         let untold = (entry.handed().0, entry.occurrence, entry.attempt + 1);
@@ -112,7 +119,8 @@ impl Ledger {
             let kept =
                 matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
             let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
-            return if kept || forgets || failed { Ok(()) } else { lost("is lost") };
+            let ended = self.moments(&name.0, entry).contains(&None);
+            return if kept || forgets || failed || ended { Ok(()) } else { lost("is lost") };
         };
         if record.generation() != entry.spec.generation {
             return if makes && record.generation() > entry.spec.generation {
@@ -129,6 +137,13 @@ impl Ledger {
             return Ok(());
         }
         let living = !matches!(place, Place::Remembered(_));
+        let moments = self.moments(&name.0, entry);
+        if entry.loose || record.attempt == 0 && moments.len() > 1 {
+            let ended = matches!(place, Place::Remembered(_)) && moments.contains(&None);
+            if entry.loose || ended || moments.contains(&Some(record.due.millis())) {
+                return Ok(());
+            }
+        }
         if matches!(entry.phase, Phase::Gone(..)) && living {
             return Err(Broken::new(
                 promise::CANCEL,
@@ -144,7 +159,10 @@ impl Ledger {
         if named || lapsed || untold {
             return Ok(());
         }
-        let same = record.due.millis() == entry.due && record.occurrence == entry.occurrence;
+        // A recurring timer that was missed may have taken another moment before it was cancelled.
+        let ended = matches!(entry.phase, Phase::Gone(..)) && entry.spec.recurrence.is_some();
+        let due = record.due.millis() == entry.due || ended;
+        let same = due && record.occurrence == entry.occurrence;
         let waits = entry.phase != Phase::Pending
             || record.next_attempt.millis() == entry.next
             || record.attempt > entry.attempt;
@@ -160,7 +178,13 @@ impl Ledger {
     }
 
     /// The row is what is known from now on.
-    fn adopt(&mut self, name: Name, place: Place, record: &Record, (wall, steady): (u64, u64)) {
+    pub(super) fn adopt(
+        &mut self,
+        name: Name,
+        place: Place,
+        record: &Record,
+        (wall, steady): (u64, u64),
+    ) {
         let kept = |at: u64, passed: bool| Kept { low: at, high: at, seen: wall, passed };
         let old =
             self.entries.remove(&name).filter(|old| old.spec.generation == record.generation());
@@ -188,6 +212,8 @@ impl Ledger {
             due: record.due.millis(),
             next: record.next_attempt.millis(),
             behind: record.behind.map(Moment::millis),
+            loose: false,
+            expired: false,
             occurrence: record.occurrence,
             attempt: record.attempt,
             failed: record.failed,

@@ -22,6 +22,8 @@ pub enum Error {
     Unknown(String),
     /// The store cannot be written. Nothing happened; ask again later.
     Unavailable(String),
+    /// A row that it needs cannot be read. Nothing happened; other timers are not affected.
+    Damaged(String),
     /// Too much waits to be committed. Nothing happened; wait for earlier receipts first.
     Full,
     /// The durable timers were closed. Nothing happened.
@@ -45,6 +47,9 @@ impl fmt::Display for Error {
             Error::Unavailable(why) => {
                 write!(f, "nothing happened, because the store cannot be opened ({why}): try again later")
             }
+            Error::Damaged(what) => {
+                write!(f, "nothing happened, because a row cannot be read ({what}): check the store")
+            }
             Error::Full => {
                 f.write_str("nothing happened, because too much waits to be committed: wait for earlier receipts")
             }
@@ -66,6 +71,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Unknown(why) => Error::Unknown(why.to_string()),
             Failure::Unavailable(why) => Error::Unavailable(why.to_string()),
+            Failure::Damaged(what) => Error::Damaged(what.to_string()),
             Failure::Full => Error::Full,
             Failure::Stopped => Error::Stopped,
         }

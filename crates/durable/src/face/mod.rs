@@ -3,19 +3,24 @@
 //! | file | owns |
 //! |---|---|
 //! | `queue.rs` | scheduling, cancelling, looking |
+//! | `many.rs` | lists, many timers at once, settings |
 //! | `new_timer.rs` | what a timer is made with |
 //! | `receipt.rs` | answers that are on their way |
 //! | `receive.rs` | receiving, and the stream |
 //! | `delivery.rs` | what a taker holds |
 //! | `worker.rs` | handlers |
+//! | `typed.rs` | payloads by serde |
 //! | `error.rs` | what can go wrong |
 
 mod delivery;
 mod error;
+mod many;
 mod new_timer;
 mod queue;
 mod receipt;
 mod receive;
+#[cfg(feature = "serde")]
+mod typed;
 mod worker;
 
 use std::sync::Arc;
@@ -23,12 +28,14 @@ use std::sync::Arc;
 use tourbillon::VirtualClock;
 
 use crate::memory::MemoryStore;
-use crate::runtime::{OpenError, Runtime};
+use crate::message::{Answer, Request};
+use crate::runtime::{Failure, OpenError, Runtime};
 use crate::shard::Limits;
 use crate::store::Store;
 use crate::values::{Moment, QueueName, ValueError};
 pub use delivery::{Delivery, Nack};
 pub use error::{Error, Refused, ScheduleError};
+pub use many::Page;
 pub use queue::Queue;
 pub use receipt::Receipt;
 pub use receive::{Deliveries, Receive};
@@ -70,6 +77,20 @@ impl Durable {
     /// The name is not 1 to 64 of `a-z A-Z 0-9 . _ -`.
     pub fn queue(&self, name: &str) -> Result<Queue, ValueError> {
         Ok(Queue::new(self.runtime.clone(), QueueName::new(name)?))
+    }
+
+    /// Every queue that a timer or a setting has made.
+    pub fn queues(&self) -> Receipt<Vec<QueueName>> {
+        let (receipt, slot) = Receipt::new();
+        let reply = move |answer: Result<Answer, Failure>| {
+            let names = answer.map_err(Error::from).map(|answer| match answer {
+                Answer::Queues(names) => names,
+                other => unreachable!("a question for queues was answered with {other:?}"),
+            });
+            drop(slot.fill(names));
+        };
+        self.runtime.post(Request::Queues, Box::new(reply));
+        receipt
     }
 
     /// The wall clock that decides what is due, rounded up to a millisecond.

@@ -92,6 +92,12 @@ impl NewTimer {
         self
     }
 
+    /// No attempt starts later than so long after it is due: then it is given up.
+    pub fn expires(mut self, span: Duration) -> Self {
+        self.expires = Some(span.into());
+        self
+    }
+
     /// A recurring timer: first at that moment. Of another timer it changes nothing.
     pub fn first(mut self, moment: impl Into<Moment>) -> Self {
         if self.recurrence.is_some() {

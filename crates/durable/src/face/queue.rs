@@ -210,6 +210,11 @@ impl Queue {
         self.look(|(counts, _)| counts)
     }
 
+    /// What it is set to. `None`: neither a timer nor a setting has made the queue yet.
+    pub fn settings(&self) -> Receipt<Option<Settings>> {
+        self.look(|(_, settings)| settings)
+    }
+
     fn look<T: Send + 'static>(&self, read: fn((Counts, Settings)) -> T) -> Receipt<Option<T>> {
         self.request(Request::Queue(self.name.clone()), move |answer| match answer? {
             Answer::Queue(found) => Ok(found.map(read)),

@@ -85,7 +85,13 @@ impl<S: Store> Driver<S> {
         // First of all: what they say is durable, and need not wait for the next commit.
         for effect in answers {
             let Effect::Answer(id, answer) = effect else { continue };
-            self.answer(id, Ok(answer));
+            self.answer(
+                id,
+                match answer {
+                    Answer::Damaged(what) => Err(Failure::Damaged(what)),
+                    answer => Ok(answer),
+                },
+            );
         }
         let mut next = Vec::new();
         for effect in work {

@@ -58,6 +58,8 @@ pub(crate) enum Failure {
     Unknown(Arc<str>),
     /// The store cannot be opened: nothing happened.
     Unavailable(Arc<str>),
+    /// A row that it needs cannot be read: nothing happened.
+    Damaged(Arc<str>),
     /// Too much waits to be committed: nothing happened.
     Full,
     /// The runtime has stopped: nothing happened.

@@ -5,10 +5,10 @@
 
 use super::queue::{Order, Taker};
 use super::{Purpose, Shard};
-use crate::message::{Answer, Delivery, LoadId, RequestId, State, Token};
+use crate::message::{Answer, Delivery, LoadId, RequestId, Token};
 use crate::record::{Fate, Generation, Lease, Place, Record};
 use crate::store::Query;
-use crate::values::{Moment, QueueName, Span};
+use crate::values::{QueueName, Span};
 use tourbillon_wheel::Time;
 
 /// What the steady clock ends.
@@ -35,7 +35,7 @@ impl Shard {
             self.expiries.insert(until, poll).expect("polls are bounded by the caller")
         });
         // A poll makes no queue in the store, but it waits in one.
-        let queue = self.queues.entry(name.clone()).or_default();
+        let queue = self.queue_entry(name);
         queue.takers.push_back(Taker { id, max: max.max(1), lease, poll });
         self.stirred.insert(name.clone());
     }
@@ -94,35 +94,51 @@ impl Shard {
 
     /// The timer of a queue that is to be handed out next; asks for a page if that is not resident.
     fn next_due(&mut self, name: &QueueName) -> Option<Generation> {
-        let queue = self.queues.get_mut(name)?;
-        let settings = &queue.row.settings;
-        let crowded = settings.concurrency.is_some_and(|most| queue.row.out >= most.into());
-        if settings.paused || crowded || self.out >= self.limits.out {
-            return None;
-        }
-        let first = queue.first();
-        if let Some(order) = first.filter(|&order| queue.is_before_horizon(order)) {
-            // Ahead of a clock that was set back: it is on its way to a bucket.
-            let come = planted!("clock-set-back-fires-early", true, order.0 <= self.wall);
-            if !come {
+        loop {
+            let queue = self.queues.get(name)?;
+            let settings = &queue.row.settings;
+            let crowded = settings.concurrency.is_some_and(|most| queue.row.out >= most.into());
+            if settings.paused || crowded || self.out >= self.limits.out {
                 return None;
             }
-            let next = settings.rate.and_then(|rate| queue.pace.next(rate, self.steady));
-            let Some(next) = next else { return Some(order.1) };
-            if !std::mem::replace(&mut queue.pace.waits, true) {
-                let pace = Expiry::Pace(name.clone());
-                let at = Time::from(next.millis());
-                self.expiries.insert(at, pace).expect("one for each queue");
+            let Some(order) = queue.first().filter(|&order| queue.is_before_horizon(order)) else {
+                self.refill(name);
+                return None;
+            };
+            // Ahead of a clock that was set back: it is on its way to a bucket.
+            if planted!("clock-set-back-fires-early", false, order.0 > self.wall) {
+                return None;
             }
-            return None;
+            let timer = &self.timers[&order.1];
+            let (place, record) = (timer.place, timer.record.clone());
+            if !self.mend(place, &record) {
+                return self.keeps_pace(name).then_some(order.1);
+            }
         }
-        let horizon = queue.horizon.filter(|horizon| horizon.0 <= self.wall)?;
+    }
+
+    /// Asks for a page of waiting rows if one may be due.
+    fn refill(&mut self, name: &QueueName) {
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        let Some(from) = queue.horizon.filter(|horizon| horizon.0 <= self.wall) else { return };
         if queue.refill.is_none() {
-            let query =
-                Query::Waiting { queue: name.clone(), from: horizon, limit: self.limits.page };
+            let query = Query::Waiting { queue: name.clone(), from, limit: self.limits.page };
             queue.refill = Some(self.loads.emit(query, Purpose::Refill(name.clone())));
         }
-        None
+    }
+
+    /// Whether the rate of a queue allows a hand-out now. If not, the steady clock says when it does.
+    fn keeps_pace(&mut self, name: &QueueName) -> bool {
+        let Some(queue) = self.queues.get_mut(name) else { return false };
+        let rate = queue.row.settings.rate;
+        let Some(next) = rate.and_then(|rate| queue.pace.next(rate, self.steady)) else {
+            return true;
+        };
+        if !std::mem::replace(&mut queue.pace.waits, true) {
+            let (at, pace) = (Time::from(next.millis()), Expiry::Pace(name.clone()));
+            self.expiries.insert(at, pace).expect("one for each queue");
+        }
+        false
     }
 
     fn hand(&mut self, generation: Generation, length: Span) -> Delivery {
@@ -223,20 +239,8 @@ impl Shard {
     }
 }
 
-/// How a timer is shown.
-pub(super) fn state(place: Place, record: &Record, now: Moment) -> State {
-    match (place, record.fate) {
-        (Place::Bucket(_) | Place::Waiting(_), _) if record.next_attempt <= now => State::Due,
-        (Place::Bucket(_) | Place::Waiting(_), _) => State::Scheduled,
-        (Place::Out, _) => State::Delivering,
-        (Place::Dead(_), _) => State::Dead,
-        (Place::Remembered(_), Fate::Cancelled | Fate::CancelledOut) => State::Cancelled,
-        (Place::Remembered(_), _) => State::Done,
-    }
-}
-
 /// A planted fault: the lease ends with the process that gave it.
 #[cfg(planted)]
-fn lapsed(record: Record, now: Moment) -> Record {
+fn lapsed(record: Record, now: crate::values::Moment) -> Record {
     Record { lease: Some(Lease { until: now, length: Span::ZERO }), ..record }
 }

@@ -25,6 +25,8 @@ pub(super) enum Purpose {
     Out,
     /// The window's pass over a bucket, or over what waits.
     Pass,
+    /// Everything that waits in a queue, to be looked at.
+    Sweep(QueueName),
     /// More waiting rows for the takers of a queue.
     Refill(QueueName),
     /// The longest dead of a queue.

@@ -46,6 +46,7 @@ mod outbox;
 mod queue;
 mod request;
 mod settle;
+mod sweep;
 mod tally;
 mod walk;
 mod window;
@@ -57,56 +58,14 @@ use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 pub use crate::message::*;
 use crate::record::{Generation, Place, Record};
 use crate::store::{Head, ShardRow};
-use crate::values::{Moment, QueueName, Steady};
+use crate::values::{Moment, QueueName, Span, Steady};
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
 use outbox::Outbox;
 use queue::Queue;
 use request::Found;
+use sweep::LATE;
 use window::Window;
-
-/// What a shard may hold in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The most timers of the near window.
-    pub window: u64,
-    /// The most bytes of the near window.
-    pub window_bytes: u64,
-    /// The most waiting timers that are kept at the heads of queues.
-    pub waiting: usize,
-    /// The most timers that are out at once.
-    pub out: usize,
-    /// The rows of a page.
-    pub page: usize,
-}
-
-/// A million timers and 64 MiB in the window, 100 000 waiting, a million out, pages of 1000.
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            window: 1_000_000,
-            window_bytes: 64 << 20,
-            waiting: 100_000,
-            out: 1_000_000,
-            page: 1000,
-        }
-    }
-}
-
-/// How much a shard holds in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resident {
-    /// Timers of the near window.
-    pub window: u64,
-    /// Their bytes, roughly.
-    pub window_bytes: u64,
-    /// Waiting timers at the heads of queues.
-    pub waiting: usize,
-    /// Timers that are out.
-    pub out: usize,
-    /// Names that were changed while a load is under way.
-    pub touched: usize,
-}
 
 /// The most timers that one turn takes from a wheel.
 const TURN: usize = 10_000;
@@ -140,6 +99,10 @@ pub struct Shard {
     forget: Option<Moment>,
     /// When a dead row has been kept long enough, or before.
     purge_at: Moment,
+    /// The last start, or setting of the clock.
+    event: Moment,
+    /// When a sweep of a queue is due, or before.
+    sweep_at: Moment,
     /// A wheel had more to give than one turn takes.
     more: bool,
     #[cfg(planted)]
@@ -186,6 +149,8 @@ impl Shard {
             stirred: BTreeSet::new(),
             forget: head.forget,
             purge_at: Moment::ZERO,
+            event: wall,
+            sweep_at: Moment::MAX,
             more: false,
             #[cfg(planted)]
             opened: wall,
@@ -193,6 +158,7 @@ impl Shard {
         if wall < shard.row.wall {
             shard.set_window_back();
         }
+        shard.note_events();
         shard.load_out(None);
         shard
     }
@@ -210,6 +176,7 @@ impl Shard {
             }
         }
         if self.opening.is_none() {
+            self.sweep();
             self.hand_out();
             self.step_window();
             self.purge();
@@ -261,7 +228,12 @@ impl Shard {
 
     fn set_clocks(&mut self, wall: Moment, steady: Steady) {
         let back = Time::from(wall.millis()) < self.due.now() || wall < self.wall;
+        let expected =
+            self.wall + Span::from_millis(steady.millis().saturating_sub(self.steady.millis()));
         (self.wall, self.steady) = (wall, steady.max(self.steady));
+        if wall.since(expected).max(expected.since(wall)) > LATE {
+            self.note_events();
+        }
         if back {
             self.set_back();
         }
@@ -272,7 +244,7 @@ impl Shard {
                 Expiry::Lease(generation) => self.lapse(generation),
                 Expiry::Poll(queue, request) => self.expire_poll(&queue, request),
                 Expiry::Pace(queue) => {
-                    self.queues.entry(queue.clone()).or_default().pace.waits = false;
+                    self.queue_entry(&queue).pace.waits = false;
                     self.stirred.insert(queue);
                 }
             }
@@ -282,11 +254,21 @@ impl Shard {
             let timer =
                 self.timers.get_mut(&expired.value).expect("what the wheel holds is resident");
             timer.hold = Hold::Queue;
-            let name = timer.record.spec.queue.clone();
+            let record = timer.record.clone();
+            let name = record.spec.queue.clone();
+            if record.is_watched() {
+                self.note_due(&record);
+            }
             let queue = self.queues.get_mut(&name).expect("a timer has a queue");
-            queue.popped.insert((timer.record.next_attempt, expired.value));
+            queue.popped.insert((record.next_attempt, expired.value));
             self.stirred.insert(name);
         }
+    }
+
+    fn note_events(&mut self) {
+        self.event = self.wall;
+        let names: Vec<QueueName> = self.queues.keys().cloned().collect();
+        names.iter().for_each(|name| self.note_event(name));
     }
 
     /// The wall clock was set back: the wheel's hand does not follow, so there is a new wheel. The tempting
@@ -314,6 +296,7 @@ impl Shard {
             (Purpose::Out, Rows(rows)) => self.loaded_out(rows),
             (Purpose::Pass, Rows(rows)) => self.passed(id, rows),
             (Purpose::Walk(walk), Rows(rows)) => self.walked(id, *walk, rows),
+            (Purpose::Sweep(queue), Rows(rows)) => self.swept(id, queue, rows),
             (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
             (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
             (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),
@@ -433,10 +416,15 @@ impl Shard {
     /// The queue, made if it is not there.
     fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
         if !self.queues.contains_key(name) {
-            self.queues.insert(name.clone(), Queue::default());
             self.outbox.dirty(name);
         }
-        self.queues.get_mut(name).expect("it was just made")
+        self.queue_entry(name)
+    }
+
+    /// The queue, in memory alone if it is not there.
+    fn queue_entry(&mut self, name: &QueueName) -> &mut Queue {
+        let event = self.event;
+        self.queues.entry(name.clone()).or_insert_with(|| Queue { event, ..Queue::default() })
     }
 }
 

@@ -14,11 +14,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use tourbillon_wheel::Key as WheelKey;
 
 use crate::message::{LoadId, RequestId};
+use crate::pace::Pace;
 use crate::record::Generation;
 use crate::store::QueueRow;
-use crate::values::{Key, Moment, Span, Steady};
-
-const SECOND: Span = Span::from_secs(1);
+use crate::values::{Key, Moment, Span};
 
 /// The order of what is due: longest first.
 pub(super) type Order = (Moment, Generation);
@@ -41,37 +40,13 @@ pub(super) struct Queue {
     pub(super) dropped: Option<Order>,
     pub(super) takers: VecDeque<Taker>,
     pub(super) pace: Pace,
+    /// The last start, resumption or setting of the clock.
+    pub(super) event: Moment,
+    /// When what is due is to be looked at, or before.
+    pub(super) sweep_at: Option<Moment>,
+    pub(super) sweeping: bool,
     /// When the longest dead was given up, or before; `None`: there is none.
     pub(super) died: Option<Moment>,
-}
-
-/// The hand-outs of the last second in a queue with a rate. A restart forgets them.
-#[derive(Default)]
-pub(super) struct Pace {
-    /// By millisecond, so it is bounded.
-    handed: VecDeque<(Steady, u32)>,
-    total: u32,
-    /// The steady clock will say when the next one is allowed.
-    pub(super) waits: bool,
-}
-
-impl Pace {
-    /// When the next hand-out is allowed, if it is not now.
-    pub(super) fn next(&mut self, rate: u32, now: Steady) -> Option<Steady> {
-        while self.handed.front().is_some_and(|(at, _)| *at + SECOND <= now) {
-            self.total -= self.handed.pop_front().map_or(0, |(_, count)| count);
-        }
-        let first = self.handed.front().map(|(at, _)| *at + SECOND);
-        first.filter(|_| self.total >= rate)
-    }
-
-    pub(super) fn count(&mut self, now: Steady) {
-        self.total += 1;
-        match self.handed.back_mut().filter(|(at, _)| *at == now) {
-            Some((_, count)) => *count += 1,
-            None => self.handed.push_back((now, 1)),
-        }
-    }
 }
 
 /// Somebody who waits for what is due.

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::hand_out::state;
 use super::{Purpose, Shard};
+use crate::message::state;
 use crate::message::{
     Answer, Cancelled, Conflict, LoadId, NewTimer, Outcome, Request, RequestId, Scheduled, State,
     View, When,
@@ -41,8 +41,12 @@ impl Shard {
                 self.outbox.answer(id, Answer::Done);
             }
             Request::Set { queue, change } => {
+                let resumes = change.paused == Some(false);
                 change.apply(&mut self.queue_mut(&queue).row.settings);
                 self.outbox.dirty(&queue);
+                if resumes {
+                    self.note_event(&queue);
+                }
                 self.stirred.insert(queue);
                 self.purge_at = Moment::ZERO;
                 self.outbox.answer(id, Answer::Done);
@@ -123,6 +127,11 @@ impl Shard {
                 self.deciding.insert(key, Some((timer.place, timer.record.clone())));
             }
         }
+        for key in request.keys() {
+            if let Some((place, record)) = self.current(&key) {
+                self.mend(place, &record);
+            }
+        }
         let answer = match request {
             Request::Schedule { queue, timers, conflict } => {
                 self.schedule(&queue, timers, conflict, arrived)
@@ -170,7 +179,7 @@ impl Shard {
         let mut keys = HashSet::new();
         for (index, timer) in timers.iter().enumerate() {
             if timer.key.as_ref().is_some_and(|key| !keys.insert(key))
-                || first_due(timer, arrived).is_none()
+                || timer.first_due(arrived).is_none()
             {
                 return Answer::Refused(index);
             }
@@ -191,7 +200,7 @@ impl Shard {
         conflict: Conflict,
         arrived: Moment,
     ) -> Scheduled {
-        let due = first_due(&timer, arrived).expect("a timer without a moment was refused");
+        let due = timer.first_due(arrived).expect("a timer without a moment was refused");
         let mut outcome = Outcome::Made;
         if let Some((place, old)) = timer.key.as_ref().and_then(|key| self.current(key)) {
             if !self.has_passed(place, &old) {
@@ -296,52 +305,6 @@ impl Shard {
     }
 
     pub(super) fn view(&self, place: Place, record: &Record) -> View {
-        let spec = &record.spec;
-        View {
-            key: spec.key.clone(),
-            state: state(place, record, self.wall),
-            generation: spec.generation,
-            due: record.due,
-            next_attempt: record.next_attempt,
-            occurrence: record.occurrence,
-            attempt: record.attempt,
-            created: spec.created,
-            payload: spec.payload.clone(),
-            recurrence: spec.recurrence.clone(),
-            remember: spec.remember,
-            retry: spec.retry,
-            expires: spec.expires,
-            last_error: record.last_error.clone(),
-        }
-    }
-}
-
-/// The first moment of a timer; `None` if it has none.
-fn first_due(timer: &NewTimer, arrived: Moment) -> Option<Moment> {
-    let due = match timer.when {
-        When::In(span) => arrived + span,
-        When::At(moment) => moment,
-        When::Rhythm => timer.recurrence.as_ref()?.rhythm.after(arrived)?,
-    };
-    let until = timer.recurrence.as_ref().and_then(|recurrence| recurrence.until);
-    (due <= until.unwrap_or(Moment::MAX)).then_some(due)
-}
-
-impl Request {
-    /// The keys that it names.
-    fn keys(&self) -> Vec<Key> {
-        match self {
-            Request::Schedule { timers, .. } => {
-                timers.iter().filter_map(|timer| timer.key.clone()).collect()
-            }
-            Request::Cancel { keys, .. } => keys.clone(),
-            Request::Settle { tokens, .. } => {
-                tokens.iter().map(|token| token.key.clone()).collect()
-            }
-            Request::Move { key, .. } | Request::Run { key, .. } | Request::Get { key, .. } => {
-                vec![key.clone()]
-            }
-            _ => Vec::new(),
-        }
+        View::new(state(place, record, self.wall), record)
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Shard;
+use super::sweep::expiry;
 use crate::message::{Settled, Stale, Token, Verdict};
 use crate::record::{Fate, Generation, Lease, Place, Record};
 use crate::values::{Moment, Span};
@@ -64,14 +65,22 @@ impl Shard {
         let last_error = error.or_else(|| record.last_error.clone());
         let failed =
             Record { failed: record.failed.saturating_add(1), last_error, ..record.clone() };
-        if failed.failed < record.spec.retry.attempts {
-            return self.again(&failed, fate, self.wall + delay);
+        let expires = expiry(record).unwrap_or(Moment::MAX);
+        if failed.failed < record.spec.retry.attempts && expires >= self.wall {
+            // No attempt starts after the expiry: then it is given up.
+            let next = (self.wall + delay).min(expires + Span::from_millis(1));
+            return self.again(&failed, fate, next);
         }
+        self.give_up(Place::Out, failed)
+    }
+
+    /// An occurrence is given up. A recurring timer goes on with the next one.
+    pub(super) fn give_up(&mut self, place: Place, record: Record) -> Settled {
         if record.spec.recurrence.is_some() {
-            return Settled::GivenUp(self.finish(Place::Out, &failed, Fate::GivenUp));
+            return Settled::GivenUp(self.finish(place, &record, Fate::GivenUp));
         }
-        let dead = Record { fate: Fate::GivenUp, lease: None, ..failed.clone() };
-        self.change(Some((Place::Out, record)), Some((Place::Dead(self.wall), dead)));
+        let dead = Record { fate: Fate::GivenUp, lease: None, ..record.clone() };
+        self.change(Some((place, &record)), Some((Place::Dead(self.wall), dead)));
         Settled::GivenUp(None)
     }
 

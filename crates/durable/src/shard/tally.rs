@@ -32,6 +32,12 @@ impl Shard {
             Place::Waiting(at) => {
                 add(&mut queue.row.pending);
                 add(&mut queue.row.waiting);
+                if record.is_watched() {
+                    add(&mut queue.row.watched);
+                }
+                if record.is_watched() && by > 0 {
+                    self.note_due(record);
+                }
                 self.outbox.count(name, Cell::of(Level::Hour, at), by);
             }
             Place::Out => {

@@ -8,10 +8,12 @@
 
 use std::collections::VecDeque;
 
-use super::hand_out::state;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
-use crate::message::{Answer, Cancelled, Cursor, Filter, LoadId, Request, RequestId, State, View};
+use crate::message::state;
+use crate::message::{
+    Answer, Cancelled, Cursor, Filter, LoadId, Many, Request, RequestId, State, View,
+};
 use crate::record::{Generation, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
@@ -146,7 +148,7 @@ impl Shard {
             id,
             match request {
                 Request::List { .. } => Answer::List(views, after.filter(|_| more)),
-                _ => Answer::Many { done, delivering, more },
+                _ => Answer::Many(Many { done, delivering, more }),
             },
         );
     }
@@ -265,14 +267,5 @@ impl Walk {
             Request::CancelPrefix { .. } => self.done + self.delivering >= MOST_CANCELLED,
             _ => self.done >= MOST_REVIVED,
         }
-    }
-}
-
-impl Filter {
-    /// Whether a list by key, or of the dead, shows this one.
-    fn fits(&self, view: &View) -> bool {
-        let kept = matches!(view.state, State::Done | State::Cancelled);
-        let wanted = self.state.map_or(!kept, |state| state == view.state);
-        wanted && (self.from..self.to).contains(&view.next_attempt)
     }
 }

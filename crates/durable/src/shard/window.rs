@@ -316,7 +316,7 @@ impl Shard {
         let kept = self
             .forget
             .into_iter()
-            .chain([self.purge_at].into_iter().filter(|&at| at < Moment::MAX));
+            .chain([self.purge_at, self.sweep_at].into_iter().filter(|&at| at < Moment::MAX));
         let at = window.chain(due).chain(kept.map(Moment::millis)).min()?;
         (at <= Moment::MAX.millis()).then(|| Moment::from_millis(at))
     }

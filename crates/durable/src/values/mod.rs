@@ -16,7 +16,7 @@ pub use recurrence::{Missed, Recurrence, Rhythm};
 pub use retry::Retry;
 pub use time::{Moment, Span, Steady};
 pub use timer::{
-    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, NewTimer, Outcome,
+    Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, Many, NewTimer, Outcome,
     Scheduled, Settled, Stale, State, Token, Verdict, View, When,
 };
 

@@ -140,6 +140,15 @@ impl Moments {
         Some(best)
     }
 
+    /// Whether at least 1000 moments lie after `last` and not after `now`.
+    fn are_many(&self, last: Moment, now: Moment) -> bool {
+        if let Moments::Every(period) = self {
+            return now.since(last).millis() / period.millis() >= MOST_MISSED;
+        }
+        let moments = std::iter::successors(self.after(last), |&last| self.after(last));
+        moments.take_while(|&moment| moment <= now).nth(MOST_MISSED as usize - 1).is_some()
+    }
+
     /// The earliest of the newest 1000 moments after `last` and not after `now`.
     fn earliest_of_newest(&self, last: Moment, now: Moment) -> Option<Moment> {
         if let Moments::Every(period) = self {
@@ -188,6 +197,25 @@ impl Recurrence {
     }
 }
 
+impl Recurrence {
+    /// The moment that an occurrence takes which was due at `due` and had been missed by `now`. `None`: the timer has
+    /// no other occurrence.
+    pub fn missed(&self, due: Moment, now: Moment) -> Option<Moment> {
+        let Some(moments) = self.rhythm.read() else { return Some(due) };
+        let until = self.until.unwrap_or(Moment::MAX);
+        let passed = now.min(until);
+        match self.missed {
+            Missed::Skip => {
+                let next = moments.after(moments.latest(due, now).unwrap_or(due));
+                next.filter(|&next| next <= until)
+            }
+            Missed::Once => Some(moments.latest(due, passed).unwrap_or(due)),
+            Missed::All if !moments.are_many(due, passed) => Some(due),
+            Missed::All => moments.earliest_of_newest(due, passed),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +245,36 @@ mod tests {
                 assert_eq!(next(&rhythm, Missed::Once, 60, now), Some(once), "{now}");
                 assert_eq!(next(&rhythm, Missed::All, 60, now), Some(all), "{now}");
             }
+        }
+    }
+
+    #[test]
+    fn a_missed_occurrence_takes_another_moment() {
+        let every = Rhythm::every(Span::from_secs(60)).unwrap();
+        let cron = Rhythm::cron("* * * * *", "UTC").unwrap();
+        for rhythm in [every, cron] {
+            for (now, skip, once, all) in [
+                (100, 120, 60, 60),
+                (120, 180, 120, 60),
+                (400, 420, 360, 60),
+                (60 * 1000, 60 * 1001, 60 * 1000, 60),
+                (60 * 1001, 60 * 1002, 60 * 1001, 120),
+                (60 * 5000, 60 * 5001, 60 * 5000, 60 * 4001),
+            ] {
+                let missed = |missed| {
+                    let rhythm = rhythm.clone();
+                    let recurrence = Recurrence { rhythm, missed, until: None, times: None };
+                    recurrence.missed(at(60), at(now)).map(|at| at.millis() / 1000)
+                };
+                assert_eq!(missed(Missed::Skip), Some(skip), "{now}");
+                assert_eq!(missed(Missed::Once), Some(once), "{now}");
+                assert_eq!(missed(Missed::All), Some(all), "{now}");
+            }
+            let until = Some(at(125));
+            let ended = Recurrence { rhythm, missed: Missed::Skip, until, times: None };
+            assert_eq!(ended.missed(at(60), at(400)), None);
+            let once = Recurrence { missed: Missed::Once, ..ended };
+            assert_eq!(once.missed(at(60), at(400)), Some(at(120)));
         }
     }
 

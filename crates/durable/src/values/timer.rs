@@ -172,6 +172,17 @@ impl Default for Filter {
     }
 }
 
+/// What a request for many timers has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Many {
+    /// How many were cancelled or revived.
+    pub done: u64,
+    /// How many were cancelled while somebody has them.
+    pub delivering: u64,
+    /// There may be more: ask again.
+    pub more: bool,
+}
+
 /// Where a page of a list ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cursor {
@@ -258,4 +269,27 @@ pub struct Counts {
     pub delivering: u64,
     /// They were given up.
     pub dead: u64,
+}
+
+impl NewTimer {
+    /// Its first moment, if it is scheduled then; `None`: it has none.
+    pub(crate) fn first_due(&self, now: Moment) -> Option<Moment> {
+        let recurrence = self.recurrence.as_ref();
+        let due = match self.when {
+            When::In(span) => now + span,
+            When::At(moment) => moment,
+            When::Rhythm => recurrence?.rhythm.after(now)?,
+        };
+        let until = recurrence.and_then(|recurrence| recurrence.until);
+        (due <= until.unwrap_or(Moment::MAX)).then_some(due)
+    }
+}
+
+impl Filter {
+    /// Whether a list by key, or of the dead, shows this one.
+    pub(crate) fn fits(&self, view: &View) -> bool {
+        let kept = matches!(view.state, State::Done | State::Cancelled);
+        let wanted = self.state.map_or(!kept, |state| state == view.state);
+        wanted && (self.from..self.to).contains(&view.next_attempt)
+    }
 }

@@ -2,21 +2,27 @@
 
 mod consuming;
 mod failing;
+mod many;
 mod real;
 mod scheduling;
+mod waiting;
 mod workers;
 
 use std::time::Duration;
 
 use tourbillon::VirtualClock;
-use tourbillon_durable::{Delivery, Durable, NewTimer, Queue};
+use tourbillon_durable::{Delivery, Durable, Limits, NewTimer, Queue};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Timers in memory under a virtual clock, and a queue of them.
 pub(crate) fn memory() -> (VirtualClock, Durable, Queue) {
+    memory_with(Limits::default())
+}
+
+pub(crate) fn memory_with(limits: Limits) -> (VirtualClock, Durable, Queue) {
     let clock = VirtualClock::new();
-    let durable = Durable::builder().clock(&clock).memory().unwrap();
+    let durable = Durable::builder().clock(&clock).limits(limits).memory().unwrap();
     let queue = durable.queue("orders").unwrap();
     (clock, durable, queue)
 }

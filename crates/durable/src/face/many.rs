@@ -1,0 +1,149 @@
+//! Many timers at once, and the settings of a queue.
+
+use super::error::Error;
+use super::queue::Queue;
+use super::receipt::Receipt;
+use crate::message::{Answer, Change, Request};
+use crate::values::{Cursor, Filter, Many, ValueError, View};
+
+const LONGEST_PAGE: usize = 1000;
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The timers.
+    pub timers: Vec<View>,
+    /// Where to go on; `None`: this is the last page.
+    pub next: Option<Cursor>,
+}
+
+/// Many timers at once.
+impl Queue {
+    /// Lists timers, a page of at most `limit` (1 to 1000). Go on with the cursor of the page before.
+    ///
+    /// A page may be short. A timer that nobody touches meanwhile appears once; one that is moved, perhaps twice or
+    /// never.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Conflict, Durable, Filter, NewTimer};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// let timer = |n: u64| NewTimer::after(Duration::from_secs(n)).key(format!("job-{n}"));
+    /// jobs.schedule_all((60..90).map(timer).collect::<Result<_, _>>()?, Conflict::Refuse).wait()?;
+    ///
+    /// let (mut seen, mut cursor) = (0, None);
+    /// loop {
+    ///     let page = jobs.list(Filter::prefix("job-"), cursor, 7).wait()?;
+    ///     seen += page.timers.len();
+    ///     cursor = page.next;
+    ///     if cursor.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(seen, 30);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn list(&self, filter: Filter, after: Option<Cursor>, limit: usize) -> Receipt<Page> {
+        if let Some(Err(error)) = filter.prefix.as_deref().map(checked) {
+            return Receipt::ready(Err(error));
+        }
+        let (queue, limit) = (self.name.clone(), limit.clamp(1, LONGEST_PAGE));
+        let request = Request::List { queue, filter, after, limit };
+        self.request(request, |answer| match answer? {
+            Answer::List(timers, next) => Ok(Page { timers, next }),
+            other => unreachable!("a list was answered with {other:?}"),
+        })
+    }
+
+    /// Cancels the timers whose keys begin with `prefix`, at most 100 000 a call: ask again while there are more. Those
+    /// that are done or cancelled do not count.
+    pub fn cancel_prefix(&self, prefix: &str) -> Receipt<Many> {
+        match checked(prefix) {
+            Ok(prefix) => self.many(Request::CancelPrefix { queue: self.name.clone(), prefix }),
+            Err(error) => Receipt::ready(Err(error)),
+        }
+    }
+
+    /// Makes dead timers due now, all or those whose keys begin with `prefix`, at most 10 000 a call: ask again while
+    /// there are more. They have all their attempts to use.
+    pub fn redrive(&self, prefix: Option<&str>) -> Receipt<Many> {
+        match prefix.map(checked).transpose() {
+            Ok(prefix) => self.many(Request::Redrive { queue: self.name.clone(), prefix }),
+            Err(error) => Receipt::ready(Err(error)),
+        }
+    }
+
+    fn many(&self, request: Request) -> Receipt<Many> {
+        self.request(request, |answer| match answer? {
+            Answer::Many(many) => Ok(many),
+            other => unreachable!("a request for many was answered with {other:?}"),
+        })
+    }
+}
+
+/// Settings.
+impl Queue {
+    /// Hands out nothing until it is [resumed](Queue::resume). It takes timers, leases run, and what was handed out is
+    /// settled.
+    pub fn pause(&self) -> Receipt<()> {
+        self.set(Change { paused: Some(true), ..Change::default() })
+    }
+
+    /// Hands out again.
+    pub fn resume(&self) -> Receipt<()> {
+        self.set(Change { paused: Some(false), ..Change::default() })
+    }
+
+    /// Changes settings; makes the queue if it is not there. `retry` and `remember` are defaults of new timers, the
+    /// others apply at once.
+    ///
+    /// ```
+    /// use tourbillon_durable::{Change, Durable};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let mails = durable.queue("mails")?;
+    /// mails.set(Change { rate: Some(Some(50)), concurrency: Some(Some(8)), ..Change::default() }).wait()?;
+    /// assert_eq!(mails.settings().wait()?.unwrap().rate, Some(50));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set(&self, change: Change) -> Receipt<()> {
+        if let Err(error) = change.checked() {
+            return Receipt::ready(Err(error.into()));
+        }
+        let request = Request::Set { queue: self.name.clone(), change };
+        self.request(request, |answer| match answer? {
+            Answer::Done => Ok(()),
+            other => unreachable!("a setting was answered with {other:?}"),
+        })
+    }
+}
+
+fn checked(prefix: &str) -> Result<String, Error> {
+    if prefix.is_empty() {
+        return Err(ValueError::new("prefix", prefix, "at least one character").into());
+    }
+    Ok(prefix.to_owned())
+}
+
+impl Filter {
+    /// Those whose keys begin so.
+    pub fn prefix(prefix: impl Into<String>) -> Self {
+        Filter { prefix: Some(prefix.into()), ..Filter::default() }
+    }
+}
+
+impl Change {
+    fn checked(&self) -> Result<(), ValueError> {
+        if let Some(retry) = self.retry {
+            retry.checked()?;
+        }
+        for (field, most) in [("rate", self.rate), ("concurrency", self.concurrency)] {
+            if most == Some(Some(0)) {
+                return Err(ValueError::new(field, "0", "at least 1; pause the queue instead"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Sweeping: what becomes of timers that are due while nobody takes them.
+//!
+//! - One whose occurrence has **expired** is given up.
+//! - A recurring one whose moment was **missed** takes the moment that its policy selects. Missed is what lies more
+//!   than 10 s before the last start of the shard, resumption of its queue, or setting of the clock, if it was not
+//!   handed out. A shard takes a clock for set that has moved 10 s more or less than the steady clock.
+//!
+//! A timer is looked at before it is handed out and before a request that names it is decided, so nobody sees one that
+//! should be elsewhere. For the others a sweep goes over everything that waits in the queue, in pages, when there may
+//! be something to do: after such an event, and at the second after the earliest expiry.
+
+use super::{Purpose, Shard};
+use crate::bucket::{Level, ceil};
+use crate::message::LoadId;
+use crate::record::{Generation, Place, Record};
+use crate::store::Query;
+use crate::values::{Moment, QueueName, Span};
+
+/// What lies further back than this is missed; a clock that is off by more was set.
+pub(super) const LATE: Span = Span::from_secs(10);
+
+/// No attempt of this occurrence starts later.
+pub(super) fn expiry(record: &Record) -> Option<Moment> {
+    record.spec.expires.map(|span| record.due + span)
+}
+
+impl Record {
+    /// Whether it may have to be changed while it waits.
+    pub(super) fn is_watched(&self) -> bool {
+        self.spec.expires.is_some() || self.spec.recurrence.is_some()
+    }
+
+    fn is_missed(&self, event: Moment) -> bool {
+        let fresh = self.attempt == 0 && self.behind.is_none();
+        self.spec.recurrence.is_some() && fresh && self.due + LATE < event
+    }
+}
+
+impl Shard {
+    /// Changes a due timer that has expired or was missed. Returns whether it did.
+    pub(super) fn mend(&mut self, place: Place, record: &Record) -> bool {
+        let pending = matches!(place, Place::Waiting(_) | Place::Bucket(_));
+        if !pending || record.next_attempt > self.wall {
+            return false;
+        }
+        if expiry(record).is_some_and(|at| at < self.wall) {
+            self.give_up(place, record.clone());
+            return true;
+        }
+        let event = self.queues.get(&record.spec.queue).map_or(Moment::ZERO, |queue| queue.event);
+        let Some(recurrence) = record.spec.recurrence.as_ref().filter(|_| record.is_missed(event))
+        else {
+            return false;
+        };
+        match recurrence.missed(record.due, event) {
+            Some(due) if due == record.due => return false,
+            Some(due) => {
+                let moved = Record { due, next_attempt: due, ..record.clone() };
+                self.change(Some((place, record)), Some((self.place_for(due), moved)));
+            }
+            None => self.retire(place, record, record.clone()),
+        }
+        true
+    }
+
+    /// The shard was opened, the queue was resumed, or the clock was set.
+    pub(super) fn note_event(&mut self, name: &QueueName) {
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        (queue.event, queue.sweep_at) = (self.wall, Some(Moment::ZERO));
+        self.sweep_at = Moment::ZERO;
+    }
+
+    /// A timer has become due: a sweep must come in time.
+    pub(super) fn note_due(&mut self, record: &Record) {
+        let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
+        let missed = record.is_missed(queue.event).then_some(Moment::ZERO);
+        let expires = expiry(record)
+            .map(|at| Moment::from_millis(ceil(at.millis() + 1, Level::Second.width())));
+        queue.sweep_at = queue.sweep_at.into_iter().chain(missed).chain(expires).min();
+        self.sweep_at = self.sweep_at.min(queue.sweep_at.unwrap_or(Moment::MAX));
+    }
+
+    /// Begins the sweeps whose time has come.
+    pub(super) fn sweep(&mut self) {
+        if self.sweep_at > self.wall {
+            return;
+        }
+        self.sweep_at = Moment::MAX;
+        let mut begin = Vec::new();
+        for (name, queue) in self.queues.iter_mut().filter(|(_, queue)| !queue.sweeping) {
+            let Some(at) = queue.sweep_at else { continue };
+            if at > self.wall {
+                self.sweep_at = self.sweep_at.min(at);
+                continue;
+            }
+            queue.sweep_at = None;
+            let popped: Vec<Generation> = queue.popped.iter().map(|order| order.1).collect();
+            begin.push((name.clone(), popped));
+        }
+        for (name, popped) in begin {
+            for generation in popped {
+                let timer = &self.timers[&generation];
+                let (place, record) = (timer.place, timer.record.clone());
+                self.look_at(place, &record);
+            }
+            let queue = self.queues.get_mut(&name).expect("its name was just read");
+            if queue.row.watched > 0 {
+                queue.sweeping = true;
+                self.load_sweep(name, (Moment::ZERO, Generation(0)));
+            }
+        }
+    }
+
+    fn look_at(&mut self, place: Place, record: &Record) {
+        // What was missed and is as it should be is not looked at again.
+        if !self.mend(place, record) && record.spec.expires.is_some() {
+            self.note_due(&Record { attempt: record.attempt.max(1), ..record.clone() });
+        }
+    }
+
+    fn load_sweep(&mut self, queue: QueueName, from: (Moment, Generation)) {
+        let query = Query::Waiting { queue: queue.clone(), from, limit: self.limits.page };
+        self.loads.emit(query, Purpose::Sweep(queue));
+    }
+
+    /// A page of what waits has come.
+    pub(super) fn swept(&mut self, id: LoadId, name: QueueName, rows: Vec<(Place, Record)>) {
+        let last = rows.last().filter(|_| rows.len() == self.limits.page);
+        let last = last.map(|(_, row)| (row.next_attempt, Generation(row.generation().0 + 1)));
+        for (place, record) in rows {
+            if record.is_watched() && !self.is_stale(id, &record) {
+                self.look_at(place, &record);
+            }
+        }
+        match last {
+            Some(from) => self.load_sweep(name, from),
+            None => {
+                let Some(queue) = self.queues.get_mut(&name) else { return };
+                queue.sweeping = false;
+                self.sweep_at = self.sweep_at.min(queue.sweep_at.unwrap_or(Moment::MAX));
+            }
+        }
+    }
+}
