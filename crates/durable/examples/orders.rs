@@ -1,7 +1,7 @@
 //! Orders that are cancelled if they are not paid in time. Kill it and start it again: nothing is lost.
 //!
 //! ```text
-//! cargo run -p tourbillon-durable --example orders
+//! cargo run -p tourbillon-durable --example orders -- DIRECTORY
 //! ```
 //!
 //! Lines on the standard input: `order KEY SECONDS`, `paid KEY`, `quit`. On the standard output, once it is durable:
@@ -13,7 +13,12 @@ use std::time::Duration;
 use tourbillon_durable::{Cancelled, Durable, NewTimer, Queue, Refused};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let durable = Durable::memory()?;
+    run(&std::env::args().nth(1).unwrap_or_else(|| "orders-data".into()))
+}
+
+/// Takes orders until the input ends.
+pub fn run(directory: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let durable = Durable::open(directory)?;
     let unpaid = durable.queue("unpaid")?;
     let _worker = unpaid.worker(4, |order| Ok(say(&format!("cancelled {}", order.key()))?))?;
     say("ready")?;

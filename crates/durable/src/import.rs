@@ -54,6 +54,7 @@ impl<'s> Import<'s> {
         };
         queue.pending += u64::from(cell.is_some());
         queue.waiting += u64::from(matches!(place, Place::Waiting(_)));
+        queue.watched += u64::from(matches!(place, Place::Waiting(_)) && record.is_watched());
         queue.out += u64::from(place == Place::Out);
         queue.dead += u64::from(matches!(place, Place::Dead(_)));
         if let Some(cell) = cell {

@@ -7,7 +7,10 @@
 //! # use tourbillon_durable::{Durable, NewTimer};
 //! # let clock = tourbillon::VirtualClock::new();
 //! # let cancel_order = |key: &str| assert_eq!(key, "order-18");
-//! let durable = Durable::memory()?;
+//! # let directory = std::env::temp_dir().join(format!("orders-{}", std::process::id()));
+//! let durable = Durable::open(&directory)?;
+//! # drop(durable);
+//! # std::fs::remove_dir_all(&directory)?;
 //! # let durable = Durable::builder().clock(&clock).memory()?;
 //! let unpaid = durable.queue("unpaid")?;
 //! // Orders come in. Each timer is durable when its receipt resolves.
@@ -62,8 +65,8 @@ pub mod bucket;
 pub mod codec;
 pub mod conformance;
 pub mod disk;
-pub mod import;
 mod face;
+pub mod import;
 pub mod memory;
 pub mod message;
 mod pace;

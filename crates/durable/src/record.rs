@@ -121,6 +121,11 @@ impl Record {
         (self.next_attempt, Some(self.spec.key.clone()))
     }
 
+    /// Whether it may have to be changed while it waits: it expires or recurs.
+    pub fn is_watched(&self) -> bool {
+        self.spec.expires.is_some() || self.spec.recurrence.is_some()
+    }
+
     /// The bytes that it takes in memory, roughly: what the window's limit counts.
     pub fn size(&self) -> u64 {
         (size_of::<Record>()

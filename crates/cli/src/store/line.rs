@@ -71,7 +71,8 @@ impl Line {
         let Retry { attempts, first, factor, longest, jitter } = spec.retry;
         write!(
             out,
-            r#""expires":null,"remember":"{}","webhook":null,"retry":{{"attempts":{attempts},"first":"{first}","#,
+            r#""expires":{},"remember":"{}","webhook":null,"retry":{{"attempts":{attempts},"first":"{first}","#,
+            or_null(spec.expires.map(|span| text(&span.to_string()))),
             spec.remember
         )?;
         write!(out, r#""factor":{factor:?},"longest":"{longest}","jitter":{jitter:?}}},"#)?;
@@ -99,15 +100,15 @@ impl Line {
         let remember = fields.parsed("remember")?.unwrap_or(Span::ZERO);
         let retry = fields.retry()?;
         let last_error = fields.may::<String>("last_error")?.map(Arc::from);
-        for field in ["expires", "webhook"] {
-            if fields.may::<serde_json::Value>(field)?.is_some() {
-                return Err(format!("{field} is set: this version does not know it"));
-            }
+        let expires = fields.parsed("expires")?;
+        if fields.may::<serde_json::Value>("webhook")?.is_some() {
+            return Err("webhook is set: this version does not know it".into());
         }
         if let Some(field) = fields.0.keys().next() {
             return Err(format!("{field} is no field of a timer"));
         }
-        let spec = Spec { generation, queue, key, created, payload, recurrence, remember, retry };
+        let spec =
+            Spec { generation, queue, key, created, payload, recurrence, remember, retry, expires };
         let record = Record {
             spec: Arc::new(spec),
             due,

@@ -20,7 +20,8 @@ const ERROR: u64 = 1 << 6;
 const NEXT: u64 = 1 << 7;
 /// It was handed out, or is not at its first occurrence.
 const PROGRESS: u64 = 1 << 8;
-const KNOWN: u64 = (1 << 9) - 1;
+const EXPIRES: u64 = 1 << 9;
+const KNOWN: u64 = (1 << 10) - 1;
 
 impl Row for Record {
     fn write(&self, out: &mut Vec<u8>) {
@@ -37,6 +38,7 @@ impl Row for Record {
             (ERROR, self.last_error.is_some()),
             (NEXT, self.next_attempt != self.due),
             (PROGRESS, progress != (1, 0, 0, Fate::Open)),
+            (EXPIRES, spec.expires.is_some()),
         ];
         let flags = flags.into_iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0);
         let has = |flag| flags & flag != 0;
@@ -77,6 +79,9 @@ impl Row for Record {
         if let Some(recurrence) = &spec.recurrence {
             recurrence.write(out);
         }
+        if let Some(expires) = spec.expires {
+            put_u64(out, expires.millis());
+        }
         out.extend_from_slice(&spec.payload);
     }
 
@@ -113,8 +118,10 @@ impl Row for Record {
         let remember = if has(REMEMBER) { bytes.span("remember")? } else { Span::ZERO };
         let retry = if has(RETRY) { Retry::read(bytes)? } else { Retry::default() };
         let recurrence = has(RECURRENCE).then(|| Recurrence::read(bytes)).transpose()?;
+        let expires = has(EXPIRES).then(|| bytes.span("expires")).transpose()?;
         let payload = Arc::from(bytes.rest());
-        let spec = Spec { generation, queue, key, created, payload, recurrence, remember, retry };
+        let spec =
+            Spec { generation, queue, key, created, payload, recurrence, remember, retry, expires };
         Ok(Record {
             spec: Arc::new(spec),
             due,

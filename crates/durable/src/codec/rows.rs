@@ -35,12 +35,15 @@ impl Row for ShardState {
 
 impl Row for QueueRow {
     fn write(&self, out: &mut Vec<u8>) {
-        let Settings { paused, retry, remember, dead_keep } = &self.settings;
+        let Settings { paused, retry, remember, dead_keep, rate, concurrency } = &self.settings;
         out.push((*paused).into());
         retry.write(out);
         put_u64(out, remember.millis());
         put_u64(out, dead_keep.millis());
-        for count in [self.pending, self.waiting, self.out, self.dead] {
+        for most in [rate, concurrency] {
+            put_u64(out, most.map_or(0, |most| u64::from(most) + 1));
+        }
+        for count in [self.pending, self.waiting, self.watched, self.out, self.dead] {
             put_u64(out, count);
         }
     }
@@ -54,10 +57,16 @@ impl Row for QueueRow {
         let retry = Retry::read(bytes)?;
         let remember = bytes.span("remember")?;
         let dead_keep = bytes.span("dead_keep")?;
+        let mut most = |field| {
+            let most = bytes.u64(field)?.checked_sub(1).map(u32::try_from).transpose();
+            most.map_err(|_| invalid(field, "an integer above 2^32"))
+        };
+        let (rate, concurrency) = (most("rate")?, most("concurrency")?);
         Ok(QueueRow {
-            settings: Settings { paused, retry, remember, dead_keep },
+            settings: Settings { paused, retry, remember, dead_keep, rate, concurrency },
             pending: bytes.u64("pending timers")?,
             waiting: bytes.u64("waiting timers")?,
+            watched: bytes.u64("watched timers")?,
             out: bytes.u64("timers that are out")?,
             dead: bytes.u64("dead timers")?,
         })

@@ -115,6 +115,7 @@ impl Random {
             recurrence: self.maybe(Random::recurrence),
             remember: self.span(),
             retry: self.maybe(Random::retry).unwrap_or_default(),
+            expires: self.maybe(Random::span),
         };
         Record {
             spec: Arc::new(spec),
@@ -158,11 +159,14 @@ fn rows_survive_a_round_trip_and_nothing_else_does() {
         let row = ShardRow { next_generation: random.generation(), wall: random.moment() };
         round_trip(&ShardState { epoch: random.edge(), row }, &mut random);
         let (remember, dead_keep) = (random.span(), random.span());
-        let settings =
-            Settings { paused: seed % 2 == 0, retry: random.retry(), remember, dead_keep };
+        let most = |random: &mut Random| random.edge() as u32;
+        let (rate, concurrency) = (random.maybe(most), random.maybe(most));
+        let (paused, retry) = (seed % 2 == 0, random.retry());
+        let settings = Settings { paused, retry, remember, dead_keep, rate, concurrency };
         let (pending, waiting) = (random.edge(), random.edge());
-        let (out, dead) = (random.edge(), random.edge());
-        round_trip(&QueueRow { settings, pending, waiting, out, dead }, &mut random);
+        let (watched, out, dead) = (random.edge(), random.edge(), random.edge());
+        let row = QueueRow { settings, pending, waiting, watched, out, dead };
+        round_trip(&row, &mut random);
         let filling = Filling { count: random.edge(), bytes: random.edge() };
         let (removed, next_marks) = (random.edge(), random.edge());
         round_trip(&BucketRow { filling, removed, next_marks }, &mut random);
@@ -217,6 +221,7 @@ fn a_plain_timer_is_small() {
         recurrence: None,
         remember: Span::ZERO,
         retry: Retry::default(),
+        expires: None,
     };
     let record = Record {
         spec: Arc::new(spec),

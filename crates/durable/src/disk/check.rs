@@ -281,6 +281,7 @@ impl Checker {
             Place::Waiting(at) => {
                 queue.pending += 1;
                 queue.waiting += 1;
+                queue.watched += u64::from(record.is_watched());
                 Some(Cell::of(Level::Hour, at))
             }
             Place::Out => {
@@ -319,10 +320,11 @@ impl Checker {
             counted.settings = stored.settings.clone();
             if counted != stored {
                 let of = |row: &QueueRow| {
-                    format!("{}/{}/{}/{}", row.pending, row.waiting, row.out, row.dead)
+                    let QueueRow { pending, waiting, watched, out, dead, .. } = row;
+                    format!("{pending}/{waiting}/{watched}/{out}/{dead}")
                 };
                 let wrong = format!(
-                    "it counts {} timers (pending/waiting/out/dead) and has {}",
+                    "it counts {} timers (pending/waiting/watched/out/dead) and has {}",
                     of(&stored),
                     of(&counted)
                 );

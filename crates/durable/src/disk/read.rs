@@ -51,9 +51,12 @@ impl<'v> Reader<'v> {
             Query::Out { after, limit } => {
                 self.range(Small::Out, &from(after).to_be_bytes(), &[], *limit)?
             }
-            Query::Dead { queue, limit } => {
-                let queue = table::of_queue(queue);
-                self.range(Small::Dead, &queue, &queue, *limit)?
+            Query::Dead { queue, after, limit } => {
+                let of_queue = table::of_queue(queue);
+                let begin = after.map_or(of_queue.clone(), |(at, generation)| {
+                    table::moment_key(queue, at, Generation(generation.0 + 1))
+                });
+                self.range(Small::Dead, &begin, &of_queue, *limit)?
             }
             Query::Remembered { limit } => self.range(Small::Remembered, &[], &[], *limit)?,
             Query::Prefix { queue, prefix, after, limit } => {

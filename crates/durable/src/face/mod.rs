@@ -23,10 +23,12 @@ mod receive;
 mod typed;
 mod worker;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tourbillon::VirtualClock;
 
+use crate::disk::DiskStore;
 use crate::memory::MemoryStore;
 use crate::message::{Answer, Request};
 use crate::runtime::{Failure, OpenError, Runtime};
@@ -58,6 +60,15 @@ pub struct Builder {
 }
 
 impl Durable {
+    /// Timers in that directory, which is made if it is not there. One process at a time has it.
+    ///
+    /// # Errors
+    /// Another process has the directory, it cannot be read or written, or a newer version has written it; or a thread
+    /// could not be started.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Durable::builder().open(directory)
+    }
+
     /// Timers in memory, which end with the process.
     ///
     /// # Errors
@@ -138,6 +149,14 @@ impl Builder {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Timers in that directory, as [`Durable::open`].
+    ///
+    /// # Errors
+    /// As [`Durable::open`].
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<Durable, OpenError> {
+        self.with_store(DiskStore::new(directory))
     }
 
     /// Timers in memory, which end with the process.

@@ -25,11 +25,6 @@ pub(super) fn expiry(record: &Record) -> Option<Moment> {
 }
 
 impl Record {
-    /// Whether it may have to be changed while it waits.
-    pub(super) fn is_watched(&self) -> bool {
-        self.spec.expires.is_some() || self.spec.recurrence.is_some()
-    }
-
     fn is_missed(&self, event: Moment) -> bool {
         let fresh = self.attempt == 0 && self.behind.is_none();
         self.spec.recurrence.is_some() && fresh && self.due + LATE < event
