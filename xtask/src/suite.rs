@@ -164,7 +164,7 @@ fn package(long: bool) -> Outcome {
 
 /// kill -9 of a process that commits to a durable store, more often than the tests do it.
 fn kill_rounds() -> Outcome {
-    let mut test = cargo(&["test", "--profile", "checked", "-p", "tourbillon-durable"]);
+    let mut test = cargo(&["test", "-p", "tourbillon-durable"]);
     test.args(["--test", "disk", "kill::what_was_committed"]);
     run(test.env("TOURBILLON_LONG", "1"))
 }

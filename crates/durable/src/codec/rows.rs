@@ -1,7 +1,5 @@
 //! The other rows: the shard, queues, buckets, the index, markers and counters.
 
-use std::collections::BTreeMap;
-
 use super::bytes::{Reader, invalid, put_i64, put_u64};
 use super::{DecodeError, Row};
 use crate::bucket::{Bucket, Level};
@@ -175,40 +173,54 @@ impl Row for Marks {
 
 /// The counters of a queue for one day, in one row: a batch of timers that is spread over a day changes this row, not a
 /// thousand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCells {
     /// Timers that are counted by the day.
     pub day: u64,
-    /// Timers that are counted by the minute, by the number of the minute. None is zero.
-    pub minutes: BTreeMap<u16, u64>,
+    /// Timers that are counted by the minute, one counter for each minute of the day.
+    pub minutes: Box<[u64]>,
+}
+
+/// No timers.
+impl Default for DayCells {
+    fn default() -> Self {
+        DayCells { day: 0, minutes: vec![0; 1440].into_boxed_slice() }
+    }
 }
 
 impl DayCells {
-    /// Minutes of a day.
-    pub const MINUTES: u16 = 1440;
+    /// Whether it counts no timers.
+    pub fn is_empty(&self) -> bool {
+        self.day == 0 && self.minutes.iter().all(|&count| count == 0)
+    }
 }
 
+/// The minutes that count something: how many minutes to skip, and the count.
 impl Row for DayCells {
     fn write(&self, out: &mut Vec<u8>) {
         put_u64(out, self.day);
-        let mut next = 0;
-        for (&minute, &count) in &self.minutes {
-            put_u64(out, (minute - next).into());
+        let mut skipped = 0;
+        for &count in &self.minutes {
+            if count == 0 {
+                skipped += 1;
+                continue;
+            }
+            put_u64(out, skipped);
             put_u64(out, count);
-            next = minute + 1;
+            skipped = 0;
         }
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (day, mut minutes, mut next) = (bytes.u64("counter of the day")?, BTreeMap::new(), 0);
+        let mut cells = DayCells { day: bytes.u64("counter of the day")?, ..DayCells::default() };
+        let mut minutes = cells.minutes.iter_mut();
         while bytes.left() > 0 {
-            let minute = bytes.u64("minute")?.saturating_add(next);
-            let fits = u16::try_from(minute).ok().filter(|&fits| fits < DayCells::MINUTES);
-            let fits = fits.ok_or_else(|| invalid("minute", minute))?;
-            minutes.insert(fits, bytes.u64("counter of the minute")?);
-            next = minute + 1;
+            let skip = usize::try_from(bytes.u64("minute")?).unwrap_or(usize::MAX);
+            let minute = minutes.nth(skip);
+            let minute = minute.ok_or_else(|| invalid("minute", "after the end of the day"))?;
+            *minute = bytes.u64("counter of the minute")?;
         }
-        Ok(DayCells { day, minutes })
+        Ok(cells)
     }
 }
 

@@ -165,16 +165,14 @@ pub(super) fn day_of_key(key: &[u8]) -> Option<u64> {
 /// The cells of a day, in their order.
 pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell, u64)> {
     let width = Level::Minute.width();
-    let minutes = cells.minutes.iter().map(move |(&minute, &count)| {
-        (Cell { start: day + u64::from(minute) * width, width }, count)
-    });
-    let whole =
-        (cells.day > 0).then_some((Cell { start: day, width: Level::Day.width() }, cells.day));
+    let minute = move |(nth, &count): (usize, &u64)| {
+        (Cell { start: day + nth as u64 * width, width }, count)
+    };
     // By start, then width: the whole day comes after its first minute.
-    let first = usize::from(cells.minutes.contains_key(&0));
-    let (before, after): (Vec<_>, Vec<_>) = minutes.enumerate().partition(|(nth, _)| *nth < first);
-    let plain = |(_, cell)| cell;
-    before.into_iter().map(plain).chain(whole).chain(after.into_iter().map(plain))
+    let (first, rest) = cells.minutes.split_at(1);
+    let whole = (Cell { start: day, width: Level::Day.width() }, cells.day);
+    let rest = (1..).zip(rest).map(minute);
+    first.iter().enumerate().map(minute).chain([whole]).chain(rest).filter(|(_, count)| *count > 0)
 }
 
 /// The key of a row in `waiting` and `dead`.

@@ -312,24 +312,20 @@ impl<'t, 'v> Writer<'t, 'v> {
             self.days.insert(key.clone(), cells);
         }
         let cells = self.days.entry(key).or_default();
-        // A day has fewer minutes than 2^16.
-        let minute = ((cell.start - day) / Level::Minute.width()) as u16;
+        let minute = ((cell.start - day) / Level::Minute.width()) as usize;
         let counter = match cell.width == Level::Day.width() {
             true => &mut cells.day,
-            false => cells.minutes.entry(minute).or_default(),
+            false => &mut cells.minutes[minute],
         };
         *counter = counter
             .checked_add_signed(delta)
             .ok_or_else(|| astray(&name_of_day(queue, day), "counted below zero"))?;
-        if cells.minutes.get(&minute) == Some(&0) {
-            cells.minutes.remove(&minute);
-        }
         Ok(())
     }
 
     fn write_days(&mut self) -> Outcome {
         for (key, cells) in std::mem::take(&mut self.days) {
-            if cells == DayCells::default() {
+            if cells.is_empty() {
                 self.table(Small::Cells)?.remove(&key[..])?;
             } else {
                 self.put(Small::Cells, &key, &cells)?;
