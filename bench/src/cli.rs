@@ -49,7 +49,7 @@ pub enum Command {
         #[arg(long, default_value_t = 100_000)]
         iterations: usize,
     },
-    /// Do one operation of the hierarchical wheel so many times at 1 k timers, to be run under a profiler
+    /// Do one operation of the hierarchical wheel so many times, to be run under a profiler
     Count {
         operation: Counted,
         /// How many times

@@ -1,18 +1,25 @@
 //! Instructions an operation, without noise: the same program under callgrind, once for n and once for 2 n
 //! operations, all else alike. The difference divided by n is what one operation takes.
+//!
+//! The rows at 1 k are single verbs on many small wheels. The rows at 10 k are the loops of `bench wheel`, on one wheel
+//! and inlined as there; reading which timer is next, its key and its delay is included.
 
+use std::hint::black_box;
 use std::process::Command;
 
 use clap::ValueEnum;
 use tourbillon_wheel::{HierarchicalWheel, Key, Progress, Time};
 
+use crate::load::{Load, Spread};
 use crate::rng::Rng;
 use crate::table::Table;
 
-/// The population: everything stays in the cache.
+/// The population of the single verbs: everything stays in the cache.
 const TIMERS: usize = 1000;
-/// Delays are uniform over so many ms, one timer a ms in the mean.
+/// Delays of the single verbs are uniform over so many ms, one timer a ms in the mean.
 const SPAN: u64 = 1000;
+/// The population of the loops.
+const LOOPED: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counted {
@@ -24,16 +31,93 @@ pub enum Counted {
     Reschedule,
     /// Stepping ms by ms until 1 k have fired: one step and one timer
     Fire,
+    /// Cancel and start a random timer of 10 k
+    Pair,
+    PairLog,
+    /// Cancel and start the oldest timer of 10 k
+    InOrder,
+    InOrderLog,
+    /// Move a random timer of 10 k to later
+    Later,
+    LaterLog,
+    /// Start 10 k and step until all have fired, a timer
+    Life,
+    LifeLog,
+}
+
+impl Counted {
+    /// How the table names it.
+    fn title(self) -> &'static str {
+        match self {
+            Counted::Insert => "insert, 1 k",
+            Counted::Cancel => "cancel, 1 k",
+            Counted::Reschedule => "reschedule, 1 k",
+            Counted::Fire => "fire, 1 k",
+            Counted::Pair => "cancel + start, random, 10 k",
+            Counted::PairLog => "the same, log",
+            Counted::InOrder => "cancel + start, in order, 10 k",
+            Counted::InOrderLog => "the same, log",
+            Counted::Later => "reschedule later, random, 10 k",
+            Counted::LaterLog => "the same, log",
+            Counted::Life => "whole life, 10 k",
+            Counted::LifeLog => "the same, log",
+        }
+    }
+
+    fn spread(self) -> Spread {
+        match self {
+            Counted::PairLog | Counted::InOrderLog | Counted::LaterLog | Counted::LifeLog => {
+                Spread::Log
+            }
+            _ => Spread::Uniform,
+        }
+    }
+}
+
+/// Does the operation so many times, having prepared for more, and leaves without tidying up.
+pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
+    match counted {
+        Counted::Insert | Counted::Cancel | Counted::Reschedule | Counted::Fire => {
+            let seeds = 0..(prepared.max(iterations) / TIMERS) as u64;
+            let mut verbs: Vec<Verbs> = seeds.map(Verbs::new).collect();
+            for verbs in &mut verbs[..iterations / TIMERS] {
+                verbs.run(counted);
+            }
+        }
+        Counted::Pair | Counted::PairLog => {
+            let load = Load::new(counted.spread(), LOOPED);
+            Loop::new(&load).replace(&load.picks, &load.delays, iterations);
+        }
+        Counted::InOrder | Counted::InOrderLog => {
+            let load = Load::new(counted.spread(), LOOPED);
+            let oldest: Vec<u32> = (0..LOOPED as u32).cycle().take(load.delays.len()).collect();
+            Loop::new(&load).replace(&oldest, &load.delays, iterations);
+        }
+        Counted::Later | Counted::LaterLog => {
+            let load = Load::new(counted.spread(), LOOPED);
+            for _ in 0..iterations / LOOPED {
+                Loop::new(&load).put_off(&load);
+            }
+            // As many wheels are filled in the shorter run.
+            (iterations..prepared).step_by(LOOPED).for_each(|_| drop(Loop::new(&load)));
+        }
+        Counted::Life | Counted::LifeLog => {
+            let load = Load::new(counted.spread(), LOOPED);
+            let steps = load.steps();
+            (0..iterations / LOOPED).for_each(|_| Loop::new(&load).live(steps));
+        }
+    }
+    std::process::exit(0)
 }
 
 /// A wheel with its keys, and what will be done to it, in the order of doing.
-struct Bench {
+struct Verbs {
     wheel: HierarchicalWheel<u32>,
     keys: Vec<Key>,
     delays: Vec<u64>,
 }
 
-impl Bench {
+impl Verbs {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
@@ -43,7 +127,7 @@ impl Bench {
             .collect();
         let delays = (0..TIMERS).map(|_| delay()).collect();
         rng.shuffle(&mut keys);
-        Bench { wheel, keys, delays }
+        Verbs { wheel, keys, delays }
     }
 
     /// A thousand operations.
@@ -64,7 +148,7 @@ impl Bench {
                     self.wheel.reschedule(key, Time::new(SPAN + delay)).expect("a pending timer");
                 }
             }
-            Counted::Fire => {
+            _ => {
                 for now in 1..=SPAN {
                     while self.wheel.advance(Time::new(now), usize::MAX) != Progress::Done {}
                     while self.wheel.pop().is_some() {}
@@ -74,27 +158,67 @@ impl Bench {
     }
 }
 
-/// Does the operation so many times, having prepared for more, and leaves without tidying up.
-pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
-    let mut benches: Vec<Bench> =
-        (0..prepared.max(iterations) / TIMERS).map(|seed| Bench::new(seed as u64)).collect();
-    for bench in &mut benches[..iterations / TIMERS] {
-        bench.run(counted);
+/// A wheel filled by a load, and its keys.
+struct Loop {
+    wheel: HierarchicalWheel<u32>,
+    keys: Vec<Key>,
+}
+
+impl Loop {
+    fn new(load: &Load) -> Self {
+        let mut wheel = HierarchicalWheel::new(Time::ZERO);
+        let dues = load.dues.iter().zip(0..);
+        let keys = dues
+            .map(|(&due, payload)| wheel.insert(Time::new(due.into()), payload).expect("memory"))
+            .collect();
+        Loop { wheel, keys }
     }
-    std::process::exit(0)
+
+    /// Cancels and starts one timer after the other, again and again.
+    fn replace(mut self, timers: &[u32], delays: &[u32], iterations: usize) {
+        let mut left = iterations;
+        while left > 0 {
+            let count = left.min(timers.len());
+            for (&timer, &delay) in timers[..count].iter().zip(&delays[..count]) {
+                let key = &mut self.keys[timer as usize];
+                black_box(self.wheel.cancel(*key));
+                *key = self.wheel.insert(Time::new(delay.into()), timer).expect("memory");
+            }
+            left -= count;
+        }
+    }
+
+    /// Moves as many timers to later as there are.
+    fn put_off(mut self, load: &Load) {
+        for (&timer, &due) in load.picks.iter().zip(load.later()) {
+            let moved = self.wheel.reschedule(self.keys[timer as usize], Time::new(due.into()));
+            moved.expect("a pending timer");
+        }
+    }
+
+    /// Steps until every timer has fired.
+    fn live(mut self, steps: &[u64]) {
+        for &now in steps {
+            while self.wheel.advance(Time::new(now), 1024) != Progress::Done {
+                while self.wheel.pop().is_some() {}
+            }
+            while self.wheel.pop().is_some() {}
+        }
+        assert!(self.wheel.is_empty(), "every timer has fired");
+    }
 }
 
 /// Runs [`count`] under callgrind and prints instructions an operation.
 pub fn instructions(iterations: usize) -> Result<(), String> {
-    let iterations = iterations.max(TIMERS) / TIMERS * TIMERS;
-    let header = ["operation at 1 k timers", "instructions"].map(str::to_owned).to_vec();
+    let iterations = iterations.max(LOOPED) / LOOPED * LOOPED;
+    let header = ["operation", "instructions"].map(str::to_owned).to_vec();
     let mut table =
         Table::new("instructions an operation of the hierarchical wheel, by callgrind", header);
     for counted in Counted::value_variants() {
         let once = collected(*counted, iterations, 2 * iterations)?;
         let twice = collected(*counted, 2 * iterations, 2 * iterations)?;
         let each = (twice as f64 - once as f64) / iterations as f64;
-        table.row(vec![format!("{counted:?}").to_lowercase(), format!("{each:.1}")], "");
+        table.row(vec![counted.title().to_owned(), format!("{each:.1}")], "");
     }
     table.print();
     Ok(())
@@ -103,10 +227,11 @@ pub fn instructions(iterations: usize) -> Result<(), String> {
 fn collected(counted: Counted, iterations: usize, prepared: usize) -> Result<u64, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("this program cannot find itself: {error}"))?;
+    let name = counted.to_possible_value().map(|value| value.get_name().to_owned());
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["count", &format!("{counted:?}").to_lowercase()])
+        .args(["count", &name.unwrap_or_default()])
         .args(["--iterations", &iterations.to_string(), "--prepared", &prepared.to_string()])
         .output()
         .map_err(|error| {
