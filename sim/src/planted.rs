@@ -18,7 +18,7 @@ macro_rules! planted {
 }
 
 /// The faults and their harms, a line each: `name | harm`.
-pub const LIST: &str = include_str!("../../planted/durable.txt");
+pub const LIST: &str = include_str!("../../planted/durable/shard.txt");
 
 /// The name and the harm of each fault.
 pub fn faults() -> impl Iterator<Item = (&'static str, &'static str)> {

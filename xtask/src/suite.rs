@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::models::{LOOM, SHUTTLE};
 use crate::sample::Sample;
-use crate::shell::{Outcome, TESTED, capture, cargo, nextest, run, run_within, with_faults};
+use crate::shell::{Outcome, TESTED, capture, cargo, nextest, root, run, run_within, with_faults};
 use crate::stages::Stages;
 use crate::{browser, packages, planted, tidy};
 
@@ -49,6 +49,12 @@ pub(crate) fn everything(options: Options) -> Outcome {
             run(tests.env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
         stages.run("kill -9, 300 rounds", kill_rounds)?;
+        stages.run("loom, durable", || {
+            let mut models =
+                cargo(&["test", "-p", "tourbillon-durable", "--lib", "runtime::models"]);
+            models.env("RUSTFLAGS", "--cfg loom").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+            run(models.env("CARGO_TARGET_DIR", root().join("target/loom-durable")))
+        })?;
         stages.run("planted, all", || planted::run(&[]))?;
         stages.run("twins, all", || [LOOM, SHUTTLE].iter().try_for_each(|it| it.run("")))?;
     } else {

@@ -3,8 +3,8 @@
 //! Random runs meet the edges that somebody thought of; on a wheel of two slots everything is an edge, and all
 //! of it can be walked. Each sequence ends with an advance past everything, after which all must have fired.
 //!
-//! `TOURBILLON_DEPTH` sets the length of the sequences. At 4 there are 83 521 for each wheel; one more takes 17 times as
-//! long.
+//! `TOURBILLON_DEPTH` sets the length of the sequences. At 4 there are 83 521 for each wheel; one more takes 17 times
+//! as long.
 
 mod oracle;
 

@@ -35,7 +35,7 @@ pub(super) const LISTS: &[List] = &[
         sample: 20,
     },
     List {
-        path: "planted/durable.txt",
+        path: "planted/durable",
         sources: &["crates/durable/src", "sim/src"],
         tests: &["tourbillon-durable", "sim"],
         sample: 1,
