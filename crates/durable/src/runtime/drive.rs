@@ -143,7 +143,7 @@ impl<S: Store> Driver<S> {
         if let Some(poll) = waiting.leaves {
             self.waiting.remove(&poll);
         }
-        (waiting.reply)(answer);
+        call(waiting.reply, answer);
     }
 
     /// After a failure: answers everybody but those who poll, and opens the store until that succeeds. Returns the
@@ -202,11 +202,19 @@ impl<S: Store> Driver<S> {
 impl<S: Store> Drop for Driver<S> {
     fn drop(&mut self) {
         for letter in self.mailbox.end() {
-            (letter.reply)(Err(Failure::Stopped));
+            call(letter.reply, Err(Failure::Stopped));
         }
         for (_, waiting) in std::mem::take(&mut self.waiting) {
-            (waiting.reply)(Err(Failure::Stopped));
+            call(waiting.reply, Err(Failure::Stopped));
         }
+    }
+}
+
+/// Gives an answer. The waker of a task is foreign code: its panic must not end the thread that others wait for.
+fn call(reply: Reply, answer: Result<Answer, Failure>) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| reply(answer))) {
+        // What it carries may panic when it is dropped.
+        std::mem::forget(panic);
     }
 }
 

@@ -59,8 +59,14 @@ impl<T> Slot<T> {
                     *state = State::Closed;
                     return None;
                 }
+                State::Empty => {}
                 // The waker of an earlier poll: whoever waits now wants no other thread woken.
-                State::Empty | State::Wanted(_) => {}
+                State::Wanted(waker) => {
+                    drop(state);
+                    drop(waker);
+                    state = lock(&self.state);
+                    continue;
+                }
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -72,12 +78,16 @@ impl<T> Slot<T> {
 
     /// The value, or a waker that is woken when it is there.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<T> {
+        // Wakers are cloned and dropped with no lock held: they are foreign code.
+        let waker = context.waker().clone();
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, State::Closed) {
             State::Full(value) => Poll::Ready(value),
             State::Closed => Poll::Pending,
-            State::Empty | State::Wanted(_) => {
-                *state = State::Wanted(context.waker().clone());
+            before @ (State::Empty | State::Wanted(_)) => {
+                *state = State::Wanted(waker);
+                drop(state);
+                drop(before);
                 Poll::Pending
             }
         }

@@ -121,3 +121,25 @@ fn a_store_that_does_not_open_says_so() {
         "the store was not opened: the store failed: no space left on device; open it anew"
     );
 }
+
+/// A waker is foreign code, and is called on the thread that everybody waits for.
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    struct Panics;
+    impl std::task::Wake for Panics {
+        fn wake(self: std::sync::Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    let (clock, _durable, queue) = crate::memory();
+    let waker = std::sync::Arc::new(Panics).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut receive = std::pin::pin!(queue.receive(1, std::time::Duration::from_secs(5)));
+    assert!(receive.as_mut().poll(&mut context).is_pending());
+    clock.advance(6 * crate::SECOND).unwrap();
+    queue.schedule(crate::seconds(1)).wait().unwrap();
+    assert!(
+        receive.as_mut().poll(&mut context).is_ready(),
+        "it was answered before its waker was called"
+    );
+}
