@@ -38,7 +38,9 @@ fn everything_names_itself() {
     clock.advance(SECOND).unwrap();
     let context = seen.take().pop().unwrap();
     let mut tasks: tourbillon::tasks::DelayQueue<u32, u32, _> = timer.delay_queue();
+    assert!(tasks.is_empty());
     tasks.insert(1, 1, HOUR).unwrap();
+    assert!(!tasks.is_empty());
     let cron = Cron::parse("0 0 * * *", "UTC").unwrap();
     let rows: [(&str, &str, &dyn Debug); 16] = [
         ("Timer", "counts: ", &timer),
