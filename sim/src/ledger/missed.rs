@@ -165,6 +165,8 @@ impl Ledger {
             entry.loose = false;
             match due {
                 Some(due) => entry.due = due,
+                // It ended, and has been forgotten since.
+                None if row.is_none() => drop(self.entries.remove(&name)),
                 None => entry.end(Gone::Done, range),
             }
         }

@@ -103,7 +103,7 @@ impl Mailbox {
     }
 
     fn notify(&self, state: MutexGuard<'_, State>) {
-        let resting = planted!("runtime.post-does-not-wake", false, state.resting);
+        let resting = state.resting;
         drop(state);
         if resting {
             self.work.notify_one();
