@@ -103,7 +103,7 @@ impl Mailbox {
     }
 
     fn notify(&self, state: MutexGuard<'_, State>) {
-        let resting = state.resting;
+        let resting = planted!("runtime.post-does-not-wake", false, state.resting);
         drop(state);
         if resting {
             self.work.notify_one();
