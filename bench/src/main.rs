@@ -1,10 +1,10 @@
 //! Tourbillon beside its peers, in one run.
 //!
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and `bench task` its tasks: `league` is what these two share. `bench purgatory`
-//! measures what waits for conditions, `bench people` what else is built on timers, `bench durable` the store on disk. For the wheels, a contestant is an
-//! adapter in `contestants`, an operation a function in `ops`; `suite` lets them take turns, `results` keeps the
-//! samples, `table` and `report` show them.
+//! measures the engine, in real time, and `bench task` its tasks: `league` is what these two share. `bench
+//! purgatory` measures what waits for conditions, `bench people` what else is built on timers, `bench durable` the
+//! store on disk. For the wheels, a contestant is an adapter in `contestants`, an operation a function in `ops`;
+//! `suite` lets them take turns, `results` keeps the samples, `table` and `report` show them.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
