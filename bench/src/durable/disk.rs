@@ -39,6 +39,7 @@ impl Disk {
             created: Moment::from_millis(NOW),
             payload: self.payload.clone(),
             recurrence: None,
+            expires: None,
             remember: Span::ZERO,
             retry: Retry::default(),
         };

@@ -28,6 +28,17 @@ struct Driver {
     rows: usize,
     /// The most that was resident of the window.
     most: u64,
+    damage: Damage,
+}
+
+/// What becomes of a page with a row whose key begins with `bad`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Damage {
+    None,
+    /// The row is left out.
+    LeftOut,
+    /// The page cannot be read.
+    Refused,
 }
 
 impl Driver {
@@ -35,7 +46,11 @@ impl Driver {
         Driver::open(MemoryStore::new(), limits, MIDNIGHT)
     }
 
-    fn open(mut store: MemoryStore, limits: Limits, wall: u64) -> Self {
+    fn open(store: MemoryStore, limits: Limits, wall: u64) -> Self {
+        Driver::open_damaged(store, limits, wall, Damage::None)
+    }
+
+    fn open_damaged(mut store: MemoryStore, limits: Limits, wall: u64, damage: Damage) -> Self {
         let head = store.open().unwrap();
         let epoch = head.epoch;
         let shard = Shard::open(head, limits, Moment::from_millis(wall), Steady::default());
@@ -49,6 +64,7 @@ impl Driver {
             turns: 0,
             rows: 0,
             most: 0,
+            damage,
         };
         driver.run(Vec::new());
         driver
@@ -72,7 +88,17 @@ impl Driver {
                         inputs.push(Input::Committed(id));
                     }
                     Effect::Load(id, query) => {
-                        let loaded = self.store.load(&query).unwrap();
+                        let mut loaded = self.store.load(&query).unwrap();
+                        if let (Loaded::Rows(rows), true) =
+                            (&mut loaded, self.damage != Damage::None)
+                        {
+                            let before = rows.len();
+                            rows.retain(|(_, row)| !row.spec.key.as_str().starts_with("bad"));
+                            if rows.len() < before && self.damage == Damage::Refused {
+                                inputs.push(Input::Damaged(id, "a page".into()));
+                                continue;
+                            }
+                        }
                         if let (Loaded::Rows(rows), false) =
                             (&loaded, matches!(query, Query::Keys(_)))
                         {
@@ -414,4 +440,34 @@ fn the_edges_of_a_forecast_stay_in_order() {
     let edges: Vec<u64> =
         pieces.iter().flat_map(|piece| [piece.0.millis(), piece.1.millis()]).collect();
     assert!(edges.is_sorted() && day - edges[0] < 60_000, "{pieces:?}");
+}
+
+/// Rows that cannot be read stop nothing else, and cost no turns: not in a bucket that comes near, that passes or that
+/// is split, nor among those that are out.
+#[test]
+fn damage_does_not_stop_what_is_healthy() {
+    const DAY: u64 = 86_400;
+    // Two share a page with a row that cannot be read.
+    for (damage, healthy) in [(Damage::LeftOut, 6), (Damage::Refused, 4)] {
+        let mut driver = Driver::new(Limits::default());
+        driver.schedule(vec![timer(key("bad-out"), in_secs(0))], Conflict::Refuse);
+        assert_eq!(driver.receive(1).len(), 1);
+        // Each lies in a bucket of its own, of another width.
+        let far = [120, 7200, 2 * DAY, 20 * DAY, 200 * DAY];
+        for (nth, secs) in far.into_iter().enumerate() {
+            let bad = timer(key(&format!("bad-{nth}")), in_secs(secs));
+            driver.schedule(vec![bad], Conflict::Refuse);
+        }
+        let good = |secs: u64| timer(None, in_secs(secs + 3 * DAY));
+        driver.schedule(far.map(good).into(), Conflict::Refuse);
+        let Driver { store, wall, .. } = driver;
+        let mut driver = Driver::open_damaged(store, Limits::default(), wall, damage);
+        let late = [timer(key("late"), in_secs(2 * DAY))];
+        driver.schedule(late.into(), Conflict::Refuse);
+        let before = driver.turns;
+        driver.pass_until(wall + 400 * DAY * 1000);
+        let turns = driver.turns - before;
+        assert!(turns < 200, "{damage:?}: {turns} turns");
+        assert_eq!(driver.receive(100).len(), healthy, "{damage:?}");
+    }
 }

@@ -39,6 +39,18 @@ pub(super) enum Purpose {
     Forecast(RequestId, Vec<u64>),
 }
 
+impl Purpose {
+    /// The request that is answered with what is loaded.
+    pub(super) fn asked(&self) -> Option<RequestId> {
+        match self {
+            Purpose::Request(pending) => Some(pending.id),
+            Purpose::Walk(walk) => Some(walk.id()),
+            Purpose::Forecast(request, _) => Some(*request),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Loads {
     next: u64,

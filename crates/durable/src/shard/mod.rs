@@ -171,7 +171,9 @@ impl Shard {
         self.set_clocks(wall, steady);
         for input in inputs {
             match &mut self.opening {
-                Some(held) if !matches!(input, Input::Loaded(..)) => held.push(input),
+                Some(held) if !matches!(input, Input::Loaded(..) | Input::Damaged(..)) => {
+                    held.push(input);
+                }
                 _ => self.take(input),
             }
         }
@@ -216,10 +218,12 @@ impl Shard {
                 self.loaded(id, purpose, loaded);
                 self.loads.prune();
             }
-            // Pages leave out what cannot be read: only a request names a row.
+            // Whoever asked is told; the shard's own work goes on with what can be read.
             Input::Damaged(id, why) => {
-                if let Some(Purpose::Request(pending)) = self.loads.take(id) {
-                    self.outbox.answer(pending.id, Answer::Damaged(why));
+                let Some(purpose) = self.loads.take(id) else { return };
+                match purpose.asked() {
+                    Some(request) => self.outbox.answer(request, Answer::Damaged(why)),
+                    None => self.loaded(id, purpose, crate::store::Loaded::Rows(Vec::new())),
                 }
                 self.loads.prune();
             }

@@ -37,6 +37,12 @@ pub(super) struct Walk {
     delivering: u64,
 }
 
+impl Walk {
+    pub(super) fn id(&self) -> RequestId {
+        self.id
+    }
+}
+
 impl Shard {
     pub(super) fn walk(&mut self, id: RequestId, request: Request) {
         let after = match &request {

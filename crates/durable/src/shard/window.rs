@@ -14,6 +14,7 @@
 //! - A bucket that comes near and does not fit is split; a second that does not fit waits until it has passed.
 //! - A bucket that has passed is **drained**: what is left of it waits in the table of its queue, and the bucket is
 //!   dropped whole. So no timer keeps a bucket.
+//! - A bucket with rows that cannot be read is **set aside** when nothing else is left in it, until a row comes to it.
 //!
 //! One pass at a time, a page a turn. After each page of a drain or a split the most urgent work is chosen anew, so a
 //! wide bucket that is split for an hour makes nothing late.
@@ -36,6 +37,8 @@ pub(super) struct Window {
     pub(super) end: u64,
     /// Every bucket of the store, with how much lives in it.
     pub(super) buckets: BTreeMap<Bucket, Filling>,
+    /// Those of which nothing can be read.
+    aside: BTreeSet<Bucket>,
     /// What is resident of them.
     pub(super) held: Filling,
     /// Queues with rows that wait ahead of a clock that was set back.
@@ -53,6 +56,8 @@ pub(super) struct Window {
 struct Pass {
     work: Work,
     load: LoadId,
+    /// This page is the first of its bucket, and the bucket has not changed since it was asked for.
+    alone: bool,
 }
 
 /// What a pass does with the rows that it reads.
@@ -67,11 +72,21 @@ enum Work {
     Recede(QueueName),
 }
 
+impl Work {
+    fn bucket(&self) -> Option<Bucket> {
+        match self {
+            Work::Load(bucket, _) | Work::Split(bucket) | Work::Drain(bucket) => Some(*bucket),
+            Work::Recede(_) => None,
+        }
+    }
+}
+
 impl Window {
     pub(super) fn new(begin: u64, buckets: Vec<(Bucket, Filling)>) -> Self {
         Window {
             end: floor(begin, Level::Second.width()),
             buckets: buckets.into_iter().collect(),
+            aside: BTreeSet::new(),
             held: Filling::default(),
             recede: BTreeSet::new(),
             pass: None,
@@ -97,6 +112,12 @@ impl Window {
     /// A row has come to a bucket, or left it.
     pub(super) fn fill(&mut self, bucket: Bucket, record: &Record, by: i64) {
         self.far = self.far.min(comes_near(bucket));
+        self.aside.remove(&bucket);
+        if let Some(pass) = &mut self.pass
+            && pass.work.bucket() == Some(bucket)
+        {
+            pass.alone = false;
+        }
         let filling = self.buckets.entry(bucket).or_default();
         filling.count =
             filling.count.checked_add_signed(by).expect("a bucket has no fewer rows than none");
@@ -122,20 +143,24 @@ impl Window {
 
     /// The first bucket that begins there or later.
     pub(super) fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
-        let next = self.buckets.range(Bucket::bound(start)..).next();
-        next.map(|(&bucket, &filling)| (bucket, filling))
+        let mut next = self.buckets.range(Bucket::bound(start)..);
+        next.find(|(bucket, _)| !self.aside.contains(bucket))
+            .map(|(&bucket, &filling)| (bucket, filling))
     }
 
     /// The buckets that have begun.
     fn begun(&self, now: u64) -> impl Iterator<Item = (Bucket, Filling)> {
         let begun = self.buckets.range(..Bucket::bound(now + 1));
-        begun.map(|(&bucket, &filling)| (bucket, filling))
+        begun
+            .filter(|(bucket, _)| !self.aside.contains(bucket))
+            .map(|(&bucket, &filling)| (bucket, filling))
     }
 
     /// The last end that is not after `end` and that no bucket straddles.
     fn whole(&self, end: u64) -> u64 {
         let around = Bucket::around(Moment::from_millis(end));
-        let straddles = |bucket: &&Bucket| self.buckets.contains_key(bucket);
+        let straddles =
+            |bucket: &&Bucket| self.buckets.contains_key(bucket) && !self.aside.contains(bucket);
         around.iter().find(straddles).map_or(end, |bucket| bucket.start())
     }
 
@@ -233,7 +258,9 @@ impl Shard {
         if now < self.window.far {
             return false;
         }
-        let next = self.window.buckets.keys().copied().min_by_key(|&bucket| comes_near(bucket));
+        let readable = |bucket: &Bucket| !self.window.aside.contains(bucket);
+        let buckets = self.window.buckets.keys().copied().filter(readable);
+        let next = buckets.min_by_key(|&bucket| comes_near(bucket));
         self.window.far = next.map_or(u64::MAX, comes_near);
         let Some(bucket) = next.filter(|_| self.window.far <= now) else { return false };
         match self.window.buckets[&bucket].count {
@@ -245,6 +272,7 @@ impl Shard {
 
     fn drop_bucket(&mut self, bucket: Bucket) {
         self.window.buckets.remove(&bucket);
+        self.window.aside.remove(&bucket);
         self.outbox.drop_bucket(bucket);
     }
 
@@ -263,7 +291,7 @@ impl Shard {
             count = count.saturating_sub(filling.count);
             bytes = bytes.saturating_sub(filling.bytes);
         }
-        if let Some(Pass { work: Work::Load(bucket, _), load }) = &self.window.pass {
+        if let Some(Pass { work: Work::Load(bucket, _), load, .. }) = &self.window.pass {
             // What was read of it is let go with the rest.
             end = end.min(bucket.start());
             self.loads.take(*load);
@@ -284,7 +312,7 @@ impl Shard {
 
     /// The clock was set back: what was being drained may not have passed, and what waits may not be due.
     pub(super) fn set_window_back(&mut self) {
-        if let Some(Pass { work: Work::Drain(_) | Work::Recede(_), load }) = &self.window.pass {
+        if let Some(Pass { work: Work::Drain(_) | Work::Recede(_), load, .. }) = &self.window.pass {
             self.loads.take(*load);
             self.window.pass = None;
         }
@@ -345,25 +373,28 @@ impl Shard {
 
     /// Asks for the next page of a bucket.
     fn read(&mut self, work: Work, after: Option<Generation>) {
-        let (Work::Load(bucket, _) | Work::Split(bucket) | Work::Drain(bucket)) = work else {
-            return;
-        };
+        let Some(bucket) = work.bucket() else { return };
         let load = self
             .loads
             .emit(Query::Bucket { bucket, after, limit: self.limits.page }, Purpose::Pass);
-        self.window.pass = Some(Pass { work, load });
+        self.window.pass = Some(Pass { work, load, alone: after.is_none() });
     }
 
     /// Asks for a page of waiting rows from there on.
     fn recede(&mut self, queue: QueueName, from: (Moment, Generation)) {
         let query = Query::Waiting { queue: queue.clone(), from, limit: self.limits.page };
         let load = self.loads.emit(query, Purpose::Pass);
-        self.window.pass = Some(Pass { work: Work::Recede(queue), load });
+        self.window.pass = Some(Pass { work: Work::Recede(queue), load, alone: false });
     }
 
     /// A page of the pass has come.
     pub(super) fn passed(&mut self, id: LoadId, rows: Vec<(Place, Record)>) {
-        let Some(Pass { work, .. }) = self.window.pass.take() else { return };
+        let Some(Pass { work, alone, .. }) = self.window.pass.take() else { return };
+        if let (Work::Split(bucket) | Work::Drain(bucket), true) = (&work, alone && rows.is_empty())
+        {
+            // It counts rows, or there would be no pass.
+            self.window.aside.insert(*bucket);
+        }
         let more = rows.len() == self.limits.page;
         let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
         for (place, record) in rows {
