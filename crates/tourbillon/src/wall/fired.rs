@@ -126,6 +126,25 @@ mod tests {
         assert_eq!(run(&mut fired, 6, 3), [7, 17, 18].map(hour));
     }
 
+    #[cfg(feature = "calendar")]
+    #[test]
+    fn spans_that_follow_upon_each_other_have_no_gap() {
+        let until_13 = |after| every_hour(after).filter(|&at| at <= hour(13));
+        let whole = Fired { spans: vec![(hour(8), hour(10)), (hour(11), hour(13))] };
+        assert!(!whole.has_passed_over(&until_13));
+        let gap = Fired { spans: vec![(hour(8), hour(10)), (hour(12), hour(13))] };
+        assert!(gap.has_passed_over(&until_13));
+    }
+
+    #[test]
+    fn the_smallest_gap_is_lost_first() {
+        let mut fired = Fired::new();
+        let hours = (1..=8).map(|n| n * 100).chain([803]);
+        hours.for_each(|n| fired.add(hour(n), true));
+        assert_eq!(fired.spans.len(), MOST);
+        assert_eq!(fired.spans.last(), Some(&(hour(800), hour(803))));
+    }
+
     #[test]
     fn a_run_that_takes_too_long_leaves_no_gap() {
         let mut fired = Fired::new();

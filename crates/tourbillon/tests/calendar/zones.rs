@@ -443,3 +443,11 @@ fn by_real_time_is_what_the_clock_shows() {
         }
     }
 }
+
+/// The last second that a gap skips does not bring back the second before the gap.
+#[test]
+fn the_last_second_of_a_gap() {
+    let all = runs("59 59 * * * *", "Europe/Berlin", "2025-03-30T00:30:00+01:00", 3);
+    let expected = ["00:59:59+01:00", "01:59:59+01:00", "03:59:59+02:00"];
+    assert_eq!(all, expected.map(|time| format!("2025-03-30T{time}")));
+}

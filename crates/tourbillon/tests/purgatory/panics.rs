@@ -221,3 +221,40 @@ fn a_hash_may_panic_beside_an_operation_whose_drop_panics() {
     assert!(added.is_err());
     assert_eq!((timer.counts().panicked, timer.len()), (1, 0));
 }
+
+#[test]
+fn an_operation_that_stops_the_purgatory_may_panic_when_it_is_dropped() {
+    let (purgatory, _timer, _clock) = purgatory();
+    let (own, calm, kept) = (purgatory.clone(), Flag::new(), PanicsWhenDropped);
+    let stops = calm.clone();
+    let condition = move || {
+        let _kept = &kept;
+        if stops.is_set() {
+            own.stop();
+        }
+        false
+    };
+    let op = Op::new(condition, |_| ());
+    purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
+    calm.set();
+    assert_eq!(purgatory.check(&1), 0);
+}
+
+/// The condition drops the wait for which it finds something.
+#[test]
+fn a_value_that_nobody_waits_for_any_more_may_panic_when_it_is_dropped() {
+    let (purgatory, _timer, _clock) = purgatory();
+    let slot = Arc::new(std::sync::Mutex::new(None));
+    let own = slot.clone();
+    let condition = move || {
+        let wait: Option<tourbillon::Wait<PanicsWhenDropped>> = own.lock().unwrap().take();
+        wait.map(|wait| {
+            drop(wait);
+            PanicsWhenDropped
+        })
+    };
+    let wait = purgatory.wait([1], SECOND, condition);
+    *slot.lock().unwrap() = Some(wait);
+    purgatory.check(&1);
+    assert_eq!(purgatory.delayed(), 0);
+}

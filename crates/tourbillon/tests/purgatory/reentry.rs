@@ -344,3 +344,23 @@ fn an_action_that_came_up_in_the_condition_of_a_wait_runs_after_it() {
         is_empty(&purgatory, &timer);
     });
 }
+
+/// The timer stops in the condition, so the wait is refused: the actions that came up in it run all the same.
+#[test]
+fn an_action_that_came_up_in_the_condition_of_a_refused_wait_runs_after_it() {
+    within(|| {
+        let (purgatory, timer, _clock) = purgatory();
+        let (log, flag) = (Log::new(), Flag::new());
+        purgatory.try_complete_else_watch(Op::flagged(7, &flag, &log), [2], SECOND).unwrap();
+        let (own, stopped) = (purgatory.clone(), timer.clone());
+        let condition = move || {
+            flag.set();
+            own.check(&2);
+            stopped.stop();
+            None::<()>
+        };
+        let wait = purgatory.wait([1], SECOND, condition);
+        assert_eq!(log.take(), [(7, End::Completed)]);
+        drop(wait);
+    });
+}

@@ -192,3 +192,21 @@ fn a_callback_cannot_set_the_clock_that_runs_it() {
     clock.advance(SECOND).unwrap();
     assert_eq!((timer.counts().fired, timer.counts().panicked), (1, 0));
 }
+
+#[test]
+fn timers_for_one_moment_run_in_the_same_order_every_time() {
+    let order = || {
+        let (timer, clock) = virtual_timer();
+        let (log, at) = (Log::new(), clock.wall_now() + HOUR);
+        for n in 0..100 {
+            let write = log.clone();
+            timer.schedule_wall(at, move |_| write.add(n)).unwrap();
+        }
+        clock.set_wall(at).unwrap();
+        clock.advance(MS).unwrap();
+        log.take()
+    };
+    let first = order();
+    assert_eq!(first.len(), 100);
+    assert!((0..5).all(|_| order() == first));
+}
