@@ -459,3 +459,31 @@ fn a_turn_counts_what_ran_on_every_shard() {
     assert_eq!(driver.turn().ran, 8);
     accounted(&timer);
 }
+
+#[test]
+fn a_loop_is_told_to_come_at_the_tick_and_not_at_the_deadline() {
+    let clock = VirtualClock::new();
+    let builder = Timer::builder().clock(&clock).tick(SECOND);
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    timer.arm(SECOND + 300 * MS, |_| ()).unwrap();
+    assert_eq!(driver.timeout(), Some(2 * SECOND));
+    clock.advance(2 * SECOND).unwrap();
+    assert_eq!(driver.turn().ran, 1);
+}
+
+/// A callback turns an engine on another clock, whose callback is inside of both.
+#[test]
+fn an_advance_is_refused_in_a_callback_of_a_loop_that_a_callback_turns() {
+    within(|| {
+        let clock = VirtualClock::new();
+        let outer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+        let (inner, mut driver, inner_clock) = virtual_driven();
+        let (log, own) = (Log::new(), clock.clone());
+        let told = log.clone();
+        inner.schedule(SECOND, move |_| told.add(own.advance(SECOND))).unwrap();
+        inner_clock.advance(SECOND).unwrap();
+        outer.schedule(SECOND, move |_| _ = driver.turn()).unwrap();
+        clock.advance(SECOND).unwrap();
+        assert_eq!(log.take(), [Err(AdvanceError::InsideCallback)]);
+    });
+}
