@@ -16,31 +16,61 @@ const USAGE: &str = "usage:
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1)?.parse().ok()
+    let mut words = arguments.iter().map(String::as_str);
+    let command = words.next();
+    let options = match Options::read(words) {
+        Ok(options) => options,
+        Err(wrong) => return refuse(&wrong),
     };
     // A panic is a broken promise like any other, and is told once.
     std::panic::set_hook(Box::new(|_| {}));
-    match arguments.first().map(String::as_str) {
-        Some("durable") => {
-            let (first, one) = (number("--seed").unwrap_or(0), number("--seed").map(|_| 1));
-            durable(
-                first,
-                number("--seeds").or(one).unwrap_or(1000),
-                number("--steps").unwrap_or(STEPS),
-            )
-        }
+    match command {
+        Some("durable") => durable(&options),
         Some("planted") => planted(),
-        _ => {
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
+        Some(other) => refuse(&format!("there is no command {other:?}")),
+        None => refuse("a command is missing"),
     }
 }
 
-fn durable(first: u64, seeds: u64, steps: u64) -> ExitCode {
-    if std::env::args().any(|argument| argument == "--trace") {
+fn refuse(wrong: &str) -> ExitCode {
+    eprintln!("sim: {wrong}\n{USAGE}");
+    ExitCode::from(2)
+}
+
+#[derive(Default)]
+struct Options {
+    seed: Option<u64>,
+    seeds: Option<u64>,
+    steps: Option<u64>,
+    trace: bool,
+}
+
+impl Options {
+    fn read<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut options = Options::default();
+        while let Some(word) = words.next() {
+            let value = match word {
+                "--seed" => &mut options.seed,
+                "--seeds" => &mut options.seeds,
+                "--steps" => &mut options.steps,
+                "--trace" => {
+                    options.trace = true;
+                    continue;
+                }
+                _ => return Err(format!("there is no option {word:?}")),
+            };
+            let number = words.next().unwrap_or_default();
+            *value = Some(number.parse().map_err(|_| format!("{word} {number:?} is no number"))?);
+        }
+        Ok(options)
+    }
+}
+
+fn durable(options: &Options) -> ExitCode {
+    let (first, steps) = (options.seed.unwrap_or(0), options.steps.unwrap_or(STEPS));
+    // A seed that is named runs alone.
+    let seeds = options.seeds.unwrap_or(if options.seed.is_some() { 1 } else { 1000 });
+    if options.trace {
         trace(first, steps);
     }
     let (began, mut sum) = (Instant::now(), Tally::default());

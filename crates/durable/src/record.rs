@@ -111,6 +111,22 @@ pub enum Place {
 }
 
 impl Record {
+    /// A timer that was just scheduled.
+    pub fn new(spec: Spec, due: Moment) -> Self {
+        Record {
+            spec: Arc::new(spec),
+            due,
+            next_attempt: due,
+            behind: None,
+            occurrence: 1,
+            attempt: 0,
+            failed: 0,
+            fate: Fate::Open,
+            lease: None,
+            last_error: None,
+        }
+    }
+
     /// Its name for ever.
     pub fn generation(&self) -> Generation {
         self.spec.generation

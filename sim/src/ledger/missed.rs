@@ -129,9 +129,9 @@ impl Ledger {
         };
         let doubtful: Vec<_> = self.entries.iter().filter_map(doubtful).collect();
         self.events.forget();
+        let punctual = self.punctual(self.wall);
         for (name, moments) in doubtful {
             let event = self.events.of(&name.0);
-            let range = (self.wall.min(event), self.wall);
             let entry = self.entries.get_mut(&name).expect("its name was just read");
             let row = rows.get(&name).filter(|(_, row)| row.generation() == entry.spec.generation);
             if let Some((Place::Out, row)) = row {
@@ -153,7 +153,7 @@ impl Ledger {
             };
             let missed = due.is_some_and(|due| {
                 due + 10_000 < event
-                    && entry.next <= self.wall
+                    && entry.next <= punctual
                     && entry.behind.is_none()
                     && entry.attempt == 0
                     && entry.selected(due, event) != Some(due)
@@ -167,7 +167,15 @@ impl Ledger {
                 Some(due) => entry.due = due,
                 // It ended, and has been forgotten since.
                 None if row.is_none() => drop(self.entries.remove(&name)),
-                None => entry.end(Gone::Done, range),
+                None => {
+                    // The clock may have been set back since it ended: its row says when that was.
+                    let ended = match row {
+                        Some((Place::Remembered(until), row)) => until.back(row.spec.remember),
+                        _ => Moment::ZERO,
+                    };
+                    let latest = self.wall.max(ended.millis());
+                    entry.end(Gone::Done, (self.wall.min(event), latest));
+                }
             }
         }
         Ok(())

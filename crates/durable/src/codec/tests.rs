@@ -226,17 +226,6 @@ fn a_plain_timer_is_small() {
         retry: Retry::default(),
         expires: None,
     };
-    let record = Record {
-        spec: Arc::new(spec),
-        due,
-        next_attempt: due,
-        behind: None,
-        occurrence: 1,
-        attempt: 0,
-        failed: 0,
-        fate: Fate::Open,
-        lease: None,
-        last_error: None,
-    };
+    let record = Record::new(spec, due);
     assert_eq!(encode("hour", &generation.0.to_be_bytes(), &record).len(), 133);
 }

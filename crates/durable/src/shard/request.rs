@@ -4,7 +4,6 @@
 //! them was changed meanwhile, it is looked up again. So requests for one key are linear, without a lock.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::{Purpose, Shard};
 use crate::message::state;
@@ -233,18 +232,7 @@ impl Shard {
             retry: timer.retry.unwrap_or(settings.retry),
             expires: timer.expires,
         };
-        let record = Record {
-            spec: Arc::new(spec),
-            due,
-            next_attempt: due,
-            behind: None,
-            occurrence: 1,
-            attempt: 0,
-            failed: 0,
-            fate: Fate::Open,
-            lease: None,
-            last_error: None,
-        };
+        let record = Record::new(spec, due);
         self.change(None, Some((self.place_for(due), record)));
         Scheduled { key, generation, due, outcome }
     }

@@ -412,7 +412,11 @@ impl Shard {
                     let to = Place::Waiting(record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));
                 }
-                Work::Recede(_) if record.next_attempt <= self.wall => {}
+                Work::Recede(_) if record.next_attempt <= self.wall => {
+                    if record.is_watched() {
+                        self.note_due(&record);
+                    }
+                }
                 Work::Recede(_) => {
                     let to = self.place_for(record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));

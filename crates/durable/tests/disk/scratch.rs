@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
-use tourbillon_durable::record::{Fate, Generation, Lease, Place, Record, Spec};
+use tourbillon_durable::record::{Generation, Lease, Place, Record, Spec};
 use tourbillon_durable::store::{Op, QueueRow, ShardRow};
 use tourbillon_durable::values::{Key, Moment, QueueName, Retry, Span};
 
@@ -73,18 +73,7 @@ pub(crate) fn timer(generation: u64, delay: u64) -> Record {
         retry: Retry::default(),
         expires: None,
     };
-    Record {
-        spec: Arc::new(spec),
-        due,
-        next_attempt: due,
-        behind: None,
-        occurrence: 1,
-        attempt: 0,
-        failed: 0,
-        fate: Fate::Open,
-        lease: None,
-        last_error: None,
-    }
+    Record::new(spec, due)
 }
 
 /// Where a new timer goes.

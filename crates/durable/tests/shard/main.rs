@@ -1,5 +1,7 @@
 //! The shard on a store in memory, with a runtime of a few lines: what it costs, and what a caller sees.
 
+mod set_back;
+
 use std::sync::Arc;
 
 use tourbillon_durable::memory::MemoryStore;
@@ -378,32 +380,6 @@ fn what_comes_to_wait_while_a_page_is_loaded_is_bounded() {
         assert!(more > 0, "{received} of 70");
         received += more;
     }
-}
-
-/// The clock goes back and passes the moment again before the page of what waits has come.
-#[test]
-fn a_timer_that_is_due_again_before_its_page_came_is_handed_out() {
-    let mut driver = Driver::new(Limits::default());
-    driver.schedule(vec![timer(None, in_secs(0))], Conflict::Refuse);
-    let poll = Request::Receive {
-        queue: queue(),
-        max: 1,
-        wait: Span::from_secs(60),
-        lease: Span::from_secs(30),
-    };
-    let steady = Steady::from_millis(driver.wall);
-    let back = Moment::from_millis(MIDNIGHT - 5000);
-    let turn = driver.shard.turn(back, steady, vec![Input::Request(RequestId(1000), poll)]);
-    let [Effect::Load(id, query)] = &turn.effects[..] else { panic!("{:?}", turn.effects) };
-    let page = Input::Loaded(*id, driver.store.load(query).unwrap());
-    assert!(
-        driver.shard.turn(Moment::from_millis(MIDNIGHT), steady, Vec::new()).effects.is_empty()
-    );
-    let answers = driver.run(vec![page]);
-    assert!(
-        matches!(&answers[..], [Answer::Deliveries(deliveries)] if deliveries.len() == 1),
-        "{answers:?}"
-    );
 }
 
 #[test]

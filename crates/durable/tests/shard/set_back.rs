@@ -1,0 +1,58 @@
+//! The clock is set back, and a moment comes again before the shard has read what waits ahead of it.
+
+use super::*;
+
+#[test]
+fn a_timer_that_is_due_again_before_its_page_came_is_handed_out() {
+    let mut driver = Driver::new(Limits::default());
+    driver.schedule(vec![timer(None, in_secs(0))], Conflict::Refuse);
+    let poll = Request::Receive {
+        queue: queue(),
+        max: 1,
+        wait: Span::from_secs(60),
+        lease: Span::from_secs(30),
+    };
+    let steady = Steady::from_millis(driver.wall);
+    let back = Moment::from_millis(MIDNIGHT - 5000);
+    let turn = driver.shard.turn(back, steady, vec![Input::Request(RequestId(1000), poll)]);
+    let [Effect::Load(id, query)] = &turn.effects[..] else { panic!("{:?}", turn.effects) };
+    let page = Input::Loaded(*id, driver.store.load(query).unwrap());
+    assert!(
+        driver.shard.turn(Moment::from_millis(MIDNIGHT), steady, Vec::new()).effects.is_empty()
+    );
+    let answers = driver.run(vec![page]);
+    assert!(
+        matches!(&answers[..], [Answer::Deliveries(deliveries)] if deliveries.len() == 1),
+        "{answers:?}"
+    );
+}
+
+/// As above, for a recurring timer: what the clock's jump made it miss is mended without a taker.
+#[test]
+fn a_recurring_timer_that_is_due_again_before_its_page_came_takes_the_moment_that_passed() {
+    let mut driver = Driver::new(Limits::default());
+    let rhythm = Rhythm::every(Span::from_secs(5)).unwrap();
+    let recurrence = Some(Recurrence { rhythm, missed: Missed::Once, until: None, times: None });
+    driver.schedule(
+        vec![NewTimer { recurrence, ..timer(key("often"), When::Rhythm) }],
+        Conflict::Refuse,
+    );
+    driver.pass_until(MIDNIGHT + 60_000);
+    driver.ask(Request::Run { queue: queue(), key: key("often").unwrap() });
+    let back = Moment::from_millis(MIDNIGHT + 40_000);
+    let steady = Steady::from_millis(driver.wall);
+    let turn = driver.shard.turn(back, steady, Vec::new());
+    let [Effect::Load(sweep, all), Effect::Load(recede, ahead)] = &turn.effects[..] else {
+        panic!("{:?}", turn.effects)
+    };
+    let mut page = |id, query| Input::Loaded(id, driver.store.load(query).unwrap());
+    let (swept, page) = (page(*sweep, all), page(*recede, ahead));
+    let turn = driver.shard.turn(back, steady, vec![swept]);
+    assert!(turn.effects.is_empty(), "{:?}", turn.effects);
+    let steady = Steady::from_millis(driver.wall + 20_000);
+    let turn = driver.shard.turn(Moment::from_millis(driver.wall), steady, Vec::new());
+    assert!(turn.effects.is_empty(), "{:?}", turn.effects);
+    driver.run(vec![page]);
+    let dues: Vec<u64> = driver.store.rows().map(|(_, record)| record.due.millis()).collect();
+    assert_eq!(dues, [back.millis()]);
+}
