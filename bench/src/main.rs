@@ -18,6 +18,7 @@ mod counting;
 mod durable;
 mod entrant;
 mod family;
+mod figure;
 mod huge;
 mod league;
 mod load;

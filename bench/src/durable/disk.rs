@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
 use tourbillon_durable::disk::DiskStore;
-use tourbillon_durable::record::{Fate, Generation, Place, Record, Spec};
+use tourbillon_durable::record::{Generation, Place, Record, Spec};
 use tourbillon_durable::store::{Loaded, Op, Query, QueueRow, ShardRow, Store};
 use tourbillon_durable::values::{Key, Moment, QueueName, Retry, Span};
 
@@ -43,18 +43,7 @@ impl Disk {
             remember: Span::ZERO,
             retry: Retry::default(),
         };
-        Record {
-            spec: Arc::new(spec),
-            due,
-            next_attempt: due,
-            behind: None,
-            occurrence: 1,
-            attempt: 0,
-            failed: 0,
-            fate: Fate::Open,
-            lease: None,
-            last_error: None,
-        }
+        Record::new(spec, due)
     }
 
     /// Commits changes, with the counters and rows that a shard writes with them.

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::Durable;
+use crate::figure::Figure;
 use crate::machine::{self, Machine};
 use crate::results::Summary;
-use crate::table::Table;
+use crate::rng::Rng;
 use crate::{counting, create, suite, write};
 
 /// The wall clock of the bench: an hour of the year 2027.
@@ -120,7 +121,7 @@ pub fn run(options: &Durable) -> Result<(), String> {
         if number == 2 {
             cells.push(("fdatasync", &syncs));
         }
-        let figure = Figure::new(title, &cells);
+        let figure = Figure::new(title, cells.into_iter());
         figure.print();
         figures.push(figure);
     }
@@ -155,12 +156,12 @@ impl Made {
     fn new(open: Open, under: &Path, count: usize, keyed: fn(u64) -> bool) -> Result<Self, String> {
         let path = under.join(format!("store-{}", fs::read_dir(under).map_or(0, Iterator::count)));
         fs::create_dir_all(&path).map_err(|error| error.to_string())?;
-        let mut seed = 1;
+        let mut rng = Rng::new(1);
         let mut timer = |generation: u64| Timer {
             generation,
             // From four days to thirty: buckets of a day.
-            due: NOW + 4 * DAY + random(&mut seed) % (26 * DAY),
-            key: keyed(generation).then(|| format!("order-{:016x}", random(&mut seed))),
+            due: NOW + 4 * DAY + rng.below(26 * DAY),
+            key: keyed(generation).then(|| format!("order-{:016x}", rng.next())),
         };
         let mut store = open(&path)?;
         let mut singles = Vec::new();
@@ -179,10 +180,10 @@ impl Made {
 
     /// Cancels a tenth of the timers, here and there; timers a second.
     fn cancel(mut self) -> Result<f64, String> {
-        let mut seed = 2;
+        let mut rng = Rng::new(2);
         let (count, mut spent) = (self.timers.len() / 10, Duration::ZERO);
         for nth in 0..count {
-            let other = nth + random(&mut seed) as usize % (self.timers.len() - nth);
+            let other = nth + rng.below((self.timers.len() - nth) as u64) as usize;
             self.timers.swap(nth, other);
         }
         for batch in self.timers[..count].chunks(BATCH) {
@@ -219,57 +220,9 @@ fn fdatasync(directory: &Path) -> Result<f64, String> {
     Ok(Summary::of(&samples).median)
 }
 
-/// SplitMix64.
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[derive(Serialize)]
 struct Report {
     machine: Machine,
     timers: usize,
     figures: Vec<Figure>,
-}
-
-/// One table.
-#[derive(Serialize)]
-struct Figure {
-    title: String,
-    cells: Vec<Cell>,
-}
-
-#[derive(Serialize)]
-struct Cell {
-    contestant: &'static str,
-    #[serde(flatten)]
-    summary: Summary,
-    /// Times the median of the first.
-    ratio: f64,
-}
-
-impl Figure {
-    fn new(title: &str, samples: &[(&'static str, &Vec<f64>)]) -> Self {
-        let mut cells: Vec<Cell> = Vec::new();
-        for &(contestant, samples) in samples {
-            let summary = Summary::of(samples);
-            let first = cells.first().map_or(summary.median, |first| first.summary.median);
-            cells.push(Cell { contestant, summary, ratio: summary.median / first });
-        }
-        Figure { title: title.to_owned(), cells }
-    }
-
-    fn print(&self) {
-        let header = ["", "median", "least", "most", "/ first"].map(str::to_owned).to_vec();
-        let mut table = Table::new(self.title.clone(), header);
-        for Cell { contestant, summary, ratio } in &self.cells {
-            let Summary { median, min, max, .. } = *summary;
-            let [median, min, max] = [median, min, max].map(|value| format!("{value:.0}"));
-            let row = vec![(*contestant).to_owned(), median, min, max, format!("{ratio:.2}")];
-            table.row(row, "");
-        }
-        table.print();
-    }
 }
