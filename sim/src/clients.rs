@@ -1,11 +1,11 @@
 //! Clients: what they ask, biased to what goes wrong. Few keys, so that requests meet.
 
-use std::sync::Arc;
-
 use tourbillon_durable::shard::{
     Change, Conflict, Filter, NewTimer, Request, RequestId, State, Token, Verdict, When,
 };
-use tourbillon_durable::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+use tourbillon_durable::values::{
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+};
 
 use crate::ledger::CRONS;
 use crate::random::Random;
@@ -99,7 +99,10 @@ impl Clients {
         NewTimer {
             key,
             when,
-            payload: Arc::from(self.payload.to_le_bytes()),
+            payload: match random.one_in(2) {
+                true => Payload::bytes(self.payload.to_le_bytes()),
+                false => Payload::json(self.payload.to_string()),
+            },
             recurrence,
             remember,
             retry,

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
 use tourbillon_durable::disk::DiskStore;
 use tourbillon_durable::record::{Generation, Place, Record, Spec};
 use tourbillon_durable::store::{Loaded, Op, Query, QueueRow, ShardRow, Store};
-use tourbillon_durable::values::{Key, Moment, QueueName, Retry, Span};
+use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
 use super::{Contestant, NOW, PAYLOAD, Timer};
 
@@ -17,7 +16,7 @@ struct Disk {
     store: DiskStore,
     epoch: u64,
     queue: QueueName,
-    payload: Arc<[u8]>,
+    payload: Payload,
     row: QueueRow,
 }
 
@@ -25,7 +24,7 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
     let mut store = DiskStore::new(directory);
     let head = store.open().map_err(|error| error.to_string())?;
     let queue = QueueName::new("orders").map_err(|error| error.to_string())?;
-    let payload = Arc::from(PAYLOAD);
+    let payload = Payload::bytes(PAYLOAD);
     Ok(Box::new(Disk { store, epoch: head.epoch, queue, payload, row: QueueRow::default() }))
 }
 

@@ -10,7 +10,7 @@ use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
 use crate::store::{
     Filling, Head, Loaded, Op, Query, QueueRow, Settings, ShardRow, Store, StoreError,
 };
-use crate::values::{Key, Moment, QueueName, Retry, Span};
+use crate::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
 /// Holds a store to the law of [`store`](crate::store).
 ///
@@ -173,7 +173,10 @@ impl<S: Store> Kit<S> {
                 Key::assigned(generation.0, at.millis())
             },
             created: at,
-            payload: Arc::from(vec![7; self.random.below(40) as usize]),
+            payload: match self.random.below(2) {
+                0 => Payload::bytes(vec![7; self.random.below(40) as usize]),
+                _ => Payload::json("7".repeat(1 + self.random.below(40) as usize)),
+            },
             recurrence: None,
             remember: Span::from_secs(self.random.below(3)),
             retry: Retry::default(),

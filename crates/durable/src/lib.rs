@@ -82,6 +82,6 @@ pub use message::{Change, Limits};
 pub use runtime::OpenError;
 pub use store::Settings;
 pub use values::{
-    Cancelled, Conflict, Counts, Cursor, Filter, Many, NewTimer, Outcome, Scheduled, Settled,
-    Stale, State, Token, View, When,
+    Cancelled, Conflict, Content, Counts, Cursor, Filter, Many, NewTimer, Outcome, Payload,
+    Scheduled, Settled, Stale, State, Token, View, When,
 };

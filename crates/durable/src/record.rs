@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 pub use crate::values::Generation;
-use crate::values::{Key, Moment, QueueName, Recurrence, Retry, Span};
+use crate::values::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span};
 
 /// What a timer was made with. It never changes; a replacement has another.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Spec {
     /// When it was made.
     pub created: Moment,
     /// What the holder of a delivery gets.
-    pub payload: Arc<[u8]>,
+    pub payload: Payload,
     /// How it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken after it is done or cancelled.

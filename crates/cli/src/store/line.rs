@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use tourbillon_durable::bucket::{Bucket, Level};
 use tourbillon_durable::record::{Fate, Generation, Place, Record, Spec};
 use tourbillon_durable::shard::State;
-use tourbillon_durable::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+use tourbillon_durable::values::{
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+};
 
 /// The names of the states.
 const STATES: [(&str, State); 6] = [
@@ -150,16 +152,14 @@ fn fate(state: State, occurrence: u64, attempt: u32) -> Fate {
     }
 }
 
-/// As JSON if it is JSON on one line, else in base64: it comes back as it was, byte for byte.
-fn write_payload(payload: &[u8], out: &mut impl Write) -> io::Result<()> {
-    let json = str::from_utf8(payload).ok().filter(|json| {
-        !json.contains(['\n', '\r'])
-            && json.trim().len() == json.len()
-            && serde_json::from_str::<&RawValue>(json).is_ok()
-    });
+/// JSON as it is, on one line; bytes in base64.
+fn write_payload(payload: &Payload, out: &mut impl Write) -> io::Result<()> {
+    // Whoever made it says that it is JSON: a line must be.
+    let json = payload.text().filter(|json| serde_json::from_str::<&RawValue>(json).is_ok());
     match json {
-        Some(json) => write!(out, r#""payload":{json},"#),
-        None => write!(out, r#""payload_base64":"{}","#, BASE64.encode(payload)),
+        // Within JSON a line ends only between its words, where a space means the same.
+        Some(json) => write!(out, r#""payload":{},"#, json.replace(['\n', '\r'], " ")),
+        None => write!(out, r#""payload_base64":"{}","#, BASE64.encode(&**payload)),
     }
 }
 
@@ -228,15 +228,15 @@ impl Fields {
         found.map(Some).ok_or_else(wrong)
     }
 
-    fn payload(&mut self) -> Result<Arc<[u8]>, String> {
+    fn payload(&mut self) -> Result<Payload, String> {
         let json = self.0.remove("payload");
         match (json, self.may::<String>("payload_base64")?) {
-            (Some(json), None) => Ok(Arc::from(json.get().as_bytes())),
+            (Some(json), None) => Ok(Payload::json(json.get())),
             (None, Some(text)) => {
                 let bytes = BASE64.decode(text).map_err(|error| format!("payload_base64: {error}"));
-                bytes.map(Arc::from)
+                bytes.map(Payload::bytes)
             }
-            (None, None) => Ok(Arc::from(&[][..])),
+            (None, None) => Ok(Payload::default()),
             (Some(_), Some(_)) => Err("payload and payload_base64 exclude each other".into()),
         }
     }

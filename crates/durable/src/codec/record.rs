@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::bytes::{Reader, invalid, put_f64, put_moment_from, put_str, put_u64};
 use super::{DecodeError, Row};
 use crate::record::{Fate, Generation, Lease, Record, Spec};
-use crate::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+use crate::values::{
+    Content, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+};
 
 /// The key is the one that was assigned to this generation; its due moment stands in its place.
 const ASSIGNED: u64 = 1;
@@ -21,7 +23,9 @@ const NEXT: u64 = 1 << 7;
 /// It was handed out, or is not at its first occurrence.
 const PROGRESS: u64 = 1 << 8;
 const EXPIRES: u64 = 1 << 9;
-const KNOWN: u64 = (1 << 10) - 1;
+/// The payload is JSON.
+const JSON: u64 = 1 << 10;
+const KNOWN: u64 = (1 << 11) - 1;
 
 impl Row for Record {
     fn write(&self, out: &mut Vec<u8>) {
@@ -39,6 +43,7 @@ impl Row for Record {
             (NEXT, self.next_attempt != self.due),
             (PROGRESS, progress != (1, 0, 0, Fate::Open)),
             (EXPIRES, spec.expires.is_some()),
+            (JSON, spec.payload.content() == Content::Json),
         ];
         let flags = flags.into_iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0);
         let has = |flag| flags & flag != 0;
@@ -119,7 +124,12 @@ impl Row for Record {
         let retry = if has(RETRY) { Retry::read(bytes)? } else { Retry::default() };
         let recurrence = has(RECURRENCE).then(|| Recurrence::read(bytes)).transpose()?;
         let expires = has(EXPIRES).then(|| bytes.span("expires")).transpose()?;
-        let payload = Arc::from(bytes.rest());
+        let payload = match has(JSON) {
+            true => Payload::json(
+                std::str::from_utf8(bytes.rest()).map_err(|error| invalid("payload", error))?,
+            ),
+            false => Payload::bytes(bytes.rest()),
+        };
         let spec =
             Spec { generation, queue, key, created, payload, recurrence, remember, retry, expires };
         Ok(Record {

@@ -7,7 +7,7 @@ use crate::bucket::{Bucket, Level};
 use crate::conformance::Random;
 use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
-use crate::values::{Key, Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span};
+use crate::values::{Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span};
 
 const TABLE: &str = "out";
 
@@ -111,7 +111,10 @@ impl Random {
             queue: QueueName::new(&"q".repeat(1 + self.below(64) as usize)).expect("a name"),
             key: keys[self.below(5) as usize].clone(),
             created: self.moment(),
-            payload: Arc::from(vec![self.edge() as u8; length]),
+            payload: match self.below(2) {
+                0 => Payload::bytes(vec![self.edge() as u8; length]),
+                _ => Payload::json("7".repeat(length)),
+            },
             recurrence: self.maybe(Random::recurrence),
             remember: self.span(),
             retry: self.maybe(Random::retry).unwrap_or_default(),
@@ -220,7 +223,7 @@ fn a_plain_timer_is_small() {
         queue: QueueName::new("orders").expect("a name"),
         key: Key::assigned(generation.0, due.millis()),
         created: due.back(Span::from_secs(1_800)),
-        payload: Arc::from(vec![1; 100]),
+        payload: Payload::bytes(vec![1; 100]),
         recurrence: None,
         remember: Span::ZERO,
         retry: Retry::default(),

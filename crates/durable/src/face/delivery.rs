@@ -7,7 +7,7 @@ use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
 use crate::shard::{self, Answer, Request, Settled, Token, Verdict};
-use crate::values::Moment;
+use crate::values::{Content, Moment};
 
 /// A timer that is due, in the hands of its taker for as long as its lease runs.
 ///
@@ -44,6 +44,11 @@ impl Delivery {
     /// What was scheduled.
     pub fn payload(&self) -> &[u8] {
         &self.inner.payload
+    }
+
+    /// Whether the payload is JSON or bytes.
+    pub fn content(&self) -> Content {
+        self.inner.payload.content()
     }
 
     /// The key of the timer.

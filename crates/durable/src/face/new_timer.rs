@@ -1,10 +1,9 @@
 //! Describing a timer: when it is due, and what it carries.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::shard::{NewTimer, When};
-use crate::values::{Key, Missed, Moment, Recurrence, Retry, Rhythm, Span, ValueError};
+use crate::values::{Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span, ValueError};
 
 /// A timer that is due after so long, at a moment, or again and again.
 ///
@@ -50,7 +49,7 @@ impl NewTimer {
         let missed = Missed::default();
         let recurrence =
             rhythm.map(|rhythm| Recurrence { rhythm, missed, until: None, times: None });
-        let payload = Arc::from([]);
+        let payload = Payload::default();
         NewTimer {
             key: None,
             when,
@@ -71,9 +70,9 @@ impl NewTimer {
         Ok(self)
     }
 
-    /// With that payload, at most 256 KiB.
+    /// With these bytes as its payload, at most 256 KiB.
     pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
-        self.payload = Arc::from(payload.as_ref());
+        self.payload = Payload::bytes(payload);
         self
     }
 

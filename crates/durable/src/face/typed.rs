@@ -4,10 +4,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::delivery::Delivery;
-use crate::values::{NewTimer, View};
+use crate::values::{NewTimer, Payload, View};
 
 impl NewTimer {
-    /// With that value as its payload, as JSON. It is only read, so it stays the caller's whatever happens.
+    /// With that value as its payload, as JSON, and [marked](crate::Content) so. It is only read, so it stays the
+    /// caller's whatever happens.
     ///
     /// # Errors
     /// The value has no form in JSON.
@@ -31,7 +32,7 @@ impl NewTimer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn json<T: Serialize + ?Sized>(self, value: &T) -> Result<Self, serde_json::Error> {
-        Ok(self.payload(serde_json::to_vec(value)?))
+        Ok(NewTimer { payload: Payload::json(serde_json::to_string(value)?), ..self })
     }
 }
 

@@ -4,6 +4,7 @@
 //! answered with a [`ValueError`] that names the field and says what it must be.
 
 mod name;
+mod payload;
 mod recurrence;
 mod retry;
 mod time;
@@ -12,6 +13,7 @@ mod timer;
 use std::fmt;
 
 pub use name::{Key, QueueName};
+pub use payload::{Content, Payload};
 pub use recurrence::{Missed, Recurrence, Rhythm};
 pub use retry::Retry;
 pub use time::{Moment, Span, Steady};

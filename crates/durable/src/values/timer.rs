@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Key, Moment, Recurrence, Retry, Span};
+use super::{Key, Moment, Payload, Recurrence, Retry, Span};
 
 /// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub struct NewTimer {
     /// When it is due first.
     pub when: When,
     /// What the holder of a delivery gets.
-    pub payload: Arc<[u8]>,
+    pub payload: Payload,
     /// How it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken afterwards; `None` for the queue's default, or nothing for an assigned key.
@@ -136,7 +136,7 @@ pub struct View {
     /// When it was made.
     pub created: Moment,
     /// What the holder of a delivery gets.
-    pub payload: Arc<[u8]>,
+    pub payload: Payload,
     /// How it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken afterwards.
@@ -213,7 +213,7 @@ pub struct Delivery {
     /// Its name for ever.
     pub token: Token,
     /// What was scheduled.
-    pub payload: Arc<[u8]>,
+    pub payload: Payload,
     /// The moment of the occurrence.
     pub due: Moment,
     /// When it was handed out.

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
 use tourbillon_durable::record::{Generation, Lease, Place, Record, Spec};
 use tourbillon_durable::store::{Op, QueueRow, ShardRow};
-use tourbillon_durable::values::{Key, Moment, QueueName, Retry, Span};
+use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
 /// An hour of the year 2027.
 pub(crate) const NOW: u64 = 1_800_000_000_000;
@@ -67,7 +66,7 @@ pub(crate) fn timer(generation: u64, delay: u64) -> Record {
         queue: queue(),
         key: Key::new(&key).expect("a key"),
         created: Moment::from_millis(NOW),
-        payload: Arc::from(format!("payload {generation} ").repeat(8).into_bytes()),
+        payload: Payload::bytes(format!("payload {generation} ").repeat(8)),
         recurrence: None,
         remember: Span::from_secs(600),
         retry: Retry::default(),

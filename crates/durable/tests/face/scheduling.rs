@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tourbillon_durable::values::{Missed, Retry, Span};
 use tourbillon_durable::{
-    Cancelled, Conflict, Counts, Durable, Error, NewTimer, Refused, State, When,
+    Cancelled, Conflict, Content, Counts, Durable, Error, NewTimer, Payload, Refused, State, When,
 };
 
 use crate::{SECOND, memory, seconds, take};
@@ -155,4 +155,19 @@ fn a_closed_store_refuses_and_what_was_asked_for_before_is_done() {
     let refused = queue.schedule(seconds(60)).wait().unwrap_err();
     assert_eq!(refused.reason, Refused::Request(Error::Stopped));
     assert!(Durable::memory().is_ok());
+}
+
+#[test]
+fn a_payload_is_json_or_bytes_and_comes_back_as_it_came() {
+    let (_clock, _durable, queue) = memory();
+    // Not the shortest form of its value: it is returned, not written anew.
+    let json = Payload::json("{ \"id\":\t17.0 }");
+    let timer = NewTimer { payload: json.clone(), ..seconds(0).key("json").unwrap() };
+    queue.schedule(timer).wait().unwrap();
+    queue.schedule(seconds(1).key("bytes").unwrap().payload(&*json)).wait().unwrap();
+    assert_eq!(queue.get("json").wait().unwrap().unwrap().payload, json);
+    let bytes = queue.get("bytes").wait().unwrap().unwrap().payload;
+    assert_eq!((bytes.content(), &*bytes, bytes.text()), (Content::Bytes, &*json, None));
+    let [delivery] = take(&queue).try_into().unwrap();
+    assert_eq!((delivery.content(), delivery.payload()), (Content::Json, &*json));
 }

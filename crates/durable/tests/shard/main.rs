@@ -2,8 +2,6 @@
 
 mod set_back;
 
-use std::sync::Arc;
-
 use tourbillon_durable::memory::MemoryStore;
 use tourbillon_durable::shard::{
     Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Outcome, Request, RequestId,
@@ -11,7 +9,7 @@ use tourbillon_durable::shard::{
 };
 use tourbillon_durable::store::{Loaded, Query, Store};
 use tourbillon_durable::values::{
-    Key, Missed, Moment, QueueName, Recurrence, Rhythm, Span, Steady,
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Rhythm, Span, Steady,
 };
 
 /// 2026-11-17T00:00:00Z.
@@ -177,7 +175,7 @@ fn timer(key: Option<Key>, when: When) -> NewTimer {
     NewTimer {
         key,
         when,
-        payload: Arc::from(*b"payload"),
+        payload: Payload::bytes("payload"),
         recurrence: None,
         remember: None,
         retry: None,
