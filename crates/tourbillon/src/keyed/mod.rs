@@ -374,8 +374,11 @@ impl<K: Eq + Send + 'static> Core<K> {
     fn start(&self) -> Result<(), StartError> {
         // Relaxed: to start it twice does no harm, and whoever finds it started was told by the timer itself.
         if !self.started.load(Relaxed) {
-            self.timer.start()?;
-            self.started.store(true, Relaxed);
+            let started = self.timer.start();
+            if planted!("later.failed-start-counts-as-started", true, started.is_ok()) {
+                self.started.store(true, Relaxed);
+            }
+            started?;
         }
         Ok(())
     }

@@ -427,7 +427,13 @@ impl Timer {
             true,
             first.is_some() || outside()
         );
-        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = || {
+            planted!(
+                "later.stop-within-counts-its-limit-twice",
+                limit,
+                end.map(|end| end.saturating_duration_since(Instant::now()))
+            )
+        };
         let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
         let unfired = first.into_iter().flatten().map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),

@@ -123,7 +123,11 @@ impl Pool {
         }
         if planted!("timer.no-worker-at-all-runs-nothing", false, self.is_empty()) {
             // Then the driver called, and better here and now than never.
-            let _at_work = core.hub.work();
+            let _at_work = planted!(
+                "later.callback-on-the-driver-is-not-at-work",
+                None,
+                Some(core.hub.work())
+            );
             let mut from = 0;
             while run_any(core, &mut from) {}
         }

@@ -61,7 +61,11 @@ impl Registry {
         let mut attached = lock(&self.attached);
         // To be told so by a thread would be a waste.
         if attached.is_none() && !core.is_stopped() {
-            core.shards.iter().for_each(|shard| shard.ask());
+            planted!(
+                "later.one-shard-asks-the-wall",
+                core.shards[0].ask(),
+                core.shards.iter().for_each(|shard| shard.ask())
+            );
             // A virtual clock says so by itself.
             let is_virtual = core.hub.clock.as_virtual().is_some();
             let engine = Arc::downgrade(core);

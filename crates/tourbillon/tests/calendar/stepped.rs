@@ -1,9 +1,10 @@
 //! Cron, and a wall clock that is set: nothing runs twice, one run for all that were passed over.
 
+use std::thread;
 use std::time::SystemTime;
 
 use jiff::{SignedDuration, Timestamp};
-use tourbillon::{Cron, Timeout, Timer, VirtualClock};
+use tourbillon::{Context, Cron, Timeout, Timer, VirtualClock};
 
 use crate::common::{HOUR, Log, MS, SECOND, YEAR, accounted};
 
@@ -23,17 +24,18 @@ impl Job {
     fn new(expression: &str, zone: &str, begin: &str) -> Self {
         let clock = VirtualClock::new();
         clock.set_wall(begin.parse::<Timestamp>().unwrap().into()).unwrap();
-        let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
+        let timer = Timer::builder().clock(&clock).on_driver().shards(4).build().unwrap();
         let log = Log::new();
         let (write, own) = (log.clone(), clock.clone());
         let cron = Cron::parse(expression, zone).unwrap();
-        let timeout = timer
-            .schedule_cron(&cron, move |context| {
-                let moment = context.wall_deadline().unwrap();
-                assert!(own.wall_now() >= moment, "early by the wall clock");
-                write.add(show(moment));
-            })
-            .unwrap();
+        let run = move |context: &Context<'_>| {
+            let moment = context.wall_deadline().unwrap();
+            assert!(own.wall_now() >= moment, "early by the wall clock");
+            write.add(show(moment));
+        };
+        // Each job is on the shard of another thread.
+        let schedule = || timer.schedule_cron(&cron, run).unwrap();
+        let timeout = thread::scope(|scope| scope.spawn(schedule).join().unwrap());
         Job { timer, clock, timeout, log }
     }
 

@@ -163,6 +163,31 @@ fn a_hook_for_a_worker_may_schedule() {
     });
 }
 
+/// Also at the second try, when the first thread could not be started: no lock of the keys is held.
+#[test]
+fn a_hook_may_use_the_keys() {
+    within(|| {
+        let (own, tries) = (Arc::new(OnceLock::<KeyedTimer<u32>>::new()), AtomicUsize::new(0));
+        let keys = own.clone();
+        let spawn = move |name: String, body: Box<dyn FnOnce() + Send>| {
+            if tries.fetch_add(1, SeqCst) == 0 {
+                return Err(io::Error::other("no thread today"));
+            }
+            assert!(!keys.get().unwrap().cancel(&1));
+            thread::Builder::new().name(name).spawn(body).map(drop)
+        };
+        let timer = Timer::builder().on_driver().spawn(spawn).build().unwrap();
+        let timers = own.get_or_init(|| KeyedTimer::new(&timer));
+        let log = Log::new();
+        let told = log.clone();
+        assert!(timers.schedule(1, MS, |_| ()).is_err());
+        assert!(!timers.schedule(1, MS, move |_| told.add(())).unwrap());
+        eventually(|| log.len() == 1);
+        timer.stop();
+        accounted(&timer);
+    });
+}
+
 /// A hook that stops its timer: whoever wanted to start it hears of that.
 #[test]
 fn a_hook_may_stop() {

@@ -312,7 +312,17 @@ fn all_who_stop_return_when_what_runs_has_ended() {
     type Stop = Box<dyn Fn() + Send + Sync>;
     /// Makes an engine in whose callback `run` runs, and its stop.
     type Make = fn(&'static str, Box<dyn FnOnce() + Send>) -> Stop;
-    let rows: [(&str, Make); 6] = [
+    let rows: [(&str, Make); 7] = [
+        ("Timer::stop while the driver does the work of a pool that has no thread", |_, run| {
+            let spawn =
+                |name: String, body: Box<dyn FnOnce() + Send>| match name.ends_with("driver") {
+                    true => thread::Builder::new().name(name).spawn(body).map(drop),
+                    false => Err(std::io::Error::other("no thread today")),
+                };
+            let timer = Timer::builder().pool(2).spawn(spawn).build().unwrap();
+            timer.schedule(Duration::ZERO, move |_| run()).unwrap();
+            Box::new(move || drop(timer.stop()))
+        }),
         ("Timer::stop while a waker is called", |place, run| {
             let timer = running_on(place).build().unwrap();
             wakes_with(&timer, run);
@@ -358,15 +368,48 @@ fn all_who_stop_return_when_what_runs_has_ended() {
                 };
                 let stop = std::sync::Arc::new(make(place, Box::new(run)));
                 begun.recv().unwrap();
-                let other = stop.clone();
-                let both = move || {
-                    let thread = thread::spawn(move || other());
-                    stop();
-                    thread.join().unwrap();
-                };
-                ended(both, || release.send(()).unwrap());
+                let stops = [stop.clone(), stop].map(|stop| spawn_asleep(move || stop()));
+                // A second stop of a purgatory finds nothing to wait for.
+                let expected = if verb == "Purgatory::stop" { 1 } else { 2 };
+                let waiting = stops.iter().filter(|thread| !thread.is_finished()).count();
+                assert_eq!(waiting, expected);
+                release.send(()).unwrap();
+                stops.into_iter().for_each(|thread| thread.join().unwrap());
             });
         }
+    }
+}
+
+/// The limit of a stop is one for all that it waits for: a callback that takes most of it leaves the rest to a waker.
+#[test]
+fn a_callback_and_a_waker_share_the_limit_of_a_stop() {
+    const LIMIT: Duration = Duration::from_millis(500);
+    for place in PLACES {
+        case(format!("a callback and a waker, on the {place}"), move || {
+            let ((began, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+            let timer = running_on(place).build().unwrap();
+            let told = began.clone();
+            timer
+                .schedule(Duration::ZERO, move |_| {
+                    told.send(()).unwrap();
+                    thread::sleep(LIMIT * 9 / 10);
+                })
+                .unwrap();
+            begun.recv().unwrap();
+            let start = Instant::now();
+            wakes_with(
+                &timer,
+                Box::new(move || {
+                    began.send(()).unwrap();
+                    let _ = released.recv();
+                }),
+            );
+            begun.recv().unwrap();
+            assert!(!timer.stop_within(LIMIT).finished, "the waker stands still");
+            assert!(start.elapsed() < LIMIT * 17 / 10, "{:?}", start.elapsed());
+            drop(release);
+            assert!(timer.stop_within(HOUR).finished);
+        });
     }
 }
 
