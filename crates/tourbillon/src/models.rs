@@ -19,7 +19,7 @@ use loom::thread;
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::{
-    Clock, DelayQueue, Engine, Key, ScheduleError, Sleeper, TakeError, Timer, VirtualClock,
+    Builder, Clock, DelayQueue, Engine, Key, ScheduleError, Sleeper, TakeError, Timer, VirtualClock,
 };
 
 const TICK: Duration = Duration::from_millis(1);
@@ -68,11 +68,14 @@ impl Model {
     }
 
     fn with_shards(shards: usize) -> Arc<Self> {
+        Model::of(Timer::builder().shards(shards))
+    }
+
+    fn of(builder: Builder) -> Arc<Self> {
         let clock = ModelClock::new();
         let delivered = Arc::new((Mutex::new(0), Condvar::new()));
         let (seen, count) = (clock.clone(), delivered.clone());
-        let builder = Timer::builder().clock(clock.clone()).shards(shards);
-        let builder = builder.spawn(|_, body| {
+        let builder = builder.clock(clock.clone()).spawn(|_, body| {
             thread::spawn(body);
             Ok(())
         });
@@ -155,6 +158,19 @@ fn two_threads_arm_the_first_timers() {
         other.join().unwrap();
         model.expect(2);
         assert!(model.engine.stop().is_empty());
+    });
+}
+
+/// A timer that was delivered has left its place: an engine that looks empty is not full.
+#[test]
+fn an_empty_engine_has_room() {
+    check(|| {
+        let model = Model::of(Timer::builder().shards(1).limit(1));
+        model.arm(0).unwrap();
+        let room = model.engine.is_empty().then(|| model.arm(9).is_ok());
+        assert_ne!(room, Some(false));
+        model.expect(1);
+        assert_eq!(model.engine.stop().len(), usize::from(room.is_some()));
     });
 }
 

@@ -114,7 +114,7 @@ impl Hub {
         std::ptr::from_ref(self) as usize
     }
 
-    /// So many timers are no longer pending.
+    /// So many timers are no longer pending. Called under their shard's lock: whoever finds the shard empty has room.
     #[inline]
     pub(crate) fn give_back(&self, places: usize) {
         if let Some(limit) = &self.limit {

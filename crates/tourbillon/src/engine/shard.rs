@@ -273,8 +273,8 @@ impl<T> Shard<T> {
         );
         state.counts.cancelled += 1;
         planted!("later.cancelled-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
-        self.leave(state, ready);
         self.hub.give_back(1);
+        self.leave(state, ready);
         Some(done)
     }
 

@@ -185,9 +185,9 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     }
 
     /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
-    /// [`Stopped`](WaitError::Stopped); from now on nothing is watched. A second stop returns nothing, at once. The timer
-    /// goes on. The other way round, a timer that is stopped tells waits and closures too, and hands no operations back:
-    /// those wait on without a timeout, until this is called.
+    /// [`Stopped`](WaitError::Stopped); from now on nothing is watched. A second stop returns nothing, at once. The
+    /// timer goes on. The other way round, a timer that is stopped tells waits and closures too, and hands no
+    /// operations back: those wait on without a timeout, until this is called.
     ///
     /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying at this moment.
     /// Called inside a condition it waits for nobody, and those that are being tried are dropped if their condition

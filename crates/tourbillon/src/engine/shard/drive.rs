@@ -138,13 +138,13 @@ impl<T> Shard<T> {
         let keeps = mark(&mut taken.value, &mut state.leases);
         self.publish_ready(&state);
         state.wheel.release_when_empty();
+        // One that may be armed again keeps its place among the pending.
+        let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
+        self.hub.give_back(places);
         drop(state);
         if asks {
             self.tell_loop();
         }
-        // One that may be armed again keeps its place among the pending.
-        let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
-        self.hub.give_back(places);
         Some(taken)
     }
 
@@ -162,8 +162,18 @@ impl<T> Shard<T> {
         self.tell_all(&state);
         self.publish_ready(&state);
         state.wheel.release_when_empty();
-        drop(state);
-        planted!("engine.delivered-keep-their-places", (), self.hub.give_back(batch.len()));
+        let places = planted!("engine.delivered-keep-their-places", 0, batch.len());
+        planted!(
+            "engine.place-given-back-without-the-lock",
+            {
+                drop(state);
+                self.hub.give_back(places);
+            },
+            {
+                self.hub.give_back(places);
+                drop(state);
+            }
+        );
     }
 
     #[inline]
@@ -219,8 +229,8 @@ impl<T> Shard<T> {
         self.publish_ready(&state);
         #[cfg(feature = "tasks")]
         planted!("engine.stop-is-not-told", (), self.claimed.0.store(NEVER, Ordering::Release));
-        drop(state);
         planted!("more.stop-keeps-the-places", (), self.hub.give_back(taken.len()));
+        drop(state);
         taken
     }
 }
