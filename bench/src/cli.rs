@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::contestant::Kind;
 use crate::count::Counted;
+use crate::durable;
 use crate::entrant::Entrant;
 use crate::measure::Op;
 use crate::purgatory;
@@ -33,8 +34,11 @@ pub enum Command {
     TaskTurn(Turn<task::Row>),
     /// What people build on timers: the delay queue, and timers that repeat
     People(People),
-    /// The store of durable timers beside redb used directly and SQLite, on a real disk
+    /// Durable timers on a real disk, beside redb used directly and SQLite
     Durable(Durable),
+    /// A process with a store of its own, for `durable`
+    #[command(hide = true)]
+    DurableChild(durable::Child),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn<Row>),
@@ -158,15 +162,21 @@ pub struct Durable {
     /// Write everything to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// One round of 100 k timers
+    /// Under a minute: one round, and a hundredth of the timers
     #[arg(long)]
     pub quick: bool,
-    /// Rounds; the medians are over these [default: 3; with --quick 1]
+    /// Rounds of what is compared with others; the medians are over these [default: 3; with --quick 1]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Timers of a store, such as 100k [default: 1M; with --quick 100k]
+    /// Timers of a store that is compared with others, such as 100k [default: 1M; with --quick 100k]
     #[arg(long, value_parser = population)]
     pub timers: Option<usize>,
+    /// How long the row `hour` takes [default: 10; with --quick 0.1]
+    #[arg(long, value_name = "MINUTES")]
+    pub minutes: Option<f64>,
+    /// Rows
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<durable::Row>,
     /// Where the stores are made and removed [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::TaskTurn(turn) => task::turn(&turn),
         Command::People(options) => people::run(&options),
         Command::Durable(options) => durable::run(&options),
+        Command::DurableChild(child) => durable::run_child(&child),
         Command::Turn(turn) => timer::turn(&turn),
         Command::Purgatory(options) => purgatory::run(&options),
         Command::PurgatoryTurn(turn) => purgatory::turn(&turn),

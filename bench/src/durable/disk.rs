@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
 use tourbillon_durable::disk::DiskStore;
 use tourbillon_durable::record::{Generation, Place, Record, Spec};
-use tourbillon_durable::store::{Loaded, Op, Query, QueueRow, ShardRow, Store};
+use tourbillon_durable::store::{Op, QueueRow, ShardRow, Store};
 use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
-use super::{Contestant, NOW, PAYLOAD, Timer};
+use super::{Contestant, PAYLOAD, Timer, now};
 
 struct Disk {
     store: DiskStore,
@@ -34,8 +34,8 @@ impl Disk {
         let spec = Spec {
             generation: Generation(timer.generation),
             queue: self.queue.clone(),
-            key: key(timer),
-            created: Moment::from_millis(NOW),
+            key: Key::new(&timer.name()).expect("a key"),
+            created: Moment::from_millis(now()),
             payload: self.payload.clone(),
             recurrence: None,
             expires: None,
@@ -46,11 +46,11 @@ impl Disk {
     }
 
     /// Commits changes, with the counters and rows that a shard writes with them.
-    fn commit(&mut self, mut ops: Vec<Op>, timers: &[Timer], by: i64) -> Result<Duration, String> {
+    fn commit(&mut self, mut ops: Vec<Op>, timers: &[Timer]) -> Result<Duration, String> {
         let mut cells = BTreeMap::new();
         for timer in timers {
             let cell = Cell::of(bucket(timer).level(), Moment::from_millis(timer.due));
-            *cells.entry(cell).or_insert(0) += by;
+            *cells.entry(cell).or_insert(0) += 1;
         }
         let queue = &self.queue;
         ops.extend(cells.into_iter().map(|(cell, delta)| Op::Count {
@@ -58,10 +58,10 @@ impl Disk {
             cell,
             delta,
         }));
-        self.row.pending = self.row.pending.saturating_add_signed(by * timers.len() as i64);
+        self.row.pending += timers.len() as u64;
         ops.push(Op::Queue { name: queue.clone(), row: self.row.clone() });
         let next = timers.last().map_or(0, |timer| timer.generation + 1);
-        let wall = Moment::from_millis(NOW);
+        let wall = Moment::from_millis(now());
         ops.push(Op::Shard(ShardRow { next_generation: Generation(next), wall }));
         let begin = Instant::now();
         self.store.commit(self.epoch, &ops).map_err(|error| error.to_string())?;
@@ -76,35 +76,11 @@ impl Contestant for Disk {
             Op::Put { from: None, to, record: self.record(timer) }
         };
         let ops = timers.iter().map(put).collect();
-        self.commit(ops, timers, 1)
-    }
-
-    fn cancel(&mut self, timers: &[Timer]) -> Result<Duration, String> {
-        let keys = timers.iter().map(|timer| (self.queue.clone(), key(timer))).collect();
-        let begin = Instant::now();
-        let loaded = self.store.load(&Query::Keys(keys)).map_err(|error| error.to_string())?;
-        let looked = begin.elapsed();
-        let Loaded::Found(found) = loaded else { return Err("no rows".into()) };
-        let remove = |(place, record): (Place, Record)| {
-            let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-            Op::Remove { from: place, queue, key, generation: record.generation() }
-        };
-        let ops: Vec<Op> = found.into_iter().flatten().map(remove).collect();
-        if ops.len() != timers.len() {
-            return Err("a timer is not there".into());
-        }
-        Ok(looked + self.commit(ops, timers, -1)?)
+        self.commit(ops, timers)
     }
 }
 
 fn bucket(timer: &Timer) -> Bucket {
     let due = Moment::from_millis(timer.due);
-    Bucket::of(Level::of(due, Moment::from_millis(NOW)), due)
-}
-
-/// The chosen key, or the one that a shard would assign.
-fn key(timer: &Timer) -> Key {
-    let text = timer.key.clone();
-    let text = text.unwrap_or_else(|| format!("~{:x}-{:x}", timer.generation, timer.due));
-    Key::new(&text).expect("a key")
+    Bucket::of(Level::of(due, Moment::from_millis(now())), due)
 }

@@ -1,35 +1,108 @@
-//! `bench durable`: the store on disk alone, beside redb used directly in the same layout and SQLite as a job table.
-//! Every commit is synced before the next begins.
+//! `bench durable`: durable timers through the face that callers use, on a real disk. Every acknowledgement is synced
+//! first; payloads have 100 bytes.
 //!
-//! A contestant commits timers in batches and one at a time, and cancels batches by key; here they take turns, a
-//! different one first each round. A row of `fdatasync` says what the disk itself takes.
+//! Where others can do the same, they are measured in the same run and take turns with us: redb used directly in the
+//! same layout (`raw`), SQLite as a job table (`sqlite`), and our own store without shard and runtime (`disk`). A row
+//! prints its target beside what was measured.
+//!
+//! | file | rows |
+//! |---|---|
+//! | `compare` | batches, single, threads: beside the others |
+//! | `pending` | pending, counts, pages, cancel: one store of ten million |
+//! | `flow` | steady, late, hour: timers that come and go |
+//! | `reclaim` | reclaim |
+//! | `crowd` | crowd |
+//! | `idle` | idle |
 
+mod child;
+mod compare;
+mod crowd;
 mod disk;
+mod face;
+mod flow;
+mod idle;
+mod line;
+mod pending;
+mod place;
 mod raw;
+mod reclaim;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cli::Durable;
-use crate::figure::Figure;
+use crate::cli::{Durable, asked};
 use crate::machine::{self, Machine};
-use crate::results::Summary;
-use crate::rng::Rng;
-use crate::{counting, create, suite, write};
+use crate::{counting, create, write};
+pub use child::{Child, run as run_child};
+use line::{Line, Lines};
+use place::Place;
 
-/// The wall clock of the bench: an hour of the year 2027.
-const NOW: u64 = 1_800_000_000_000;
 const DAY: u64 = 86_400_000;
 /// Timers of a batch.
 const BATCH: usize = 1000;
+const PAYLOAD: [u8; 100] = [7; 100];
+/// What is open, and how.
+const SETTINGS: [&str; 4] = [
+    "tourbillon: defaults: 64 MiB of redb's cache, a window of 1 M timers and 64 MiB, a CRC32C of each row",
+    "its store alone: the same file, without shard and runtime",
+    "redb, by bucket: 4.4, a table a day, rows appended by number, an index of keys, quick-repair, 64 MiB of cache",
+    "SQLite: WAL, synchronous FULL, indexes on the due time and on the keys, 64 MiB of cache",
+];
 
-/// A timer to be stored: 100 bytes of payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Row {
+    /// Batches of 1000, without keys and one in ten with a key
+    Batches,
+    /// One timer after the other
+    Single,
+    /// 64 threads, one timer at a time each
+    Threads,
+    /// 10 M pending: memory, bytes on disk, first delivery after kill -9
+    Pending,
+    /// Counts and a forecast at 10 M
+    Counts,
+    /// Pages of a list at 10 M
+    Pages,
+    /// Cancels at 10 M
+    Cancel,
+    /// 20 k a second scheduled, delivered and acknowledged, 3 M others pending
+    Steady,
+    /// Lateness when nothing else goes on
+    Late,
+    /// 20 k a second with 1 M pending, for the minutes of `--minutes`
+    Hour,
+    /// 10 M a month away, 9 M cancelled, 1 M more
+    Reclaim,
+    /// 500 k due in the same second
+    Crowd,
+    /// One timer an hour away: wake-ups, CPU time, writes
+    Idle,
+}
+
+/// What a row is told.
+struct Run<'a> {
+    place: &'a Place,
+    quick: bool,
+    rounds: usize,
+    /// Timers of a store that is compared with others.
+    timers: usize,
+    minutes: f64,
+}
+
+impl Run<'_> {
+    /// So many, or with `--quick` a hundredth, at least 10 000.
+    fn scaled(&self, count: usize) -> usize {
+        if self.quick { (count / 100).max(10_000) } else { count }
+    }
+}
+
+/// A timer to be stored.
 #[derive(Clone)]
 struct Timer {
     generation: u64,
@@ -37,38 +110,22 @@ struct Timer {
     key: Option<String>,
 }
 
-const PAYLOAD: [u8; 100] = [7; 100];
-
 /// A store that is open in a directory.
-trait Contestant {
+trait Contestant: Send {
     /// Stores timers in one durable commit. What a caller would do before that is not measured.
     fn store(&mut self, timers: &[Timer]) -> Result<Duration, String>;
-
-    /// Cancels timers by key in one durable commit, their lookup included.
-    fn cancel(&mut self, timers: &[Timer]) -> Result<Duration, String>;
 }
 
-type Open = fn(&Path) -> Result<Box<dyn Contestant>, String>;
-
-fn contestants() -> Vec<(&'static str, Open)> {
-    #[allow(unused_mut)]
-    let mut all: Vec<(&'static str, Open)> =
-        vec![("redb, by bucket", raw::open), ("tourbillon", disk::open)];
-    #[cfg(feature = "sqlite")]
-    all.push(("SQLite, WAL, FULL", sqlite::open));
-    all
+/// The wall clock at the start of the bench, in milliseconds.
+fn now() -> u64 {
+    static NOW: LazyLock<u64> = LazyLock::new(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.map_or(0, |since| since.as_millis() as u64)
+    });
+    *NOW
 }
 
-const TITLES: [&str; 6] = [
-    "schedule, batches of 1000, timers a second",
-    "the same, one in ten with a key",
-    "one timer a commit, microseconds at p50",
-    "bytes on disk a timer",
-    "cancel, batches of 1000, timers a second",
-    "the same, all with a key",
-];
-
-/// Runs everything, prints it, and writes it if wanted.
+/// Runs what was asked for, prints it, and writes it if wanted.
 ///
 /// # Errors
 ///
@@ -76,153 +133,58 @@ const TITLES: [&str; 6] = [
 pub fn run(options: &Durable) -> Result<(), String> {
     let file = create(options.json.as_deref())?;
     counting::stop();
+    let rows = asked(&options.rows);
     let rounds = usize::from(options.rounds.unwrap_or(if options.quick { 1 } else { 3 }));
     let timers = options.timers.unwrap_or(if options.quick { 100_000 } else { 1_000_000 });
+    let minutes = options.minutes.unwrap_or(if options.quick { 0.1 } else { 10.0 });
     let machine = machine::describe();
-    let directory = options.directory.clone().unwrap_or_else(std::env::temp_dir);
-    let directory = directory.join(format!("tourbillon-bench-{}", std::process::id()));
+    let place = Place::new(options.directory.as_deref())?;
+    let run = Run { place: &place, quick: options.quick, rounds, timers, minutes };
     let Machine { cpu, cores, memory_gib, .. } = &machine;
-    println!(
-        "{cpu}, {cores} cores, {memory_gib:.1} GiB; {timers} timers; medians of {rounds} rounds"
-    );
-    let contestants = contestants();
-    let bar = suite::bar(contestants.len() * rounds);
-    let mut samples = vec![vec![Vec::new(); TITLES.len()]; contestants.len()];
-    let mut syncs = Vec::new();
-    let mut ran = Ok(());
-    'rounds: for round in 0..rounds {
-        for place in 0..contestants.len() {
-            let index = (place + round) % contestants.len();
-            let (name, open) = contestants[index];
-            bar.set_message(name);
-            let once = fdatasync(&directory).and_then(|sync| {
-                syncs.push(sync);
-                one(open, &directory, timers)
-            });
-            let _ = fs::remove_dir_all(&directory);
-            match once {
-                Ok(values) => {
-                    samples[index].iter_mut().zip(values).for_each(|(all, value)| all.push(value));
-                }
-                Err(problem) => {
-                    ran = Err(format!("{name}: {problem}"));
-                    break 'rounds;
-                }
-            }
-            bar.inc(1);
-        }
+    println!("{cpu}, {cores} cores, {memory_gib:.1} GiB; medians of {rounds} rounds");
+    SETTINGS.iter().for_each(|settings| println!("  {settings}"));
+    let begin = Instant::now();
+    let mut lines = Vec::new();
+    let mut show = |row: Lines| {
+        row.print();
+        lines.extend(row.lines);
+    };
+    let has = |row| rows.contains(&row);
+    compare::run(&run, &rows, &mut show)?;
+    pending::run(&run, &rows, &mut show)?;
+    if has(Row::Steady) {
+        show(flow::steady(&run)?);
     }
-    bar.finish_and_clear();
-    ran?;
-    let mut figures = Vec::new();
-    for (number, title) in TITLES.iter().enumerate() {
-        let cells = contestants.iter().zip(&samples);
-        let mut cells: Vec<_> = cells.map(|((name, _), all)| (*name, &all[number])).collect();
-        if number == 2 {
-            cells.push(("fdatasync", &syncs));
-        }
-        let figure = Figure::new(title, cells.into_iter());
-        figure.print();
-        figures.push(figure);
+    if has(Row::Late) {
+        show(flow::late(&run)?);
     }
-    write(file, &Report { machine, timers, figures })
-}
-
-/// One run of one contestant: a value for each title.
-fn one(open: Open, directory: &Path, count: usize) -> Result<Vec<f64>, String> {
-    let plain = Made::new(open, directory, count, |_| false)?;
-    let tenth = Made::new(open, directory, count, |generation| generation % 10 == 0)?;
-    let size = plain.bytes()? as f64 / (count + 300) as f64;
-    let rate = |spent: Duration| count as f64 / spent.as_secs_f64();
-    let (plain_rate, tenth_rate) = (rate(plain.spent), rate(tenth.spent));
-    let single = plain.single;
-    drop(tenth);
-    let cancelled = plain.cancel()?;
-    let all = Made::new(open, directory, count, |_| true)?;
-    Ok(vec![plain_rate, tenth_rate, single, size, cancelled, all.cancel()?])
-}
-
-/// A store with timers in it.
-struct Made {
-    store: Box<dyn Contestant>,
-    path: PathBuf,
-    timers: Vec<Timer>,
-    spent: Duration,
-    /// Microseconds.
-    single: f64,
-}
-
-impl Made {
-    fn new(open: Open, under: &Path, count: usize, keyed: fn(u64) -> bool) -> Result<Self, String> {
-        let path = under.join(format!("store-{}", fs::read_dir(under).map_or(0, Iterator::count)));
-        fs::create_dir_all(&path).map_err(|error| error.to_string())?;
-        let mut rng = Rng::new(1);
-        let mut timer = |generation: u64| Timer {
-            generation,
-            // From four days to thirty: buckets of a day.
-            due: NOW + 4 * DAY + rng.below(26 * DAY),
-            key: keyed(generation).then(|| format!("order-{:016x}", rng.next())),
-        };
-        let mut store = open(&path)?;
-        let mut singles = Vec::new();
-        for generation in 0..300 {
-            singles.push(store.store(&[timer(generation)])?.as_secs_f64() * 1e6);
-        }
-        let (mut timers, mut spent) = (Vec::with_capacity(count), Duration::ZERO);
-        while timers.len() < count {
-            let next = 300 + timers.len() as u64;
-            let batch: Vec<Timer> = (next..next + BATCH as u64).map(&mut timer).collect();
-            spent += store.store(&batch)?;
-            timers.extend(batch);
-        }
-        Ok(Made { store, path, timers, spent, single: Summary::of(&singles).median })
+    if has(Row::Hour) {
+        show(flow::hour(&run)?);
     }
-
-    /// Cancels a tenth of the timers, here and there; timers a second.
-    fn cancel(mut self) -> Result<f64, String> {
-        let mut rng = Rng::new(2);
-        let (count, mut spent) = (self.timers.len() / 10, Duration::ZERO);
-        for nth in 0..count {
-            let other = nth + rng.below((self.timers.len() - nth) as u64) as usize;
-            self.timers.swap(nth, other);
-        }
-        for batch in self.timers[..count].chunks(BATCH) {
-            spent += self.store.cancel(batch)?;
-        }
-        Ok(count as f64 / spent.as_secs_f64())
+    if has(Row::Reclaim) {
+        show(reclaim::run(&run)?);
     }
-
-    /// What the directory takes on the disk.
-    fn bytes(&self) -> Result<u64, String> {
-        use std::os::unix::fs::MetadataExt;
-        let failed = |error: std::io::Error| error.to_string();
-        let mut sum = 0;
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            sum += entry.and_then(|entry| entry.metadata()).map_err(failed)?.blocks() * 512;
-        }
-        Ok(sum)
+    if has(Row::Crowd) {
+        show(crowd::run(&run)?);
     }
-}
-
-/// What the disk takes to make a page durable, in microseconds at p50.
-fn fdatasync(directory: &Path) -> Result<f64, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
-    fs::create_dir_all(directory).map_err(failed)?;
-    let path = directory.join("fdatasync");
-    let mut file = File::create(&path).map_err(failed)?;
-    let mut samples = Vec::new();
-    for _ in 0..200 {
-        let begin = Instant::now();
-        file.write_all(&[1; 4096]).and_then(|()| file.sync_data()).map_err(failed)?;
-        samples.push(begin.elapsed().as_secs_f64() * 1e6);
+    if has(Row::Idle) {
+        show(idle::run(&run)?);
     }
-    fs::remove_file(path).map_err(failed)?;
-    Ok(Summary::of(&samples).median)
+    let missed = lines.iter().filter(|line| line.is_missed()).count();
+    println!("\n{missed} targets missed; {:.0} s", begin.elapsed().as_secs_f64());
+    drop(place);
+    let settings = SETTINGS;
+    write(file, &Report { machine, quick: options.quick, rounds, timers, settings, lines })
 }
 
 #[derive(Serialize)]
 struct Report {
     machine: Machine,
+    quick: bool,
+    rounds: usize,
     timers: usize,
-    figures: Vec<Figure>,
+    settings: [&'static str; 4],
+    lines: Vec<Line>,
 }
+
+type Open = fn(&Path) -> Result<Box<dyn Contestant>, String>;

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use redb::{Builder, Database, ReadableTable, TableDefinition};
+use redb::{Builder, Database, TableDefinition};
 
 use super::{Contestant, DAY, PAYLOAD, Timer};
 
@@ -20,16 +20,12 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
 
 impl Contestant for Raw {
     fn store(&mut self, timers: &[Timer]) -> Result<Duration, String> {
-        self.commit(timers, false).map_err(|error| error.to_string())
-    }
-
-    fn cancel(&mut self, timers: &[Timer]) -> Result<Duration, String> {
-        self.commit(timers, true).map_err(|error| error.to_string())
+        self.commit(timers).map_err(|error| error.to_string())
     }
 }
 
 impl Raw {
-    fn commit(&mut self, timers: &[Timer], cancel: bool) -> Result<Duration, redb::Error> {
+    fn commit(&mut self, timers: &[Timer]) -> Result<Duration, redb::Error> {
         // As long as our value: queue, key, moments and a checksum beside the payload.
         let value = [&PAYLOAD[..], &[1; 33]].concat();
         let begin = Instant::now();
@@ -45,10 +41,7 @@ impl Raw {
                     }
                     let place = [timer.generation.to_le_bytes(), timer.due.to_le_bytes()].concat();
                     if let Some(keys) = &mut keys {
-                        match cancel {
-                            true => drop(keys.remove(key.as_bytes())?),
-                            false => drop(keys.insert(key.as_bytes(), &place[..])?),
-                        }
+                        keys.insert(key.as_bytes(), &place[..])?;
                     }
                 }
                 let day = timer.due / DAY;
@@ -60,14 +53,7 @@ impl Raw {
                         vacant.insert(transaction.open_table(bucket)?)
                     }
                 };
-                match cancel {
-                    true => {
-                        let there = bucket.get(timer.generation)?.is_some();
-                        assert!(there, "it was stored");
-                        bucket.remove(timer.generation)?;
-                    }
-                    false => drop(bucket.insert(timer.generation, &value[..])?),
-                }
+                bucket.insert(timer.generation, &value[..])?;
             }
         }
         transaction.commit()?;

@@ -22,47 +22,21 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
     Ok(Box::new(Sqlite(made.map_err(|error| error.to_string())?)))
 }
 
-impl Sqlite {
-    fn all(
-        &mut self,
-        sql: &str,
-        timers: &[Timer],
-        one: impl Fn(&mut rusqlite::CachedStatement<'_>, &Timer) -> rusqlite::Result<usize>,
-    ) -> Result<Duration, String> {
+impl Contestant for Sqlite {
+    fn store(&mut self, timers: &[Timer]) -> Result<Duration, String> {
+        let sql = "INSERT INTO jobs (id, queue, key, due, payload) VALUES (?, 'orders', ?, ?, ?)";
         let begin = Instant::now();
         let mut done = || -> rusqlite::Result<()> {
             let transaction = self.0.transaction()?;
             let mut statement = transaction.prepare_cached(sql)?;
             for timer in timers {
-                let changed = one(&mut statement, timer)?;
-                assert_eq!(changed, 1, "one row");
+                let (id, due) = (timer.generation as i64, timer.due as i64);
+                statement.execute(params![id, timer.key, due, PAYLOAD])?;
             }
             drop(statement);
             transaction.commit()
         };
         done().map_err(|error| error.to_string())?;
         Ok(begin.elapsed())
-    }
-}
-
-impl Contestant for Sqlite {
-    fn store(&mut self, timers: &[Timer]) -> Result<Duration, String> {
-        let sql = "INSERT INTO jobs (id, queue, key, due, payload) VALUES (?, 'orders', ?, ?, ?)";
-        self.all(sql, timers, |statement, timer| {
-            let (id, due) = (timer.generation as i64, timer.due as i64);
-            statement.execute(params![id, timer.key, due, PAYLOAD])
-        })
-    }
-
-    fn cancel(&mut self, timers: &[Timer]) -> Result<Duration, String> {
-        let keyed = timers.first().is_some_and(|timer| timer.key.is_some());
-        let sql = match keyed {
-            true => "DELETE FROM jobs WHERE queue = 'orders' AND key = ?",
-            false => "DELETE FROM jobs WHERE id = ?",
-        };
-        self.all(sql, timers, |statement, timer| match &timer.key {
-            Some(key) => statement.execute(params![key]),
-            None => statement.execute(params![timer.generation as i64]),
-        })
     }
 }
