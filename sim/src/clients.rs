@@ -1,10 +1,12 @@
 //! Clients: what they ask, biased to what goes wrong. Few keys, so that requests meet.
 
+use std::sync::Arc;
+
 use tourbillon_durable::shard::{
     Change, Conflict, Filter, NewTimer, Request, RequestId, State, Token, Verdict, When,
 };
 use tourbillon_durable::values::{
-    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
 };
 
 use crate::ledger::CRONS;
@@ -108,8 +110,18 @@ impl Clients {
             retry,
             expires: (recurring < random.below(8) && random.one_in(5))
                 .then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000]))),
+            webhook: random.one_in(2).then(|| random.one_in(2).then(|| webhook(random))),
         }
     }
+}
+
+/// Somewhere; the address and a header tell one from another.
+fn webhook(random: &mut Random) -> Arc<Webhook> {
+    let number = random.below(1000).to_string();
+    let mut webhook = Webhook::new(format!("https://example.com/{number}")).expect("an address");
+    webhook.headers.push(("x-number".into(), Secret::new(number)));
+    webhook.timeout = Span::from_millis(random.pick(&[1000, 10_000, 60_000]));
+    Arc::new(webhook)
 }
 
 fn recurrence(random: &mut Random, wall: u64) -> Recurrence {
@@ -144,6 +156,7 @@ fn set(random: &mut Random, queue: QueueName) -> Request {
         rate: random.one_in(2).then(|| random.pick(&[None, None, Some(1), Some(3)])),
         concurrency: random.one_in(2).then(|| random.pick(&[None, None, Some(1), Some(3)])),
         retry: None,
+        webhook: random.one_in(2).then(|| random.one_in(2).then(|| webhook(random))),
     };
     Request::Set { queue, change }
 }

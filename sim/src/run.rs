@@ -164,7 +164,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
 fn finish(world: &mut World) -> Result<(), Broken> {
     world.faults = false;
     for queue in queues() {
-        let Settings { paused, retry, remember, dead_keep, rate, concurrency } =
+        let Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook } =
             Settings::default();
         let change = Change {
             paused: Some(paused),
@@ -173,6 +173,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
             dead_keep: Some(dead_keep),
             rate: Some(rate),
             concurrency: Some(concurrency),
+            webhook: Some(webhook),
         };
         world.ask(Request::Set { queue, change });
     }

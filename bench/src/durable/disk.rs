@@ -39,6 +39,7 @@ impl Disk {
             payload: self.payload.clone(),
             recurrence: None,
             expires: None,
+            webhook: None,
             remember: Span::ZERO,
             retry: Retry::default(),
         };

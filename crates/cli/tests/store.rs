@@ -63,7 +63,7 @@ fn a_bad_line_loads_nothing_and_is_named() {
         (r#""state":"scheduled""#, r#""state":"early""#, "state is \"early\": it must be one of"),
         (r#""due":"9000"#, r#""due":"90"#, "due: moment is"),
         (r#""attempt":0"#, r#""attempt":-1"#, "attempt is -1: invalid value"),
-        (r#""webhook":null"#, r#""webhook":{"url":"x"}"#, "webhook is set: this version does not"),
+        (r#""webhook":null"#, r#""webhook":{"uri":"x"}"#, "url is missing"),
         (r#""times":null"#, r#""tides":null"#, "tides is no field of a timer"),
         (r#""generation":4711"#, r#""generation":23"#, "generation 23 is there twice"),
         (r#""jitter":0.1"#, r#""jitter":2"#, "retry.jitter is \"2\": it must be 0 to 1"),

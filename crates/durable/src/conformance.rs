@@ -10,7 +10,7 @@ use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
 use crate::store::{
     Filling, Head, Loaded, Op, Query, QueueRow, Settings, ShardRow, Store, StoreError,
 };
-use crate::values::{Key, Moment, Payload, QueueName, Retry, Span};
+use crate::values::{Key, Moment, Payload, QueueName, Retry, Secret, Span, Webhook};
 
 /// Holds a store to the law of [`store`](crate::store).
 ///
@@ -102,6 +102,7 @@ impl<S: Store> Kit<S> {
                     settings: Settings {
                         rate: self.made.is_multiple_of(2).then_some(self.made as u32),
                         concurrency: self.made.is_multiple_of(3).then_some(1),
+                        webhook: self.made.is_multiple_of(5).then(webhook),
                         ..Settings::default()
                     },
                     ..QueueRow::default()
@@ -181,6 +182,7 @@ impl<S: Store> Kit<S> {
             remember: Span::from_secs(self.random.below(3)),
             retry: Retry::default(),
             expires: generation.0.is_multiple_of(3).then_some(Span::from_secs(generation.0)),
+            webhook: generation.0.is_multiple_of(2).then(webhook),
         };
         let record = Record {
             spec: Arc::new(spec),
@@ -420,6 +422,11 @@ impl Model {
 
 /// Which rows answer a question.
 type Wanted<'a> = Box<dyn Fn(&Place, &Record) -> bool + 'a>;
+
+fn webhook() -> Arc<Webhook> {
+    let headers = vec![("x".into(), Secret::new("y"))];
+    Arc::new(Webhook { url: "http://h/".into(), headers, timeout: Span::from_secs(1) })
+}
 
 fn chosen_key(n: u64) -> Key {
     Key::new(&format!("k{n}")).expect("a key")

@@ -83,5 +83,5 @@ pub use runtime::OpenError;
 pub use store::Settings;
 pub use values::{
     Cancelled, Conflict, Content, Counts, Cursor, Filter, Many, NewTimer, Outcome, Payload,
-    Scheduled, Settled, Stale, State, Token, View, When,
+    Scheduled, Secret, Settled, Stale, State, Token, View, Webhook, When,
 };

@@ -8,7 +8,7 @@ pub use crate::values::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
     Settled, Stale, State, Token, Verdict, View, When,
 };
-use crate::values::{Key, Moment, QueueName, Retry, Span, Steady};
+use crate::values::{Key, Moment, QueueName, Retry, Span, Steady, Webhook};
 
 /// Names a request. The caller chooses it, and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,6 +221,8 @@ pub struct Change {
     pub rate: Option<Option<u32>>,
     /// The most timers that are out at once.
     pub concurrency: Option<Option<u32>>,
+    /// Where new timers are posted that do not say so themselves.
+    pub webhook: Option<Option<Arc<Webhook>>>,
 }
 
 impl Change {
@@ -231,6 +233,9 @@ impl Change {
         settings.dead_keep = self.dead_keep.unwrap_or(settings.dead_keep);
         settings.rate = self.rate.unwrap_or(settings.rate);
         settings.concurrency = self.concurrency.unwrap_or(settings.concurrency);
+        if let Some(webhook) = self.webhook {
+            settings.webhook = webhook;
+        }
     }
 }
 
@@ -342,6 +347,7 @@ impl View {
             remember: spec.remember,
             retry: spec.retry,
             expires: spec.expires,
+            webhook: spec.webhook.clone(),
             last_error: record.last_error.clone(),
         }
     }

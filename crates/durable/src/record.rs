@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 pub use crate::values::Generation;
-use crate::values::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span};
+use crate::values::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span, Webhook};
 
 /// What a timer was made with. It never changes; a replacement has another.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Spec {
     pub retry: Retry,
     /// No attempt of an occurrence starts later than so long after it is due.
     pub expires: Option<Span>,
+    /// Where it is posted.
+    pub webhook: Option<Arc<Webhook>>,
 }
 
 /// A timer as it is stored.
@@ -147,6 +149,7 @@ impl Record {
         (size_of::<Record>()
             + size_of::<Spec>()
             + self.spec.payload.len()
+            + self.spec.webhook.as_ref().map_or(0, |webhook| webhook.size())
             + self.spec.key.as_str().len()) as u64
     }
 }

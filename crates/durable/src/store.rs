@@ -16,10 +16,11 @@
 //! A commit is a list, so that one sync serves everybody who waits; a load is a page, so that no answer is large.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::bucket::{Bucket, Cell};
 use crate::record::{Generation, Place, Record};
-use crate::values::{Key, Moment, QueueName, Retry, Span};
+use crate::values::{Key, Moment, QueueName, Retry, Span, Webhook};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +99,8 @@ pub struct Settings {
     pub rate: Option<u32>,
     /// The most timers that are out at once.
     pub concurrency: Option<u32>,
+    /// Where new timers are posted that do not say so themselves.
+    pub webhook: Option<Arc<Webhook>>,
 }
 
 /// Running, remembered for 10 minutes, dead for 30 days.
@@ -111,6 +114,7 @@ impl Default for Settings {
             dead_keep,
             rate: None,
             concurrency: None,
+            webhook: None,
         }
     }
 }

@@ -83,13 +83,15 @@ impl Ledger {
             }
             (Request::Set { queue, change }, Answer::Done) => {
                 let mut settings = self.settings.get(&queue).cloned().unwrap_or_default();
-                let Change { paused, retry, remember, dead_keep, rate, concurrency } = change;
+                let Change { paused, retry, remember, dead_keep, rate, concurrency, webhook } =
+                    change;
                 paused.into_iter().for_each(|paused| settings.paused = paused);
                 retry.into_iter().for_each(|retry| settings.retry = retry);
                 remember.into_iter().for_each(|remember| settings.remember = remember);
                 dead_keep.into_iter().for_each(|keep| settings.dead_keep = keep);
                 rate.into_iter().for_each(|rate| settings.rate = rate);
                 concurrency.into_iter().for_each(|most| settings.concurrency = most);
+                webhook.into_iter().for_each(|webhook| settings.webhook = webhook);
                 // The dead that it lets go are gone, also if the next setting would have kept them.
                 let dead_keep = Some(settings.dead_keep.millis());
                 let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
@@ -215,6 +217,7 @@ impl Ledger {
             remember: timer.remember.unwrap_or(remember),
             retry: timer.retry.unwrap_or(settings.retry),
             expires: timer.expires,
+            webhook: timer.webhook.unwrap_or(settings.webhook),
         };
         let spec = Arc::new(spec);
         let entry = Entry {
@@ -356,7 +359,9 @@ impl Ledger {
         let Some(entry) = self.entries.get(name).filter(|_| there != Some(false)) else {
             return lie(format!("{name:?} is not there, and is shown as {view:?}"));
         };
-        let same = view.generation == entry.spec.generation && view.payload == entry.spec.payload;
+        let same = view.generation == entry.spec.generation
+            && view.payload == entry.spec.payload
+            && view.webhook == entry.spec.webhook;
         if same && entry.expired {
             return Ok(());
         }
@@ -440,8 +445,8 @@ impl Ledger {
         if lease.wall < entry.next || delivery.handed.millis() < entry.next {
             return broken(promise::EARLY, &format!("handed out at {}", lease.wall), entry);
         }
-        if delivery.payload != entry.spec.payload {
-            return broken(promise::TRUE, "another payload", entry);
+        if (&delivery.payload, &delivery.webhook) != (&entry.spec.payload, &entry.spec.webhook) {
+            return broken(promise::TRUE, "another payload or webhook", entry);
         }
         lease.told = true;
         entry.closed = false;

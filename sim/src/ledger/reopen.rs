@@ -129,8 +129,10 @@ impl Ledger {
                 lost("is another one")
             };
         }
-        if record.spec.payload != entry.spec.payload {
-            return lost("has another payload");
+        if (&record.spec.payload, &record.spec.webhook)
+            != (&entry.spec.payload, &entry.spec.webhook)
+        {
+            return lost("has another payload or webhook");
         }
         let handed = (record.generation().0, record.occurrence, record.attempt);
         if *place == Place::Out && entry.unsure == Some(handed) {

@@ -13,7 +13,7 @@ use tourbillon_durable::bucket::{Bucket, Level};
 use tourbillon_durable::record::{Fate, Generation, Place, Record, Spec};
 use tourbillon_durable::shard::State;
 use tourbillon_durable::values::{
-    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
 };
 
 /// The names of the states.
@@ -73,9 +73,10 @@ impl Line {
         let Retry { attempts, first, factor, longest, jitter } = spec.retry;
         write!(
             out,
-            r#""expires":{},"remember":"{}","webhook":null,"retry":{{"attempts":{attempts},"first":"{first}","#,
+            r#""expires":{},"remember":"{}","webhook":{},"retry":{{"attempts":{attempts},"first":"{first}","#,
             or_null(spec.expires.map(|span| text(&span.to_string()))),
-            spec.remember
+            spec.remember,
+            or_null(spec.webhook.as_deref().map(webhook))
         )?;
         write!(out, r#""factor":{factor:?},"longest":"{longest}","jitter":{jitter:?}}},"#)?;
         writeln!(out, r#""last_error":{}}}"#, or_null(record.last_error.as_deref().map(text)))
@@ -103,14 +104,22 @@ impl Line {
         let retry = fields.retry()?;
         let last_error = fields.may::<String>("last_error")?.map(Arc::from);
         let expires = fields.parsed("expires")?;
-        if fields.may::<serde_json::Value>("webhook")?.is_some() {
-            return Err("webhook is set: this version does not know it".into());
-        }
+        let webhook = fields.webhook()?.map(Arc::new);
         if let Some(field) = fields.0.keys().next() {
             return Err(format!("{field} is no field of a timer"));
         }
-        let spec =
-            Spec { generation, queue, key, created, payload, recurrence, remember, retry, expires };
+        let spec = Spec {
+            generation,
+            queue,
+            key,
+            created,
+            payload,
+            recurrence,
+            remember,
+            retry,
+            expires,
+            webhook,
+        };
         let record = Record {
             spec: Arc::new(spec),
             due,
@@ -185,6 +194,16 @@ fn write_recurrence(recurrence: Option<&Recurrence>, out: &mut impl Write) -> io
     Ok(())
 }
 
+/// With the values of its headers: a dump is complete.
+fn webhook(webhook: &Webhook) -> String {
+    let Webhook { url, headers, timeout } = webhook;
+    let header =
+        |(name, value): &(String, Secret)| format!("{}:{}", text(name), text(value.reveal()));
+    let headers: Vec<String> = headers.iter().map(header).collect();
+    let (url, headers) = (text(url), headers.join(","));
+    format!(r#"{{"url":{url},"headers":{{{headers}}},"timeout":"{timeout}"}}"#)
+}
+
 fn text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -253,6 +272,22 @@ impl Fields {
             (None, None) => return Ok(None),
         };
         Ok(Some(Recurrence { rhythm, missed: missed.unwrap_or_default(), until, times }))
+    }
+
+    fn webhook(&mut self) -> Result<Option<Webhook>, String> {
+        let Some(fields) = self.may::<BTreeMap<String, Box<RawValue>>>("webhook")? else {
+            return Ok(None);
+        };
+        let mut fields = Fields(fields);
+        let mut webhook = checked(Webhook::new(fields.must::<String>("url")?))?;
+        let headers = fields.may::<BTreeMap<String, String>>("headers")?.unwrap_or_default();
+        webhook.headers =
+            headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+        webhook.timeout = fields.parsed("timeout")?.unwrap_or(webhook.timeout);
+        if let Some(field) = fields.0.keys().next() {
+            return Err(format!("{field} is no field of a webhook"));
+        }
+        checked(webhook.checked()).map(Some)
     }
 
     fn retry(&mut self) -> Result<Retry, String> {

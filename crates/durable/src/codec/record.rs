@@ -6,7 +6,8 @@ use super::bytes::{Reader, invalid, put_f64, put_moment_from, put_str, put_u64};
 use super::{DecodeError, Row};
 use crate::record::{Fate, Generation, Lease, Record, Spec};
 use crate::values::{
-    Content, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span,
+    Content, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span,
+    Webhook,
 };
 
 /// The key is the one that was assigned to this generation; its due moment stands in its place.
@@ -25,7 +26,8 @@ const PROGRESS: u64 = 1 << 8;
 const EXPIRES: u64 = 1 << 9;
 /// The payload is JSON.
 const JSON: u64 = 1 << 10;
-const KNOWN: u64 = (1 << 11) - 1;
+const WEBHOOK: u64 = 1 << 11;
+const KNOWN: u64 = (1 << 12) - 1;
 
 impl Row for Record {
     fn write(&self, out: &mut Vec<u8>) {
@@ -43,6 +45,7 @@ impl Row for Record {
             (NEXT, self.next_attempt != self.due),
             (PROGRESS, progress != (1, 0, 0, Fate::Open)),
             (EXPIRES, spec.expires.is_some()),
+            (WEBHOOK, spec.webhook.is_some()),
             (JSON, spec.payload.content() == Content::Json),
         ];
         let flags = flags.into_iter().filter(|flag| flag.1).fold(0, |sum, flag| sum | flag.0);
@@ -87,6 +90,9 @@ impl Row for Record {
         if let Some(expires) = spec.expires {
             put_u64(out, expires.millis());
         }
+        if let Some(webhook) = &spec.webhook {
+            webhook.write(out);
+        }
         out.extend_from_slice(&spec.payload);
     }
 
@@ -124,14 +130,25 @@ impl Row for Record {
         let retry = if has(RETRY) { Retry::read(bytes)? } else { Retry::default() };
         let recurrence = has(RECURRENCE).then(|| Recurrence::read(bytes)).transpose()?;
         let expires = has(EXPIRES).then(|| bytes.span("expires")).transpose()?;
+        let webhook = has(WEBHOOK).then(|| Webhook::read(bytes)).transpose()?.map(Arc::new);
         let payload = match has(JSON) {
             true => Payload::json(
                 std::str::from_utf8(bytes.rest()).map_err(|error| invalid("payload", error))?,
             ),
             false => Payload::bytes(bytes.rest()),
         };
-        let spec =
-            Spec { generation, queue, key, created, payload, recurrence, remember, retry, expires };
+        let spec = Spec {
+            generation,
+            queue,
+            key,
+            created,
+            payload,
+            recurrence,
+            remember,
+            retry,
+            expires,
+            webhook,
+        };
         Ok(Record {
             spec: Arc::new(spec),
             due,
@@ -254,5 +271,29 @@ impl Row for Recurrence {
             other => return Err(invalid("times", other)),
         };
         Ok(Recurrence { rhythm, missed, until, times })
+    }
+}
+
+impl Row for Webhook {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_str(out, &self.url);
+        put_u64(out, self.timeout.millis());
+        put_u64(out, self.headers.len() as u64);
+        for (name, value) in &self.headers {
+            put_str(out, name);
+            put_str(out, value.reveal());
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let url = bytes.str("URL of the webhook")?.into();
+        let timeout = bytes.span("timeout of the webhook")?;
+        let mut headers = Vec::new();
+        for _ in 0..bytes.u64("headers of the webhook")? {
+            let name = bytes.str("name of a header")?.into();
+            headers.push((name, Secret::new(bytes.str("value of a header")?)));
+        }
+        let webhook = Webhook { url, headers, timeout };
+        webhook.checked().map_err(|error| invalid("webhook", error))
     }
 }

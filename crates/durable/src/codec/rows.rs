@@ -1,11 +1,13 @@
 //! The other rows: the shard, queues, buckets, the index, markers and counters.
 
+use std::sync::Arc;
+
 use super::bytes::{Reader, invalid, put_i64, put_u64};
 use super::{DecodeError, Row};
 use crate::bucket::{Bucket, Level};
 use crate::record::{Generation, Place};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
-use crate::values::{Moment, Retry};
+use crate::values::{Moment, Retry, Webhook};
 
 /// The shard's own row, with the epoch of the last opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +35,8 @@ impl Row for ShardState {
 
 impl Row for QueueRow {
     fn write(&self, out: &mut Vec<u8>) {
-        let Settings { paused, retry, remember, dead_keep, rate, concurrency } = &self.settings;
+        let Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook } =
+            &self.settings;
         out.push((*paused).into());
         retry.write(out);
         put_u64(out, remember.millis());
@@ -41,17 +44,15 @@ impl Row for QueueRow {
         for most in [rate, concurrency] {
             put_u64(out, most.map_or(0, |most| u64::from(most) + 1));
         }
+        out.push(webhook.is_some().into());
+        webhook.iter().for_each(|webhook| webhook.write(out));
         for count in [self.pending, self.waiting, self.watched, self.out, self.dead] {
             put_u64(out, count);
         }
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let paused = match bytes.byte("paused")? {
-            0 => false,
-            1 => true,
-            other => return Err(invalid("paused", other)),
-        };
+        let paused = read_bool(bytes, "paused")?;
         let retry = Retry::read(bytes)?;
         let remember = bytes.span("remember")?;
         let dead_keep = bytes.span("dead_keep")?;
@@ -60,14 +61,24 @@ impl Row for QueueRow {
             most.map_err(|_| invalid(field, "an integer above 2^32"))
         };
         let (rate, concurrency) = (most("rate")?, most("concurrency")?);
+        let webhook = read_bool(bytes, "webhook")?.then(|| Webhook::read(bytes));
+        let webhook = webhook.transpose()?.map(Arc::new);
         Ok(QueueRow {
-            settings: Settings { paused, retry, remember, dead_keep, rate, concurrency },
+            settings: Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook },
             pending: bytes.u64("pending timers")?,
             waiting: bytes.u64("waiting timers")?,
             watched: bytes.u64("watched timers")?,
             out: bytes.u64("timers that are out")?,
             dead: bytes.u64("dead timers")?,
         })
+    }
+}
+
+fn read_bool(bytes: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
+    match bytes.byte(field)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(invalid(field, other)),
     }
 }
 

@@ -7,7 +7,9 @@ use crate::bucket::{Bucket, Level};
 use crate::conformance::Random;
 use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
-use crate::values::{Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span};
+use crate::values::{
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
+};
 
 const TABLE: &str = "out";
 
@@ -87,6 +89,15 @@ impl Random {
         }
     }
 
+    fn webhook(&mut self) -> Webhook {
+        let header = |n: u64| ("n".repeat(1 + n as usize), Secret::new("v".repeat(n as usize)));
+        Webhook {
+            url: "u".repeat(1 + self.below(300) as usize),
+            headers: (0..self.below(4)).map(header).collect(),
+            timeout: Span::from_millis([1000, 60_000][self.below(2) as usize]),
+        }
+    }
+
     fn fate(&mut self) -> Fate {
         let acked = Fate::Acked { occurrence: self.edge(), attempt: self.edge() as u32 };
         let other = [Fate::Open, Fate::Nacked, Fate::Lapsed, Fate::Released, Fate::Moved];
@@ -119,6 +130,7 @@ impl Random {
             remember: self.span(),
             retry: self.maybe(Random::retry).unwrap_or_default(),
             expires: self.maybe(Random::span),
+            webhook: self.maybe(Random::webhook).map(Arc::new),
         };
         Record {
             spec: Arc::new(spec),
@@ -165,7 +177,8 @@ fn rows_survive_a_round_trip_and_nothing_else_does() {
         let most = |random: &mut Random| random.edge() as u32;
         let (rate, concurrency) = (random.maybe(most), random.maybe(most));
         let (paused, retry) = (seed % 2 == 0, random.retry());
-        let settings = Settings { paused, retry, remember, dead_keep, rate, concurrency };
+        let webhook = random.maybe(Random::webhook).map(Arc::new);
+        let settings = Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook };
         let (pending, waiting) = (random.edge(), random.edge());
         let (watched, out, dead) = (random.edge(), random.edge(), random.edge());
         let row = QueueRow { settings, pending, waiting, watched, out, dead };
@@ -228,6 +241,7 @@ fn a_plain_timer_is_small() {
         remember: Span::ZERO,
         retry: Retry::default(),
         expires: None,
+        webhook: None,
     };
     let record = Record::new(spec, due);
     assert_eq!(encode("hour", &generation.0.to_be_bytes(), &record).len(), 133);

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
 use crate::shard::{self, Answer, Request, Settled, Token, Verdict};
-use crate::values::{Content, Moment};
+use crate::values::{Content, Moment, Retry, Webhook};
 
 /// A timer that is due, in the hands of its taker for as long as its lease runs.
 ///
@@ -49,6 +49,16 @@ impl Delivery {
     /// Whether the payload is JSON or bytes.
     pub fn content(&self) -> Content {
         self.inner.payload.content()
+    }
+
+    /// Where it is posted.
+    pub fn webhook(&self) -> Option<&Webhook> {
+        self.inner.webhook.as_deref()
+    }
+
+    /// How often it is tried, and how long its backoff is.
+    pub fn retry(&self) -> &Retry {
+        &self.inner.retry
     }
 
     /// The key of the timer.

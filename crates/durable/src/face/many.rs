@@ -4,7 +4,7 @@ use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
 use crate::message::{Answer, Change, Request};
-use crate::values::{Cursor, Filter, Many, ValueError, View};
+use crate::values::{Cursor, Filter, Many, ValueError, View, Webhook};
 
 const LONGEST_PAGE: usize = 1000;
 
@@ -96,8 +96,8 @@ impl Queue {
         self.set(Change { paused: Some(false), ..Change::default() })
     }
 
-    /// Changes settings; makes the queue if it is not there. `retry` and `remember` are defaults of new timers, the
-    /// others apply at once.
+    /// Changes settings; makes the queue if it is not there. `retry`, `remember` and `webhook` are defaults of new
+    /// timers, the others apply at once.
     ///
     /// ```
     /// use tourbillon_durable::{Change, Durable};
@@ -138,6 +138,9 @@ impl Change {
     fn checked(&self) -> Result<(), ValueError> {
         if let Some(retry) = self.retry {
             retry.checked()?;
+        }
+        if let Some(Some(webhook)) = &self.webhook {
+            Webhook::clone(webhook).checked()?;
         }
         for (field, most) in [("rate", self.rate), ("concurrency", self.concurrency)] {
             if most == Some(Some(0)) {

@@ -1,9 +1,12 @@
 //! Describing a timer: when it is due, and what it carries.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::shard::{NewTimer, When};
-use crate::values::{Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span, ValueError};
+use crate::values::{
+    Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span, ValueError, Webhook,
+};
 
 /// A timer that is due after so long, at a moment, or again and again.
 ///
@@ -58,6 +61,7 @@ impl NewTimer {
             remember: None,
             retry: None,
             expires: None,
+            webhook: None,
         }
     }
 
@@ -94,6 +98,21 @@ impl NewTimer {
     /// No attempt starts later than so long after it is due: then it is given up.
     pub fn expires(mut self, span: Duration) -> Self {
         self.expires = Some(span.into());
+        self
+    }
+
+    /// Posted there when it is due, whatever its queue says.
+    ///
+    /// # Errors
+    /// The webhook is out of its limits.
+    pub fn webhook(mut self, webhook: Webhook) -> Result<Self, ValueError> {
+        self.webhook = Some(Some(Arc::new(webhook.checked()?)));
+        Ok(self)
+    }
+
+    /// Posted nowhere, whatever its queue says.
+    pub fn no_webhook(mut self) -> Self {
+        self.webhook = Some(None);
         self
     }
 

@@ -5,11 +5,12 @@
 //! request is taken alone. What waits here is bounded: beyond [`LIMIT`] bytes a request is refused.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::{Failure, Reply};
-use crate::shard::{Request, RequestId};
+use crate::shard::{NewTimer, Request, RequestId};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
-use crate::values::QueueName;
+use crate::values::{QueueName, Webhook};
 
 /// The most bytes of one take.
 const GROUP: usize = 4 << 20;
@@ -179,7 +180,12 @@ fn size(request: &Request) -> usize {
     const EACH: usize = 200;
     match request {
         Request::Schedule { timers, .. } => {
-            timers.iter().map(|timer| EACH + timer.payload.len()).sum::<usize>()
+            let hook = |hook: &Arc<Webhook>| hook.size();
+            let size = |timer: &NewTimer| {
+                let hooks = timer.webhook.iter().flatten().map(hook);
+                EACH + timer.payload.len() + hooks.sum::<usize>()
+            };
+            timers.iter().map(size).sum::<usize>()
         }
         Request::Cancel { keys, .. } => keys.len() * EACH,
         Request::Settle { tokens, .. } => tokens.len() * EACH,

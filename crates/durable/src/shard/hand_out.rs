@@ -164,6 +164,8 @@ impl Shard {
             due: old.due,
             handed: self.wall,
             lease_until,
+            webhook: old.spec.webhook.clone(),
+            retry: old.spec.retry,
         };
         self.change(Some((place, &old)), Some((Place::Out, record)));
         delivery

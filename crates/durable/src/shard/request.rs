@@ -231,6 +231,7 @@ impl Shard {
             remember: timer.remember.unwrap_or(remember),
             retry: timer.retry.unwrap_or(settings.retry),
             expires: timer.expires,
+            webhook: timer.webhook.unwrap_or(settings.webhook),
         };
         let record = Record::new(spec, due);
         self.change(None, Some((self.place_for(due), record)));

@@ -9,6 +9,7 @@ mod recurrence;
 mod retry;
 mod time;
 mod timer;
+mod webhook;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub use timer::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, Many, NewTimer, Outcome,
     Scheduled, Settled, Stale, State, Token, Verdict, View, When,
 };
+pub use webhook::{Secret, Webhook};
 
 /// A value was not taken: which, what it said, and what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Key, Moment, Payload, Recurrence, Retry, Span};
+use super::{Key, Moment, Payload, Recurrence, Retry, Span, Webhook};
 
 /// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +36,8 @@ pub struct NewTimer {
     pub retry: Option<Retry>,
     /// No attempt of an occurrence starts later than so long after it is due.
     pub expires: Option<Span>,
+    /// Where it is posted; `None` for the queue's default, `Some(None)` for nowhere.
+    pub webhook: Option<Option<Arc<Webhook>>>,
 }
 
 /// What to do with a key that is taken.
@@ -145,6 +147,8 @@ pub struct View {
     pub retry: Retry,
     /// No attempt of an occurrence starts later than so long after it is due.
     pub expires: Option<Span>,
+    /// Where it is posted.
+    pub webhook: Option<Arc<Webhook>>,
     /// What the last failure said.
     pub last_error: Option<Arc<str>>,
 }
@@ -220,6 +224,10 @@ pub struct Delivery {
     pub handed: Moment,
     /// When the lease ends, by the wall clock of then.
     pub lease_until: Moment,
+    /// Where it is posted.
+    pub webhook: Option<Arc<Webhook>>,
+    /// How often it is tried.
+    pub retry: Retry,
 }
 
 /// What became of a token.

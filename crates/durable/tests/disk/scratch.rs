@@ -71,6 +71,7 @@ pub(crate) fn timer(generation: u64, delay: u64) -> Record {
         remember: Span::from_secs(600),
         retry: Retry::default(),
         expires: None,
+        webhook: None,
     };
     Record::new(spec, due)
 }

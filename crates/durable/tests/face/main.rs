@@ -6,6 +6,7 @@ mod many;
 mod real;
 mod scheduling;
 mod waiting;
+mod webhooks;
 mod workers;
 
 use std::time::Duration;

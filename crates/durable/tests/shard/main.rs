@@ -180,6 +180,7 @@ fn timer(key: Option<Key>, when: When) -> NewTimer {
         remember: None,
         retry: None,
         expires: None,
+        webhook: None,
     }
 }
 
