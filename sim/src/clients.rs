@@ -6,7 +6,7 @@ use tourbillon_durable::shard::{
     Change, Conflict, Filter, NewTimer, Request, RequestId, State, Token, Verdict, When,
 };
 use tourbillon_durable::values::{
-    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
+    Generation, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
 };
 
 use crate::ledger::CRONS;
@@ -32,10 +32,15 @@ impl Clients {
         let queue = queues()[world.random.below(2) as usize].clone();
         let request = match world.random.below(24) {
             0..=7 => self.schedule(world, queue),
-            8 | 9 => Request::Cancel { queue: queue.clone(), keys: some_keys(world, &queue) },
+            8 | 9 => {
+                let keys = some_keys(world, &queue);
+                let only = world.random.one_in(4).then(|| some_generation(world, &queue, &keys[0]));
+                Request::Cancel { queue, keys, only }
+            }
             10 => {
-                let when = when(&mut world.random, world.wall);
-                Request::Move { key: some_key(world, &queue), queue, when }
+                let (when, key) = (when(&mut world.random, world.wall), some_key(world, &queue));
+                let only = world.random.one_in(4).then(|| some_generation(world, &queue, &key));
+                Request::Move { key, queue, when, only }
             }
             11 => Request::Run { key: some_key(world, &queue), queue },
             12 => Request::Get { key: some_key(world, &queue), queue },
@@ -61,6 +66,9 @@ impl Clients {
     }
 
     fn schedule(&mut self, world: &mut World, queue: QueueName) -> Request {
+        if world.random.one_in(8) {
+            return self.schedule_only(world, queue);
+        }
         let random = &mut world.random;
         let conflict =
             random.pick(&[Conflict::Refuse, Conflict::Refuse, Conflict::Keep, Conflict::Replace]);
@@ -78,6 +86,15 @@ impl Clients {
             })
         });
         Request::Schedule { queue, timers, conflict }
+    }
+
+    /// A timer for a key that is known, an assigned one perhaps, under a condition or not.
+    fn schedule_only(&mut self, world: &mut World, queue: QueueName) -> Request {
+        let key = some_key(world, &queue);
+        let only = Conflict::ReplaceOnly(some_generation(world, &queue, &key));
+        let conflict = world.random.pick(&[only, only, Conflict::Replace, Conflict::Keep]);
+        let timer = self.timer(&mut world.random, world.wall);
+        Request::Schedule { queue, timers: vec![NewTimer { key: Some(key), ..timer }], conflict }
     }
 
     fn timer(&mut self, random: &mut Random, wall: u64) -> NewTimer {
@@ -197,6 +214,12 @@ fn some_key(world: &mut World, queue: &QueueName) -> Key {
         return Key::new(&format!("k{}", world.random.below(10))).expect("a key");
     }
     known[world.random.below(known.len() as u64) as usize].clone()
+}
+
+/// The generation of the timer that has a key, or one that it may have had or get.
+fn some_generation(world: &mut World, queue: &QueueName, key: &Key) -> Generation {
+    let known = world.ledger.generation(queue, key).unwrap_or_default();
+    Generation(known.0 + u64::from(world.random.one_in(4)))
 }
 
 fn some_keys(world: &mut World, queue: &QueueName) -> Vec<Key> {

@@ -181,7 +181,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
     for (queue, key, recurring, next) in world.ledger.living() {
         // The end of time does not come.
         if recurring || next > Moment::MAX.millis() - 86_400_000 {
-            world.ask(Request::Cancel { queue, keys: vec![key] });
+            world.ask(Request::Cancel { queue, keys: vec![key], only: None });
         }
     }
     look(world)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{Fate, Place, Record};
+use crate::record::{Fate, Generation, Place, Record};
 use crate::store::{Loaded, Op, Query, Settings};
 pub use crate::values::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
@@ -77,6 +77,8 @@ pub enum Request {
         key: Key,
         /// To when.
         when: When,
+        /// Only if it is this one.
+        only: Option<Generation>,
     },
     /// Makes a timer due now; revives a dead one.
     Run {
@@ -91,6 +93,8 @@ pub enum Request {
         queue: QueueName,
         /// Which.
         keys: Vec<Key>,
+        /// Only if each of them is this one.
+        only: Option<Generation>,
     },
     /// Shows a timer.
     Get {
@@ -248,6 +252,10 @@ pub enum Answer {
     KeyTaken(usize, State),
     /// This timer of the request has the key of an earlier one, or a rhythm with no moment: nothing was scheduled.
     Refused(usize),
+    /// This timer of the request has an assigned key that no timer has: nothing was scheduled.
+    NotAssigned(usize),
+    /// This timer of the request was to be another one; its key has that one, or none. Nothing was changed.
+    Mismatch(usize, Option<Generation>),
     /// To a get, a move and a run; `None`: there is no such timer.
     Timer(Option<View>),
     /// A timer in this state cannot be moved or run.

@@ -7,7 +7,7 @@ use tourbillon_durable::shard::{
     Answer, Cancelled, Change, Delivery, Many, NewTimer, Outcome, Request, RequestId, Scheduled,
     State, Token, View, When,
 };
-use tourbillon_durable::values::{Moment, QueueName, Span};
+use tourbillon_durable::values::{Key, Moment, QueueName, Span};
 
 use super::entry::{Entry, Gone, Phase, period};
 use super::{Asked, Broken, Ledger, Name, promise};
@@ -37,7 +37,8 @@ impl Ledger {
 
     fn judge(&mut self, request: Request, answer: Answer, range: Range, quiet: bool) -> Outcomes {
         match (request, answer) {
-            (Request::Schedule { queue, timers, .. }, Answer::Scheduled(receipts)) => {
+            (Request::Schedule { queue, timers, conflict }, Answer::Scheduled(receipts)) => {
+                self.conditions(&queue, &timers, conflict, &receipts)?;
                 let mut pairs = timers.into_iter().zip(receipts);
                 pairs.try_for_each(|(timer, receipt)| self.scheduled(&queue, timer, receipt, range))
             }
@@ -46,11 +47,31 @@ impl Ledger {
                 self.key_taken(&name, state, range)
             }
             (Request::Schedule { .. }, Answer::Refused(_)) => Ok(()),
-            (Request::Move { queue, key, when }, answer) => {
+            (Request::Schedule { queue, timers, .. }, Answer::NotAssigned(nth)) => {
+                let key = timers[nth].key.clone().filter(Key::is_assigned);
+                let there = key.and_then(|key| self.is_there(&(queue, key), range));
+                let lost = || Broken::new(promise::DURABLE, format!("{timers:?} is not there"));
+                if there == Some(true) { Err(lost()) } else { Ok(()) }
+            }
+            (request, Answer::Mismatch(nth, there)) => self.mismatch(request, nth, there, range),
+            (Request::Move { queue, key, only, .. }, Answer::Timer(Some(view)))
+                if only.is_some_and(|only| only != view.generation) =>
+            {
+                lie(format!("{key} of {queue} is moved, and is not {only:?}: {view:?}"))
+            }
+            (Request::Move { queue, key, when, .. }, answer) => {
                 self.moved(&(queue, key), when, answer, range)
             }
             (Request::Run { queue, key }, answer) => self.ran(&(queue, key), answer, range),
-            (Request::Cancel { queue, keys }, Answer::Cancelled(outcomes)) => {
+            (Request::Cancel { queue, keys, only }, Answer::Cancelled(outcomes)) => {
+                let other = |key: &&Key| {
+                    let known = self.generation(&queue, key);
+                    let there = self.is_there(&(queue.clone(), (*key).clone()), range);
+                    there == Some(true) && only.is_some_and(|only| known != Some(only))
+                };
+                if let Some(key) = keys.iter().find(other) {
+                    return lie(format!("{key} of {queue} is cancelled, and is not {only:?}"));
+                }
                 let mut pairs = keys.into_iter().zip(outcomes);
                 pairs.try_for_each(|(key, outcome)| {
                     self.cancelled((queue.clone(), key), outcome, range)
@@ -136,7 +157,7 @@ impl Ledger {
     }
 
     /// Whether a key is certainly taken, or certainly free.
-    fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
+    pub(super) fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
         let Some(entry) = self.entries.get(name) else { return Some(false) };
         // Its last lease has lapsed: it may have been given up since, and forgotten.
         if entry.phase == Phase::Out
@@ -206,7 +227,8 @@ impl Ledger {
         }
         let settings = self.settings.get(queue).cloned().unwrap_or_default();
         self.settings.entry(queue.clone()).or_default();
-        let remember = if timer.key.is_some() { settings.remember } else { Span::ZERO };
+        let chosen = timer.key.as_ref().is_some_and(|key| !key.is_assigned());
+        let remember = if chosen { settings.remember } else { Span::ZERO };
         let spec = Spec {
             generation: receipt.generation,
             queue: queue.clone(),

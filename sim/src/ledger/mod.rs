@@ -9,6 +9,7 @@
 //! as it was (`reopen.rs`).
 
 mod answers;
+mod conditions;
 mod entry;
 mod exact;
 mod many;
@@ -22,7 +23,7 @@ use std::fmt;
 use tourbillon_durable::record::{Place, Record};
 use tourbillon_durable::shard::{Change, Cursor, Limits, Request, RequestId, Resident, View};
 use tourbillon_durable::store::{Op, Settings};
-use tourbillon_durable::values::{Key, Moment, QueueName};
+use tourbillon_durable::values::{Generation, Key, Moment, QueueName};
 
 pub use entry::CRONS;
 use entry::{Entry, Phase};
@@ -391,6 +392,11 @@ impl Ledger {
         self.entries.keys().cloned().collect()
     }
 
+    /// The last timer that is known to have had a key.
+    pub fn generation(&self, queue: &QueueName, key: &Key) -> Option<Generation> {
+        self.entries.get(&(queue.clone(), key.clone())).map(|entry| entry.spec.generation)
+    }
+
     /// If the lease of a timer has lapsed, the attempt has failed.
     fn apply_lapse(&mut self, name: &Name) {
         let Some(entry) = self.entries.get_mut(name) else { return };
@@ -412,7 +418,7 @@ fn names(request: &Request, queue: &QueueName, key: &Key) -> bool {
         Request::Schedule { queue: of, timers, .. } => {
             of == queue && timers.iter().any(|timer| timer.key.as_ref() == Some(key))
         }
-        Request::Cancel { queue: of, keys } => of == queue && keys.contains(key),
+        Request::Cancel { queue: of, keys, .. } => of == queue && keys.contains(key),
         Request::Move { queue: of, key: one, .. } | Request::Run { queue: of, key: one } => {
             of == queue && one == key
         }

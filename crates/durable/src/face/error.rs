@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::runtime::Failure;
 use crate::shard::{NewTimer, Stale, State};
-use crate::values::ValueError;
+use crate::values::{Generation, ValueError};
 
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Error {
     UnknownTimer,
     /// A timer in this state cannot be moved or run. Nothing happened.
     State(State),
+    /// The key has this timer, and another was meant. Nothing happened.
+    Mismatch(Option<Generation>),
     /// The delivery is no longer the caller's. Nothing happened.
     Stale(Stale),
     /// It was in a commit that failed: it happened, or not. Look, or ask again if that is safe.
@@ -38,6 +40,7 @@ impl fmt::Display for Error {
             Error::State(state) => {
                 write!(f, "the timer is {}: it cannot be moved or run", name(*state))
             }
+            Error::Mismatch(there) => write!(f, "{}", mismatch(*there)),
             Error::Stale(stale) => {
                 write!(f, "the delivery counts no more: {}", reason(*stale))
             }
@@ -93,6 +96,10 @@ pub struct ScheduleError {
 pub enum Refused {
     /// A key is taken, by a timer in that state.
     KeyTaken(usize, State),
+    /// A key has this timer, or none, and another was to be replaced.
+    Mismatch(usize, Option<Generation>),
+    /// A key is an assigned one, and no timer has it.
+    NotAssigned(usize),
     /// An earlier timer of the request has the same key.
     KeyTwice(usize),
     /// Its rhythm has no moment to come, or none until its end.
@@ -118,6 +125,14 @@ impl fmt::Display for ScheduleError {
                 key(*index),
                 name(*state)
             ),
+            Refused::Mismatch(index, there) => {
+                write!(f, "the key {:?}: {}", key(*index), mismatch(*there))
+            }
+            Refused::NotAssigned(index) => write!(
+                f,
+                "no timer has the key {:?}, and keys that begin with ~ are assigned: leave the key out",
+                key(*index)
+            ),
             Refused::KeyTwice(index) => {
                 write!(f, "the key {:?} is in the request twice: leave one out", key(*index))
             }
@@ -137,6 +152,18 @@ impl fmt::Display for ScheduleError {
 }
 
 impl std::error::Error for ScheduleError {}
+
+fn mismatch(there: Option<Generation>) -> String {
+    match there {
+        Some(there) => {
+            format!(
+                "another timer has the key, of generation {}: look before you repeat it",
+                there.0
+            )
+        }
+        None => "no timer has the key: the one that was meant is gone".into(),
+    }
+}
 
 fn name(state: State) -> &'static str {
     match state {

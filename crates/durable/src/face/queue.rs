@@ -9,7 +9,7 @@ use super::receipt::Receipt;
 use crate::runtime::{Failure, Runtime};
 use crate::shard::{Answer, Cancelled, Conflict, Counts, NewTimer, Request, Scheduled, View, When};
 use crate::store::Settings;
-use crate::values::{Key, Moment, QueueName, Rhythm, Span, ValueError};
+use crate::values::{Generation, Key, Moment, QueueName, Rhythm, Span, ValueError};
 
 const MOST_TIMERS: usize = 10_000;
 const LARGEST_PAYLOAD: usize = 256 << 10;
@@ -70,12 +70,42 @@ impl Queue {
     /// A timer with a key that is taken is refused; also while a timer that is done is remembered. So it is safe to
     /// repeat.
     pub fn schedule(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
-        self.schedule_one(timer, Conflict::Refuse)
+        self.schedule_with(timer, Conflict::Refuse)
     }
 
     /// Schedules a timer in place of the one that has its key. Somebody may be at work on that one; the answer says.
     pub fn replace(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
-        self.schedule_one(timer, Conflict::Replace)
+        self.schedule_with(timer, Conflict::Replace)
+    }
+
+    /// Schedules a timer; `conflict` says what becomes of the one that has its key.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Conflict, Durable, NewTimer, Outcome, Refused, State};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// let timer = || NewTimer::after(Duration::from_secs(60)).key("a");
+    /// let first = jobs.schedule(timer()?).wait()?;
+    /// let kept = jobs.schedule_with(timer()?, Conflict::Keep).wait()?;
+    /// assert_eq!((kept.generation, kept.outcome), (first.generation, Outcome::Kept));
+    ///
+    /// let only = Conflict::ReplaceOnly(first.generation);
+    /// let second = jobs.schedule_with(timer()?, only).wait()?;
+    /// assert_eq!(second.outcome, Outcome::Replaced(first.generation, State::Scheduled));
+    /// let late = jobs.schedule_with(timer()?, only).wait().unwrap_err();
+    /// assert_eq!(late.reason, Refused::Mismatch(0, Some(second.generation)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule_with(
+        &self,
+        timer: NewTimer,
+        conflict: Conflict,
+    ) -> Receipt<Scheduled, ScheduleError> {
+        self.schedule_as(vec![timer], conflict, |mut scheduled| {
+            scheduled.pop().expect("each timer of a request is answered")
+        })
     }
 
     /// Schedules up to 10 000 timers, all or none.
@@ -85,16 +115,6 @@ impl Queue {
         conflict: Conflict,
     ) -> Receipt<Vec<Scheduled>, ScheduleError> {
         self.schedule_as(timers, conflict, |scheduled| scheduled)
-    }
-
-    fn schedule_one(
-        &self,
-        timer: NewTimer,
-        conflict: Conflict,
-    ) -> Receipt<Scheduled, ScheduleError> {
-        self.schedule_as(vec![timer], conflict, |mut scheduled| {
-            scheduled.pop().expect("each timer of a request is answered")
-        })
     }
 
     fn schedule_as<T: Send + 'static>(
@@ -122,6 +142,8 @@ impl Queue {
                 Ok(Answer::Scheduled(scheduled)) => return Ok(read(scheduled)),
                 Ok(Answer::KeyTaken(index, state)) => Refused::KeyTaken(index, state),
                 Ok(Answer::Refused(index)) => Refused::Never(index),
+                Ok(Answer::NotAssigned(index)) => Refused::NotAssigned(index),
+                Ok(Answer::Mismatch(index, there)) => Refused::Mismatch(index, there),
                 Ok(other) => unreachable!("a schedule was answered with {other:?}"),
                 Err(failure) => Refused::Request(failure.into()),
             };
@@ -139,7 +161,15 @@ impl Queue {
             Ok(key) => key,
             Err(error) => return Receipt::ready(Err(error.into())),
         };
-        self.cancel_as(vec![key], |mut cancelled| cancelled.pop().unwrap_or(Cancelled::Unknown))
+        self.cancel_as(vec![key], None, one)
+    }
+
+    /// [Cancels](Queue::cancel) a timer if it is the one of that generation, else [`Error::Mismatch`].
+    pub fn cancel_only(&self, key: impl AsRef<str>, generation: Generation) -> Receipt<Cancelled> {
+        match Key::new(key.as_ref()) {
+            Ok(key) => self.cancel_as(vec![key], Some(generation), one),
+            Err(error) => Receipt::ready(Err(error.into())),
+        }
     }
 
     /// Cancels timers; the answers are in the order of the keys.
@@ -148,7 +178,7 @@ impl Queue {
         keys: impl IntoIterator<Item = K>,
     ) -> Receipt<Vec<Cancelled>> {
         match keys.into_iter().map(|key| Key::new(key.as_ref())).collect() {
-            Ok(keys) => self.cancel_as(keys, |cancelled| cancelled),
+            Ok(keys) => self.cancel_as(keys, None, |cancelled| cancelled),
             Err(error) => Receipt::ready(Err(Error::Value(error))),
         }
     }
@@ -156,11 +186,13 @@ impl Queue {
     fn cancel_as<T: Send + 'static>(
         &self,
         keys: Vec<Key>,
+        only: Option<Generation>,
         read: fn(Vec<Cancelled>) -> T,
     ) -> Receipt<T> {
-        let request = Request::Cancel { queue: self.name.clone(), keys };
+        let request = Request::Cancel { queue: self.name.clone(), keys, only };
         self.request(request, move |answer| match answer? {
             Answer::Cancelled(cancelled) => Ok(read(cancelled)),
+            Answer::Mismatch(_, there) => Err(Error::Mismatch(there)),
             other => unreachable!("a cancel was answered with {other:?}"),
         })
     }
@@ -169,7 +201,18 @@ impl Queue {
     /// lives again, with all its attempts to use.
     pub fn reschedule(&self, key: impl AsRef<str>, when: impl Into<When>) -> Receipt<View> {
         let when = self.fixed(when.into());
-        self.change(key, |queue, key| Request::Move { queue, key, when })
+        self.change(key, |queue, key| Request::Move { queue, key, when, only: None })
+    }
+
+    /// [Moves](Queue::reschedule) a timer if it is the one of that generation, else [`Error::Mismatch`].
+    pub fn reschedule_only(
+        &self,
+        key: impl AsRef<str>,
+        when: impl Into<When>,
+        generation: Generation,
+    ) -> Receipt<View> {
+        let (when, only) = (self.fixed(when.into()), Some(generation));
+        self.change(key, |queue, key| Request::Move { queue, key, when, only })
     }
 
     /// Makes a timer due now. A dead one lives again; a recurring one whose moment is to come gets an extra occurrence.
@@ -189,6 +232,7 @@ impl Queue {
         self.request(request(self.name.clone(), key), |answer| match answer? {
             Answer::Timer(view) => view.ok_or(Error::UnknownTimer),
             Answer::NotMoved(state) => Err(Error::State(state)),
+            Answer::Mismatch(_, there) => Err(Error::Mismatch(there)),
             other => unreachable!("a change was answered with {other:?}"),
         })
     }
@@ -245,6 +289,11 @@ impl Queue {
             other => unreachable!("a forecast was answered with {other:?}"),
         })
     }
+}
+
+/// The answer to a cancel of one key.
+fn one(mut cancelled: Vec<Cancelled>) -> Cancelled {
+    cancelled.pop().unwrap_or(Cancelled::Unknown)
 }
 
 /// What can be told from the request alone.

@@ -201,7 +201,7 @@ mod tests {
     fn post(mailbox: &Mailbox, queue: &str, keys: usize) -> RequestId {
         let key = crate::values::Key::chosen("k").unwrap();
         let queue = QueueName::new(queue).unwrap();
-        mailbox.post(Request::Cancel { queue, keys: vec![key; keys] }, Box::new(|_| ()))
+        mailbox.post(Request::Cancel { queue, keys: vec![key; keys], only: None }, Box::new(|_| ()))
     }
 
     fn take(mailbox: &Mailbox) -> Vec<u64> {

@@ -135,6 +135,9 @@ impl Shard {
             Request::Schedule { queue, timers, conflict } => {
                 self.schedule(&queue, timers, conflict, arrived)
             }
+            Request::Move { key, only, .. } if self.differs(&key, only) => {
+                Answer::Mismatch(0, self.generation(&key))
+            }
             Request::Move { key, when, .. } => match self.living(&key) {
                 None => Answer::Timer(None),
                 Some((place, record)) => self.move_to(place, &record, when, arrived),
@@ -143,7 +146,11 @@ impl Shard {
                 None => Answer::Timer(None),
                 Some((place, record)) => self.run(place, &record),
             },
-            Request::Cancel { keys, .. } => {
+            Request::Cancel { keys, only, .. } => {
+                if let Some(index) = keys.iter().position(|key| self.differs(key, only)) {
+                    let there = self.generation(&keys[index]);
+                    return self.conclude(id, Answer::Mismatch(index, there));
+                }
                 let one = |shard: &mut Shard, key| {
                     let found = shard.living(key);
                     found.map_or(Cancelled::Unknown, |(place, record)| shard.cancel(place, &record))
@@ -163,8 +170,22 @@ impl Shard {
             }
             other => unreachable!("{other:?} names no keys"),
         };
+        self.conclude(id, answer);
+    }
+
+    fn conclude(&mut self, id: RequestId, answer: Answer) {
         self.deciding.clear();
         self.outbox.answer(id, answer);
+    }
+
+    /// The timer that has a key of the request.
+    fn generation(&self, key: &Key) -> Option<Generation> {
+        self.living(key).map(|(_, record)| record.generation())
+    }
+
+    /// Whether a key has another timer than the one that is meant. A key that is free is the caller's to report.
+    fn differs(&self, key: &Key, only: Option<Generation>) -> bool {
+        self.generation(key).is_some_and(|there| only.is_some_and(|only| only != there))
     }
 
     /// All or nothing: decides every key first, then makes the timers.
@@ -183,12 +204,23 @@ impl Shard {
                 return Answer::Refused(index);
             }
             let there = timer.key.as_ref().and_then(|key| self.living(key));
-            if let (Some((place, record)), Conflict::Refuse) = (there, conflict) {
-                return Answer::KeyTaken(index, state(place, &record, self.wall));
+            let generation = there.as_ref().map(|(_, record)| record.generation());
+            match (conflict, there) {
+                (Conflict::ReplaceOnly(only), _) if generation != Some(only) => {
+                    return Answer::Mismatch(index, generation);
+                }
+                (_, None) if timer.key.as_ref().is_some_and(Key::is_assigned) => {
+                    return Answer::NotAssigned(index);
+                }
+                (Conflict::Refuse, Some((place, record))) => {
+                    return Answer::KeyTaken(index, state(place, &record, self.wall));
+                }
+                _ => {}
             }
         }
         self.queue_mut(queue);
-        let one = |timer| self.make(queue, timer, conflict, arrived);
+        let alone = timers.len() == 1;
+        let one = |timer| self.make(queue, timer, conflict, arrived, alone);
         Answer::Scheduled(timers.into_iter().map(one).collect())
     }
 
@@ -198,6 +230,7 @@ impl Shard {
         timer: NewTimer,
         conflict: Conflict,
         arrived: Moment,
+        alone: bool,
     ) -> Scheduled {
         let due = timer.first_due(arrived).expect("a timer without a moment was refused");
         let mut outcome = Outcome::Made;
@@ -210,6 +243,7 @@ impl Shard {
                         generation,
                         due: old.due,
                         outcome: Outcome::Kept,
+                        timer: alone.then(|| Box::new(self.view(place, &old))),
                     };
                 }
                 outcome = Outcome::Replaced(generation, state(place, &old, self.wall));
@@ -219,7 +253,8 @@ impl Shard {
         let generation = self.row.next_generation;
         self.row.next_generation = Generation(generation.0 + 1);
         let settings = self.queue_mut(queue).row.settings.clone();
-        let remember = if timer.key.is_some() { settings.remember } else { Span::ZERO };
+        let chosen = timer.key.as_ref().is_some_and(|key| !key.is_assigned());
+        let remember = if chosen { settings.remember } else { Span::ZERO };
         let key = timer.key.unwrap_or_else(|| Key::assigned(generation.0, due.millis()));
         let spec = Spec {
             generation,
@@ -233,9 +268,10 @@ impl Shard {
             expires: timer.expires,
             webhook: timer.webhook.unwrap_or(settings.webhook),
         };
-        let record = Record::new(spec, due);
-        self.change(None, Some((self.place_for(due), record)));
-        Scheduled { key, generation, due, outcome }
+        let (place, record) = (self.place_for(due), Record::new(spec, due));
+        let timer = alone.then(|| Box::new(self.view(place, &record)));
+        self.change(None, Some((place, record)));
+        Scheduled { key, generation, due, outcome, timer }
     }
 
     fn move_to(&mut self, place: Place, record: &Record, when: When, arrived: Moment) -> Answer {

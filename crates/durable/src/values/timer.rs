@@ -22,7 +22,7 @@ pub enum When {
 /// A timer to be made.
 #[derive(Clone, Debug)]
 pub struct NewTimer {
-    /// Its key; `None` for an assigned one.
+    /// Its key; `None` for an assigned one. One that was assigned before only replaces the timer that has it.
     pub key: Option<Key>,
     /// When it is due first.
     pub when: When,
@@ -49,6 +49,8 @@ pub enum Conflict {
     Keep,
     /// Replace it.
     Replace,
+    /// Replace it if it is this one; if it is another, or the key is free, schedule nothing of the request.
+    ReplaceOnly(Generation),
 }
 
 /// Names a delivery for ever.
@@ -88,6 +90,8 @@ pub struct Scheduled {
     pub due: Moment,
     /// What happened.
     pub outcome: Outcome,
+    /// The timer that has the key now, in the answer to a request for one timer; a batch leaves it out.
+    pub timer: Option<Box<View>>,
 }
 
 /// What happened to the key of a new timer.
