@@ -16,15 +16,6 @@ use tourbillon_durable::values::{
     Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
 };
 
-/// The names of the states.
-const STATES: [(&str, State); 6] = [
-    ("scheduled", State::Scheduled),
-    ("due", State::Due),
-    ("delivering", State::Delivering),
-    ("dead", State::Dead),
-    ("done", State::Done),
-    ("cancelled", State::Cancelled),
-];
 const MISSED: [(&str, Missed); 3] =
     [("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
 
@@ -52,7 +43,7 @@ impl Line {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let Line { state, record } = self;
         let spec = &*record.spec;
-        let name = STATES.iter().find(|(_, of)| of == state).map_or("", |(name, _)| name);
+        let name = state.name();
         write!(
             out,
             r#"{{"queue":"{}","key":{},"generation":{},"state":"{name}","due":"{}","next_attempt":"{}","#,
@@ -93,7 +84,9 @@ impl Line {
         }
         let queue = checked(QueueName::new(&fields.must::<String>("queue")?))?;
         let key = checked(Key::new(&fields.must::<String>("key")?))?;
-        let state = fields.one_of("state", &STATES)?.ok_or("state is missing")?;
+        let state = fields
+            .one_of("state", &State::ALL.map(|state| (state.name(), state)))?
+            .ok_or("state is missing")?;
         let due = fields.parsed("due")?.ok_or("due is missing")?;
         let next_attempt = fields.parsed("next_attempt")?.unwrap_or(due);
         let created = fields.parsed("created")?.unwrap_or(due);

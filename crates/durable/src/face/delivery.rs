@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
-use crate::shard::{self, Answer, Request, Settled, Token, Verdict};
+use crate::shard::{self, Answer, Request, Settled, Stale, Token, Verdict};
 use crate::values::{Content, Moment, Retry, Webhook};
 
 /// A timer that is due, in the hands of its taker for as long as its lease runs.
@@ -126,6 +126,19 @@ impl Delivery {
         })
     }
 
+    /// Gives it back: due again at once, and no attempt is used up.
+    pub fn release(mut self) -> Receipt<()> {
+        self.on_drop = OnDrop::Nothing;
+        self.settle(Verdict::Release, |_| ())
+    }
+
+    /// Lets it go unanswered. Its lease runs on, and whoever has the token may settle it with [`Queue::ack`],
+    /// [`Queue::nack`] and [`Queue::extend`].
+    pub fn detach(mut self) -> Token {
+        self.on_drop = OnDrop::Nothing;
+        self.inner.token.clone()
+    }
+
     fn settle<T: Send + 'static>(&self, verdict: Verdict, read: fn(Settled) -> T) -> Receipt<T> {
         self.queue.settle(self.inner.token.clone(), verdict, read)
     }
@@ -149,6 +162,67 @@ impl Queue {
         })
     }
 }
+
+/// Deliveries by their tokens. The answers are in the order of the tokens; a stale one harms no other.
+impl Queue {
+    /// The work of these deliveries is done, as [`Delivery::ack`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Durable, NewTimer, Settled, Stale};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// jobs.schedule(NewTimer::after(Duration::ZERO).key("a")?).wait()?;
+    /// let job = jobs.receive(1, Duration::from_secs(20)).wait()?.remove(0);
+    /// let token = job.detach().to_string();
+    /// // The token goes over a wire, and comes back.
+    /// let token = token.parse()?;
+    /// let answers = jobs.ack([&token, &token]).wait()?;
+    /// assert_eq!(answers, [Ok(Settled::Acked(None)), Err(Stale::Acked)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ack<'t>(&self, tokens: impl IntoIterator<Item = &'t Token>) -> Receipt<Outcomes> {
+        self.settle_all(tokens, Verdict::Ack)
+    }
+
+    /// The work of these deliveries failed, as [`Delivery::nack`].
+    pub fn nack<'t>(
+        &self,
+        tokens: impl IntoIterator<Item = &'t Token>,
+        nack: Nack,
+    ) -> Receipt<Outcomes> {
+        self.settle_all(tokens, Verdict::Nack(nack.after.map(Into::into), nack.error))
+    }
+
+    /// The work of these deliveries takes so long from now, as [`Delivery::extend`].
+    pub fn extend<'t>(
+        &self,
+        tokens: impl IntoIterator<Item = &'t Token>,
+        lease: Duration,
+    ) -> Receipt<Outcomes> {
+        match super::queue::lease(lease) {
+            Ok(lease) => self.settle_all(tokens, Verdict::Extend(lease)),
+            Err(error) => Receipt::ready(Err(error.into())),
+        }
+    }
+
+    fn settle_all<'t>(
+        &self,
+        tokens: impl IntoIterator<Item = &'t Token>,
+        verdict: Verdict,
+    ) -> Receipt<Outcomes> {
+        let tokens = tokens.into_iter().cloned().collect();
+        let request = Request::Settle { queue: self.name.clone(), tokens, verdict };
+        self.request(request, |answer| match answer? {
+            Answer::Settled(settled) => Ok(settled),
+            other => unreachable!("a settle was answered with {other:?}"),
+        })
+    }
+}
+
+/// What became of each token of a request.
+pub type Outcomes = Vec<Result<Settled, Stale>>;
 
 impl Drop for Delivery {
     fn drop(&mut self) {

@@ -38,7 +38,7 @@ impl fmt::Display for Error {
             Error::Value(error) => error.fmt(f),
             Error::UnknownTimer => f.write_str("there is no such timer"),
             Error::State(state) => {
-                write!(f, "the timer is {}: it cannot be moved or run", name(*state))
+                write!(f, "the timer is {}: it cannot be moved or run", state.name())
             }
             Error::Mismatch(there) => write!(f, "{}", mismatch(*there)),
             Error::Stale(stale) => {
@@ -123,7 +123,7 @@ impl fmt::Display for ScheduleError {
                 f,
                 "the key {:?} is taken by a timer that is {}: choose another, replace it or keep it",
                 key(*index),
-                name(*state)
+                state.name()
             ),
             Refused::Mismatch(index, there) => {
                 write!(f, "the key {:?}: {}", key(*index), mismatch(*there))
@@ -162,17 +162,6 @@ fn mismatch(there: Option<Generation>) -> String {
             )
         }
         None => "no timer has the key: the one that was meant is gone".into(),
-    }
-}
-
-fn name(state: State) -> &'static str {
-    match state {
-        State::Scheduled => "scheduled",
-        State::Due => "due",
-        State::Delivering => "delivering",
-        State::Dead => "dead",
-        State::Done => "done",
-        State::Cancelled => "cancelled",
     }
 }
 

@@ -35,7 +35,7 @@ use crate::runtime::{Failure, OpenError, Runtime};
 use crate::shard::Limits;
 use crate::store::Store;
 use crate::values::{Moment, QueueName, ValueError};
-pub use delivery::{Delivery, Nack};
+pub use delivery::{Delivery, Nack, Outcomes};
 pub use error::{Error, Refused, ScheduleError};
 pub use many::Page;
 pub use queue::Queue;

@@ -11,6 +11,9 @@ use crate::store::Query;
 use crate::values::{QueueName, Span};
 use tourbillon_wheel::Time;
 
+/// The most bytes of payloads in one answer, unless one alone has more.
+pub(super) const MOST_BYTES: usize = 16 << 20;
+
 /// What the steady clock ends.
 pub(super) enum Expiry {
     /// The lease of a timer that is out.
@@ -78,9 +81,13 @@ impl Shard {
         let Some(queue) = self.queues.get(name) else { return false };
         let Some(taker) = queue.takers.front() else { return false };
         let (id, max, lease) = (taker.id, taker.max, taker.lease);
-        let mut deliveries = Vec::new();
+        let (mut deliveries, mut bytes) = (Vec::new(), 0);
         while deliveries.len() < max {
             let Some(generation) = self.next_due(name) else { break };
+            bytes += self.timers[&generation].record.spec.payload.len();
+            if bytes > MOST_BYTES && !deliveries.is_empty() {
+                break;
+            }
             deliveries.push(self.hand(generation, lease));
         }
         if deliveries.is_empty() {

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::hand_out::MOST_BYTES;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
 use crate::message::state;
@@ -237,8 +238,9 @@ impl Shard {
         let Request::List { filter, .. } = &walk.request else { return };
         let to = filter.to;
         self.sort(&mut walk);
-        let more = walk.rows.len() > walk.limit();
-        walk.rows.truncate(walk.limit());
+        let fits = walk.limit().min(walk.rows_that_fit());
+        let more = walk.rows.len() > fits;
+        walk.rows.truncate(fits);
         let last = walk.rows.last().filter(|_| more).map(|row| row.1.order());
         walk.views = walk.rows.drain(..).map(|(place, row)| self.view(place, &row)).collect();
         let over = !more && (walk.end >= to || walk.end == Moment::MAX);
@@ -267,9 +269,22 @@ impl Walk {
         }
     }
 
+    /// How many of the rows that were read fit in an answer by their payloads, at least one.
+    fn rows_that_fit(&self) -> usize {
+        let mut bytes = 0;
+        let fits = self.rows.iter().take_while(|(_, row)| {
+            bytes += row.spec.payload.len();
+            bytes <= MOST_BYTES
+        });
+        fits.count().max(1)
+    }
+
     fn is_full(&self) -> bool {
         match &self.request {
-            Request::List { limit, .. } => self.views.len() >= *limit,
+            Request::List { limit, .. } => {
+                let bytes = self.views.iter().map(|view| view.payload.len()).sum::<usize>();
+                self.views.len() >= *limit || bytes >= MOST_BYTES
+            }
             Request::CancelPrefix { .. } => self.done + self.delivering >= MOST_CANCELLED,
             _ => self.done >= MOST_REVIVED,
         }

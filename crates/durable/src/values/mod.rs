@@ -9,6 +9,7 @@ mod recurrence;
 mod retry;
 mod time;
 mod timer;
+mod token;
 mod webhook;
 
 use std::fmt;
@@ -20,8 +21,9 @@ pub use retry::Retry;
 pub use time::{Moment, Span, Steady};
 pub use timer::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, Many, NewTimer, Outcome,
-    Scheduled, Settled, Stale, State, Token, Verdict, View, When,
+    Scheduled, State, View, When,
 };
+pub use token::{Settled, Stale, Token, Verdict};
 pub use webhook::{Secret, Webhook};
 
 /// A value was not taken: which, what it said, and what it must be.

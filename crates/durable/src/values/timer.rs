@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Key, Moment, Payload, Recurrence, Retry, Span, Webhook};
+use super::{Key, Moment, Payload, Recurrence, Retry, Span, Token, Webhook};
 
 /// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,32 +51,6 @@ pub enum Conflict {
     Replace,
     /// Replace it if it is this one; if it is another, or the key is free, schedule nothing of the request.
     ReplaceOnly(Generation),
-}
-
-/// Names a delivery for ever.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token {
-    /// The key.
-    pub key: Key,
-    /// The timer.
-    pub generation: Generation,
-    /// Its occurrence.
-    pub occurrence: u64,
-    /// Its attempt.
-    pub attempt: u32,
-}
-
-/// What the holder of a delivery says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is done.
-    Ack,
-    /// It failed: try again after so long, or by its backoff.
-    Nack(Option<Span>, Option<Arc<str>>),
-    /// It takes so long from now.
-    Extend(Span),
-    /// It never reached its holder: due again at once, and not a failed attempt.
-    Release,
 }
 
 /// What became of a timer of a schedule.
@@ -234,42 +208,6 @@ pub struct Delivery {
     pub retry: Retry,
 }
 
-/// What became of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// Done; a recurring timer is due again then.
-    Acked(Option<Moment>),
-    /// The next attempt is due then.
-    Again(Moment),
-    /// It was the last attempt: given up. A recurring timer is due again then.
-    GivenUp(Option<Moment>),
-    /// The lease ends then, by the wall clock.
-    Extended(Moment),
-}
-
-/// Why a token does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stale {
-    /// It was acknowledged before, by this token.
-    Acked,
-    /// It was refused before.
-    Nacked,
-    /// Its lease has ended.
-    Lapsed,
-    /// The timer was moved.
-    Moved,
-    /// The occurrence was handed out again.
-    HandedAgain,
-    /// The timer was cancelled.
-    Cancelled,
-    /// The timer was replaced.
-    Replaced,
-    /// The last attempt had failed.
-    GivenUp,
-    /// None of these is known.
-    Unknown,
-}
-
 /// How many timers of a queue are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -281,6 +219,30 @@ pub struct Counts {
     pub delivering: u64,
     /// They were given up.
     pub dead: u64,
+}
+
+impl State {
+    /// All of them, in the order of a timer's life.
+    pub const ALL: [State; 6] = [
+        State::Scheduled,
+        State::Due,
+        State::Delivering,
+        State::Dead,
+        State::Done,
+        State::Cancelled,
+    ];
+
+    /// Its name, as in the HTTP interface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Scheduled => "scheduled",
+            State::Due => "due",
+            State::Delivering => "delivering",
+            State::Dead => "dead",
+            State::Done => "done",
+            State::Cancelled => "cancelled",
+        }
+    }
 }
 
 impl NewTimer {

@@ -6,6 +6,7 @@ mod failing;
 mod many;
 mod real;
 mod scheduling;
+mod tokens;
 mod waiting;
 mod webhooks;
 mod workers;
