@@ -6,7 +6,8 @@ use tourbillon_durable::shard::{
     Change, Conflict, Filter, NewTimer, Request, RequestId, State, Token, Verdict, When,
 };
 use tourbillon_durable::values::{
-    Generation, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
+    Generation, Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span,
+    Webhook,
 };
 
 use crate::ledger::CRONS;

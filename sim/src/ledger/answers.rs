@@ -342,13 +342,19 @@ impl Ledger {
             return if there == Some(true) { Err(lost) } else { Ok(()) };
         }
         let (lapsed, ended) = (self.has_lapsed(&name), self.may_have_ended(&name));
+        if outcome == Cancelled::Cancelled {
+            self.apply_lapse(&name);
+        }
         let Some(entry) = self.entries.get_mut(&name).filter(|_| there != Some(false)) else {
             return lie(format!("{name:?} is not there, and a cancel says {outcome:?}"));
         };
         let gone = match (entry.phase, outcome) {
             (Phase::Pending | Phase::Dead(_), Cancelled::Cancelled) => Gone::Cancelled,
             (Phase::Out, Cancelled::Delivering) => Gone::CancelledOut,
-            (Phase::Out, Cancelled::Cancelled) if lapsed => Gone::Cancelled,
+            // Whether a lease that lapsed was the last of a recurring timer depends on when it did.
+            (Phase::Out | Phase::Gone(Gone::Done, _), Cancelled::Cancelled) if lapsed => {
+                Gone::Cancelled
+            }
             (Phase::Gone(Gone::Done, _), Cancelled::Done)
             | (Phase::Gone(Gone::Cancelled, _), Cancelled::Cancelled)
             | (Phase::Gone(Gone::CancelledOut, _), Cancelled::Delivering) => return Ok(()),
