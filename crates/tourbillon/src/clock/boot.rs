@@ -41,13 +41,14 @@ mod linux {
     use std::io;
     use std::os::fd::OwnedFd;
     use std::sync::OnceLock;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use rustix::time::{
         ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec,
         clock_gettime, timerfd_create, timerfd_settime,
     };
 
+    use crate::clock::monotonic::together;
     use crate::engine::Sleeper;
 
     const SECOND: u64 = 1_000_000_000;
@@ -67,8 +68,10 @@ mod linux {
     }
 
     impl Boot {
-        pub(crate) fn new() -> Self {
-            Boot { begin: raw(), alarm: OnceLock::new() }
+        /// A clock whose time begins now, and what `Instant` reads then.
+        pub(crate) fn begin() -> (Instant, Self) {
+            let (instant, begin) = together(Instant::now, raw);
+            (instant, Boot { begin, alarm: OnceLock::new() })
         }
 
         /// Nanoseconds since time began.

@@ -83,7 +83,7 @@ impl Source {
     /// The clock that counts the time asleep, where there is one.
     pub(crate) fn boot() -> Self {
         #[cfg(target_os = "linux")]
-        return Source::Boot(boot::Boot::new());
+        return Source::Boot(boot::Boot::begin().1);
         #[cfg(not(target_os = "linux"))]
         Source::Monotonic
     }
@@ -94,10 +94,12 @@ impl EngineClock {
         let mut begin = Begin::new();
         match &mut source {
             Source::Monotonic => {}
-            // Here and not earlier: its time begins after that of the instants, as the monotonic clock's does.
+            // Here and not earlier: its time begins with that of the instants.
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => {
-                planted!("clock.boot-begins-with-the-builder", (), *clock = boot::Boot::new());
+                planted!("clock.boot-begins-with-the-builder", (), {
+                    (begin.instant, *clock) = boot::Boot::begin();
+                });
             }
             Source::Virtual(clock) => begin.instant = clock.begin(),
             Source::Own(clock) => {

@@ -351,6 +351,18 @@ impl<T> Shard<T> {
         look(&mut state.leases, entry.map(|entry| &mut entry.value));
     }
 
+    /// A timer that was to be armed again is handed back instead, if `mark` says so under the lock. Says what it said.
+    pub(crate) fn hand_back(&self, mark: impl FnOnce() -> bool) -> bool {
+        let mut state = lock(&self.state);
+        let marked = mark();
+        if marked {
+            state.counts.armed += 1;
+            state.counts.handed_back += 1;
+            self.hub.give_back(1);
+        }
+        marked
+    }
+
     /// Something that must be decided together with the wheel.
     #[inline]
     pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut Leases) -> R) -> R {

@@ -15,6 +15,7 @@ use crate::contain::contain;
 use crate::engine::Deliver;
 use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use crate::sync::lock;
 
 /// An executor of your own, for [`Builder::executor`](crate::Builder::executor). Closures of the same shape are
 /// executors too.
@@ -213,7 +214,8 @@ impl Deliver<Task> for Callbacks {
 
     fn abandon(core: &TimerCore) {
         let stopped = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
-        for (shard, taken) in stopped.unwrap_or_default() {
+        let interrupted = lock(&core.delivery.interrupted).take();
+        for (shard, taken) in stopped.into_iter().chain(interrupted).flatten() {
             discard(&core.shards[shard], taken.value);
         }
         planted!("timer.dropped-timer-leaves-its-tasks", (), core.delivery.tasks.stop());

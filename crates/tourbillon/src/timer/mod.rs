@@ -9,6 +9,7 @@ mod retry;
 mod run;
 mod shared;
 mod small;
+mod stop;
 mod task;
 mod tasks;
 mod timeout;
@@ -22,11 +23,11 @@ use tourbillon_wheel::{RescheduleError, Time};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 pub use crate::engine::leases::State;
-use crate::engine::{Core, Deliver, Driver, StartError, Unarmed};
+use crate::engine::{Core, Deliver, Driver, Unarmed};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::settings::{Builder, Settings};
-use crate::stopped::Stopped;
+use crate::sync::Mutex;
 use crate::wall::Registry;
 pub use context::Context;
 pub(crate) use executor::Where;
@@ -40,6 +41,7 @@ use shared::Again;
 #[cfg(feature = "calendar")]
 pub(crate) use shared::call_again;
 pub(crate) use shared::{AtMoment, Callback, Cell, Holds, Shared, WithState};
+use stop::Interrupted;
 pub(crate) use task::Alarm;
 use task::Named;
 pub(crate) use task::Task;
@@ -99,6 +101,8 @@ pub(crate) struct Callbacks {
     owner: OnceLock<Weak<Owner>>,
     pub(crate) wall: Arc<Registry>,
     tasks: Tasks,
+    /// The next runs of those that ran when the timer was stopped, for who stops it. `None` when nobody can any more.
+    interrupted: Mutex<Option<Interrupted>>,
 }
 
 impl Timer {
@@ -119,7 +123,9 @@ impl Timer {
             Where::Own(executor) => Run::Own(executor, Tickets::new(settings.shards)),
         };
         let (wall, tasks) = (Registry::new(), Tasks::new(&settings));
-        let core = Core::new(settings, Callbacks { run, owner: OnceLock::new(), wall, tasks });
+        let interrupted = Mutex::new(Some(Vec::new()));
+        let callbacks = Callbacks { run, owner: OnceLock::new(), wall, tasks, interrupted };
+        let core = Core::new(settings, callbacks);
         let owner = Arc::new(Owner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
@@ -347,106 +353,6 @@ impl Timer {
     /// When the timer is to run, if it is pending.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         self.core().deadline(key)
-    }
-}
-
-/// Starting and stopping.
-impl Timer {
-    /// Starts the driver now instead of with the first timer. Once it runs, this does nothing.
-    ///
-    /// # Errors
-    /// The timer was stopped, or the thread could not be started.
-    ///
-    /// ```
-    /// use tourbillon::{StartError, Timer};
-    ///
-    /// let timer = Timer::new();
-    /// timer.start()?;
-    /// timer.start()?;
-    /// timer.stop();
-    /// assert!(matches!(timer.start(), Err(StartError::Stopped)));
-    /// # Ok::<(), StartError>(())
-    /// ```
-    pub fn start(&self) -> Result<(), StartError> {
-        self.core().start()
-    }
-
-    /// Stops the timer and hands back every timer that has not started, each once. Nothing starts after this, and
-    /// scheduling is refused. It waits until the callbacks that run have ended, except the one that it is called from.
-    /// A second stop returns nothing.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tourbillon::Timer;
-    ///
-    /// let timer = Timer::new();
-    /// timer.schedule(Duration::from_secs(60), |_| println!("at last"))?;
-    /// let unfired = timer.stop();
-    /// assert_eq!(unfired.len(), 1);
-    /// unfired.into_iter().for_each(|timer| timer.run());
-    /// assert!(timer.schedule(Duration::ZERO, |_| ()).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn stop(&self) -> Vec<Unfired> {
-        self.stop_and_wait(None).unfired
-    }
-
-    /// [`stop`](Timer::stop) that waits no longer than `limit`, of real time.
-    pub fn stop_within(&self, limit: Duration) -> Stopped<Unfired> {
-        self.stop_and_wait(Some(limit))
-    }
-
-    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
-        let (core, tasks) = (self.core(), &self.core().delivery.tasks);
-        let end = planted!(
-            "timer.stop-within-max-panics",
-            limit.map(|limit| Instant::now() + limit),
-            limit.and_then(|limit| Instant::now().checked_add(limit))
-        );
-        let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
-        // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
-        planted!(
-            "later.stop-waits-before-it-wakes-the-tasks",
-            {
-                core.wait_for_silence(limit);
-                tasks.stop();
-            },
-            tasks.stop()
-        );
-        for (shard, taken) in first.iter().flatten() {
-            planted!(
-                "timer.stop-tells-no-retry",
-                (),
-                taken.value.handed_back(&core.shards[*shard])
-            );
-        }
-        // A callback and a waker are inside of the same timer, and must not wait for each other.
-        let outside = || core.depth() + tasks.depth() == 0;
-        let wait = planted!(
-            "timer.two-stops-from-inside-wait-for-each-other",
-            true,
-            first.is_some() || outside()
-        );
-        let left = || {
-            planted!(
-                "later.stop-within-counts-its-limit-twice",
-                limit,
-                end.map(|end| end.saturating_duration_since(Instant::now()))
-            )
-        };
-        let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
-        let unfired = first.into_iter().flatten().map(|(shard, taken)| Unfired {
-            key: Key::new(shard, taken.key),
-            deadline: taken.deadline,
-            task: Some(taken.value),
-            core: core.clone(),
-        });
-        Stopped { unfired: unfired.collect(), finished }
-    }
-
-    /// Whether it was stopped.
-    pub fn is_stopped(&self) -> bool {
-        self.core().is_stopped()
     }
 }
 

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tourbillon_wheel::Time;
+use tourbillon_wheel::{Key, Time};
 
 use super::State;
 use super::TimerCore;
 use super::context::{Context, Held};
 use super::shared::Shared;
+use super::stop::hand_back;
 use super::task::{Named, Once, Task};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
@@ -62,7 +63,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
             let again = contain(shard, || shared.run(&context));
             let again = again.unwrap_or(planted!("timer.panicked-run-is-armed-again", true, false));
             match context.again.get() {
-                Some(at) if again => arm_again(core, shard, shared, at),
+                Some(at) if again => arm_again(core, shard, shared, key, at),
                 _ => end(shard, &*shared),
             }
         }
@@ -85,7 +86,13 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
     }
 }
 
-fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Shared>, at: Time) {
+fn arm_again(
+    core: &Arc<TimerCore>,
+    shard: &Arc<Shard<Task>>,
+    shared: Arc<dyn Shared>,
+    key: Key,
+    at: Time,
+) {
     let task = Task::Shared(shared.clone());
     let running = || shared.cell().get() == State::Running;
     let mark = |key| {
@@ -101,6 +108,7 @@ fn arm_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, shared: Arc<dyn Sh
                 plan.settle(core);
             }
         }
+        Err(Refused::Stopped(_)) if hand_back(core, shard, &shared, key, at) => {}
         Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) => {
             planted!(
                 "timer.cancelled-in-run-keeps-its-place",

@@ -67,7 +67,7 @@ fn cancel_during_a_run_lets_that_one_finish() {
 }
 
 #[test]
-fn stop_during_a_run_waits_for_it_and_hands_back_nothing_of_it() {
+fn stop_during_a_run_waits_for_it_and_hands_the_next_one_back() {
     for place in PLACES {
         let timer = running_on(place).build().unwrap();
         let (meet, drops) = (Arc::new(Barrier::new(2)), Drops::new());
@@ -81,16 +81,64 @@ fn stop_during_a_run_waits_for_it_and_hands_back_nothing_of_it() {
         let witness = timer.schedule(HOUR, |_| ()).unwrap();
         meet.wait();
         let stopping = timer.clone();
-        let (tid, stopping) = spawn_known(move || stopping.stop().len());
+        let (tid, stopping) = spawn_known(move || stopping.stop());
         eventually(|| witness.state() == State::HandedBack);
         await_asleep(&[tid]);
         assert!(!stopping.is_finished(), "{place}: it waits");
         meet.wait();
         let handed_back = within(move || stopping.join().unwrap());
-        assert_eq!(handed_back, 1, "{place}: it ran, and cannot be armed again");
-        assert_eq!(drops.count(), 1, "{place}");
-        assert_eq!(repeating.unwrap().state(), State::Fired, "{place}");
+        assert_eq!((handed_back.len(), drops.count()), (2, 0), "{place}: its next run is there");
+        assert_eq!(repeating.unwrap().state(), State::HandedBack, "{place}");
+        drop(handed_back);
+        assert_eq!((drops.count(), timer.stop().len()), (1, 0), "{place}");
         accounted(&timer);
+    }
+}
+
+/// A stop inside the run does not wait for it: the next one has what was to follow.
+#[test]
+fn stop_inside_a_run_leaves_the_next_one_to_the_next_stop() {
+    for place in PLACES {
+        let (timer, clock) = virtual_on(place);
+        let (log, drops) = (Log::new(), Drops::new());
+        let (runs, held) = (log.clone(), drops.one());
+        let repeating = timer.schedule_repeating(SECOND, move |run| {
+            let _held = &held;
+            runs.add((run.again(SECOND), run.timer().stop().len()));
+        });
+        clock.advance(SECOND).unwrap();
+        assert_eq!((log.take(), drops.count()), (vec![(true, 0)], 0), "{place}");
+        assert_eq!(repeating.unwrap().state(), State::HandedBack, "{place}");
+        let unfired = timer.stop();
+        assert_eq!(unfired.len(), 1, "{place}");
+        assert_eq!(unfired[0].deadline(), clock.now() + SECOND, "{place}");
+        unfired.into_iter().for_each(|timer| timer.run());
+        assert_eq!((log.take(), drops.count()), (vec![(false, 0)], 1), "{place}");
+        accounted(&timer);
+    }
+}
+
+/// Nobody can ask for what was to follow: it is dropped, whenever the last clone is.
+#[test]
+fn a_timer_that_is_dropped_during_a_run_drops_the_next_one() {
+    for (place, first) in PLACES.into_iter().flat_map(|place| [(place, false), (place, true)]) {
+        let (timer, clock) = virtual_on(place);
+        let (drops, own) = (Drops::new(), Arc::new(Mutex::new(None)));
+        let (inside, held) = (own.clone(), drops.one());
+        let repeating = timer.schedule_repeating(SECOND, move |run| {
+            let _held = &held;
+            assert!(run.again(SECOND));
+            if first {
+                drop(inside.lock().unwrap().take());
+            } else {
+                run.timer().stop();
+            }
+        });
+        *own.lock().unwrap() = Some(timer);
+        clock.advance(SECOND).unwrap();
+        drop(own.lock().unwrap().take());
+        assert_eq!(drops.count(), 1, "{place}, before the end of the run: {first}");
+        assert!(!repeating.unwrap().is_pending());
     }
 }
 

@@ -1,0 +1,149 @@
+//! Starting and stopping a timer, and what a stop hands back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel as wheel;
+use tourbillon_wheel::Time;
+
+use super::shared::Shared;
+use super::task::Task;
+use super::{State, Timer, TimerCore, Unfired};
+use crate::engine::StartError;
+use crate::engine::shard::{Shard, Taken};
+use crate::key::Key;
+use crate::stopped::Stopped;
+use crate::sync::lock;
+
+/// The next runs of timers that ran during a stop, each with its shard.
+pub(super) type Interrupted = Vec<(usize, Taken<Task>)>;
+
+impl Timer {
+    /// Starts the driver now instead of with the first timer. Once it runs, this does nothing.
+    ///
+    /// # Errors
+    /// The timer was stopped, or the thread could not be started.
+    ///
+    /// ```
+    /// use tourbillon::{StartError, Timer};
+    ///
+    /// let timer = Timer::new();
+    /// timer.start()?;
+    /// timer.start()?;
+    /// timer.stop();
+    /// assert!(matches!(timer.start(), Err(StartError::Stopped)));
+    /// # Ok::<(), StartError>(())
+    /// ```
+    pub fn start(&self) -> Result<(), StartError> {
+        self.core().start()
+    }
+
+    /// Stops the timer and hands back every timer that has not started, each once. Nothing starts after this, and
+    /// scheduling is refused. It waits until the callbacks that run have ended, except the one that it is called from,
+    /// and hands back the next run of those that were to run again. A second stop returns nothing but the next run of
+    /// what still ran when the first one returned.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// timer.schedule(Duration::from_secs(60), |_| println!("at last"))?;
+    /// let unfired = timer.stop();
+    /// assert_eq!(unfired.len(), 1);
+    /// unfired.into_iter().for_each(|timer| timer.run());
+    /// assert!(timer.schedule(Duration::ZERO, |_| ()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop(&self) -> Vec<Unfired> {
+        self.stop_and_wait(None).unfired
+    }
+
+    /// [`stop`](Timer::stop) that waits no longer than `limit`, of real time.
+    pub fn stop_within(&self, limit: Duration) -> Stopped<Unfired> {
+        self.stop_and_wait(Some(limit))
+    }
+
+    fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
+        let (core, tasks) = (self.core(), &self.core().delivery.tasks);
+        let end = planted!(
+            "timer.stop-within-max-panics",
+            limit.map(|limit| Instant::now() + limit),
+            limit.and_then(|limit| Instant::now().checked_add(limit))
+        );
+        let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
+        // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
+        planted!(
+            "later.stop-waits-before-it-wakes-the-tasks",
+            {
+                core.wait_for_silence(limit);
+                tasks.stop();
+            },
+            tasks.stop()
+        );
+        for (shard, taken) in first.iter().flatten() {
+            planted!(
+                "timer.stop-tells-no-retry",
+                (),
+                taken.value.handed_back(&core.shards[*shard])
+            );
+        }
+        // A callback and a waker are inside of the same timer, and must not wait for each other.
+        let outside = || core.depth() + tasks.depth() == 0;
+        let wait = planted!(
+            "timer.two-stops-from-inside-wait-for-each-other",
+            true,
+            first.is_some() || outside()
+        );
+        let left = || {
+            planted!(
+                "later.stop-within-counts-its-limit-twice",
+                limit,
+                end.map(|end| end.saturating_duration_since(Instant::now()))
+            )
+        };
+        let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
+        let interrupted = lock(&core.delivery.interrupted).as_mut().map(std::mem::take);
+        let all = first.into_iter().chain(interrupted).flatten();
+        let unfired = all.map(|(shard, taken)| Unfired {
+            key: Key::new(shard, taken.key),
+            deadline: taken.deadline,
+            task: Some(taken.value),
+            core: core.clone(),
+        });
+        Stopped { unfired: unfired.collect(), finished }
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.core().is_stopped()
+    }
+}
+
+/// The timer was stopped during the run: leaves the next one to who stops it. `false` if it was cancelled meanwhile, or
+/// if nobody can stop it any more.
+pub(super) fn hand_back(
+    core: &TimerCore,
+    shard: &Shard<Task>,
+    shared: &Arc<dyn Shared>,
+    key: wheel::Key,
+    at: Time,
+) -> bool {
+    let mut interrupted = lock(&core.delivery.interrupted);
+    let Some(all) = &mut *interrupted else { return false };
+    let handed = shard.hand_back(|| {
+        let running = shared.cell().get() == State::Running;
+        if running {
+            shared.cell().set(State::HandedBack);
+        }
+        running
+    });
+    if handed {
+        all.push((shard.index, Taken { key, deadline: at, value: Task::Shared(shared.clone()) }));
+    }
+    drop(interrupted);
+    if handed {
+        Task::Shared(shared.clone()).handed_back(shard);
+    }
+    handed
+}
