@@ -49,7 +49,7 @@ impl Clients {
             17..=20 => settle(world, queue),
             21 => match self.polls.pop() {
                 Some((queue, poll)) => Request::Leave(queue, poll),
-                None => Request::Queue(queue),
+                None => Request::Stats(queue),
             },
             22 => set(&mut world.random, queue),
             _ => Request::Forecast { edges: edges(&mut world.random, world.wall), queue },

@@ -117,6 +117,7 @@ fn look(world: &mut World) -> Result<(), Broken> {
     world.ask(Request::Queues);
     for queue in queues() {
         world.ask(Request::Queue(queue.clone()));
+        world.ask(Request::Stats(queue.clone()));
         let edges = edges(&mut world.random, world.wall);
         world.ask(Request::Forecast { queue, edges });
     }

@@ -67,6 +67,7 @@ pub mod conformance;
 pub mod disk;
 mod face;
 pub mod import;
+mod lateness;
 pub mod memory;
 pub mod message;
 mod pace;
@@ -78,7 +79,7 @@ mod sync;
 pub mod values;
 
 pub use face::*;
-pub use message::{Change, Limits};
+pub use message::{Change, Lateness, Limits, Stats};
 pub use runtime::OpenError;
 pub use store::Settings;
 pub use values::{

@@ -159,6 +159,8 @@ pub enum Request {
     },
     /// Shows a queue.
     Queue(QueueName),
+    /// Shows a queue, with what is due next and how late it is.
+    Stats(QueueName),
     /// Names every queue.
     Queues,
     /// Counts pending timers between edges, in order.
@@ -187,6 +189,7 @@ impl Request {
             | Request::Redrive { queue, .. }
             | Request::Set { queue, .. }
             | Request::Queue(queue)
+            | Request::Stats(queue)
             | Request::Forecast { queue, .. } => Some(queue),
             Request::Queues => None,
         }
@@ -276,10 +279,41 @@ pub enum Answer {
     Done,
     /// To a look at a queue; `None`: there is no such queue.
     Queue(Option<(Counts, Settings)>),
+    /// To a look at a queue with all that is known of it; `None`: there is no such queue.
+    Stats(Option<Box<Stats>>),
     /// To a question for all queues.
     Queues(Vec<QueueName>),
     /// To a forecast: pieces with their true edges, and how many are due in each.
     Forecast(Vec<(Moment, Moment, u64)>),
+}
+
+/// A queue as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Its timers by state.
+    pub counts: Counts,
+    /// What it is set to.
+    pub settings: Settings,
+    /// When the next timer becomes due.
+    pub next: Option<Moment>,
+    /// Since when the longest due has waited for a taker.
+    pub oldest_due: Option<Moment>,
+    /// How late the timers of the last minute were handed out.
+    pub lateness: Lateness,
+    /// Hand-outs a second, over the last minute.
+    pub per_second: f64,
+}
+
+/// How long after its next attempt was due a timer was handed out: zero if none was. The percentiles are rounded up, by
+/// an eighth at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Half of them were not later.
+    pub p50: Span,
+    /// 99 in a hundred were not later.
+    pub p99: Span,
+    /// The latest.
+    pub max: Span,
 }
 
 /// What a shard may hold in memory.

@@ -128,6 +128,7 @@ impl Ledger {
                 }
                 self.counted(&queue, found.map(|found| found.0))
             }
+            (Request::Stats(queue), Answer::Stats(stats)) if quiet => self.looked(&queue, stats),
             (Request::Queues, Answer::Queues(names)) if quiet => {
                 let known: Vec<_> = self.settings.keys().cloned().collect();
                 if names == known { Ok(()) } else { lie(format!("{names:?}, in truth {known:?}")) }
@@ -147,7 +148,9 @@ impl Ledger {
                 self.asked.remove(&poll);
                 Ok(())
             }
-            (_, Answer::Queue(_) | Answer::Queues(_) | Answer::Forecast(_)) => Ok(()),
+            (_, Answer::Queue(_) | Answer::Queues(_) | Answer::Forecast(_) | Answer::Stats(_)) => {
+                Ok(())
+            }
             (request, answer) => lie(format!("{request:?} is answered with {answer:?}")),
         }
     }

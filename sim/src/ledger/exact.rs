@@ -1,7 +1,7 @@
 //! Counts and forecasts, compared with a count of the entries. Only of a quiet shard: nothing under way, no time
 //! passing.
 
-use tourbillon_durable::shard::Counts;
+use tourbillon_durable::shard::{Counts, Stats};
 use tourbillon_durable::values::{Moment, QueueName};
 
 use super::answers::Outcomes;
@@ -39,6 +39,30 @@ impl Ledger {
         let truth =
             format!("{pending} pending, {due:?} due, {out} out, {least} to {most} dead at {wall}");
         Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
+    }
+
+    /// What is due next, and what is due longest.
+    pub(super) fn looked(&self, queue: &QueueName, stats: Option<Box<Stats>>) -> Outcomes {
+        let Some(stats) = stats else { return self.counted(queue, None) };
+        self.counted(queue, Some(stats.counts))?;
+        let pending = || {
+            let of_queue = self.entries.iter().filter(|(name, _)| name.0 == *queue);
+            let entries = of_queue.map(|(_, entry)| entry);
+            entries.filter(|entry| entry.phase == Phase::Pending).map(|entry| entry.next)
+        };
+        let next = pending().filter(|&next| next > self.wall).min();
+        let oldest = pending().filter(|&next| next <= self.wall).min();
+        let (told_next, told_oldest) =
+            (stats.next.map(Moment::millis), stats.oldest_due.map(Moment::millis));
+        // What a full window has not read yet may be missing.
+        let late = oldest.is_some_and(|oldest| oldest > self.punctual(self.wall))
+            && told_oldest.is_none_or(|told| pending().any(|next| next == told));
+        if told_next == next && (told_oldest == oldest || late) {
+            return Ok(());
+        }
+        let truth = format!("next {next:?}, oldest {oldest:?} at {}", self.wall);
+        let told = format!("next {told_next:?}, oldest {told_oldest:?}");
+        Err(Broken::new(promise::COUNTS, format!("{queue}: {told}, in truth {truth}")))
     }
 
     pub(super) fn foretold(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::error::{Error, Refused, ScheduleError};
 use super::receipt::Receipt;
+use crate::message::Stats;
 use crate::runtime::{Failure, Runtime};
 use crate::shard::{Answer, Cancelled, Conflict, Counts, NewTimer, Request, Scheduled, View, When};
 use crate::store::Settings;
@@ -257,6 +258,27 @@ impl Queue {
     /// What it is set to. `None`: neither a timer nor a setting has made the queue yet.
     pub fn settings(&self) -> Receipt<Option<Settings>> {
         self.look(|(_, settings)| settings)
+    }
+
+    /// All that is known of it: counts, what is due longest and next, how late it is. `None`: neither a timer nor a
+    /// setting has made the queue yet. It reads a row or two at most.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Durable, NewTimer};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// let due = jobs.schedule(NewTimer::after(Duration::from_secs(86_400))).wait()?.due;
+    /// let stats = jobs.stats().wait()?.expect("a timer has made it");
+    /// assert_eq!((stats.counts.scheduled, stats.next, stats.oldest_due), (1, Some(due), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stats(&self) -> Receipt<Option<Stats>> {
+        self.request(Request::Stats(self.name.clone()), |answer| match answer? {
+            Answer::Stats(stats) => Ok(stats.map(|stats| *stats)),
+            other => unreachable!("a look was answered with {other:?}"),
+        })
     }
 
     fn look<T: Send + 'static>(&self, read: fn((Counts, Settings)) -> T) -> Receipt<Option<T>> {

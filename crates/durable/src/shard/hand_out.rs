@@ -151,10 +151,11 @@ impl Shard {
     fn hand(&mut self, generation: Generation, length: Span) -> Delivery {
         let timer = &self.timers[&generation];
         let (place, old) = (timer.place, timer.record.clone());
-        if let Some(queue) = self.queues.get_mut(&old.spec.queue)
-            && queue.row.settings.rate.is_some()
-        {
-            queue.pace.count(self.steady);
+        if let Some(queue) = self.queues.get_mut(&old.spec.queue) {
+            queue.lateness.count(self.steady, self.wall.since(old.next_attempt));
+            if queue.row.settings.rate.is_some() {
+                queue.pace.count(self.steady);
+            }
         }
         let lease_until = self.wall + length;
         let attempt = planted!("attempt-not-raised", old.attempt.max(1), old.attempt + 1);

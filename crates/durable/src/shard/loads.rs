@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::look::Look;
 use super::request::Pending;
 use super::walk::Walk;
 use crate::message::{LoadId, RequestId};
@@ -33,6 +34,8 @@ pub(super) enum Purpose {
     Dead(QueueName),
     /// What is remembered and ends first.
     Remembered,
+    /// A row or the counters for a look at a queue.
+    Look(Box<Look>),
     /// A page of a request that goes over many rows.
     Walk(Box<Walk>),
     /// The counters of a forecast.
@@ -44,6 +47,7 @@ impl Purpose {
     pub(super) fn asked(&self) -> Option<RequestId> {
         match self {
             Purpose::Request(pending) => Some(pending.id),
+            Purpose::Look(look) => Some(look.id()),
             Purpose::Walk(walk) => Some(walk.id()),
             Purpose::Forecast(request, _) => Some(*request),
             _ => None,

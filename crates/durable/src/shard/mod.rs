@@ -42,6 +42,7 @@
 
 mod hand_out;
 mod loads;
+mod look;
 mod outbox;
 mod queue;
 mod request;
@@ -61,6 +62,7 @@ use crate::store::{Head, ShardRow};
 use crate::values::{Moment, QueueName, Span, Steady};
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
+use look::Far;
 use outbox::Outbox;
 use queue::Queue;
 use request::Found;
@@ -264,6 +266,7 @@ impl Shard {
                 self.note_due(&record);
             }
             let queue = self.queues.get_mut(&name).expect("a timer has a queue");
+            queue.coming.remove(&(record.next_attempt, expired.value));
             queue.popped.insert((record.next_attempt, expired.value));
             self.stirred.insert(name);
         }
@@ -289,7 +292,9 @@ impl Shard {
                     Hold::Wheel(insert(&mut self.due, timer.record.next_attempt, generation));
             }
         }
-        self.queues.values_mut().for_each(|queue| queue.popped.clear());
+        for queue in self.queues.values_mut() {
+            queue.coming.append(&mut queue.popped);
+        }
         self.set_window_back();
     }
 
@@ -301,6 +306,10 @@ impl Shard {
             (Purpose::Pass, Rows(rows)) => self.passed(id, rows),
             (Purpose::Walk(walk), Rows(rows)) => self.walked(id, *walk, rows),
             (Purpose::Sweep(queue), Rows(rows)) => self.swept(id, queue, rows),
+            (Purpose::Look(look), Rows(rows)) => {
+                self.look_at_row(id, *look, rows.into_iter().next());
+            }
+            (Purpose::Look(look), Cells(cells)) => self.look_at_cells(*look, &cells),
             (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
             (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
             (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),
@@ -381,6 +390,9 @@ impl Shard {
         };
         let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
         queue.keys.insert(record.spec.key.clone(), generation);
+        if let Hold::Wheel(_) = hold {
+            queue.coming.insert((record.next_attempt, generation));
+        }
         self.timers.insert(generation, Timer { record, place, hold });
     }
 
@@ -393,7 +405,10 @@ impl Shard {
         let order = (timer.record.next_attempt, generation);
         match timer.place {
             Place::Bucket(_) => {
-                queue.popped.remove(&order);
+                match timer.hold {
+                    Hold::Wheel(_) => queue.coming.remove(&order),
+                    _ => queue.popped.remove(&order),
+                };
                 self.window.let_go(&timer.record);
             }
             Place::Waiting(_) => {
@@ -428,7 +443,8 @@ impl Shard {
     /// The queue, in memory alone if it is not there.
     fn queue_entry(&mut self, name: &QueueName) -> &mut Queue {
         let event = self.event;
-        self.queues.entry(name.clone()).or_insert_with(|| Queue { event, ..Queue::default() })
+        let new = || Queue { event, far: Far::empty(), ..Queue::default() };
+        self.queues.entry(name.clone()).or_insert_with(new)
     }
 }
 

@@ -4,6 +4,7 @@
 //!   waiting rows, by (next attempt, generation)
 //!   ├──────── resident: `waiting` ────────┤ horizon ├──────── in the store only ────────▶
 //!   popped: due timers of the near window, whose rows are still in their buckets
+//!   coming: timers of the near window that are not due
 //! ```
 //!
 //! **Every waiting row before the horizon is resident**; without a horizon all are. So the first of both sets is the
@@ -13,6 +14,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use tourbillon_wheel::Key as WheelKey;
 
+use super::look::Far;
+use crate::lateness::LastMinute;
 use crate::message::{LoadId, RequestId};
 use crate::pace::Pace;
 use crate::record::Generation;
@@ -33,6 +36,8 @@ pub(super) struct Queue {
     pub(super) waiting: BTreeSet<Order>,
     /// Due, and its row is still in a bucket.
     pub(super) popped: BTreeSet<Order>,
+    /// To come, and in the wheel.
+    pub(super) coming: BTreeSet<Order>,
     pub(super) horizon: Option<Order>,
     /// The load of the page after the horizon.
     pub(super) refill: Option<LoadId>,
@@ -40,6 +45,9 @@ pub(super) struct Queue {
     pub(super) dropped: Option<Order>,
     pub(super) takers: VecDeque<Taker>,
     pub(super) pace: Pace,
+    pub(super) lateness: LastMinute,
+    /// The first to come that is in the store only.
+    pub(super) far: Far,
     /// The last start, resumption or setting of the clock.
     pub(super) event: Moment,
     /// When what is due is to be looked at, or before.

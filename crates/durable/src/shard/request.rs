@@ -54,6 +54,7 @@ impl Shard {
                 let found = self.counts(&queue);
                 self.outbox.answer(id, Answer::Queue(found));
             }
+            Request::Stats(queue) => self.look(id, queue),
             Request::Queues => {
                 let stored = self.queues.iter().filter(|(_, queue)| queue.stored);
                 let names = stored.map(|(name, _)| name.clone()).collect();

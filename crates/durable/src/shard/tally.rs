@@ -26,6 +26,11 @@ impl Shard {
         match place {
             Place::Bucket(bucket) => {
                 add(&mut queue.row.pending);
+                let last = queue.row.pending == queue.row.waiting;
+                // One that is near, and leaves memory again, is forgotten with the others.
+                if by < 0 || record.next_attempt.millis() >= self.window.end {
+                    queue.far.change(record.next_attempt, by, last);
+                }
                 self.window.fill(bucket, record, by);
                 self.outbox.count(name, Cell::of(bucket.level(), record.next_attempt), by);
             }

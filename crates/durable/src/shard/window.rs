@@ -141,6 +141,11 @@ impl Window {
         matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if Place::Bucket(*now) == place)
     }
 
+    /// Rows before its end are being read.
+    pub(super) fn is_reading(&self) -> bool {
+        matches!(&self.pass, Some(Pass { work: Work::Load(..), .. }))
+    }
+
     /// The first bucket that begins there or later.
     pub(super) fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
         let mut next = self.buckets.range(Bucket::bound(start)..);
@@ -249,6 +254,9 @@ impl Shard {
     }
 
     fn move_end(&mut self, end: u64) {
+        if end < self.window.end {
+            self.queues.values_mut().for_each(|queue| queue.far.forget());
+        }
         self.window.end = end;
         self.window.split.retain(|bucket| bucket.end() > end);
     }

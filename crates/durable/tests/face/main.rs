@@ -6,6 +6,7 @@ mod failing;
 mod many;
 mod real;
 mod scheduling;
+mod stats;
 mod tokens;
 mod waiting;
 mod webhooks;

@@ -1,0 +1,214 @@
+//! Looking at a queue: its counts, what is due longest, what is due next, and how late it hands out.
+//!
+//! Most of it is in memory. What is not is read from the store, a row or two: the longest due beyond the horizon, and
+//! the next timer beyond the window. For that one the counters of the forecast name the cell, and the buckets around
+//! that cell have the row. The answer is kept until a row comes to a bucket of the queue or leaves one.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Purpose, Shard};
+use crate::bucket::{Bucket, Cell, Level, floor};
+use crate::message::{Answer, LoadId, RequestId, Stats};
+use crate::record::{Place, Record};
+use crate::store::Query;
+use crate::values::{Moment, QueueName};
+
+/// How often a look begins anew while rows move. After that it says what it has found.
+const AGAIN: u32 = 16;
+
+/// A look for which rows are being read.
+#[derive(Debug)]
+pub(super) struct Look {
+    id: RequestId,
+    queue: QueueName,
+    oldest: Known,
+    next: Known,
+    /// Cells that are left, and the buckets of the first one that are to be read.
+    cells: VecDeque<Cell>,
+    sources: VecDeque<Query>,
+    /// The number of changes of the queue's buckets when the look began.
+    changes: u64,
+    /// How often it may begin anew because rows have moved.
+    again: u32,
+}
+
+/// A moment that is there, or not, or is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Known {
+    #[default]
+    No,
+    Is(Option<Moment>),
+}
+
+impl Known {
+    fn moment(self) -> Option<Moment> {
+        match self {
+            Known::No => None,
+            Known::Is(moment) => moment,
+        }
+    }
+}
+
+/// The first moment of a queue's rows in buckets that are not resident, kept as they come and go.
+#[derive(Default)]
+pub(super) struct Far {
+    first: Known,
+    changes: u64,
+}
+
+impl Far {
+    /// Of a queue that has no rows in buckets.
+    pub(super) fn empty() -> Self {
+        Far { first: Known::Is(None), changes: 0 }
+    }
+
+    /// A row has come to a bucket of the queue, or left it; `last`: none is left.
+    pub(super) fn change(&mut self, at: Moment, by: i64, last: bool) {
+        self.changes += 1;
+        self.first = match self.first {
+            _ if last => Known::Is(None),
+            Known::Is(first) if by > 0 => Known::Is(Some(first.map_or(at, |first| first.min(at)))),
+            Known::Is(Some(first)) if first == at => Known::No,
+            known => known,
+        };
+    }
+
+    /// Rows that were resident are not any more.
+    pub(super) fn forget(&mut self) {
+        self.first = Known::No;
+    }
+}
+
+impl Look {
+    pub(super) fn id(&self) -> RequestId {
+        self.id
+    }
+}
+
+impl Shard {
+    pub(super) fn look(&mut self, id: RequestId, name: QueueName) {
+        self.begin_look(id, name, AGAIN);
+    }
+
+    fn begin_look(&mut self, id: RequestId, name: QueueName, again: u32) {
+        let Some(queue) = self.queues.get(&name).filter(|queue| queue.stored) else {
+            return self.outbox.answer(id, Answer::Stats(None));
+        };
+        let first = queue.first().filter(|order| order.0 <= self.wall);
+        let known = match (first, queue.horizon) {
+            (Some(first), _) => queue.is_before_horizon(first),
+            (None, horizon) => horizon.is_none_or(|horizon| horizon.0 > self.wall),
+        };
+        let oldest = if known { Known::Is(first.map(|order| order.0)) } else { Known::No };
+        let (next, changes) = (self.next_known(&name), queue.far.changes);
+        let (cells, sources) = (VecDeque::new(), VecDeque::new());
+        self.go_on_looking(Look { id, queue: name, oldest, next, cells, sources, changes, again });
+    }
+
+    /// The next moment to come, as far as memory has it.
+    fn next_known(&self, name: &QueueName) -> Known {
+        let Some(queue) = self.queues.get(name) else { return Known::Is(None) };
+        let after = (Moment::from_millis(self.wall.millis() + 1), crate::record::Generation(0));
+        let coming = queue.coming.range(after..).next();
+        match (coming, queue.far.first) {
+            _ if self.window.is_reading() => Known::No,
+            (Some(order), _) => Known::Is(Some(order.0)),
+            (None, Known::Is(Some(first))) if first.millis() < self.window.end => Known::No,
+            (None, far) => far,
+        }
+    }
+
+    /// Answers if everything is known, else reads the next piece.
+    fn go_on_looking(&mut self, mut look: Look) {
+        let queue = look.queue.clone();
+        if look.oldest == Known::No {
+            let horizon = self.queues.get(&queue).and_then(|queue| queue.horizon);
+            let from = horizon.unwrap_or_default();
+            let query = Query::Waiting { queue, from, limit: self.limits.page };
+            self.loads.emit(query, Purpose::Look(Box::new(look)));
+            return;
+        }
+        if look.next == Known::No {
+            let from = floor(self.wall.millis(), Level::Day.width());
+            let query = Query::Cells { queue, from, to: u64::MAX };
+            self.loads.emit(query, Purpose::Look(Box::new(look)));
+            return;
+        }
+        while look.sources.is_empty() {
+            // A cell that begins after what was found has nothing before it.
+            let found = look.next.moment().map_or(u64::MAX, Moment::millis);
+            let Some(cell) = look.cells.pop_front().filter(|cell| cell.start <= found) else {
+                return self.looked(look);
+            };
+            if cell.start + cell.width > self.wall.millis() {
+                look.sources = self.buckets_of(&queue, cell);
+            }
+        }
+        if let Some(query) = look.sources.pop_front() {
+            self.loads.emit(query, Purpose::Look(Box::new(look)));
+        }
+    }
+
+    /// The first rows to come in each bucket whose timers this cell counts.
+    fn buckets_of(&self, queue: &QueueName, cell: Cell) -> VecDeque<Query> {
+        let from = Moment::from_millis(cell.start.max(self.wall.millis() + 1));
+        let within = Bucket::bound(cell.start)..Bucket::bound(cell.start + cell.width);
+        let within = self.window.buckets.range(within).map(|(&bucket, _)| bucket);
+        let around = Bucket::around(Moment::from_millis(cell.start)).into_iter();
+        let around = around.filter(|bucket| self.window.buckets.contains_key(bucket));
+        let counted = |bucket: &Bucket| Cell::of(bucket.level(), from).width == cell.width;
+        let buckets: BTreeSet<Bucket> = within.chain(around).filter(counted).collect();
+        let query = |bucket| Query::Sorted {
+            bucket,
+            queue: queue.clone(),
+            after: (from, None),
+            limit: self.limits.page,
+        };
+        buckets.into_iter().map(query).collect()
+    }
+
+    /// The counters of the forecast have come.
+    pub(super) fn look_at_cells(&mut self, mut look: Look, cells: &[(Cell, u64)]) {
+        look.next = Known::Is(None);
+        look.cells = cells.iter().map(|(cell, _)| *cell).collect();
+        self.go_on_looking(look);
+    }
+
+    /// A row has come, or none.
+    pub(super) fn look_at_row(&mut self, id: LoadId, mut look: Look, row: Option<(Place, Record)>) {
+        if row.as_ref().is_some_and(|(_, record)| self.is_stale(id, record)) {
+            return self.begin_look(look.id, look.queue, look.again);
+        }
+        let at = row.map(|(_, record)| record.next_attempt);
+        if look.oldest == Known::No {
+            let first = self.queues.get(&look.queue).and_then(|queue| queue.first());
+            let resident = first.map(|order| order.0);
+            let oldest = resident.into_iter().chain(at).min();
+            look.oldest = Known::Is(oldest.filter(|&oldest| oldest <= self.wall));
+        } else {
+            look.next = Known::Is(look.next.moment().into_iter().chain(at).min());
+        }
+        self.go_on_looking(look);
+    }
+
+    fn looked(&mut self, look: Look) {
+        // A row that went from one bucket to another may have been in neither when they were read.
+        let changes = self.queues.get(&look.queue).map(|queue| queue.far.changes);
+        if changes.is_some_and(|changes| changes != look.changes) && look.again > 0 {
+            return self.begin_look(look.id, look.queue, look.again - 1);
+        }
+        let counts = self.counts(&look.queue);
+        let (steady, end) = (self.steady, self.window.end);
+        let queue = self.queues.get_mut(&look.queue);
+        let stats = queue.zip(counts).map(|(queue, (counts, settings))| {
+            let next = look.next.moment();
+            if look.changes == queue.far.changes && next.is_none_or(|next| next.millis() >= end) {
+                queue.far.first = look.next;
+            }
+            let (lateness, per_second) = queue.lateness.summary(steady);
+            let oldest_due = look.oldest.moment();
+            Box::new(Stats { counts, settings, next, oldest_due, lateness, per_second })
+        });
+        self.outbox.answer(look.id, Answer::Stats(stats));
+    }
+}
