@@ -9,8 +9,13 @@ use crate::stages::Stages;
 use crate::{browser, packages, planted, tidy};
 
 /// The crates that are published.
-const PUBLISHED: &[&str] =
-    &["tourbillon-wheel", "tourbillon", "tourbillon-durable", "tourbillon-cli"];
+const PUBLISHED: &[&str] = &[
+    "tourbillon-wheel",
+    "tourbillon",
+    "tourbillon-durable",
+    "tourbillon-server",
+    "tourbillon-cli",
+];
 /// Doc tests have no limit of their own each: a hang ends the stage.
 const DOC_TESTS: Duration = Duration::from_secs(300);
 

@@ -60,9 +60,10 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
     if name.contains("/tests/") && sleeps(text) && !says_real_time(text) {
         found.push(format!("{name}: a test that sleeps says at its head why it needs real time"));
     }
-    let library = ["crates/wheel/src", "crates/tourbillon/src", "crates/durable/src"]
-        .iter()
-        .any(|path| name.starts_with(path));
+    let library =
+        ["crates/wheel/src", "crates/tourbillon/src", "crates/durable/src", "crates/server/src"]
+            .iter()
+            .any(|path| name.starts_with(path));
     let library = library && !name.ends_with("/schedules.rs");
     for (number, line) in text.lines().enumerate() {
         let mut complain = |wrong: &str| found.push(format!("{name}:{}: {wrong}", number + 1));

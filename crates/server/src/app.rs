@@ -1,0 +1,59 @@
+//! What every handler shares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::FromRef;
+use tokio::sync::watch;
+use tourbillon::VirtualClock;
+use tourbillon_durable::Durable;
+
+use crate::gate::Hosts;
+
+/// Settings of the API.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon_server::{Hosts, Settings};
+///
+/// let settings = Settings { hosts: Hosts::Any, body_time: Duration::from_secs(5), ..Settings::default() };
+/// assert_eq!(settings.max_payload, 256 << 10);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For which hosts requests may be; others are answered 421.
+    pub hosts: Hosts,
+    /// The largest payload in bytes, at most 256 KiB.
+    pub max_payload: usize,
+    /// How long the body of a request may take to arrive; then it is answered 408.
+    pub body_time: Duration,
+    /// The clock of the timers, if `POST /v1/test/clock` may set it.
+    pub test_clock: Option<VirtualClock>,
+}
+
+/// Loopback only, 256 KiB, 30 s, no test clock.
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            hosts: Hosts::default(),
+            max_payload: 256 << 10,
+            body_time: Duration::from_secs(30),
+            test_clock: None,
+        }
+    }
+}
+
+/// The state of the router.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) durable: Durable,
+    pub(crate) settings: Arc<Settings>,
+    /// Becomes true when the server stops: long polls are answered.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl FromRef<App> for Durable {
+    fn from_ref(app: &App) -> Durable {
+        app.durable.clone()
+    }
+}

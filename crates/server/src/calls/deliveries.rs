@@ -1,0 +1,146 @@
+//! Deliveries: receiving what is due, and settling it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body as Outgoing, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use http_body::{Frame, SizeHint};
+use tourbillon_durable::{Delivery, Outcomes, Settled, Token};
+
+use super::many::fitting;
+use super::{Reply, ok};
+use crate::app::App;
+use crate::bodies::{self, Take};
+use crate::extract::{Body, InQueue, Query};
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::render;
+
+pub(crate) async fn receive(
+    State(mut app): State<App>,
+    InQueue(queue): InQueue,
+    Query(query): Query,
+    Body(body): Body,
+) -> Reply {
+    Params::read(&query, &[])?;
+    let Take { max, wait, lease } = bodies::take(&body)?;
+    let queue = queue.lease(lease.into()).map_err(|wrong| Problem::refused("lease", &wrong))?;
+    let deliveries = tokio::select! {
+        received = queue.receive(max, wait.into()) => received?,
+        // The server stops: the poll is answered, and what comes meanwhile is given back.
+        _ = app.stopping.wait_for(|stopping| *stopping) => Vec::new(),
+    };
+    Ok(answer(queue.name(), deliveries))
+}
+
+/// Deliveries that are not yet sent: dropped, they are due again at once.
+struct Unsent(Vec<Delivery>);
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        for delivery in self.0.drain(..) {
+            // An answer that is lost means that the lease decides.
+            drop(delivery.release());
+        }
+    }
+}
+
+/// The answer with those deliveries that fit in it; the others are given back.
+fn answer(queue: &str, mut deliveries: Vec<Delivery>) -> Response {
+    let fits = fitting(deliveries.iter().map(|delivery| delivery.payload().len()));
+    drop(Unsent(deliveries.split_off(fits.min(deliveries.len()))));
+    let text = Some(render::deliveries(queue, &deliveries).into());
+    let body = Outgoing::new(Handed { text, unsent: Unsent(deliveries) });
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The body of an answer with deliveries. When its bytes are taken to be sent, the deliveries are their taker's; if the
+/// client goes before, they are given back.
+struct Handed {
+    text: Option<Bytes>,
+    unsent: Unsent,
+}
+
+impl http_body::Body for Handed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.unsent.0.drain(..).for_each(|delivery| drop(delivery.detach()));
+        Poll::Ready(self.text.take().map(|text| Ok(Frame::data(text))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.text.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.text.as_ref().map_or(0, |text| text.len() as u64))
+    }
+}
+
+pub(crate) async fn ack(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+    Params::read(&query, &[])?;
+    let tokens = Tokens::of(bodies::tokens(&body, &bodies::ACK)?.tokens);
+    let outcomes = queue.ack(&tokens.read).await?;
+    ok(tokens.answer("acked", &outcomes, None))
+}
+
+pub(crate) async fn nack(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+    Params::read(&query, &[])?;
+    let said = bodies::tokens(&body, &bodies::NACK)?;
+    let tokens = Tokens::of(said.tokens);
+    let outcomes = queue.nack(&tokens.read, said.nack).await?;
+    ok(tokens.answer("nacked", &outcomes, None))
+}
+
+pub(crate) async fn extend(
+    InQueue(queue): InQueue,
+    Query(query): Query,
+    Body(body): Body,
+) -> Reply {
+    Params::read(&query, &[])?;
+    let said = bodies::tokens(&body, &bodies::EXTEND)?;
+    let tokens = Tokens::of(said.tokens);
+    let outcomes = queue.extend(&tokens.read, said.lease.into()).await?;
+    let until = outcomes.iter().find_map(|outcome| match outcome {
+        Ok(Settled::Extended(until)) => Some(*until),
+        _ => None,
+    });
+    ok(tokens.answer("extended", &outcomes, Some(until)))
+}
+
+/// The tokens of a request. A text that is no token is one of which nothing is known.
+struct Tokens {
+    texts: Vec<String>,
+    read: Vec<Token>,
+}
+
+impl Tokens {
+    fn of(texts: Vec<String>) -> Self {
+        let read = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        Tokens { texts, read }
+    }
+
+    fn answer(
+        &self,
+        verb: &str,
+        outcomes: &Outcomes,
+        until: Option<Option<tourbillon_durable::values::Moment>>,
+    ) -> String {
+        let mut outcomes = outcomes.iter();
+        let reason = |text: &String| match text.parse::<Token>() {
+            Ok(_) => outcomes.next()?.as_ref().err().map(|stale| stale.name()),
+            Err(_) => Some("unknown"),
+        };
+        let reasons: Vec<Option<&str>> = self.texts.iter().map(reason).collect();
+        render::settled(verb, &self.texts, &reasons, until)
+    }
+}

@@ -1,0 +1,57 @@
+//! The calls: one table of them, and their handlers, a few lines each.
+//!
+//! | file | calls |
+//! |---|---|
+//! | `table.rs` | the table: the router and the OpenAPI document are made from it |
+//! | `timers.rs` | one timer: make, show, move, cancel, run |
+//! | `many.rs` | many timers: lists, cancelling and reviving many |
+//! | `deliveries.rs` | receiving and settling |
+//! | `queues.rs` | queues: looking, settings, forecast |
+//! | `outside.rs` | what is not under `/v1`, and the test clock |
+
+mod deliveries;
+mod many;
+mod outside;
+mod queues;
+pub(crate) mod table;
+mod timers;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::gate::gate;
+use crate::problem::{Code, Problem, unknown_path};
+use table::{CALLS, TEST_CLOCK};
+
+/// What a handler answers.
+pub(crate) type Reply = Result<Response, Problem>;
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, body: String) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub(crate) fn ok(body: String) -> Reply {
+    Ok(json(StatusCode::OK, body))
+}
+
+/// The router of all calls.
+pub(crate) fn router(app: App) -> Router {
+    let clock = app.settings.test_clock.is_some();
+    let calls = CALLS.iter().filter(|call| clock || call.path != TEST_CLOCK);
+    let router =
+        calls.fold(Router::new(), |router, call| router.route(call.path, (call.handler)()));
+    router
+        .fallback(async || unknown_path())
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(app.clone(), gate))
+        .with_state(app)
+}
+
+async fn method_not_allowed() -> Problem {
+    Problem::new(Code::MethodNotAllowed, "the header Allow names the methods of this path")
+}

@@ -1,0 +1,78 @@
+//! Queues: looking at them, their settings, their forecast.
+
+use axum::extract::State;
+use tourbillon_durable::values::Span;
+use tourbillon_durable::{Durable, Queue};
+
+use super::{Reply, ok};
+use crate::bodies;
+use crate::extract::{Body, InQueue, Query};
+use crate::json::{Field, Form, List, Object};
+use crate::params::Params;
+use crate::problem::{Code, Problem};
+use crate::render;
+
+pub(crate) async fn all(State(durable): State<Durable>, Query(query): Query) -> Reply {
+    Params::read(&query, &[])?;
+    let mut queues = Vec::new();
+    for name in durable.queues().await? {
+        let queue = durable.queue(name.as_str());
+        let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
+        queues.extend(look(&queue).await?);
+    }
+    let mut object = Object::new();
+    object.raw("queues", List::of(queues));
+    ok(object.end())
+}
+
+/// A queue as it is shown, if it is there.
+async fn look(queue: &Queue) -> Result<Option<String>, Problem> {
+    let (counts, settings) = (queue.count().await?, queue.settings().await?);
+    let both = counts.zip(settings);
+    Ok(both.map(|(counts, settings)| render::queue(queue.name(), counts, &settings)))
+}
+
+pub(crate) async fn one(InQueue(queue): InQueue, Query(query): Query) -> Reply {
+    Params::read(&query, &[])?;
+    ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
+}
+
+fn unknown_queue(queue: &Queue) -> Problem {
+    let detail = format!("there is no queue {}: its first timer makes it", queue.name());
+    Problem::new(Code::UnknownQueue, detail)
+}
+
+pub(crate) async fn set(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+    Params::read(&query, &[])?;
+    let (mut change, retry) = bodies::queue(&body)?;
+    if let Some(part) = retry {
+        let base = queue.settings().await?.unwrap_or_default().retry;
+        change.retry = Some(part.over(base));
+    }
+    queue.set(change).await?;
+    ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
+}
+
+pub(crate) const FORECAST: &[Field] = &[
+    Field { name: "from", form: Form::Moment, about: "The beginning; now if it is not given." },
+    Field { name: "to", form: Form::Moment, about: "The end; an hour later if it is not given." },
+    Field { name: "buckets", form: Form::Whole(1, 1000), about: "How many; 60 if not given." },
+];
+
+pub(crate) async fn forecast(
+    State(durable): State<Durable>,
+    InQueue(queue): InQueue,
+    Query(query): Query,
+) -> Reply {
+    let mut params = Params::read(&query, FORECAST)?;
+    let from = params.moment("from")?.unwrap_or_else(|| durable.now());
+    let to = params.moment("to")?.unwrap_or(from + Span::from_secs(3600));
+    let buckets = params.whole("buckets")?.unwrap_or(60);
+    if to <= from {
+        return Err(Problem::value("to", &to.to_string(), "after `from`"));
+    }
+    if queue.count().await?.is_none() {
+        return Err(unknown_queue(&queue));
+    }
+    ok(render::forecast(&queue.forecast(from, to, buckets).await?))
+}

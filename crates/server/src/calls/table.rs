@@ -1,0 +1,180 @@
+//! The table of calls: the router is made from it, and so is the OpenAPI document.
+
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
+
+use super::{deliveries, many, outside, queues, timers};
+use crate::app::App;
+use crate::bodies;
+use crate::json::{Field, Shape};
+use crate::problem::Code;
+use crate::shapes;
+
+/// A method of a path.
+pub(crate) struct Call {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// What it does, in a sentence.
+    pub(crate) about: &'static str,
+    /// What a query may have.
+    pub(crate) query: &'static [Field],
+    /// What a body may be: one of these.
+    pub(crate) bodies: &'static [&'static Shape],
+    /// The statuses of success, and the answer.
+    pub(crate) answers: &'static [(u16, &'static Shape)],
+    /// What else it may be answered, beside what every call may.
+    pub(crate) problems: &'static [Code],
+    pub(crate) handler: fn() -> MethodRouter<App>,
+}
+
+/// Only there with a test clock, and not in the document.
+pub(crate) const TEST_CLOCK: &str = "/v1/test/clock";
+
+const QUEUES: &str = "/v1/queues";
+const QUEUE: &str = "/v1/queues/{queue}";
+const TIMERS: &str = "/v1/queues/{queue}/timers";
+const TIMER: &str = "/v1/queues/{queue}/timers/{key}";
+
+const fn call(
+    method: &'static str,
+    path: &'static str,
+    handler: fn() -> MethodRouter<App>,
+) -> Call {
+    Call { method, path, about: "", query: &[], bodies: &[], answers: &[], problems: &[], handler }
+}
+
+pub(crate) const CALLS: &[Call] = &[
+    Call {
+        about: "Says that the process runs.",
+        answers: &[(200, &shapes::STATUS)],
+        ..call("get", "/healthz", || get(outside::healthz))
+    },
+    Call {
+        about: "Says whether the server takes changes, else why not.",
+        answers: &[(200, &shapes::STATUS)],
+        ..call("get", "/readyz", || get(outside::readyz))
+    },
+    Call {
+        about: "The OpenAPI document of this server.",
+        answers: &[(200, &shapes::DOCUMENT)],
+        ..call("get", "/openapi.json", || get(outside::openapi))
+    },
+    Call {
+        about: "Shows every queue.",
+        answers: &[(200, &shapes::QUEUES)],
+        ..call("get", QUEUES, || get(queues::all))
+    },
+    Call {
+        about: "Shows a queue: what it holds, and its settings.",
+        answers: &[(200, &shapes::QUEUE)],
+        problems: &[Code::UnknownQueue],
+        ..call("get", QUEUE, || get(queues::one))
+    },
+    Call {
+        about: "Changes settings of a queue, and makes it if it is not there.",
+        bodies: &[&bodies::QUEUE],
+        answers: &[(200, &shapes::QUEUE)],
+        ..call("patch", QUEUE, || patch(queues::set))
+    },
+    Call {
+        about: "Counts timers by when they are due, without reading them.",
+        query: queues::FORECAST,
+        answers: &[(200, &shapes::FORECAST)],
+        problems: &[Code::UnknownQueue],
+        ..call("get", "/v1/queues/{queue}/forecast", || get(queues::forecast))
+    },
+    Call {
+        about: "Makes a timer, or up to 10000: all or none.",
+        query: timers::ON_CONFLICT,
+        bodies: &[&bodies::TIMER, &bodies::TIMERS],
+        answers: &[(201, &shapes::MADE), (200, &shapes::MADE)],
+        problems: &[Code::KeyTaken, Code::KeyTwice, Code::Never, Code::PayloadTooLarge],
+        ..call("post", TIMERS, || post(timers::schedule))
+    },
+    Call {
+        about: "Lists timers by next attempt, or by key, a page at a time.",
+        query: many::LIST,
+        answers: &[(200, &shapes::PAGE)],
+        ..call("get", TIMERS, || get(many::list))
+    },
+    Call {
+        about: "Cancels the timers whose keys begin so, at most 100000 a call.",
+        query: many::PREFIX,
+        answers: &[(200, &shapes::CANCELLED_MANY)],
+        ..call("delete", TIMERS, || delete(many::cancel_prefix))
+    },
+    Call {
+        about: "Makes a timer, or replaces the one that has the key.",
+        bodies: &[&bodies::TIMER],
+        answers: &[(201, &shapes::TIMER), (200, &shapes::TIMER)],
+        problems: &[Code::Never, Code::PayloadTooLarge, Code::PreconditionFailed],
+        ..call("put", TIMER, || put(timers::replace))
+    },
+    Call {
+        about: "Shows a timer, also one that is dead or remembered.",
+        answers: &[(200, &shapes::TIMER)],
+        problems: &[Code::UnknownTimer],
+        ..call("get", TIMER, || get(timers::show))
+    },
+    Call {
+        about: "Moves the occurrence of a timer; a dead one lives again.",
+        bodies: &[&bodies::MOVE],
+        answers: &[(200, &shapes::TIMER)],
+        problems: &[
+            Code::UnknownTimer,
+            Code::Delivering,
+            Code::Done,
+            Code::Cancelled,
+            Code::PreconditionFailed,
+        ],
+        ..call("patch", TIMER, || patch(timers::reschedule))
+    },
+    Call {
+        about: "Cancels a timer: 200 if nobody had it, 202 if somebody has it.",
+        answers: &[(200, &shapes::CANCELLED), (202, &shapes::CANCELLED)],
+        problems: &[Code::UnknownTimer, Code::Done, Code::PreconditionFailed],
+        ..call("delete", TIMER, || delete(timers::cancel))
+    },
+    Call {
+        about: "Makes a timer due now; of a recurring one, an extra occurrence.",
+        answers: &[(200, &shapes::TIMER)],
+        problems: &[Code::UnknownTimer, Code::Delivering, Code::Done, Code::Cancelled],
+        ..call("post", "/v1/queues/{queue}/timers/{key}/run", || post(timers::run))
+    },
+    Call {
+        about: "Cancels up to 10000 timers.",
+        bodies: &[&bodies::KEYS],
+        answers: &[(200, &shapes::CANCELLED_KEYS)],
+        ..call("post", "/v1/queues/{queue}/cancel", || post(many::cancel))
+    },
+    Call {
+        about: "Makes dead timers due now, at most 10000 a call.",
+        bodies: &[&bodies::REDRIVE],
+        answers: &[(200, &shapes::REVIVED)],
+        ..call("post", "/v1/queues/{queue}/redrive", || post(many::redrive))
+    },
+    Call {
+        about: "Takes timers that are due; waits for one if there is none.",
+        bodies: &[&bodies::RECEIVE],
+        answers: &[(200, &shapes::DELIVERIES)],
+        ..call("post", "/v1/queues/{queue}/receive", || post(deliveries::receive))
+    },
+    Call {
+        about: "Says that the work of deliveries is done.",
+        bodies: &[&bodies::ACK],
+        answers: &[(200, &shapes::ACKED)],
+        ..call("post", "/v1/queues/{queue}/ack", || post(deliveries::ack))
+    },
+    Call {
+        about: "Says that the work of deliveries failed: they are tried again, or given up.",
+        bodies: &[&bodies::NACK],
+        answers: &[(200, &shapes::NACKED)],
+        ..call("post", "/v1/queues/{queue}/nack", || post(deliveries::nack))
+    },
+    Call {
+        about: "Extends the leases of deliveries, from now.",
+        bodies: &[&bodies::EXTEND],
+        answers: &[(200, &shapes::EXTENDED)],
+        ..call("post", "/v1/queues/{queue}/extend", || post(deliveries::extend))
+    },
+    call("post", TEST_CLOCK, || post(outside::set_clock)),
+];

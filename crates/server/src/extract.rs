@@ -1,0 +1,132 @@
+//! What handlers are given of a request: the queue and the key of its path, its query, its body.
+
+use axum::body::Body as Incoming;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tourbillon::tasks::timeout;
+use tourbillon_durable::Queue;
+use tourbillon_durable::values::Key;
+
+use crate::app::App;
+use crate::json::check_depth;
+use crate::problem::{Code, Problem, unknown_path};
+
+/// The largest body.
+pub(crate) const LARGEST_BODY: usize = 16 << 20;
+
+/// The queue that the path names.
+pub(crate) struct InQueue(pub(crate) Queue);
+
+impl FromRequestParts<App> for InQueue {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let name = segment(parts, app, "queue").await?;
+        let queue = app.durable.queue(&name);
+        queue.map(InQueue).map_err(|wrong| Problem::refused("queue", &wrong))
+    }
+}
+
+/// The key that the path names.
+pub(crate) struct AtKey(pub(crate) Key);
+
+impl FromRequestParts<App> for AtKey {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let key = segment(parts, app, "key").await?;
+        Key::new(&key).map(AtKey).map_err(|wrong| Problem::refused("key", &wrong))
+    }
+}
+
+/// A segment of the path. The router splits paths before it decodes them.
+async fn segment(parts: &mut Parts, app: &App, name: &str) -> Result<String, Problem> {
+    let params = RawPathParams::from_request_parts(parts, app).await.map_err(|wrong| {
+        let wrong = wrong.body_text();
+        let field = if wrong.contains("`key`") { "key" } else { "queue" };
+        let detail = format!("the {field} in the path cannot be decoded: encode it as UTF-8");
+        Problem::new(Code::BadValue, detail).field(field)
+    })?;
+    let found = params.iter().find(|(of, _)| *of == name).map(|(_, value)| value.to_owned());
+    // Two slashes, or one at the end.
+    found.filter(|segment| !segment.is_empty()).ok_or_else(unknown_path)
+}
+
+/// The query, as it came.
+pub(crate) struct Query(pub(crate) String);
+
+impl FromRequestParts<App> for Query {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Query(parts.uri.query().unwrap_or_default().to_owned()))
+    }
+}
+
+/// The text of a JSON body, not deeper than it may be. One that is empty is an empty object.
+pub(crate) struct Body(pub(crate) String);
+
+impl FromRequest<App> for Body {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let declared = length(&parts.headers)?;
+        let text = match timeout(app.settings.body_time, read(body)).await {
+            Ok(text) => text?,
+            Err(_) => {
+                let detail = "the body did not arrive in time: send it faster, or in pieces";
+                return Err(Problem::new(Code::Timeout, detail));
+            }
+        };
+        if text.is_empty() && declared.is_none_or(|length| length == 0) {
+            return Ok(Body("{}".into()));
+        }
+        check_kind(&parts.headers)?;
+        check_depth(&text)?;
+        Ok(Body(text))
+    }
+}
+
+/// The length that the request declares.
+fn length(headers: &HeaderMap) -> Result<Option<usize>, Problem> {
+    let declared =
+        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    match declared {
+        Some(length) if length > LARGEST_BODY => Err(too_large()),
+        declared => Ok(declared),
+    }
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body has more than {LARGEST_BODY} bytes: split the request");
+    Problem::new(Code::BodyTooLarge, detail)
+}
+
+async fn read(body: Incoming) -> Result<String, Problem> {
+    let read = Limited::new(body, LARGEST_BODY).collect().await;
+    let bytes = read.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            return too_large();
+        }
+        Problem::new(Code::BadJson, format!("the body did not arrive: {error}"))
+    })?;
+    String::from_utf8(bytes.to_bytes().into()).map_err(|error| {
+        Problem::new(Code::BadJson, format!("the body is not UTF-8: {}", error.utf8_error()))
+    })
+}
+
+/// Checks that a body is JSON, as it is.
+fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
+    let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let detail = "the Content-Type must be application/json";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
+        let detail = "a body is taken as it is: send it without Content-Encoding";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    Ok(())
+}

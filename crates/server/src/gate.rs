@@ -1,0 +1,177 @@
+//! The gate: who may come in, and what every answer says.
+//!
+//! A page of a foreign site may make a browser talk to this server in two ways. It may point its own name at this
+//! machine (DNS rebinding); then the `Host` is not one of ours. Or it may send requests across sites; then the `Origin`
+//! is not the `Host`.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::{HeaderValue, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::problem::{Code, Problem};
+
+/// The server's wall clock when the answer was written.
+const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
+
+/// For which hosts requests may be.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Hosts {
+    /// For any: somebody else looks at the host.
+    Any,
+    /// For `localhost`, loopback addresses, and these names and addresses, with any port.
+    Only(Vec<String>),
+}
+
+/// Loopback alone.
+impl Default for Hosts {
+    fn default() -> Self {
+        Hosts::Only(Vec::new())
+    }
+}
+
+impl Hosts {
+    /// Whether a request may be for this host, which may have a port.
+    fn allow(&self, host: &str) -> bool {
+        let Hosts::Only(names) = self else { return true };
+        let Some(name) = without_port(host) else { return false };
+        let address = name.parse::<IpAddr>().ok();
+        name.eq_ignore_ascii_case("localhost")
+            || address.is_some_and(|address| address.is_loopback())
+            || names.iter().any(|allowed| {
+                let allowed = allowed.trim_start_matches('[').trim_end_matches(']');
+                allowed.eq_ignore_ascii_case(name)
+                    || address.is_some() && allowed.parse().ok() == address
+            })
+    }
+}
+
+/// The host of `host:port`, without brackets; `None`: it is neither.
+fn without_port(host: &str) -> Option<&str> {
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(six) => six.split_once(']')?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let port = rest.strip_prefix(':');
+    let fine = rest.is_empty() || port.is_some_and(|port| port.parse::<u16>().is_ok());
+    (fine && !name.is_empty()).then_some(name)
+}
+
+/// Lets a request in or turns it away.
+pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
+    let hosts = &app.settings.hosts;
+    let mut response = match check(hosts, request.uri(), request.headers()) {
+        Err(problem) => problem.into_response(),
+        Ok(()) => next.run(request).await,
+    };
+    let now = app.durable.now().to_string();
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::from_str(&now).ok().map(|now| (NOW, now)));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let host = only(headers, header::HOST);
+    // A request may name the host in its first line, too, and that one counts.
+    let named = uri.authority().map(|authority| authority.as_str());
+    let fine = host.is_some_and(|host| hosts.allow(host)) && named.is_none_or(|it| hosts.allow(it));
+    if !fine && matches!(hosts, Hosts::Only(_)) {
+        let detail = "the Host is not one of this server: use its address, or start it with --host";
+        return Err(Problem::new(Code::ForeignHost, detail));
+    }
+    if headers.contains_key(header::ORIGIN) {
+        let origin = only(headers, header::ORIGIN).and_then(|origin| origin.split_once("://"));
+        let ours = origin.is_some_and(|(scheme, of)| {
+            matches!(scheme, "http" | "https")
+                && host.is_some_and(|host| host.eq_ignore_ascii_case(of))
+        });
+        if !ours {
+            let detail =
+                "a page of another site may not use this server: ask from a server of yours";
+            return Err(Problem::new(Code::ForeignOrigin, detail));
+        }
+    }
+    Ok(())
+}
+
+/// The value of a header that is there once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|_| values.next().is_none());
+    value?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_loopback_or_named() {
+        let hosts =
+            Hosts::Only(vec!["Timers.example".into(), "10.0.0.7".into(), "[fd00::1]".into()]);
+        for host in [
+            "localhost",
+            "LOCALHOST:7420",
+            "127.0.0.1:7420",
+            "127.9.9.9",
+            "[::1]:7420",
+            "timers.example:443",
+            "10.0.0.7",
+            "[fd00:0::1]",
+        ] {
+            assert!(hosts.allow(host), "{host}");
+        }
+        for host in [
+            "",
+            ":80",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+            "127.0.0.1:x",
+            "127.0.0.1:7420:1",
+            "10.0.0.8",
+            "::1",
+            "[::1",
+            "[::1]x",
+            "0.0.0.0",
+            "localhost@evil.example",
+        ] {
+            assert!(!hosts.allow(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_the_host() {
+        let ask = |host: &str, origin: Option<&str>, uri: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            let asked = check(&Hosts::default(), &uri.parse().unwrap(), &headers);
+            asked.err().map(|problem| problem.code)
+        };
+        let (foreign, host) = (Some(Code::ForeignOrigin), Some(Code::ForeignHost));
+        for (origin, uri, expected) in [
+            (None, "/", None),
+            (Some("http://localhost:1"), "/", None),
+            (Some("http://localhost:2"), "/", foreign),
+            (Some("http://example.org"), "/", foreign),
+            (Some("null"), "/", foreign),
+            (Some("file://localhost:1"), "/", foreign),
+            (None, "http://example.org/", host),
+            (None, "http://127.0.0.1/", None),
+        ] {
+            assert_eq!(ask("localhost:1", origin, uri), expected, "{origin:?} {uri}");
+        }
+    }
+}

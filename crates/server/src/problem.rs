@@ -1,0 +1,221 @@
+//! Problems: every error of the API, as `application/problem+json`.
+//!
+//! A code is stable: clients branch on it. The title is the same for every problem of a code; the detail says what is
+//! wrong with this request, and what would be right.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tourbillon_durable::values::ValueError;
+use tourbillon_durable::{Error, Refused, ScheduleError, State};
+
+use crate::json::Object;
+
+macro_rules! codes {
+    ($($name:ident $status:literal $code:literal $title:literal)*) => {
+        /// The stable name of a kind of problem.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code { $($name),* }
+
+        impl Code {
+            /// All of them.
+            pub(crate) const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// Its status, its name and its title.
+            pub(crate) fn parts(self) -> (u16, &'static str, &'static str) {
+                match self { $(Code::$name => ($status, $code, $title)),* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadJson 400 "bad_json" "The body is not the JSON that the call takes"
+    BadValue 400 "bad_value" "A value is not what it must be"
+    UnknownField 400 "unknown_field" "A field that the call does not take"
+    DuplicateField 400 "duplicate_field" "A field that is given twice"
+    MissingField 400 "missing_field" "A field that the call needs is missing"
+    ExclusiveFields 400 "exclusive_fields" "Fields that exclude each other"
+    KeyTwice 400 "key_twice" "A key that is in the request twice"
+    Never 400 "never" "A timer that would never be due"
+    ForeignOrigin 403 "foreign_origin" "A page of another site"
+    UnknownPath 404 "unknown_path" "There is no such path"
+    UnknownQueue 404 "unknown_queue" "There is no such queue"
+    UnknownTimer 404 "unknown_timer" "There is no such timer"
+    MethodNotAllowed 405 "method_not_allowed" "The path does not take this method"
+    Timeout 408 "timeout" "The request took too long to arrive"
+    KeyTaken 409 "key_taken" "The key is taken"
+    Delivering 409 "delivering" "The timer is handed out"
+    Done 409 "done" "The timer is done"
+    Cancelled 409 "cancelled" "The timer was cancelled"
+    PreconditionFailed 412 "precondition_failed" "The timer is not the one that was meant"
+    BodyTooLarge 413 "body_too_large" "The body is too large"
+    PayloadTooLarge 413 "payload_too_large" "The payload is too large"
+    UnsupportedMediaType 415 "unsupported_media_type" "The body is not application/json"
+    ForeignHost 421 "foreign_host" "The request is for another host"
+    TooMany 429 "too_many" "Too many at once"
+    Damaged 500 "damaged" "A row of the store cannot be read"
+    Internal 500 "internal" "The server has a bug"
+    Unavailable 503 "unavailable" "Nothing happened: try again later"
+    Unknown 503 "unknown" "It happened or not"
+}
+
+/// Why a request is not answered as it was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) detail: String,
+    /// The field that is wrong.
+    pub(crate) field: Option<String>,
+    /// Which timer of the request, from 0.
+    pub(crate) index: Option<usize>,
+    /// The state of the timer that is there.
+    pub(crate) state: Option<State>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Problem { code, detail: detail.into(), field: None, index: None, state: None }
+    }
+
+    /// Names the field that is wrong.
+    pub(crate) fn field(self, field: impl Into<String>) -> Self {
+        Problem { field: Some(field.into()), ..self }
+    }
+
+    /// Names the timer of the request that is wrong.
+    pub(crate) fn index(self, index: usize) -> Self {
+        Problem { index: Some(index), ..self }
+    }
+
+    fn state(self, state: State) -> Self {
+        Problem { state: Some(state), ..self }
+    }
+
+    /// A value that is not what it must be.
+    pub(crate) fn value(field: &str, text: &str, must: &str) -> Self {
+        let mut shown: String = text.chars().take(80).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        let detail = format!("{field} is {shown}: it must be {must}");
+        Problem::new(Code::BadValue, detail).field(field)
+    }
+
+    /// As [`value`](Problem::value), of a value of `tourbillon-durable` under the name that the request gave it.
+    pub(crate) fn refused(field: &str, wrong: &ValueError) -> Self {
+        Problem::value(field, &format!("{:?}", wrong.text), &wrong.must)
+    }
+
+    /// The body of the answer.
+    pub(crate) fn body(&self) -> String {
+        let (status, code, title) = self.code.parts();
+        let mut object = Object::new();
+        object.text("title", title).raw("status", status).text("detail", &self.detail);
+        object.text("code", code);
+        if let Some(field) = &self.field {
+            object.text("field", field);
+        }
+        if let Some(index) = self.index {
+            object.raw("index", index);
+        }
+        if let Some(state) = self.state {
+            object.text("state", state.name());
+        }
+        object.end()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.parts().0).unwrap_or_default();
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(CONTENT_TYPE, kind)], self.body()).into_response();
+        if matches!(self.code, Code::TooMany | Code::Unavailable) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            Error::Value(wrong) => Problem::refused(wrong.field, &wrong),
+            Error::UnknownTimer => Problem::new(Code::UnknownTimer, detail),
+            Error::State(state) => Problem::new(of_state(state), detail).state(state),
+            Error::Mismatch(None) => Problem::new(Code::UnknownTimer, detail),
+            Error::Mismatch(Some(_)) => Problem::new(Code::PreconditionFailed, detail),
+            Error::Unknown(_) => Problem::new(Code::Unknown, detail),
+            Error::Damaged(_) => Problem::new(Code::Damaged, detail),
+            Error::Unavailable(_) | Error::Full | Error::Stopped => {
+                Problem::new(Code::Unavailable, detail)
+            }
+            _ => Problem::new(Code::Internal, detail),
+        }
+    }
+}
+
+/// A path that there is not.
+pub(crate) fn unknown_path() -> Problem {
+    let detail = "there is no such path: calls are under /v1, without a slash at the end";
+    Problem::new(Code::UnknownPath, detail)
+}
+
+/// Why a timer in that state cannot be moved, run or cancelled.
+fn of_state(state: State) -> Code {
+    match state {
+        State::Delivering => Code::Delivering,
+        State::Cancelled => Code::Cancelled,
+        _ => Code::Done,
+    }
+}
+
+impl Problem {
+    /// Timers that were not scheduled. `many`: they came in a list, and the problem names which.
+    pub(crate) fn of_schedule(error: ScheduleError, many: bool) -> Self {
+        let detail = error.to_string();
+        let (problem, index) = match error.reason {
+            Refused::KeyTaken(index, state) => {
+                (Problem::new(Code::KeyTaken, detail).field("key").state(state), index)
+            }
+            Refused::Mismatch(index, _) => (Problem::new(Code::PreconditionFailed, detail), index),
+            Refused::NotAssigned(index) => {
+                (Problem::new(Code::BadValue, detail).field("key"), index)
+            }
+            Refused::KeyTwice(index) => (Problem::new(Code::KeyTwice, detail).field("key"), index),
+            Refused::Never(index) => (Problem::new(Code::Never, detail), index),
+            Refused::PayloadTooLarge(index) => {
+                (Problem::new(Code::PayloadTooLarge, detail).field("payload"), index)
+            }
+            Refused::Count => {
+                return Problem::new(Code::BadValue, detail).field("timers");
+            }
+            Refused::Request(error) => return error.into(),
+            _ => return Problem::new(Code::Internal, detail),
+        };
+        if many { problem.index(index) } else { problem }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_names_what_is_wrong() {
+        let problem = Problem::value("in", "\"5\"", "a duration").index(3);
+        let rest = r#""detail":"in is \"5\": it must be a duration","code":"bad_value","field":"in","index":3}"#;
+        let title = r#"{"title":"A value is not what it must be","status":400,"#;
+        assert_eq!(problem.body(), format!("{title}{rest}"));
+    }
+
+    #[test]
+    fn codes_are_unique() {
+        let mut names: Vec<&str> = Code::ALL.iter().map(|code| code.parts().1).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len());
+    }
+}

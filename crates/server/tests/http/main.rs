@@ -1,0 +1,12 @@
+//! The API through HTTP. `world.rs` is the router in process, under virtual time; `sockets.rs` alone needs real time.
+
+mod bad;
+mod conditions;
+mod deliveries;
+mod gate;
+mod many;
+mod queues;
+mod schema;
+mod sockets;
+mod timers;
+mod world;

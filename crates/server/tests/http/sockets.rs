@@ -1,0 +1,180 @@
+//! Connections, in real time: slow heads, huge heads, too many, and a server that stops.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tourbillon_durable::Durable;
+use tourbillon_server::{Api, Connections, Settings, serve};
+
+/// A server on a port of its own; it is stopped with the test.
+struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(limits: Connections) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, address) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                ready.send(listener.local_addr().unwrap()).unwrap();
+                let api = Api::new(Durable::memory().unwrap(), Settings::default());
+                let stop = async {
+                    let _ = stopped.await;
+                    api.stop_polls();
+                };
+                serve(listener, api.router(), limits, stop).await;
+            });
+        });
+        Server { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    /// What is answered until the connection is closed.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        let _ = stream.write_all(request.as_bytes());
+        rest(stream)
+    }
+
+    fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+const GET: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn malformed_requests_are_answered_and_closed() {
+    let server = Server::start(Connections::default());
+    let many: String = (0..200).map(|nth| format!("H{nth}: x\r\n")).collect();
+    let large = format!("X: {}\r\n", "x".repeat(300_000));
+    let path = format!("/{}", "a".repeat(300_000));
+    for (request, status) in [
+        ("nonsense\r\n\r\n".to_owned(), "400"),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), "400"),
+        ("GET /healthz HTTP/1.1\r\nHo st: a\r\n\r\n".to_owned(), "400"),
+        ("GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".to_owned(), "421"),
+        ("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(), "421"),
+        ("POST /v1/queues/q/timers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"
+            .to_owned(), "400"),
+        ("POST /v1/queues/q/timers HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n{}".to_owned(), "400"),
+        (format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), "431"),
+        (format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{large}\r\n"), "431"),
+        (format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"), "4"),
+    ] {
+        let answer = server.ask(&request);
+        let shown: String = request.chars().take(80).collect();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{shown:?}: {answer:?}");
+    }
+    assert!(server.ask(GET).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_slow_head_is_408_and_an_idle_connection_is_closed() {
+    let head_time = Duration::from_millis(200);
+    let server = Server::start(Connections { head_time, ..Connections::default() });
+    let answer = server.ask("GET /healthz HTTP/1.1\r\nHost: loc");
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
+    assert!(answer.contains("\"code\":\"timeout\""), "{answer:?}");
+    assert_eq!(server.ask(""), "");
+}
+
+#[test]
+fn at_the_most_connections_the_next_is_429() {
+    let server = Server::start(Connections { most: 5, ..Connections::default() });
+    let open: Vec<TcpStream> = (0..5).map(|_| server.connect()).collect();
+    let began = Instant::now();
+    // They are counted when they are accepted.
+    let answer = loop {
+        let answer = rest(server.connect());
+        if !answer.is_empty() || began.elapsed() > Duration::from_secs(10) {
+            break answer;
+        }
+    };
+    assert!(answer.starts_with("HTTP/1.1 429") && answer.contains("too_many"), "{answer:?}");
+    drop(open);
+    let began = Instant::now();
+    while !server.ask(GET).starts_with("HTTP/1.1 200") {
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn a_server_that_stops_closes_idle_connections_and_ends() {
+    let mut server = Server::start(Connections::default());
+    let idle = server.connect();
+    let mut used = server.connect();
+    used.write_all(GET.replace("Connection: close\r\n", "").as_bytes()).unwrap();
+    let mut first = [0; 12];
+    used.read_exact(&mut first).unwrap();
+    let began = Instant::now();
+    server.stop();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    drop((idle, used));
+}
+
+fn post(path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn a_poll_whose_client_closes_or_half_closes_gets_nothing() {
+    let server = Server::start(Connections::default());
+    let poll = post("/v1/queues/q/receive", r#"{"wait":"20s","lease":"1h"}"#);
+    let mut half = server.connect();
+    half.write_all(poll.as_bytes()).unwrap();
+    half.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut whole = server.connect();
+    whole.write_all(poll.as_bytes()).unwrap();
+    drop(whole);
+    // The server closes what was half-closed.
+    assert_eq!(rest(half), "");
+    server.ask(&post("/v1/queues/q/timers", r#"{"in":"0s","key":"a"}"#));
+    let answer = server.ask(&poll);
+    assert!(answer.contains(r#""key":"a""#), "{answer}");
+}
+
+#[test]
+fn polls_are_answered_when_the_server_stops() {
+    let mut server = Server::start(Connections::default());
+    let mut poll = server.connect();
+    poll.write_all(post("/v1/queues/q/receive", r#"{"wait":"20s"}"#).as_bytes()).unwrap();
+    // The poll has arrived when a later request is answered.
+    assert!(server.ask(GET).starts_with("HTTP/1.1 200"));
+    std::thread::sleep(Duration::from_millis(50));
+    server.stop();
+    assert!(rest(poll).ends_with(r#"{"deliveries":[]}"#));
+}
