@@ -1,14 +1,16 @@
 //! The command line.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tourbillon_cli::cron;
 use tourbillon_cli::scenario::Drive;
+use tourbillon_cli::serve;
 use tourbillon_cli::trace::{Amount, Settings, parse_slots};
+use tourbillon_durable::values::{Moment, ValueError};
 
-/// Timer wheels, exact and replayable: watch them turn, follow a timer's way, replay scenarios.
+/// Timers: durable ones over HTTP, and the wheels beneath them to watch, follow and replay.
 #[derive(Parser)]
 #[command(name = "tourbillon", version, arg_required_else_help = true)]
 #[command(after_help = START_HERE)]
@@ -37,6 +39,9 @@ pub(crate) enum Command {
     /// Run scenario files on the real wheels and print what happened, one JSON object a line
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
+    /// Serve durable timers over HTTP
+    #[command(after_help = SERVE_HELP)]
+    Serve(Serve),
     /// Show one timer's way through the wheels: where it is filed and why, when it moves, when it fires
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
@@ -44,6 +49,7 @@ pub(crate) enum Command {
 
 const START_HERE: &str = "\
 Start here:
+  tourbillon serve
   tourbillon demo
   tourbillon trace
   tourbillon trace --slots 60,60,24 5420
@@ -96,6 +102,17 @@ error; of several files, the highest.
 Examples:
   tourbillon replay scenarios/examples/01-one-wheel.json
   tourbillon replay -q scenarios/examples/*.json scenarios/bugs/*.json";
+
+const SERVE_HELP: &str = "\
+When it is ready it prints `tourbillon listening on http://ADDRESS`; its log goes to the standard error. Each flag can
+also be given as TOURBILLON_… in the environment.
+
+Exit code: 0 if it was stopped, 1 if it failed, 2 if the command line or a setting is wrong.
+
+Examples:
+  tourbillon serve
+  curl localhost:7420/v1/queues/mails/timers -H content-type:application/json -d '{\"in\":\"5s\",\"key\":\"a\"}'
+  curl localhost:7420/v1/queues/mails/timers/a";
 
 const TRACE_HELP: &str = "\
 Examples:
@@ -176,6 +193,55 @@ pub(crate) struct Replay {
     /// Print only what failed, and a last line with counts
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// The directory of the store; made if it is not there
+    #[arg(long, value_name = "DIR", env = "TOURBILLON_DATA", default_value = "./tourbillon-data")]
+    data: PathBuf,
+    /// The address to listen on; port 0 for any
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "TOURBILLON_LISTEN",
+        default_value = "127.0.0.1:7420"
+    )]
+    listen: SocketAddr,
+    /// A name by which clients call the server, beside its address and localhost; may be repeated
+    #[arg(long, value_name = "NAME", env = "TOURBILLON_HOST", value_delimiter = ',')]
+    host: Vec<String>,
+    /// Listen on an address that others can reach
+    #[arg(long, env = "TOURBILLON_INSECURE")]
+    insecure: bool,
+    /// The largest payload in bytes
+    #[arg(long, value_name = "BYTES", env = "TOURBILLON_MAX_PAYLOAD", default_value_t = 256 << 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256 << 10))]
+    max_payload: u32,
+    /// Log as JSON, one object a line
+    #[arg(long, env = "TOURBILLON_LOG_JSON")]
+    pub(crate) log_json: bool,
+    /// For tests: let `POST /v1/test/clock` set the wall clock, which reads MOMENT at first [default: now]
+    #[arg(long, value_name = "MOMENT", env = "TOURBILLON_TEST_CLOCK", require_equals = true)]
+    #[arg(num_args = 0..=1, default_missing_value = "now", value_parser = reading)]
+    test_clock: Option<Reading>,
+}
+
+/// The first reading of a test clock; `None`: the system's.
+#[derive(Clone, Copy)]
+struct Reading(Option<Moment>);
+
+fn reading(text: &str) -> Result<Reading, ValueError> {
+    if text == "now" { Ok(Reading(None)) } else { text.parse().map(Some).map(Reading) }
+}
+
+impl Serve {
+    pub(crate) fn settings(self) -> serve::Settings {
+        let Serve { data, listen, host, insecure, max_payload, test_clock, .. } = self;
+        let max_payload = max_payload as usize;
+        let test_clock = test_clock.map(|Reading(first)| first);
+        serve::Settings { data, listen, hosts: host, insecure, max_payload, test_clock }
+    }
 }
 
 #[derive(Args)]

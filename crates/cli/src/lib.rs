@@ -6,6 +6,7 @@
 //! | [`demo`] | the live page, and the server behind it |
 //! | [`scenario`] | the format of scenario files: what is valid, and what is wrong where |
 //! | [`replay`] | running scenarios on the real wheels under virtual time |
+//! | [`serve`] | durable timers over HTTP |
 //! | [`store`] | checking, dumping and loading a directory of durable timers |
 //! | [`trace`] | one timer's way through the wheels, drawn for people |
 //!
@@ -16,5 +17,6 @@ pub mod cron;
 pub mod demo;
 pub mod replay;
 pub mod scenario;
+pub mod serve;
 pub mod store;
 pub mod trace;

@@ -1,6 +1,7 @@
 //! The command `tourbillon`: owns the terminal and the exit code, and leaves the rest to the library.
 //!
-//! Exit codes: 0 good, 1 an expectation did not hold, 2 bad input or output that could not be written.
+//! Exit codes: 0 good, 1 an expectation did not hold, 2 bad input or output that could not be written. `serve` has its
+//! own: 0 stopped, 1 failed, 2 a wrong command line or setting.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -13,6 +14,7 @@ use clap::Parser;
 use tourbillon_cli::cron;
 use tourbillon_cli::demo;
 use tourbillon_cli::replay::{self, Verdict};
+use tourbillon_cli::serve::{self, ServeError};
 use tourbillon_cli::store::{self, StoreProblem};
 use tourbillon_cli::trace;
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         args::Command::Dump(args) => dump_store(&args),
         args::Command::Load(args) => load_store(&args),
         args::Command::Replay(args) => replay_files(&args),
+        args::Command::Serve(args) => serve_timers(args),
         args::Command::Trace(args) => show(trace::trace(&args.settings())),
     };
     match done {
@@ -63,6 +66,36 @@ fn demo_page(args: &args::Demo) -> io::Result<u8> {
     // Whatever a session is in the middle of, nobody waits for it any more.
     runtime.shutdown_background();
     served
+}
+
+/// Serves durable timers until somebody asks it to stop.
+fn serve_timers(args: args::Serve) -> io::Result<u8> {
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
+    if args.log_json {
+        log.json().init();
+    } else {
+        log.with_ansi(false).init();
+    }
+    let settings = args.settings();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
+    let served = runtime.block_on(async {
+        // Watched before the address is known to anybody, so that none of them is missed.
+        let stop = stop_signal()?;
+        let ready = |address| {
+            let mut out = io::stdout().lock();
+            writeln!(out, "tourbillon listening on http://{address}")?;
+            out.flush()
+        };
+        io::Result::Ok(serve::run(settings, stop, ready).await)
+    });
+    runtime.shutdown_background();
+    match served? {
+        Ok(()) => Ok(0),
+        Err(wrong) => {
+            complain(&wrong.to_string());
+            Ok(if matches!(wrong, ServeError::Settings(_)) { 2 } else { 1 })
+        }
+    }
 }
 
 /// Ends when somebody asks the program to.

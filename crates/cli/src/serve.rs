@@ -1,0 +1,143 @@
+//! `tourbillon serve`: durable timers over HTTP.
+//!
+//! Nothing is listened on before the store is open, so whoever can connect is answered. The data directory is locked
+//! for as long as the server runs.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::net::TcpListener;
+use tourbillon::VirtualClock;
+use tourbillon_durable::values::Moment;
+use tourbillon_durable::{Durable, OpenError};
+use tourbillon_server::{Api, Connections, Hosts, serve};
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The directory of the store; made if it is not there.
+    pub data: PathBuf,
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// Further names by which clients may call the server.
+    pub hosts: Vec<String>,
+    /// Listens on other addresses than loopback, too.
+    pub insecure: bool,
+    /// The largest payload in bytes.
+    pub max_payload: usize,
+    /// The wall clock can be set, and reads this at first, or what the system's reads.
+    pub test_clock: Option<Option<Moment>>,
+}
+
+/// Why a server did not start, or did not go on.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The settings do not go together.
+    Settings(String),
+    /// The store cannot be opened.
+    Store(OpenError),
+    /// The address cannot be listened on.
+    Listen(SocketAddr, io::Error),
+    /// The system refused something else.
+    System(io::Error),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Settings(wrong) => f.write_str(wrong),
+            ServeError::Store(error) => error.fmt(f),
+            ServeError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            ServeError::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// Checks what the command line cannot: settings that do not go together.
+///
+/// # Errors
+/// The first two that do not.
+pub fn check(settings: &Settings) -> Result<(), ServeError> {
+    let address = settings.listen;
+    let open = !address.ip().is_loopback();
+    if open && settings.test_clock.is_some() {
+        let why = format!("--test-clock is for tests: it cannot be used with --listen {address}");
+        return Err(ServeError::Settings(why));
+    }
+    if open && !settings.insecure {
+        let why = format!(
+            "anybody who can reach {address} could use the server: listen on 127.0.0.1, or give --insecure if that is \
+             meant"
+        );
+        return Err(ServeError::Settings(why));
+    }
+    Ok(())
+}
+
+/// Serves until `stop` ends. `ready` is called with the address when clients can connect.
+///
+/// # Errors
+/// The settings do not go together, the store cannot be opened, or the address cannot be listened on.
+pub async fn run(
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+    ready: impl FnOnce(SocketAddr) -> io::Result<()>,
+) -> Result<(), ServeError> {
+    check(&settings)?;
+    let clock = settings.test_clock.map(test_clock);
+    let mut builder = Durable::builder();
+    if let Some(clock) = &clock {
+        builder = builder.clock(clock);
+    }
+    tracing::info!(data = %settings.data.display(), "opening the store");
+    let durable = builder.open(&settings.data).map_err(ServeError::Store)?;
+    let listener = TcpListener::bind(settings.listen).await;
+    let listener = listener.map_err(|error| ServeError::Listen(settings.listen, error))?;
+    let address = listener.local_addr().map_err(ServeError::System)?;
+    let mut hosts = settings.hosts;
+    hosts.push(address.ip().to_string());
+    let api = Api::new(
+        durable.clone(),
+        tourbillon_server::Settings {
+            hosts: Hosts::Only(hosts),
+            max_payload: settings.max_payload,
+            test_clock: clock,
+            ..tourbillon_server::Settings::default()
+        },
+    );
+    ready(address).map_err(ServeError::System)?;
+    let stop = async {
+        stop.await;
+        tracing::info!("stopping");
+        api.stop_polls();
+    };
+    serve(listener, api.router(), Connections::default(), stop).await;
+    // What was answered is durable already; what is under way is carried out.
+    let closed = tokio::task::spawn_blocking(move || durable.close()).await;
+    closed.map_err(|error| ServeError::System(io::Error::other(error)))
+}
+
+/// A clock that can be set and runs on: a virtual one, moved by the real one.
+fn test_clock(first: Option<Moment>) -> VirtualClock {
+    let clock = VirtualClock::new();
+    // Refused only inside a callback.
+    let _ = clock.set_wall(first.map_or_else(SystemTime::now, SystemTime::from));
+    let moved = clock.clone();
+    let mut last = Instant::now();
+    thread::spawn(move || {
+        loop {
+            thread::sleep(Duration::from_millis(1));
+            let now = Instant::now();
+            let _ = moved.advance(now - last);
+            last = now;
+        }
+    });
+    clock
+}

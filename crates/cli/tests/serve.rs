@@ -1,0 +1,189 @@
+//! `tourbillon serve` as a process: how it starts, what it says, how it ends, and what a kill leaves.
+//!
+//! In real time: the server is a process of its own, and what it does is seen from outside.
+
+mod served;
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use served::{Scratch, Server, command};
+
+/// The lines of the README with curl, in order: a timer fires, and after kill -9 a pending one is there.
+#[test]
+fn the_story_of_the_readme() {
+    let readme = include_str!("../../../README.md");
+    let lines: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    let begin = lines.iter().position(|line| line.starts_with("q=http://localhost:7420")).unwrap();
+    let scratch = Scratch::new("story");
+    let mut server = Server::start(scratch.path(), &[]);
+    let mut answers = Vec::new();
+    for line in &lines[begin + 1..begin + 6] {
+        if line.starts_with("pkill -9") {
+            server.kill();
+            server = Server::start(scratch.path(), &[]);
+            continue;
+        }
+        let path = line.split("$q").nth(1).unwrap().split(' ').next().unwrap();
+        let body = line.split('\'').nth(1).unwrap_or_default();
+        let method = if body.is_empty() { "GET" } else { "POST" };
+        answers.push(server.ask(method, &format!("/v1/queues/mails{path}"), body));
+    }
+    let states: Vec<u16> = answers.iter().map(|answer| answer.0).collect();
+    assert_eq!(states, [201, 201, 200, 200], "{answers:?}");
+    let delivery = &answers[2].1["deliveries"][0];
+    assert_eq!(
+        (&delivery["key"], &delivery["payload"]),
+        (&json!("welcome"), &json!({"to": "ann"}))
+    );
+    assert!(delivery["handed"].as_str() >= delivery["due"].as_str(), "{delivery}");
+    let (made, shown) = (&answers[1].1, &answers[3].1);
+    for field in ["generation", "due", "created", "state"] {
+        assert_eq!(shown[field], made[field], "{field}");
+    }
+}
+
+/// A restart neither ends a lease nor hands the timer to another while it runs.
+#[test]
+fn leases_survive_kill_9() {
+    let scratch = Scratch::new("leases");
+    let mut server = Server::start(scratch.path(), &[]);
+    let post = |server: &Server, path: &str, body: &str| {
+        let (status, answer) = server.ask("POST", &format!("/v1/queues/q/{path}"), body);
+        assert!(status < 300, "{answer}");
+        answer
+    };
+    post(&server, "timers", r#"{"timers":[{"in":"0s","key":"short"},{"in":"0s","key":"long"}]}"#);
+    let short = post(&server, "receive", r#"{"lease":"3s"}"#);
+    let long = post(&server, "receive", r#"{"lease":"1h"}"#);
+    server.kill();
+    let server = Server::start(scratch.path(), &[]);
+    assert_eq!(post(&server, "receive", r#"{"max":9}"#), json!({"deliveries": []}));
+    let again = post(&server, "receive", r#"{"max":9,"wait":"10s"}"#);
+    let (again, short) = (&again["deliveries"][0], &short["deliveries"][0]);
+    assert_eq!((&again["key"], &again["attempt"]), (&short["key"], &json!(2)));
+    assert!(again["handed"].as_str() >= short["lease_until"].as_str(), "{again} after {short}");
+    let token = &long["deliveries"][0]["token"];
+    assert_eq!(post(&server, "ack", &format!(r#"{{"tokens":[{token}]}}"#))["acked"], 1);
+}
+
+/// Acknowledged is durable: what was answered 2xx is there after a kill, as the answer said.
+#[test]
+fn nothing_that_was_answered_is_lost_by_kill_9() {
+    let rounds = std::env::var("TOURBILLON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let rounds: u64 = rounds.unwrap_or(10);
+    let scratch = Scratch::new("kill");
+    let mut ledger: HashMap<String, Value> = HashMap::new();
+    for round in 0..rounds {
+        let mut server = Server::start(scratch.path(), &[]);
+        assert!(server.started < Duration::from_secs(10), "{:?}", server.started);
+        for (key, known) in &ledger {
+            let (status, shown) = server.ask("GET", &format!("/v1/queues/q/timers/{key}"), "");
+            assert_eq!(status, 200, "{key} is lost in round {round}: {known}");
+            assert_eq!(
+                (&shown["generation"], &shown["state"]),
+                (&known["generation"], &known["state"]),
+                "{key}"
+            );
+        }
+        let living = ledger.values().filter(|known| known["state"] == "scheduled").count();
+        let counts = server.ask("GET", "/v1/queues/q", "").1["counts"]["scheduled"].clone();
+        // One request was under way when it was killed: it happened, or not.
+        let counts = counts.as_u64().unwrap_or(0);
+        assert!((living as u64..=living as u64 + round).contains(&counts), "{counts} of {living}");
+        let end = Instant::now() + Duration::from_millis(30 + 17 * (round % 7));
+        let address = server.address.clone();
+        let changes = std::thread::spawn(move || {
+            let mut known = Vec::new();
+            for nth in 0.. {
+                let key = format!("r{round}-{nth}");
+                let body = format!(r#"{{"in":"1h","key":"{key}"}}"#);
+                let Some((201, made)) =
+                    served::try_ask(&address, "POST", "/v1/queues/q/timers", &body)
+                else {
+                    break;
+                };
+                known.push((key.clone(), made));
+                if nth % 3 == 0 {
+                    let path = format!("/v1/queues/q/timers/{key}");
+                    let Some((200, _)) = served::try_ask(&address, "DELETE", &path, "") else {
+                        // It is cancelled, or not.
+                        known.pop();
+                        break;
+                    };
+                    known.last_mut().unwrap().1["state"] = json!("cancelled");
+                }
+            }
+            known
+        });
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        server.kill();
+        ledger.extend(changes.join().unwrap());
+    }
+    assert!(ledger.len() as u64 >= rounds, "{} changes", ledger.len());
+}
+
+#[test]
+fn a_directory_has_one_server() {
+    let scratch = Scratch::new("lock");
+    let server = Server::start(scratch.path(), &[]);
+    let second = command(scratch.path(), &[]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains(&format!("process {}", server.id())), "{said}");
+    assert!(second.stdout.is_empty());
+}
+
+#[test]
+fn it_ends_when_it_is_told_to() {
+    for signal in ["TERM", "INT"] {
+        let scratch = Scratch::new(signal);
+        let mut server = Server::start(scratch.path(), &[]);
+        assert_eq!(server.ask("GET", "/readyz", "").0, 200);
+        let began = Instant::now();
+        assert_eq!(server.signal(signal).code(), Some(0), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{signal}");
+    }
+}
+
+#[test]
+fn settings_are_checked() {
+    for (arguments, code, word) in [
+        (&["--listen", "0.0.0.0:0"][..], 2, "--insecure"),
+        (&["--listen", "localhost"], 2, "--listen"),
+        (&["--listen", "0.0.0.0:0", "--insecure", "--test-clock"], 2, "--test-clock"),
+        (&["--test-clock=yesterday"], 2, "--test-clock"),
+        (&["--max-payload", "0"], 2, "--max-payload"),
+        (&["--store", "postgres://localhost"], 2, "--store"),
+        (&["--listen", "192.0.2.1:1", "--insecure"], 1, "192.0.2.1:1"),
+    ] {
+        let scratch = Scratch::new("settings");
+        let output = command(scratch.path(), arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?} {said}");
+        assert!(said.contains(word) && output.stdout.is_empty(), "{arguments:?} {said}");
+    }
+}
+
+#[test]
+fn flags_are_also_variables() {
+    let scratch = Scratch::new("variables");
+    let mut command = command(scratch.path(), &[]);
+    command.env("TOURBILLON_MAX_PAYLOAD", "4").env("TOURBILLON_TEST_CLOCK", "2030-01-01T00:00:00Z");
+    command.env("TOURBILLON_LOG_JSON", "true").stderr(Stdio::piped());
+    let mut server = Server::of(command);
+    assert_eq!(server.ask("POST", "/v1/queues/q/timers", r#"{"in":"1s","payload":12345}"#).0, 413);
+    let (_, made) = server.ask("POST", "/v1/queues/q/timers", r#"{"in":"1h","key":"a"}"#);
+    assert!(made["due"].as_str().unwrap().starts_with("2030-01-01T01:00:0"), "{made}");
+    // The clock runs on, and can be set.
+    let (status, _) = server.ask("POST", "/v1/test/clock", r#"{"now":"2031-01-01T00:00:00Z"}"#);
+    assert_eq!(status, 200);
+    assert_eq!(server.ask("GET", "/v1/queues/q/timers/a", "").1["state"], "due");
+    let log = server.end_and_read_log();
+    for line in log.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+    assert!(log.contains("opening the store"), "{log}");
+}
