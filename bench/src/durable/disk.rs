@@ -29,23 +29,6 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
 }
 
 impl Disk {
-    fn record(&self, timer: &Timer) -> Record {
-        let due = Moment::from_millis(timer.due);
-        let spec = Spec {
-            generation: Generation(timer.generation),
-            queue: self.queue.clone(),
-            key: Key::new(&timer.name()).expect("a key"),
-            created: Moment::from_millis(now()),
-            payload: self.payload.clone(),
-            recurrence: None,
-            expires: None,
-            webhook: None,
-            remember: Span::ZERO,
-            retry: Retry::default(),
-        };
-        Record::new(spec, due)
-    }
-
     /// Commits changes, with the counters and rows that a shard writes with them.
     fn commit(&mut self, mut ops: Vec<Op>, timers: &[Timer]) -> Result<Duration, String> {
         let mut cells = BTreeMap::new();
@@ -74,11 +57,29 @@ impl Contestant for Disk {
     fn store(&mut self, timers: &[Timer]) -> Result<Duration, String> {
         let put = |timer: &Timer| {
             let to = Place::Bucket(bucket(timer));
-            Op::Put { from: None, to, record: self.record(timer) }
+            Op::Put { from: None, to, record: record(&self.queue, &self.payload, timer) }
         };
         let ops = timers.iter().map(put).collect();
         self.commit(ops, timers)
     }
+}
+
+/// The row of a timer.
+pub(super) fn record(queue: &QueueName, payload: &Payload, timer: &Timer) -> Record {
+    let due = Moment::from_millis(timer.due);
+    let spec = Spec {
+        generation: Generation(timer.generation),
+        queue: queue.clone(),
+        key: Key::new(&timer.name()).expect("a key"),
+        created: Moment::from_millis(now()),
+        payload: payload.clone(),
+        recurrence: None,
+        expires: None,
+        webhook: None,
+        remember: Span::ZERO,
+        retry: Retry::default(),
+    };
+    Record::new(spec, due)
 }
 
 fn bucket(timer: &Timer) -> Bucket {

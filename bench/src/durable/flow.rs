@@ -7,14 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tourbillon_durable::codec::encode;
-use tourbillon_durable::record::{Generation, Record, Spec};
-use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
+use tourbillon_durable::values::{Payload, QueueName};
 use tourbillon_durable::{Conflict, NewTimer};
 
 use super::face::{FAR, Face, text, wall_micros};
 use super::line::Lines;
 use super::place::Store;
-use super::{PAYLOAD, Run, Timer};
+use super::{PAYLOAD, Run, Timer, disk};
 use crate::rng::Rng;
 
 /// Timers a second.
@@ -247,18 +246,8 @@ pub(super) fn hour(run: &Run<'_>) -> Result<Lines, String> {
 
 /// The length of a row with its key in the table, without what the pages of the file add.
 fn row_bytes() -> f64 {
-    let due = Moment::from_millis(super::now());
     let queue = QueueName::new("orders").expect("a name");
-    let spec = Spec {
-        generation: Generation(1 << 20),
-        queue,
-        key: Key::new(&format!("~{:x}-{:x}", 1 << 20, due.millis())).expect("a key"),
-        created: due,
-        payload: Payload::bytes(PAYLOAD),
-        recurrence: None,
-        expires: None,
-        remember: Span::ZERO,
-        retry: Retry::default(),
-    };
-    (encode("hour.0", &[0; 8], &Record::new(spec, due)).len() + 8) as f64
+    let timer = Timer { generation: 1 << 20, due: super::now(), key: None };
+    let record = disk::record(&queue, &Payload::bytes(PAYLOAD), &timer);
+    (encode("hour.0", &[0; 8], &record).len() + 8) as f64
 }

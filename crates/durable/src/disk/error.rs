@@ -54,6 +54,14 @@ pub(super) fn contain<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     })
 }
 
+/// Drops what redb may panic to close: a file that has failed.
+pub(super) fn discard<T>(value: T) {
+    let _ = contain(|| {
+        drop(value);
+        Ok(())
+    });
+}
+
 pub(super) fn text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_string()

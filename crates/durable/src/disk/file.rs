@@ -8,6 +8,7 @@ use std::path::Path;
 
 use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
+use super::compact;
 use super::error::{self, Fault, Outcome, contain};
 use super::table::{self, Small};
 use super::view::{Held, View};
@@ -20,6 +21,8 @@ use crate::values::QueueName;
 /// Opens the file of a directory, with the next epoch.
 pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, View), StoreError> {
     let path = directory.join(FILE);
+    // Of a copy that did not end.
+    compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
     if !path.exists() {
         make(directory, &path)?;
     }
@@ -54,12 +57,8 @@ fn refuse(path: &Path, fault: Fault) -> StoreError {
 }
 
 fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
-    let new = directory.join(format!("{FILE}.new"));
+    let new = compact::path(directory);
     let failed = |error: std::io::Error| error::io(&new, "written", &error);
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
     let database = Database::create(&new).map_err(|error| error::open(&new, error))?;
     contain(|| {
         let mut transaction = database.begin_write()?;

@@ -5,6 +5,8 @@
 //!   after a crash reads no timers.
 //! - A bucket is appended in the order of generations. To remove a row appends a marker; what removed rows take is
 //!   given back a piece with each commit (`sweep.rs`), and a bucket is dropped whole.
+//! - A file most of which is unused is copied into a new one, a piece with each commit (`compact.rs`): the room goes
+//!   back to the disk while the store is in use, and only while commits go on.
 //! - An index entry exists only for chosen keys. A timer is looked for where its first due moment says, and in
 //!   `places` if it has left that (`table.rs`).
 //! - Every value has a checksum of our own, because redb does not verify what it reads. What cannot be read is named;
@@ -25,6 +27,7 @@
 //! ```
 
 mod check;
+mod compact;
 mod error;
 mod file;
 mod least;
@@ -40,13 +43,15 @@ mod view;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase};
 
 use crate::codec::ShardState;
 use crate::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
 pub use check::{Report, check, repair};
-use error::{Fault, Outcome, contain};
+use compact::{Change, Copy, Look};
+use error::{Fault, Outcome, contain, discard};
 use lock::Lock;
 use order::Order;
 use read::Reader;
@@ -69,10 +74,18 @@ pub struct DiskStore {
 
 /// A database that is open and has not failed.
 struct Opened {
+    directory: PathBuf,
+    cache: usize,
     database: Database,
+    /// Shared with the snapshots of this file.
+    held: Arc<()>,
+    /// Files that were replaced by the one after, until the last snapshot of them has gone.
+    replaced: Vec<(Database, Arc<()>)>,
     state: ShardState,
     view: View,
     order: Option<Order>,
+    copy: Option<Copy>,
+    look: Look,
 }
 
 impl DiskStore {
@@ -121,13 +134,12 @@ impl DiskStore {
         }
     }
 
-    /// redb may panic when it closes a file that has failed.
     fn close(&mut self) {
-        let opened = self.opened.take();
-        let _ = contain(|| {
-            drop(opened);
-            Ok(())
-        });
+        let mut opened = self.opened.take();
+        if let Some(copy) = opened.as_mut().and_then(|opened| opened.copy.take()) {
+            copy.abandon();
+        }
+        discard(opened);
     }
 }
 
@@ -145,7 +157,18 @@ impl Store for DiskStore {
         }
         let (database, head, view) = file::open(&self.directory, self.cache)?;
         let state = ShardState { epoch: head.epoch, row: head.shard };
-        self.opened = Some(Opened { database, state, view, order: None });
+        self.opened = Some(Opened {
+            directory: self.directory.clone(),
+            cache: self.cache,
+            database,
+            held: Arc::default(),
+            replaced: Vec::new(),
+            state,
+            view,
+            order: None,
+            copy: None,
+            look: Look::default(),
+        });
         // The epoch is durable before anything is done in it.
         self.commit(head.epoch, &[])?;
         Ok(head)
@@ -169,9 +192,10 @@ impl Store for DiskStore {
     fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
         let opened = self.opened()?;
         let outcome = contain(|| Ok(opened.database.begin_read()?));
-        let view = opened.view.clone();
-        let transaction = self.end(outcome, false)?;
-        Ok(Box::new(snapshot::Rows::new(transaction, view)))
+        let (view, held) = (opened.view.clone(), opened.held.clone());
+        let mut rows = snapshot::Rows::new(self.end(outcome, false)?, view);
+        rows.held = Some(held);
+        Ok(Box::new(rows))
     }
 
     fn damage(&self) -> Vec<Damage> {
@@ -184,14 +208,69 @@ impl Opened {
     fn commit(&mut self, ops: &[Op]) -> Outcome {
         let mut transaction = self.database.begin_write()?;
         transaction.set_quick_repair(true);
-        let Opened { database, state, view, order } = self;
+        let Opened { database, state, view, order, .. } = self;
         let mut writer = Writer::new(&transaction, database, view, state, order);
+        writer.changes = self.copy.is_some().then(Vec::new);
         for op in ops {
             writer.apply(op)?;
         }
-        writer.finish()?;
+        let changes = writer.finish()?;
         transaction.commit()?;
+        self.close_replaced();
+        self.compact(&changes)
+    }
+
+    /// Copies the next piece, or begins a copy if the file has much to give. A copy that fails is none of the
+    /// commit's business, which is durable; but after an `Err` nobody knows which file is the store.
+    fn compact(&mut self, changes: &[Change]) -> Outcome {
+        let copied = contain(|| match &mut self.copy {
+            Some(copy) => copy.step(&self.database, changes),
+            None => {
+                let Opened { directory, view, database, .. } = self;
+                if view.to_sweep().is_none() && self.look.is_wanted(directory, view, database)? {
+                    self.copy = Some(Copy::begin(directory, self.cache)?);
+                }
+                Ok(false)
+            }
+        });
+        let renamed = match copied {
+            Ok(false) => return Ok(()),
+            Ok(true) => {
+                self.copy.as_ref().map_or(Ok(false), |copy| copy.rename(&self.directory))?
+            }
+            // In the tests of this crate it has no reason to.
+            Err(fault) if cfg!(test) => return Err(fault),
+            Err(_) => false,
+        };
+        match self.copy.take() {
+            Some(copy) if renamed => self.replaced(copy.into_database()),
+            copy => {
+                self.look.failed();
+                copy.into_iter().for_each(Copy::abandon);
+            }
+        }
         Ok(())
+    }
+
+    /// The new file is the store.
+    fn replaced(&mut self, new: Database) {
+        let old = std::mem::replace(&mut self.database, new);
+        self.replaced.push((old, std::mem::take(&mut self.held)));
+        let Opened { directory, view, database, .. } = self;
+        // An estimate that cannot be made is found out when the next one is needed.
+        let _ = contain(|| self.look.done(directory, view, database));
+    }
+
+    /// Closes files that were replaced, if no snapshot reads them.
+    fn close_replaced(&mut self) {
+        let of = std::mem::take(&mut self.replaced).into_iter();
+        let (kept, free): (Vec<_>, Vec<_>) = of.partition(|(_, held)| Arc::strong_count(held) > 1);
+        self.replaced = kept;
+        if !free.is_empty() {
+            // To free the blocks of a large file takes a while. Without a thread it is done here.
+            let thread = std::thread::Builder::new().name("tourbillon-free".into());
+            drop(thread.spawn(move || discard(free)));
+        }
     }
 
     fn load(&mut self, query: &Query) -> Outcome<Loaded> {

@@ -1,6 +1,7 @@
 //! A snapshot: every row of one state, read a page at a time in a read transaction of its own.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use redb::ReadTransaction;
 
@@ -18,6 +19,8 @@ const PAGE: usize = 1000;
 pub(super) struct Rows {
     transaction: ReadTransaction,
     view: View,
+    /// While this is held, a file that was replaced by another stays open.
+    pub(super) held: Option<Arc<()>>,
     /// Tables that are left, the current one first, and where the next page of it begins.
     left: VecDeque<Source>,
     page: VecDeque<Result<(Place, Record), StoreError>>,
@@ -34,7 +37,7 @@ impl Rows {
         let small = [Small::Waiting, Small::Out, Small::Dead, Small::Remembered];
         let buckets = view.buckets.keys().map(|&bucket| Source::Bucket(bucket, 0));
         let left = buckets.chain(small.map(|small| Source::Small(small, Vec::new()))).collect();
-        Rows { transaction, view, left, page: VecDeque::new() }
+        Rows { transaction, view, held: None, left, page: VecDeque::new() }
     }
 
     /// Reads the next page of the current table, and says where the one after it begins.

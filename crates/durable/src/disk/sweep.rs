@@ -6,8 +6,10 @@
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
+use super::compact::Change;
 use super::error::Outcome;
 use super::table::{Numbered, bucket_name, marks_name};
+use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 use crate::record::Generation;
@@ -19,6 +21,18 @@ const PIECE: usize = if cfg!(test) { 2 } else { 8192 };
 const FEWEST: u64 = if cfg!(test) { 2 } else { 4096 };
 /// The most rows of a table that is dropped in one piece.
 const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
+
+impl View {
+    /// The bucket that is being swept, or is to be next.
+    pub(super) fn to_sweep(&self) -> Option<(Bucket, &Held)> {
+        let begun = self.buckets.iter().find(|(_, held)| held.sweep.is_some());
+        let full = self.buckets.iter().filter(|(_, held)| {
+            held.row.removed >= FEWEST && held.row.removed > held.row.filling.count
+        });
+        let chosen = begun.or_else(|| full.max_by_key(|(_, held)| held.row.removed));
+        chosen.map(|(&bucket, held)| (bucket, held))
+    }
+}
 
 impl Writer<'_, '_> {
     /// Drops a bucket, or leaves it to the sweep.
@@ -33,8 +47,12 @@ impl Writer<'_, '_> {
     fn delete(&mut self, bucket: Bucket) -> Outcome {
         self.rows.remove(&bucket);
         self.forget_marks(bucket);
-        self.transaction.delete_table(Numbered::new(&bucket_name(bucket)))?;
-        self.transaction.delete_table(Numbered::new(&marks_name(bucket)))?;
+        for name in [bucket_name(bucket), marks_name(bucket)] {
+            self.transaction.delete_table(Numbered::new(&name))?;
+            if let Some(changes) = &mut self.changes {
+                changes.push(Change::Drop(name));
+            }
+        }
         self.view.buckets.remove(&bucket);
         self.changed.insert(bucket);
         Ok(())
@@ -42,12 +60,7 @@ impl Writer<'_, '_> {
 
     /// Sweeps a piece of the bucket that has the most to give.
     pub(super) fn sweep(&mut self) -> Outcome {
-        let begun = self.view.buckets.iter().find(|(_, held)| held.sweep.is_some());
-        let full = self.view.buckets.iter().filter(|(_, held)| {
-            held.row.removed >= FEWEST && held.row.removed > held.row.filling.count
-        });
-        let chosen = begun.or_else(|| full.max_by_key(|(_, held)| held.row.removed));
-        let Some((&bucket, held)) = chosen else { return Ok(()) };
+        let Some((bucket, held)) = self.view.to_sweep() else { return Ok(()) };
         if held.row.filling.count == 0 && held.row.removed <= DROPPED {
             return self.delete(bucket);
         }

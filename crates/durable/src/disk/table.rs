@@ -65,6 +65,10 @@ impl Small {
         }
     }
 
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Small::ALL.into_iter().find(|small| small.name() == name)
+    }
+
     pub(super) const fn definition(self) -> Plain<'static> {
         TableDefinition::new(self.name())
     }

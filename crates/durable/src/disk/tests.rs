@@ -42,3 +42,24 @@ fn the_store_on_disk_conforms() {
         DiskStore::new(directory)
     });
 }
+
+/// The kit above compares a store that is copied all the time; this shows that it is.
+#[test]
+fn a_copy_takes_the_place_of_the_file() {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new();
+    let mut store = DiskStore::new(&scratch.0);
+    let epoch = store.open().unwrap().epoch;
+    let inode = || std::fs::metadata(scratch.0.join(FILE)).unwrap().ino();
+    // Held open, so that the number of the first file is not given to another.
+    let _first = std::fs::File::open(scratch.0.join(FILE)).unwrap();
+    let before = inode();
+    let mut snapshot = store.snapshot().unwrap();
+    for _ in 0..9 {
+        store.commit(epoch, &[]).unwrap();
+    }
+    assert_ne!(inode(), before);
+    assert!(snapshot.next().is_none(), "of a file that was replaced");
+    drop(store);
+    assert!(!compact::path(&scratch.0).exists());
+}

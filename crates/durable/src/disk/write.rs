@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{Database, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 
+use super::compact::Change;
 use super::error::{Fault, Outcome};
 use super::order::Order;
 use super::read::name_of_day;
@@ -37,6 +38,8 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) view: &'v mut View,
     state: &'v mut ShardState,
     order: &'v mut Option<Order>,
+    /// While a copy is under way: every change of a table.
+    pub(super) changes: Option<Vec<Change>>,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
     /// Counters of days that change, by the key of their row.
@@ -61,6 +64,7 @@ impl<'t, 'v> Writer<'t, 'v> {
             view,
             state,
             order,
+            changes: None,
             marks: BTreeMap::new(),
             days: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -84,10 +88,13 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Writes what the changes have left to write: markers, the rows of buckets, the shard.
-    pub(super) fn finish(mut self) -> Outcome {
+    /// Writes what the changes have left to write: markers, the rows of buckets, the shard. Returns every change of a
+    /// table, if those are noted.
+    pub(super) fn finish(mut self) -> Outcome<Vec<Change>> {
         // Before the markers of this transaction are written: until then the sweep sees them in memory.
-        self.sweep()?;
+        if self.changes.is_none() {
+            self.sweep()?;
+        }
         for (bucket, marks) in std::mem::take(&mut self.marks) {
             self.append_marks(bucket, marks)?;
         }
@@ -96,12 +103,12 @@ impl<'t, 'v> Writer<'t, 'v> {
             let key = bucket_key(bucket);
             match self.view.buckets.get(&bucket).map(|held| held.row) {
                 Some(row) => drop(self.put(Small::Head, &key, &row)?),
-                None => drop(self.table(Small::Head)?.remove(&key[..])?),
+                None => drop(self.erase(Small::Head, &key)?),
             }
         }
         let state = *self.state;
         self.put(Small::Head, table::SHARD, &state)?;
-        Ok(())
+        Ok(self.changes.unwrap_or_default())
     }
 
     fn make(&mut self, to: Place, record: &Record) -> Outcome {
@@ -144,7 +151,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         if !is_home(to, home.unwrap_or_default()) {
             self.put(Small::Places, &number, &to)?;
         } else if from != Place::Out && !home.is_some_and(|home| is_home(from, home)) {
-            self.table(Small::Places)?.remove(&number[..])?;
+            self.erase(Small::Places, &number)?;
         }
         Ok(())
     }
@@ -161,12 +168,12 @@ impl<'t, 'v> Writer<'t, 'v> {
             Some(home) => home,
             None => {
                 let home = self.home(queue, key, generation)?;
-                self.table(Small::Keys)?.remove(&index_key(queue, key.as_str())[..])?;
+                self.erase(Small::Keys, &index_key(queue, key.as_str()))?;
                 home
             }
         };
         if !is_home(from, home) {
-            self.table(Small::Places)?.remove(&generation.0.to_be_bytes()[..])?;
+            self.erase(Small::Places, &generation.0.to_be_bytes())?;
         }
         Ok(())
     }
@@ -196,6 +203,10 @@ impl<'t, 'v> Writer<'t, 'v> {
         let (name, rows) = self.rows(bucket)?;
         let value = encode(name, &generation.0.to_be_bytes(), record);
         let there = rows.insert(generation.0, &value[..])?.is_some();
+        if let Some(changes) = &mut self.changes {
+            let key = generation.0.to_be_bytes().to_vec();
+            changes.push(Change::Put(bucket_name(bucket), key, value));
+        }
         if let Some(order) = self.order {
             order.put(bucket, record);
         }
@@ -224,7 +235,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         let name = || format!("generation {} of {queue}", generation.0);
         let Place::Bucket(bucket) = from else {
             let Some((small, key)) = small_row(from, queue, generation) else { return Ok(()) };
-            let there = self.table(small)?.remove(&key[..])?.is_some();
+            let there = self.erase(small, &key)?;
             return if there { Ok(()) } else { Err(astray(&name(), &format!("not {from:?}"))) };
         };
         let size = match size {
@@ -294,6 +305,9 @@ impl<'t, 'v> Writer<'t, 'v> {
         let value = encode(&name, &number.to_be_bytes(), &held.tail);
         let mut table = self.transaction.open_table(Numbered::new(&name))?;
         table.insert(number, &value[..])?;
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Put(name, number.to_be_bytes().to_vec(), value));
+        }
         self.changed.insert(bucket);
         Ok(())
     }
@@ -326,7 +340,7 @@ impl<'t, 'v> Writer<'t, 'v> {
     fn write_days(&mut self) -> Outcome {
         for (key, cells) in std::mem::take(&mut self.days) {
             if cells.is_empty() {
-                self.table(Small::Cells)?.remove(&key[..])?;
+                self.erase(Small::Cells, &key)?;
             } else {
                 self.put(Small::Cells, &key, &cells)?;
             }
@@ -337,7 +351,19 @@ impl<'t, 'v> Writer<'t, 'v> {
     /// Writes a row of a small table; whether one was there.
     fn put(&mut self, small: Small, key: &[u8], row: &impl Row) -> Outcome<bool> {
         let value = encode(small.name(), key, row);
-        Ok(self.table(small)?.insert(key, &value[..])?.is_some())
+        let there = self.table(small)?.insert(key, &value[..])?.is_some();
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Put(small.name().into(), key.to_vec(), value));
+        }
+        Ok(there)
+    }
+
+    /// Removes a row of a small table; whether one was there.
+    fn erase(&mut self, small: Small, key: &[u8]) -> Outcome<bool> {
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Remove(small.name().into(), key.to_vec()));
+        }
+        Ok(self.table(small)?.remove(key)?.is_some())
     }
 
     fn table(&mut self, small: Small) -> Outcome<&mut PlainTable<'t>> {

@@ -5,11 +5,13 @@
 //! | `opening` | a lock, rights, a read-only disk, another format |
 //! | `damage` | flipped bytes, a file that was cut |
 //! | `check` | what is checked and repaired |
+//! | `compact` | a file that is copied into a smaller one, and kill -9 meanwhile |
 //! | `kill` | kill -9 of a process that commits |
 //! | `full` | a disk without room, and room again |
 //! | `sweep` | what removed rows take is given back |
 
 mod check;
+mod compact;
 mod damage;
 mod full;
 mod kill;
