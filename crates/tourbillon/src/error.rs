@@ -28,6 +28,30 @@ impl<T> ScheduleError<T> {
         }
     }
 
+    /// The error without what was to be scheduled, which is dropped. For `?` where an error must be `Sync`, as with
+    /// `Box<dyn Error + Send + Sync>` or `anyhow`: a closure that is `Send` alone makes the whole error so.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// use std::time::Duration;
+    /// use tourbillon::{ScheduleError, Timer};
+    ///
+    /// fn arm(timer: &Timer) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     let calls = Cell::new(0);
+    ///     let count = move |_: &tourbillon::Context<'_>| calls.set(calls.get() + 1);
+    ///     timer.schedule(Duration::from_secs(1), count).map_err(ScheduleError::reason)?;
+    ///     Ok(())
+    /// }
+    ///
+    /// let timer = Timer::new();
+    /// arm(&timer).unwrap();
+    /// timer.stop();
+    /// assert!(arm(&timer).is_err());
+    /// ```
+    pub fn reason(self) -> ScheduleError<()> {
+        self.map(drop)
+    }
+
     pub(crate) fn map<U>(self, back: impl FnOnce(T) -> U) -> ScheduleError<U> {
         match self {
             ScheduleError::Stopped(value) => ScheduleError::Stopped(back(value)),

@@ -12,20 +12,36 @@ pub enum Missed {
     Burst,
     /// They are left out; the next is the next of the rhythm.
     Skip,
-    /// They are left out; the next is a period from now, and the rhythm goes on from there.
+    /// They are left out, and the rhythm shifts: after a run that started late or ended after the next was due, the
+    /// next comes a full period after its end; after a tick that was taken late, a full period after it was taken. Late
+    /// is more than 5 ms, or one tick of the engine if that is longer.
     Delay,
 }
 
+/// Below this nothing counts as late, in nanoseconds: a thread takes about so long to wake on a busy machine.
+const SLACK: u64 = 5_000_000;
+
+/// A run of a timer, or a tick that was taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Beat {
+    pub(crate) due: Time,
+    /// When it started, or was taken.
+    pub(crate) began: Time,
+    /// When the run ended. A tick has no length.
+    pub(crate) ended: Option<Time>,
+}
+
 impl Missed {
-    /// When the next is due, if the last was due at `due` and was over, or taken, `now`. It stays at the end of time.
-    pub(crate) fn following(self, due: Time, now: Time, period: u64) -> Time {
-        let next = due + period;
-        // What is due at this very moment is not missed.
-        let in_time = planted!("missed.beat-of-now-is-missed", next > now, next >= now);
-        if self == Missed::Burst || in_time {
-            return next;
-        }
+    /// When the next is due. It stays at the end of time.
+    pub(crate) fn following(self, beat: Beat, period: u64, tick: u64) -> Time {
+        let Beat { due, began, ended } = beat;
+        let (next, now) = (due + period, ended.unwrap_or(began));
         match self {
+            Missed::Burst => next,
+            // What is due at this very moment is not missed.
+            Missed::Skip if planted!("missed.beat-of-now-is-missed", next > now, next >= now) => {
+                next
+            }
             Missed::Skip => {
                 let late = now.units() - due.units();
                 let behind = planted!(
@@ -39,7 +55,10 @@ impl Missed {
                     behind.saturating_mul(period)
                 )
             }
-            Missed::Burst | Missed::Delay => now + period,
+            Missed::Delay => {
+                let late = began.units().saturating_sub(due.units()) > SLACK.max(tick);
+                if late || ended.is_some_and(|ended| ended > next) { now + period } else { next }
+            }
         }
     }
 }
@@ -48,10 +67,22 @@ impl Missed {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
+    /// A run from its moment of 100 ms until then, every 10 ms.
+    fn after_run(missed: Missed, ended: u64) -> Time {
+        let beat = Beat {
+            due: Time::new(100 * MS),
+            began: Time::new(100 * MS),
+            ended: Some(Time::new(ended)),
+        };
+        missed.following(beat, 10 * MS, MS)
+    }
+
     #[test]
     fn what_was_missed_is_made_up_for_left_out_or_put_off() {
         use Missed::{Burst, Delay, Skip};
-        for (missed, now, next) in [
+        for (missed, ended, next) in [
             // In time, and just in time: all agree.
             (Burst, 103, 110),
             (Skip, 103, 110),
@@ -73,11 +104,33 @@ mod tests {
             (Skip, 0, 110),
             (Delay, 0, 110),
         ] {
-            let following = missed.following(Time::new(100), Time::new(now), 10);
-            assert_eq!(following, Time::new(next), "{missed:?} at {now}");
+            assert_eq!(
+                after_run(missed, ended * MS),
+                Time::new(next * MS),
+                "{missed:?} at {ended}"
+            );
         }
         for missed in [Burst, Skip, Delay] {
-            assert_eq!(missed.following(Time::new(5), Time::MAX, u64::MAX - 1), Time::MAX);
+            let beat = Beat { due: Time::new(5), began: Time::MAX, ended: None };
+            assert_eq!(missed.following(beat, u64::MAX - 1, 1), Time::MAX);
+        }
+    }
+
+    /// Two ticks, and two runs, are a period apart if the first was late.
+    #[test]
+    fn a_late_beat_puts_the_next_off() {
+        let due = Time::new(100 * MS);
+        let next = |late: u64, length: Option<u64>, tick: u64| {
+            let began = due + late;
+            let beat = Beat { due, began, ended: length.map(|length| began + length) };
+            Missed::Delay.following(beat, 50 * MS, tick).units() - due.units()
+        };
+        for length in [None, Some(0), Some(7 * MS)] {
+            let ended = length.unwrap_or(0);
+            assert_eq!(next(5 * MS, length, MS), 50 * MS, "{length:?}: not late");
+            assert_eq!(next(5 * MS + 1, length, MS), 55 * MS + 1 + ended, "{length:?}: late");
+            assert_eq!(next(8 * MS, length, 8 * MS), 50 * MS, "{length:?}: within a tick");
+            assert_eq!(next(8 * MS + 1, length, 8 * MS), 58 * MS + 1 + ended, "{length:?}");
         }
     }
 }

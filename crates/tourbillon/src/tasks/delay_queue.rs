@@ -25,6 +25,7 @@ use tourbillon_wheel::{self as wheel, Full, HierarchicalWheel, Progress, Time};
 
 use super::home::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
+use super::streak::Streak;
 use crate::clock::nanoseconds;
 use crate::timer::Timer;
 
@@ -78,6 +79,7 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     waiting: Option<Waker>,
     /// The engine was stopped, and the stream has said so.
     stopped: bool,
+    streak: Streak,
 }
 
 struct Item<K, V> {
@@ -126,7 +128,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn with(home: H) -> Self {
         let sleep = Sleep::after(home, Duration::ZERO);
         let wheel = empty(sleep.tick());
-        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, stopped: false }
+        let streak = Streak::default();
+        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, stopped: false, streak }
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
@@ -301,11 +304,19 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     /// [`next`](DelayQueue::next), for a future of your own. One poll takes a bounded time: if more than a thousand or
-    /// so have to be handed down, it wakes its task to go on.
+    /// so have to be handed down, it wakes its task to go on. After 128 items in a row it wakes its task and is pending
+    /// once, so that a backlog does not keep other tasks from running.
     pub fn poll_expired(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<H::Output<Expired<K, V>>>> {
+        let mut streak = std::mem::take(&mut self.streak);
+        let polled = streak.poll(context.waker(), || self.poll_item(context));
+        self.streak = streak;
+        polled
+    }
+
+    fn poll_item(&mut self, context: &Context<'_>) -> Poll<Option<H::Output<Expired<K, V>>>> {
         loop {
             if let Some(item) = self.pop() {
                 return Poll::Ready(Some(H::output(Ok(item))));

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::home::{Given, Global, Home};
 use super::sleep::Sleep;
+use super::streak::Streak;
 use crate::clock::nanoseconds;
-use crate::missed::Missed;
+use crate::missed::{Beat, Missed};
 use crate::timer::Timer;
 
 /// Ticks at once and then every period; on the default engine.
@@ -93,6 +94,7 @@ pub struct Interval<H: Home = Global> {
     /// Nanoseconds, at least one.
     period: u64,
     missed: Missed,
+    streak: Streak,
 }
 
 impl<H: Home> Interval<H> {
@@ -100,7 +102,7 @@ impl<H: Home> Interval<H> {
         // Nothing at all would tick for ever at one moment.
         let zero = planted!("tasks.an-interval-of-zero-stays-zero", false, period.is_zero());
         let period = if zero { next.tick() } else { nanoseconds(period) };
-        Interval { next, period, missed: Missed::default() }
+        Interval { next, period, missed: Missed::default(), streak: Streak::default() }
     }
 
     /// What becomes of ticks that were missed: [`Missed::Burst`] if not set.
@@ -125,8 +127,16 @@ impl<H: Home> Interval<H> {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// [`tick`](Interval::tick), for a future of your own.
+    /// [`tick`](Interval::tick), for a future of your own. After 128 ticks in a row it wakes its task and is pending
+    /// once, so that a backlog does not keep other tasks from running.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<H::Output<Instant>> {
+        let mut streak = std::mem::take(&mut self.streak);
+        let polled = streak.poll(context.waker(), || self.poll_next(context));
+        self.streak = streak;
+        polled
+    }
+
+    fn poll_next(&mut self, context: &Context<'_>) -> Poll<H::Output<Instant>> {
         match self.next.poll_outcome(context.waker()) {
             None => Poll::Pending,
             Some(Err(wrong)) => Poll::Ready(H::output(Err(wrong))),
@@ -134,7 +144,8 @@ impl<H: Home> Interval<H> {
                 let due = self.next.deadline();
                 let last = planted!("tasks.an-interval-drifts", self.next.now(), self.next.due());
                 let now = planted!("more.interval-knows-of-no-missed-tick", last, self.next.now());
-                let next = self.missed.following(last, now, self.period);
+                let beat = Beat { due: last, began: now, ended: None };
+                let next = self.missed.following(beat, self.period, self.next.tick());
                 self.next.move_to(next);
                 let due = planted!("tasks.a-tick-names-the-next-one", self.next.deadline(), due);
                 Poll::Ready(H::output(Ok(due)))

@@ -99,6 +99,7 @@ mod interval;
 #[cfg(feature = "quinn")]
 mod quinn;
 mod sleep;
+mod streak;
 mod timeout;
 pub(crate) mod wakers;
 

@@ -26,7 +26,7 @@ use super::{Timeout, Timer};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::error::ScheduleError;
-use crate::missed::Missed;
+use crate::missed::{Beat, Missed};
 
 /// When a timer runs again, for [`Timer::repeat`].
 ///
@@ -126,18 +126,17 @@ impl Repeat {
         if planted!("timer.period-of-zero-is-no-tick", false, step == 0) { tick } else { step }
     }
 
-    /// When the next run is due, if this one was due at `deadline` and has ended `now`. `None` at the end of time,
-    /// where everything would be due at once for ever.
-    fn next(&self, deadline: Time, now: Time, tick: u64) -> Option<Time> {
+    /// When the next run is due, after one that started and ended then. `None` at the end of time, where everything
+    /// would be due at once for ever.
+    fn next(&self, due: Time, began: Time, ended: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
         let next = match self.pace {
-            Pace::Pause(_) => {
-                planted!("timer.pause-counts-from-the-deadline", deadline, now) + step
+            Pace::Pause(_) => planted!("timer.pause-counts-from-the-deadline", due, ended) + step,
+            Pace::Rate(_) => {
+                self.missed.following(Beat { due, began, ended: Some(ended) }, step, tick)
             }
-            Pace::Rate(_) => self.missed.following(deadline, now, step),
         };
-        planted!("timer.repeats-at-the-end-of-time", next >= deadline, next > deadline)
-            .then_some(next)
+        planted!("timer.repeats-at-the-end-of-time", next >= due, next > due).then_some(next)
     }
 }
 
@@ -195,8 +194,9 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
             self.callback = call_again(self.callback, context);
         }
         if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
-            let now = context.core.hub.clock.now();
-            context.again.set(self.repeat.next(context.deadline, now, context.core.tick));
+            let Context { core, deadline, started, .. } = *context;
+            let next = self.repeat.next(deadline, started, core.hub.clock.now(), core.tick);
+            context.again.set(next);
         }
         context.wants_again().then_some(self)
     }
@@ -209,7 +209,7 @@ mod tests {
     const TICK: u64 = 1_000;
 
     fn next(repeat: Repeat, deadline: u64, now: u64) -> Option<u64> {
-        repeat.next(Time::new(deadline), Time::new(now), TICK).map(Time::units)
+        repeat.next(Time::new(deadline), Time::new(deadline), Time::new(now), TICK).map(Time::units)
     }
 
     fn every(period: u64, missed: Missed) -> Repeat {

@@ -49,6 +49,39 @@ fn missed_ticks() {
     }
 }
 
+/// Two ticks are never less than a period apart if the first was late.
+#[test]
+fn a_late_tick_shifts_the_rhythm_of_delay() {
+    for (missed, expected) in [
+        (Missed::Burst, [(16, 10), (20, 20), (30, 30)]),
+        (Missed::Skip, [(16, 10), (20, 20), (30, 30)]),
+        (Missed::Delay, [(16, 10), (26, 26), (36, 36)]),
+    ] {
+        let (timer, clock) = timer();
+        let mut interval = timer.interval(10 * SECOND).missed(missed);
+        assert_eq!(ticks(&clock, &mut interval, 1), [(0, 0)]);
+        clock.advance(16 * SECOND).unwrap();
+        assert_eq!(ticks(&clock, &mut interval, 3), expected, "{missed:?}");
+    }
+}
+
+/// Of a backlog it gives 128 ticks, and then lets others run: it is pending once, with its task woken.
+#[test]
+fn a_backlog_lets_others_run() {
+    let (timer, clock) = timer();
+    let mut interval = timer.interval(SECOND);
+    clock.advance(1000 * SECOND).unwrap();
+    let task = Task::new();
+    for _ in 0..3 {
+        for n in 0..128 {
+            assert!(task.poll(&mut Box::pin(interval.tick())).is_ready(), "{n}");
+        }
+        assert_eq!(task.wakes(), 0);
+        assert!(task.poll(&mut Box::pin(interval.tick())).is_pending());
+        assert_eq!(task.wakes(), 1);
+    }
+}
+
 #[test]
 fn resets() {
     let (timer, clock) = timer();

@@ -1,0 +1,24 @@
+//! Cooperative yielding: a task with a long backlog lets others run.
+
+use std::task::{Poll, Waker};
+
+/// So many results in a row, and then a pause.
+const MOST: u32 = 128;
+
+/// How many results a task was given in a row, without waiting once.
+#[derive(Default)]
+pub(super) struct Streak(u32);
+
+impl Streak {
+    /// Polls, unless the streak has come to its end: then the task is woken at once and yields.
+    pub(super) fn poll<T>(&mut self, waker: &Waker, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+        if self.0 == MOST {
+            self.0 = 0;
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
+        let polled = poll();
+        self.0 = if polled.is_ready() { self.0 + 1 } else { 0 };
+        polled
+    }
+}
