@@ -261,6 +261,11 @@ impl<H: Home> Sleep<H> {
             self.state = planted!("tasks.a-sleep-that-is-over-stays-so", self.state, anew);
             return;
         };
+        // Such a clock drives nobody until it is advanced, and real time would wake the task at once.
+        let clock = self.home.clock();
+        if clock.as_virtual().is_some() && clock.now() >= deadline {
+            return self.wake(key);
+        }
         match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
             Ok(()) if ahead => self.armed(key, waker),
             Ok(()) => {
@@ -290,10 +295,16 @@ impl<H: Home> Sleep<H> {
     #[cold]
     fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
         planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = State::Idle);
-        if wrong == RescheduleError::NotPending {
-            return;
-        }
         // It must not keep its old deadline: the task has to arm it anew, or to learn that it cannot.
+        if wrong != RescheduleError::NotPending {
+            self.wake(key);
+        }
+    }
+
+    /// Takes it out of the wheel and wakes its task, which looks at the clock.
+    #[cold]
+    fn wake(&mut self, key: Key) {
+        self.state = State::Idle;
         let shard = self.home.shard(key);
         if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
             contain(shard, || waker.wake());

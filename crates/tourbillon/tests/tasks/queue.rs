@@ -76,6 +76,27 @@ fn many_items_are_one_timer_of_the_engine() {
     assert_eq!((task.wakes(), poll(&task, &mut queue)), (1, Poll::Ready(None)));
 }
 
+/// As in real time: nobody has to advance the clock first.
+#[test]
+fn an_item_that_is_put_or_moved_to_the_past_wakes_the_task_at_once() {
+    let (timer, clock) = timer();
+    let moves: [fn(&mut Queue<()>); 2] = [
+        |queue| _ = queue.insert(2, (), Duration::ZERO).unwrap(),
+        |queue| {
+            assert!(queue.reset(&1, Duration::ZERO));
+        },
+    ];
+    for (nth, to) in moves.into_iter().enumerate() {
+        let (task, mut queue) = (Task::new(), timer.delay_queue());
+        queue.insert(1, (), HOUR).unwrap();
+        assert!(poll(&task, &mut queue).is_pending());
+        to(&mut queue);
+        assert_eq!(task.wakes(), 1, "{nth}");
+        assert!(poll(&task, &mut queue).is_ready(), "{nth}");
+    }
+    assert_eq!(clock.elapsed(), Duration::ZERO);
+}
+
 #[test]
 fn an_item_that_is_earlier_than_the_sleep_wakes_the_task_in_time() {
     let (timer, clock) = timer();

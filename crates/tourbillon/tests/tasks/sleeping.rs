@@ -36,6 +36,26 @@ fn it_is_ready_at_its_deadline_and_not_a_nanosecond_earlier() {
     accounted(&timer);
 }
 
+/// As in real time: nobody has to advance the clock first.
+#[test]
+fn one_that_is_moved_to_the_past_wakes_its_task_at_once() {
+    let (timer, clock) = timer();
+    clock.advance(HOUR).unwrap();
+    let moves: [fn(&mut Sleep<tasks::Given>, Instant); 3] = [
+        |sleep, _| sleep.reset(Duration::ZERO),
+        |sleep, now| sleep.reset_at(now),
+        |sleep, now| sleep.reset_at(now - HOUR),
+    ];
+    for (nth, to) in moves.into_iter().enumerate() {
+        let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
+        assert!(task.poll(&mut sleep).is_pending());
+        to(&mut sleep, clock.now());
+        assert_eq!((task.wakes(), task.held(), timer.len()), (1, 0, 0), "{nth}");
+        assert_eq!(task.poll(&mut sleep), READY, "{nth}");
+    }
+    accounted(&timer);
+}
+
 /// Whatever its clock, and whether it is in the wheel or not: not at the next tick.
 #[test]
 fn one_that_is_reset_to_now_is_ready_at_once() {
@@ -210,14 +230,8 @@ fn a_reset_into_the_past_is_ready() {
     clock.advance(10 * SECOND).unwrap();
     assert_eq!(task.wakes(), 1);
     sleep.reset_at(begin + SECOND);
-    assert_eq!((task.poll(&mut sleep), task.wakes()), (READY, 0), "at the next poll");
+    assert_eq!((task.poll(&mut sleep), task.wakes()), (READY, 1));
     assert_eq!(timer.len(), 0, "nothing is left in the wheel");
-    // Without a poll its task is woken.
-    let mut waits = timer.sleep(HOUR);
-    assert!(task.poll(&mut waits).is_pending());
-    waits.reset_at(begin + SECOND);
-    clock.advance(Duration::ZERO).unwrap();
-    assert_eq!((task.wakes(), task.poll(&mut waits)), (1, READY));
     assert_eq!(task.held(), 0);
     // Never polled, and over.
     for mut sleep in [timer.sleep(HOUR), other] {
