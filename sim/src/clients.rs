@@ -31,7 +31,12 @@ impl Clients {
     /// Somebody asks for something.
     pub fn ask(&mut self, world: &mut World) {
         let queue = queues()[world.random.below(2) as usize].clone();
-        let request = match world.random.below(24) {
+        let request = match world.random.below(25) {
+            24 => match world.random.below(8) {
+                0 => Request::Clear(queue),
+                1 => Request::Delete { queue, force: world.random.one_in(2) },
+                _ => Request::Stats(queue),
+            },
             0..=7 => self.schedule(world, queue),
             8 | 9 => {
                 let keys = some_keys(world, &queue);

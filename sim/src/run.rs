@@ -126,13 +126,23 @@ fn look(world: &mut World) -> Result<(), Broken> {
     looked
 }
 
-/// Lists a queue page by page, cancels by prefix, or redrives the dead; nothing else is under way.
+/// Lists a queue page by page, cancels by prefix, redrives the dead, or clears or deletes the queue; nothing else is
+/// under way.
 fn many(world: &mut World) -> Result<(), Broken> {
     world.settle()?;
     let queue = queues()[world.random.below(2) as usize].clone();
     let opened = world.ledger.opened;
     let prefix = world.random.pick(&["k", "k1", "k9"]).to_owned();
-    match world.random.below(4) {
+    match world.random.below(8) {
+        2 if world.ledger.is_sure(&queue) => {
+            let force = world.random.one_in(2);
+            let delete = Request::Delete { queue: queue.clone(), force };
+            let request = if world.random.one_in(2) { delete } else { Request::Clear(queue) };
+            world.ledger.quiet = true;
+            world.ask(request);
+            world.ledger.quiet = false;
+            return world.settle();
+        }
         0 if world.ledger.is_sure(&queue) => {
             world.ask(Request::CancelPrefix { queue, prefix });
             return world.settle();

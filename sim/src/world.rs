@@ -78,6 +78,8 @@ fn way(op: &Op) -> Option<&'static str> {
         Op::Put { to: Remembered(_), .. } => "remembered",
         Op::Remove { from: Remembered(_) | Dead(_), .. } => "forgotten or replaced",
         Op::Drop(_) => "buckets dropped",
+        Op::Clear(_) => "queues cleared",
+        Op::Forget(_) => "deleted queues forgotten",
         _ => return None,
     })
 }

@@ -46,6 +46,8 @@ fn promises_hold() {
         "remembered",
         "forgotten or replaced",
         "buckets dropped",
+        "queues cleared",
+        "deleted queues forgotten",
     ] {
         let met = sum.ways.get(way).copied().unwrap_or(0);
         assert!(met * 10 >= SEEDS, "{way}: {met} times in {SEEDS} seeds");

@@ -93,12 +93,17 @@ impl<S: Store> Kit<S> {
 
     /// A change that is allowed now, made in the model.
     fn op(&mut self) -> Op {
-        let op = match self.random.below(10) {
+        let op = match self.random.below(11) {
+            10 if self.random.below(2) == 0 => Op::Clear(self.queue()),
+            10 => Op::Forget(self.queue()),
             0 => Op::Queue {
                 name: self.queue(),
                 row: QueueRow {
                     dead: self.random.below(9),
                     watched: self.random.below(9),
+                    floor: Generation(self.random.below(99)),
+                    discarded: self.random.below(9),
+                    deleted: self.made.is_multiple_of(2),
                     settings: Settings {
                         rate: self.made.is_multiple_of(2).then_some(self.made as u32),
                         concurrency: self.made.is_multiple_of(3).then_some(1),
@@ -311,6 +316,8 @@ impl Model {
                 self.queues.retain(|one| one.0 != *name);
                 self.queues.push((name.clone(), row.clone()));
             }
+            Op::Clear(queue) => self.cells.retain(|one| one.0 != *queue),
+            Op::Forget(queue) => self.queues.retain(|one| one.0 != *queue),
             Op::Drop(_) => {}
             Op::Shard(row) => self.shard = *row,
         }

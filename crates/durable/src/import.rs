@@ -57,6 +57,7 @@ impl<'s> Import<'s> {
         queue.watched += u64::from(matches!(place, Place::Waiting(_)) && record.is_watched());
         queue.out += u64::from(place == Place::Out);
         queue.dead += u64::from(matches!(place, Place::Dead(_)));
+        queue.remembered += u64::from(matches!(place, Place::Remembered(_)));
         if let Some(cell) = cell {
             *self.cells.entry((name, cell)).or_default() += 1;
         }

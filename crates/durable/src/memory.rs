@@ -196,6 +196,8 @@ impl State {
                 }
             }
             Op::Queue { name, row } => drop(self.queues.insert(name.clone(), row.clone())),
+            Op::Clear(queue) => self.cells.retain(|(of, _), _| of != queue),
+            Op::Forget(queue) => drop(self.queues.remove(queue)),
             Op::Drop(bucket) => drop(self.buckets.remove(bucket)),
             Op::Shard(row) => self.shard = *row,
         }

@@ -157,6 +157,15 @@ pub enum Request {
         /// What.
         change: Change,
     },
+    /// Cancels every timer of a queue at once. Nothing of them is remembered, nor what was.
+    Clear(QueueName),
+    /// Deletes a queue and all its timers.
+    Delete {
+        /// Which.
+        queue: QueueName,
+        /// Also if some of them are out.
+        force: bool,
+    },
     /// Shows a queue.
     Queue(QueueName),
     /// Shows a queue, with what is due next and how late it is.
@@ -188,6 +197,8 @@ impl Request {
             | Request::CancelPrefix { queue, .. }
             | Request::Redrive { queue, .. }
             | Request::Set { queue, .. }
+            | Request::Clear(queue)
+            | Request::Delete { queue, .. }
             | Request::Queue(queue)
             | Request::Stats(queue)
             | Request::Forecast { queue, .. } => Some(queue),
@@ -273,10 +284,14 @@ pub enum Answer {
     Settled(Vec<Result<Settled, Stale>>),
     /// To a list, with where it ended if there may be more.
     List(Vec<View>, Option<Cursor>),
-    /// To a cancel by prefix, and to a redrive.
+    /// To a cancel by prefix or of all, and to a redrive.
     Many(Many),
-    /// To a setting, and to a leave.
+    /// To a setting, to a leave, and to a delete.
     Done,
+    /// To a delete: so many timers are out. Nothing was changed.
+    Delivering(u64),
+    /// To a delete: there is no such queue.
+    NoQueue,
     /// To a look at a queue; `None`: there is no such queue.
     Queue(Option<(Counts, Settings)>),
     /// To a look at a queue with all that is known of it; `None`: there is no such queue.

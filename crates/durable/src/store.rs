@@ -61,6 +61,10 @@ pub enum Op {
         /// Its row.
         row: QueueRow,
     },
+    /// Removes every counter of the forecast of a queue.
+    Clear(QueueName),
+    /// Removes the row of a queue.
+    Forget(QueueName),
     /// Drops a bucket that holds no living row, with all the dead ones.
     Drop(Bucket),
     /// Writes the shard's own row.
@@ -82,6 +86,24 @@ pub struct QueueRow {
     pub out: u64,
     /// Timers that were given up.
     pub dead: u64,
+    /// Timers that are done or cancelled.
+    pub remembered: u64,
+    /// Rows of older timers are **discarded**: they take room until they are removed, and are no timers of the queue.
+    pub floor: Generation,
+    /// How many these are. No other count has them, but for that of their bucket.
+    pub discarded: u64,
+    /// The queue was deleted. Its row is there for its floor, until nothing is left below it.
+    pub deleted: bool,
+}
+
+impl QueueRow {
+    /// Every timer of the queue is discarded, and so are those below this generation.
+    pub fn discard(&mut self, floor: Generation) {
+        self.discarded += self.pending + self.out + self.dead + self.remembered;
+        (self.pending, self.waiting, self.watched) = (0, 0, 0);
+        (self.out, self.dead, self.remembered) = (0, 0, 0);
+        self.floor = floor;
+    }
 }
 
 /// The settings of a queue.

@@ -133,6 +133,9 @@ impl Ledger {
                 let known: Vec<_> = self.settings.keys().cloned().collect();
                 if names == known { Ok(()) } else { lie(format!("{names:?}, in truth {known:?}")) }
             }
+            (request @ (Request::Clear(_) | Request::Delete { .. }), answer) => {
+                self.discarded(&request, &answer, quiet)
+            }
             (Request::List { .. }, Answer::List(views, next)) => self.page(views, next),
             (
                 Request::CancelPrefix { queue, prefix },

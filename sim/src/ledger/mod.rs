@@ -10,6 +10,7 @@
 
 mod answers;
 mod conditions;
+mod discard;
 mod entry;
 mod exact;
 mod many;
@@ -21,7 +22,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tourbillon_durable::record::{Place, Record};
-use tourbillon_durable::shard::{Change, Cursor, Limits, Request, RequestId, Resident, View};
+use tourbillon_durable::shard::{
+    Change, Cursor, Limits, Request, RequestId, Resident, Token, View,
+};
 use tourbillon_durable::store::{Op, Settings};
 use tourbillon_durable::values::{Generation, Key, Moment, QueueName};
 
@@ -77,6 +80,8 @@ pub mod promise {
     pub const PACE: &str = "a queue keeps its pace";
     /// No attempt starts after its expiry, and what nobody has is given up then.
     pub const EXPIRES: &str = "what has expired is given up";
+    /// What was discarded gives its room back.
+    pub const ROOM: &str = "discarded rows are removed";
     /// Requests for one timer are linear, and their answers true.
     pub const TRUE: &str = "answers are true";
 }
@@ -132,6 +137,8 @@ pub struct Ledger {
     pub opened: u64,
     /// Generations that nobody may be handed again.
     ended: BTreeMap<u64, &'static str>,
+    /// Deliveries of timers that were discarded.
+    stale: Vec<(QueueName, Token)>,
     events: Events,
     wall: u64,
     steady: u64,
@@ -157,6 +164,7 @@ impl Ledger {
             revived: 0,
             opened: 0,
             ended: BTreeMap::new(),
+            stale: Vec::new(),
             events: Events::default(),
             wall: 0,
             steady: 0,
@@ -229,6 +237,7 @@ impl Ledger {
                 Op::Remove { from: Place::Out, queue, key, generation } => {
                     self.lease_ends(generation.0, queue, key)?;
                 }
+                Op::Clear(queue) => self.cleared(queue)?,
                 _ => {}
             }
         }
@@ -337,7 +346,9 @@ impl Ledger {
             self.apply_lapse(name);
         }
         self.entries.values_mut().for_each(|entry| entry.unsure = None);
-        self.pin(rows)?;
+        let rows: Vec<_> = rows.collect();
+        rows.iter().try_for_each(|(place, record)| self.is_reclaimed(*place, record))?;
+        self.pin(rows.into_iter())?;
         let out = self.entries.values().filter(|entry| matches!(entry.phase, Phase::Out)).count();
         if out >= self.limits.out {
             return Ok(());
@@ -380,11 +391,9 @@ impl Ledger {
     }
 
     /// The deliveries that clients hold, in their order: whose token counts, or counted once.
-    pub fn held(&self) -> Vec<(QueueName, tourbillon_durable::shard::Token)> {
-        self.entries
-            .iter()
-            .filter_map(|(name, entry)| Some((name.0.clone(), entry.token.clone()?)))
-            .collect()
+    pub fn held(&self) -> Vec<(QueueName, Token)> {
+        let held = |(name, entry): (&Name, &Entry)| Some((name.0.clone(), entry.token.clone()?));
+        self.entries.iter().filter_map(held).chain(self.stale.iter().cloned()).collect()
     }
 
     /// Every key that was used.
@@ -425,7 +434,8 @@ fn names(request: &Request, queue: &QueueName, key: &Key) -> bool {
         Request::CancelPrefix { queue: of, prefix } => {
             of == queue && key.as_str().starts_with(prefix)
         }
-        Request::Redrive { queue: of, .. } => of == queue,
+        Request::Redrive { queue: of, .. } | Request::Clear(of) => of == queue,
+        Request::Delete { queue: of, .. } => of == queue,
         Request::Settle { queue: of, tokens, .. } => {
             of == queue && tokens.iter().any(|token| token.key == *key)
         }

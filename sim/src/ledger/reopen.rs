@@ -9,6 +9,7 @@ use tourbillon_durable::shard::{Request, Verdict};
 use tourbillon_durable::store::QueueRow;
 use tourbillon_durable::values::{Moment, QueueName};
 
+use super::discard::clears;
 use super::entry::{Entry, Gone, Kept, Phase};
 use super::missed::Events;
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
@@ -23,8 +24,13 @@ impl Ledger {
     ) -> Result<(), Broken> {
         self.turn(wall, 0, false);
         self.check_settings(queues)?;
+        let floors: BTreeMap<_, _> = queues.iter().map(|(name, row)| (name, row.floor)).collect();
+        let lives = |row: &&(Place, Record)| {
+            floors.get(&row.1.spec.queue).is_none_or(|floor| row.1.generation() >= *floor)
+        };
         let rows: BTreeMap<Name, &(Place, Record)> = rows
             .iter()
+            .filter(lives)
             .map(|row| ((row.1.spec.queue.clone(), row.1.spec.key.clone()), row))
             .collect();
         let all: BTreeSet<Name> = rows.keys().chain(self.entries.keys()).cloned().collect();
@@ -52,11 +58,11 @@ impl Ledger {
     }
 
     fn check_settings(&mut self, queues: &[(QueueName, QueueRow)]) -> Result<(), Broken> {
-        let stored: BTreeMap<_, _> =
-            queues.iter().map(|(name, row)| (name, &row.settings)).collect();
+        let living = || queues.iter().filter(|(_, row)| !row.deleted);
+        let stored: BTreeMap<_, _> = living().map(|(name, row)| (name, &row.settings)).collect();
         for (queue, settings) in &self.settings {
             let set = |request: &Request| matches!(request, Request::Set { queue: of, .. } if of == queue);
-            let open = self.asked.values().any(|asked| set(&asked.request));
+            let open = self.asked.values().any(|asked| set(&asked.request) || clears(asked, queue));
             if stored.get(queue) != Some(&settings) && !open {
                 return Err(Broken::new(
                     promise::DURABLE,
@@ -64,8 +70,7 @@ impl Ledger {
                 ));
             }
         }
-        self.settings =
-            queues.iter().map(|(name, row)| (name.clone(), row.settings.clone())).collect();
+        self.settings = living().map(|(name, row)| (name.clone(), row.settings.clone())).collect();
         Ok(())
     }
 
@@ -120,7 +125,9 @@ impl Ledger {
                 matches!(entry.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed);
             let failed = (lapsed || untold) && entry.failed + 1 >= entry.spec.retry.attempts;
             let ended = self.moments(&name.0, entry).contains(&None);
-            return if kept || forgets || failed || ended { Ok(()) } else { lost("is lost") };
+            let cleared = self.asked.values().any(|asked| clears(asked, &name.0));
+            let gone = kept || forgets || failed || ended || cleared;
+            return if gone { Ok(()) } else { lost("is lost") };
         };
         if record.generation() != entry.spec.generation {
             return if makes && record.generation() > entry.spec.generation {

@@ -1,10 +1,13 @@
 //! All timers of a store, a line each.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 use tourbillon_durable::disk::{self, DiskStore};
+use tourbillon_durable::record::Generation;
 use tourbillon_durable::store::{Store, StoreError};
+use tourbillon_durable::values::QueueName;
 
 use super::line::{Line, state};
 use super::{StoreProblem, now, tell};
@@ -25,10 +28,16 @@ pub fn dump(
         return Err(StoreProblem::Said(why));
     }
     let mut store = DiskStore::new(directory);
-    store.open()?;
+    let head = store.open()?;
+    let floors: BTreeMap<&QueueName, Generation> =
+        head.queues.iter().map(|(name, row)| (name, row.floor)).collect();
     let (wall, mut timers, mut verdict) = (now(), 0_u64, Verdict::Passed);
     for row in store.snapshot()? {
         match row {
+            Ok((_, record))
+                if floors
+                    .get(&record.spec.queue)
+                    .is_some_and(|&floor| record.generation() < floor) => {}
             Ok((place, record)) => {
                 let state = state(place, &record, wall);
                 Line { state, record }.write(out)?;

@@ -46,9 +46,11 @@ impl Row for QueueRow {
         }
         out.push(webhook.is_some().into());
         webhook.iter().for_each(|webhook| webhook.write(out));
-        for count in [self.pending, self.waiting, self.watched, self.out, self.dead] {
+        let counts = [self.pending, self.waiting, self.watched, self.out, self.dead];
+        for count in counts.into_iter().chain([self.remembered, self.floor.0, self.discarded]) {
             put_u64(out, count);
         }
+        out.push(self.deleted.into());
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -70,6 +72,10 @@ impl Row for QueueRow {
             watched: bytes.u64("watched timers")?,
             out: bytes.u64("timers that are out")?,
             dead: bytes.u64("dead timers")?,
+            remembered: bytes.u64("remembered timers")?,
+            floor: Generation(bytes.u64("floor")?),
+            discarded: bytes.u64("discarded rows")?,
+            deleted: read_bool(bytes, "deleted")?,
         })
     }
 }

@@ -181,7 +181,18 @@ fn rows_survive_a_round_trip_and_nothing_else_does() {
         let settings = Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook };
         let (pending, waiting) = (random.edge(), random.edge());
         let (watched, out, dead) = (random.edge(), random.edge(), random.edge());
-        let row = QueueRow { settings, pending, waiting, watched, out, dead };
+        let row = QueueRow {
+            settings,
+            pending,
+            waiting,
+            watched,
+            out,
+            dead,
+            remembered: random.edge(),
+            floor: random.generation(),
+            discarded: random.edge(),
+            deleted: seed % 3 == 0,
+        };
         round_trip(&row, &mut random);
         let filling = Filling { count: random.edge(), bytes: random.edge() };
         let (removed, next_marks) = (random.edge(), random.edge());

@@ -74,12 +74,13 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
         fs::remove_dir_all(&beside).map_err(written)?;
     }
     let mut checker = Checker::open(&path)?;
-    let head = std::mem::take(&mut checker.head);
+    let head = checker.head.clone();
     let mut store = DiskStore::new(&beside);
     let epoch = store.open()?.epoch;
     let mut import = Import::new(&mut store, epoch, head.shard.wall);
     import.used(head.shard.next_generation);
-    head.queues.iter().for_each(|(name, row)| import.queue(name, row.settings.clone()));
+    let living = head.queues.iter().filter(|(_, row)| !row.deleted);
+    living.for_each(|(name, row)| import.queue(name, row.settings.clone()));
     checker.read(&mut |place, record| import.add(place, record.clone()), &mut progress)?;
     report.timers = checker.timers;
     import.finish()?;
@@ -204,6 +205,7 @@ impl Checker {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
         // A second transaction of the same state: the rows own theirs.
+        self.head.queues.sort_by(|one, other| one.0.cmp(&other.0));
         let transaction = contain(|| Ok(self._database.begin_read()?));
         let transaction = transaction.map_err(|_| StoreError::Poisoned)?;
         for row in Rows::new(transaction, self.view.clone()) {
@@ -216,8 +218,9 @@ impl Checker {
                 Err(error) => return Err(error),
             };
             if self.is_sound(place, &record) {
-                self.count(place, &record);
-                each(place, &record)?;
+                if self.count(place, &record) {
+                    each(place, &record)?;
+                }
                 if self.timers.is_multiple_of(100_000) {
                     progress(self.timers);
                 }
@@ -267,14 +270,23 @@ impl Checker {
         value.ok().flatten().map(|home| home.generation)
     }
 
-    fn count(&mut self, place: Place, record: &Record) {
+    /// Counts a row; whether it is a timer, and not discarded.
+    fn count(&mut self, place: Place, record: &Record) -> bool {
+        if let Place::Bucket(bucket) = place {
+            let filling = self.fillings.entry(bucket).or_default();
+            filling.count += 1;
+            filling.bytes += record.size();
+        }
+        let name = &record.spec.queue;
+        let queue = self.queues.entry(name.clone()).or_default();
+        let stored = self.head.queues.binary_search_by(|(of, _)| of.cmp(name));
+        if stored.is_ok_and(|nth| record.generation() < self.head.queues[nth].1.floor) {
+            queue.discarded += 1;
+            return false;
+        }
         self.timers += 1;
-        let queue = self.queues.entry(record.spec.queue.clone()).or_default();
         let cell = match place {
             Place::Bucket(bucket) => {
-                let filling = self.fillings.entry(bucket).or_default();
-                filling.count += 1;
-                filling.bytes += record.size();
                 queue.pending += 1;
                 Some(Cell::of(bucket.level(), record.next_attempt))
             }
@@ -292,11 +304,15 @@ impl Checker {
                 queue.dead += 1;
                 None
             }
-            Place::Remembered(_) => None,
+            Place::Remembered(_) => {
+                queue.remembered += 1;
+                None
+            }
         };
         if let Some(cell) = cell {
             *self.cells.entry(record.spec.queue.clone()).or_default().entry(cell).or_default() += 1;
         }
+        true
     }
 
     fn found(&mut self, table: String, row: Option<String>, wrong: &str) {
@@ -318,13 +334,15 @@ impl Checker {
         for (name, stored) in self.head.queues.clone() {
             let mut counted = self.queues.remove(&name).unwrap_or_default();
             counted.settings = stored.settings.clone();
+            (counted.floor, counted.deleted) = (stored.floor, stored.deleted);
             if counted != stored {
                 let of = |row: &QueueRow| {
                     let QueueRow { pending, waiting, watched, out, dead, .. } = row;
-                    format!("{pending}/{waiting}/{watched}/{out}/{dead}")
+                    let QueueRow { remembered, discarded, .. } = row;
+                    format!("{pending}/{waiting}/{watched}/{out}/{dead}/{remembered}/{discarded}")
                 };
                 let wrong = format!(
-                    "it counts {} timers (pending/waiting/watched/out/dead) and has {}",
+                    "it counts {} rows (pending/waiting/watched/out/dead/remembered/discarded) and has {}",
                     of(&stored),
                     of(&counted)
                 );

@@ -80,6 +80,8 @@ impl<'t, 'v> Writer<'t, 'v> {
             }
             Op::Count { queue, cell, delta } => self.count(queue, *cell, *delta),
             Op::Queue { name, row } => self.put(Small::Head, &queue_key(name), row).map(drop),
+            Op::Clear(queue) => self.clear(queue),
+            Op::Forget(queue) => self.erase(Small::Head, &queue_key(queue)).map(drop),
             Op::Drop(bucket) => self.drop_bucket(*bucket),
             Op::Shard(row) => {
                 self.state.row = *row;
@@ -334,6 +336,24 @@ impl<'t, 'v> Writer<'t, 'v> {
         *counter = counter
             .checked_add_signed(delta)
             .ok_or_else(|| astray(&name_of_day(queue, day), "counted below zero"))?;
+        Ok(())
+    }
+
+    /// Removes the counters of a queue: a row for each day that has some.
+    fn clear(&mut self, queue: &QueueName) -> Outcome {
+        let first = table::of_queue(queue);
+        self.days.retain(|key, _| !key.starts_with(&first));
+        let mut end = first.clone();
+        // The name of a queue ends with a zero byte: a one is behind all of its keys.
+        end.pop();
+        end.push(1);
+        let mut keys = Vec::new();
+        for day in self.table(Small::Cells)?.range(&first[..]..&end[..])? {
+            keys.push(day?.0.value().to_vec());
+        }
+        for key in keys {
+            self.erase(Small::Cells, &key)?;
+        }
         Ok(())
     }
 

@@ -14,6 +14,10 @@ pub enum Error {
     Value(ValueError),
     /// There is no such timer. Nothing happened.
     UnknownTimer,
+    /// There is no such queue. Nothing happened.
+    UnknownQueue,
+    /// So many timers of the queue are out: it is not deleted. Nothing happened.
+    Delivering(u64),
     /// A timer in this state cannot be moved or run. Nothing happened.
     State(State),
     /// The key has this timer, and another was meant. Nothing happened.
@@ -37,6 +41,10 @@ impl fmt::Display for Error {
         match self {
             Error::Value(error) => error.fmt(f),
             Error::UnknownTimer => f.write_str("there is no such timer"),
+            Error::UnknownQueue => f.write_str("there is no such queue"),
+            Error::Delivering(count) => {
+                write!(f, "{count} timers of the queue are out: wait for them, or delete it by force")
+            }
             Error::State(state) => {
                 write!(f, "the timer is {}: it cannot be moved or run", state.name())
             }

@@ -66,6 +66,38 @@ impl Queue {
         }
     }
 
+    /// Cancels every timer of the queue at once, whatever their number. Nothing of them is remembered, nor what was.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon_durable::{Conflict, Durable, NewTimer};
+    ///
+    /// let durable = Durable::memory()?;
+    /// let jobs = durable.queue("jobs")?;
+    /// let timers = (0..30).map(|_| NewTimer::after(Duration::from_secs(60))).collect();
+    /// jobs.schedule_all(timers, Conflict::Refuse).wait()?;
+    /// assert_eq!(jobs.clear().wait()?.done, 30);
+    /// assert_eq!(jobs.count().wait()?, Some(Default::default()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&self) -> Receipt<Many> {
+        self.many(Request::Clear(self.name.clone()))
+    }
+
+    /// Deletes the queue, its settings and all its timers. While some are out it is refused with
+    /// [`Error::Delivering`], unless `force` says so: then their tokens are stale.
+    ///
+    /// Who waits for deliveries goes on waiting, for what is scheduled afterwards.
+    pub fn delete(&self, force: bool) -> Receipt<()> {
+        let request = Request::Delete { queue: self.name.clone(), force };
+        self.request(request, |answer| match answer? {
+            Answer::Done => Ok(()),
+            Answer::Delivering(count) => Err(Error::Delivering(count)),
+            Answer::NoQueue => Err(Error::UnknownQueue),
+            other => unreachable!("a delete was answered with {other:?}"),
+        })
+    }
+
     /// Makes dead timers due now, all or those whose keys begin with `prefix`, at most 10 000 a call: ask again while
     /// there are more. They have all their attempts to use.
     pub fn redrive(&self, prefix: Option<&str>) -> Receipt<Many> {

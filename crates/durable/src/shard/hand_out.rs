@@ -208,7 +208,8 @@ impl Shard {
             .map(|(_, record)| (record.next_attempt, Generation(record.generation().0 + 1)));
         for (place, record) in rows {
             let resident = self.timers.contains_key(&record.generation());
-            if !resident && !self.is_stale(id, &record) {
+            let fresh = !resident && !self.is_stale(id, &record);
+            if fresh && !self.drop_discarded(place, &record) {
                 self.keep(place, record);
             }
         }
@@ -237,6 +238,9 @@ impl Shard {
         let whole = rows.len() < self.limits.page;
         let last = rows.last().map(|(_, record)| record.generation());
         for (place, record) in rows {
+            if self.drop_discarded(place, &record) {
+                continue;
+            }
             self.keep(place, planted!("lease-lost-at-restart", lapsed(record, self.wall), record));
         }
         if !whole {

@@ -174,12 +174,21 @@ impl Shard {
         self.go_on_looking(look);
     }
 
-    /// A row has come, or none.
-    pub(super) fn look_at_row(&mut self, id: LoadId, mut look: Look, row: Option<(Place, Record)>) {
-        if row.as_ref().is_some_and(|(_, record)| self.is_stale(id, record)) {
+    /// Rows have come, or none.
+    pub(super) fn look_at_rows(&mut self, id: LoadId, mut look: Look, rows: Vec<(Place, Record)>) {
+        let (mut at, full) = (None, rows.len() == self.limits.page);
+        for (place, record) in rows {
+            if self.is_stale(id, &record) {
+                return self.begin_look(look.id, look.queue, look.again);
+            }
+            if !self.drop_discarded(place, &record) {
+                at = Some(record.next_attempt);
+                break;
+            }
+        }
+        if at.is_none() && full {
             return self.begin_look(look.id, look.queue, look.again);
         }
-        let at = row.map(|(_, record)| record.next_attempt);
         if look.oldest == Known::No {
             let first = self.queues.get(&look.queue).and_then(|queue| queue.first());
             let resident = first.map(|order| order.0);

@@ -23,6 +23,7 @@
 //!   └────────────────────────────────────────┘                       └──────┘
 //!
 //!   any of them ── last ack, cancel ──▶ Remembered ── kept long enough ──▶ gone
+//!   all of a queue ── clear, delete ──▶ discarded (`discard.rs`) ── met by a page ──▶ gone
 //! ```
 //!
 //! # What is in memory
@@ -40,6 +41,7 @@
 //! wheel's hand, the wheel is made anew from what is resident, and waiting rows that are no longer due go back to
 //! buckets.
 
+mod discard;
 mod hand_out;
 mod loads;
 mod look;
@@ -52,14 +54,15 @@ mod tally;
 mod walk;
 mod window;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 
 pub use crate::message::*;
 use crate::record::{Generation, Place, Record};
-use crate::store::{Head, ShardRow};
+use crate::store::{Head, QueueRow, ShardRow};
 use crate::values::{Moment, QueueName, Span, Steady};
+use discard::Source;
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
 use look::Far;
@@ -88,6 +91,8 @@ pub struct Shard {
     /// By the steady clock: leases and polls.
     expiries: HierarchicalWheel<Expiry>,
     window: Window,
+    /// Where discarded rows may still be.
+    reclaim: VecDeque<Source>,
     loads: Loads,
     outbox: Outbox,
     /// The rows of the request that is being decided.
@@ -138,11 +143,12 @@ impl Shard {
             steady,
             row: head.shard,
             opening: Some(Vec::new()),
-            queues: head.queues.into_iter().map(|(name, row)| (name, Queue::new(row))).collect(),
+            queues: head.queues.into_iter().map(restored).collect(),
             timers: HashMap::new(),
             due: HierarchicalWheel::new(Time::from(wall.millis())),
             expiries: HierarchicalWheel::new(Time::from(steady.millis())),
             window: Window::new(begin.unwrap_or(u64::MAX).min(wall.millis()), head.buckets),
+            reclaim: VecDeque::new(),
             loads: Loads::default(),
             outbox: Outbox::default(),
             deciding: Found::new(),
@@ -161,6 +167,7 @@ impl Shard {
             shard.set_window_back();
         }
         shard.note_events();
+        shard.begin_reclaim();
         shard.load_out(None);
         shard
     }
@@ -307,7 +314,7 @@ impl Shard {
             (Purpose::Walk(walk), Rows(rows)) => self.walked(id, *walk, rows),
             (Purpose::Sweep(queue), Rows(rows)) => self.swept(id, queue, rows),
             (Purpose::Look(look), Rows(rows)) => {
-                self.look_at_row(id, *look, rows.into_iter().next());
+                self.look_at_rows(id, *look, rows);
             }
             (Purpose::Look(look), Cells(cells)) => self.look_at_cells(*look, &cells),
             (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
@@ -434,10 +441,12 @@ impl Shard {
 
     /// The queue, made if it is not there.
     fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
-        if !self.queues.contains_key(name) {
+        if self.queues.get(name).is_none_or(|queue| queue.row.deleted) {
             self.outbox.dirty(name);
         }
-        self.queue_entry(name)
+        let queue = self.queue_entry(name);
+        queue.row.deleted = false;
+        queue
     }
 
     /// The queue, in memory alone if it is not there.
@@ -446,6 +455,12 @@ impl Shard {
         let new = || Queue { event, far: Far::empty(), ..Queue::default() };
         self.queues.entry(name.clone()).or_insert_with(new)
     }
+}
+
+/// A queue as it was stored.
+fn restored((name, row): (QueueName, QueueRow)) -> (QueueName, Queue) {
+    let floor = planted!("discarded-rows-live-after-a-restart", Generation(0), row.floor);
+    (name, Queue::new(QueueRow { floor, ..row }))
 }
 
 /// The wheel refuses only for want of memory, and what it holds is bounded by [`Limits`].

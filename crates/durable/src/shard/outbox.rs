@@ -45,6 +45,15 @@ impl Outbox {
         *self.cells.entry((queue.clone(), cell)).or_default() += delta;
     }
 
+    /// The counters of a queue go, also those that this turn has changed.
+    pub(super) fn clear(&mut self, queue: &QueueName) {
+        if planted!("cleared-queue-keeps-its-forecast", false, true) {
+            self.cells.retain(|(of, _), _| of != queue);
+            self.ops.push(Op::Clear(queue.clone()));
+        }
+        self.dirty(queue);
+    }
+
     /// The row of this queue changes.
     pub(super) fn dirty(&mut self, queue: &QueueName) {
         if !self.queues.contains(queue) {

@@ -72,7 +72,7 @@ impl Queue {
         let least = (Moment::ZERO, Generation(0));
         let horizon = (row.waiting > 0).then_some(least);
         let died = (row.dead > 0).then_some(Moment::ZERO);
-        Queue { row, stored: true, horizon, died, ..Queue::default() }
+        Queue { stored: !row.deleted, row, horizon, died, ..Queue::default() }
     }
 
     /// The longest due among the resident.

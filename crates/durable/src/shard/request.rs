@@ -54,6 +54,8 @@ impl Shard {
                 let found = self.counts(&queue);
                 self.outbox.answer(id, Answer::Queue(found));
             }
+            Request::Clear(queue) => self.clear(id, &queue),
+            Request::Delete { queue, force } => self.delete(id, &queue, force),
             Request::Stats(queue) => self.look(id, queue),
             Request::Queues => {
                 let stored = self.queues.iter().filter(|(_, queue)| queue.stored);
@@ -128,7 +130,7 @@ impl Shard {
             }
         }
         for key in request.keys() {
-            if let Some((place, record)) = self.current(&key) {
+            if let Some((place, record)) = self.living(&key) {
                 self.mend(place, &record);
             }
         }

@@ -123,7 +123,10 @@ impl Shard {
         let last = rows.last().filter(|_| rows.len() == self.limits.page);
         let last = last.map(|(_, row)| (row.next_attempt, Generation(row.generation().0 + 1)));
         for (place, record) in rows {
-            if record.is_watched() && !self.is_stale(id, &record) {
+            if self.is_stale(id, &record) || self.drop_discarded(place, &record) {
+                continue;
+            }
+            if record.is_watched() {
                 self.look_at(place, &record);
             }
         }

@@ -19,10 +19,17 @@ impl Shard {
         let name = &record.spec.queue;
         self.outbox.dirty(name);
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
-        queue.stored = true;
         let add = |count: &mut u64| {
             *count = count.checked_add_signed(by).expect("a count is never below zero");
         };
+        if record.generation() < queue.row.floor {
+            add(&mut queue.row.discarded);
+            if let Place::Bucket(bucket) = place {
+                self.window.fill(bucket, record, by);
+            }
+            return;
+        }
+        queue.stored = true;
         match place {
             Place::Bucket(bucket) => {
                 add(&mut queue.row.pending);
@@ -60,6 +67,7 @@ impl Shard {
                 self.purge_at = self.purge_at.min(at + queue.row.settings.dead_keep);
             }
             Place::Remembered(until) => {
+                add(&mut queue.row.remembered);
                 self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)));
             }
         }
@@ -79,8 +87,15 @@ impl Shard {
         let mut rows = Vec::new();
         for name in dirty {
             let queue = self.queues.get_mut(&name).expect("a queue that is changed is there");
-            queue.stored = true;
-            rows.push(Op::Queue { row: queue.row.clone(), name });
+            queue.stored = !queue.row.deleted;
+            let empty = queue.row.discarded == 0;
+            rows.push(
+                match queue.row.deleted && planted!("deleted-queue-forgets-its-floor", true, empty)
+                {
+                    true => Op::Forget(name),
+                    false => Op::Queue { row: queue.row.clone(), name },
+                },
+            );
         }
         if changed {
             rows.push(Op::Shard(self.row));
@@ -137,8 +152,11 @@ impl Shard {
 
 /// Rows that have been kept long enough.
 impl Shard {
-    /// Whether a dead or remembered row counts as gone.
+    /// Whether a row counts as gone: it is dead or remembered, and was kept long enough, or it is discarded.
     pub(super) fn has_passed(&self, place: Place, record: &Record) -> bool {
+        if self.is_discarded(record) {
+            return true;
+        }
         match place {
             Place::Remembered(until) => {
                 let passed = until <= self.wall;

@@ -205,7 +205,9 @@ impl Shard {
     fn read_source(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
         let full = rows.len() > walk.limit();
         let last = rows.last().map(|(_, record)| (record.order(), record.generation()));
-        let fresh = rows.into_iter().filter(|(_, record)| !self.is_stale(id, record));
+        let fresh = rows
+            .into_iter()
+            .filter(|(_, record)| !self.is_stale(id, record) && !self.is_discarded(record));
         walk.rows.extend(fresh);
         self.sort(&mut walk);
         // Until the page is not full, or lies behind what the answer will have: rows that wait for one moment are not

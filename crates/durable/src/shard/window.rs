@@ -21,6 +21,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::discard::Source;
 use super::{LoadId, Purpose, Shard};
 use crate::bucket::{Bucket, Level, ceil, floor};
 use crate::record::{Generation, Place, Record};
@@ -70,13 +71,15 @@ enum Work {
     Drain(Bucket),
     /// Moves waiting rows that are not due back to buckets.
     Recede(QueueName),
+    /// Removes discarded rows.
+    Reclaim(Source),
 }
 
 impl Work {
     fn bucket(&self) -> Option<Bucket> {
         match self {
             Work::Load(bucket, _) | Work::Split(bucket) | Work::Drain(bucket) => Some(*bucket),
-            Work::Recede(_) => None,
+            Work::Recede(_) | Work::Reclaim(_) => None,
         }
     }
 }
@@ -139,6 +142,11 @@ impl Window {
     #[cfg(planted)]
     pub(super) fn is_loading(&self, place: Place) -> bool {
         matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if Place::Bucket(*now) == place)
+    }
+
+    /// A page is read for its discarded rows.
+    pub(super) fn reclaims(&mut self, source: Source, load: LoadId) {
+        self.pass = Some(Pass { work: Work::Reclaim(source), load, alone: false });
     }
 
     /// Rows before its end are being read.
@@ -207,7 +215,7 @@ impl Shard {
             }
             return true;
         }
-        self.step_end(now) || self.split_far(now)
+        self.step_end(now) || self.split_far(now) || self.reclaim()
     }
 
     /// Moves the window's end towards where it should be.
@@ -398,6 +406,9 @@ impl Shard {
     /// A page of the pass has come.
     pub(super) fn passed(&mut self, id: LoadId, rows: Vec<(Place, Record)>) {
         let Some(Pass { work, alone, .. }) = self.window.pass.take() else { return };
+        if let Work::Reclaim(source) = work {
+            return self.reclaimed(id, source, rows);
+        }
         if let (Work::Split(bucket) | Work::Drain(bucket), true) = (&work, alone && rows.is_empty())
         {
             // It counts rows, or there would be no pass.
@@ -406,7 +417,7 @@ impl Shard {
         let more = rows.len() == self.limits.page;
         let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
         for (place, record) in rows {
-            if self.is_stale(id, &record) {
+            if self.is_stale(id, &record) || self.drop_discarded(place, &record) {
                 continue;
             }
             match work {
@@ -425,6 +436,7 @@ impl Shard {
                         self.note_due(&record);
                     }
                 }
+                Work::Reclaim(_) => {}
                 Work::Recede(_) => {
                     let to = self.place_for(record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));
@@ -448,7 +460,7 @@ impl Shard {
 
     fn next_page(&mut self, work: Work, after: Option<(Moment, Generation)>) {
         match (work, after) {
-            (Work::Recede(_), None) => {}
+            (Work::Recede(_), None) | (Work::Reclaim(_), _) => {}
             (Work::Recede(queue), Some((at, generation))) => {
                 self.recede(queue, (at, Generation(generation.0 + 1)));
             }

@@ -30,6 +30,7 @@ fn stored(directory: &Path) -> BTreeSet<u64> {
     }
     import.finish().unwrap();
     let mut row = QueueRow { pending: 510, waiting: 30, out: 30, dead: 30, ..QueueRow::default() };
+    row.remembered = 30;
     row.settings.paused = true;
     let mut ops = Vec::new();
     for generation in (0..600).step_by(10) {

@@ -8,11 +8,13 @@
 //! | `compact` | a file that is copied into a smaller one, and kill -9 meanwhile |
 //! | `kill` | kill -9 of a process that commits |
 //! | `full` | a disk without room, and room again |
+//! | `discard` | a queue that was cleared, before its rows are gone |
 //! | `sweep` | what removed rows take is given back |
 
 mod check;
 mod compact;
 mod damage;
+mod discard;
 mod full;
 mod kill;
 mod opening;

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod consuming;
+mod discard;
 mod failing;
 mod many;
 mod real;
