@@ -43,7 +43,11 @@ pub(crate) fn some(sample: &Sample) -> Outcome {
 /// Runs the suite with no fault chosen, which must pass, and records which faults its tests reach. `see` gets each line
 /// of nextest.
 pub(crate) fn record(see: impl FnMut(&str)) -> Outcome {
-    reach::record(&folder(), &mut nextest("run", TESTED), see)
+    // More tests at once than there are processors: many wait for real time, or for the browser.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut tests = nextest("run", TESTED);
+    tests.arg(format!("--test-threads={}", processors + processors.div_ceil(2)));
+    reach::record(&folder(), &mut tests, see)
 }
 
 fn folder() -> PathBuf {
