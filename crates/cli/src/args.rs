@@ -211,7 +211,14 @@ pub(crate) struct Serve {
     /// A name by which clients call the server, beside its address and localhost; may be repeated
     #[arg(long, value_name = "NAME", env = "TOURBILLON_HOST", value_delimiter = ',')]
     host: Vec<String>,
-    /// Listen on an address that others can reach
+    /// Who may do what: a line each NAME:TOKEN:read|write|admin[:QUEUE or PREFIX.]; read again on SIGHUP
+    #[arg(long, value_name = "FILE", env = "TOURBILLON_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+    /// The most requests of a token in a second
+    #[arg(long, value_name = "N", env = "TOURBILLON_TOKEN_RATE")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    token_rate: Option<u32>,
+    /// Listen on an address that others can reach, without tokens
     #[arg(long, env = "TOURBILLON_INSECURE")]
     insecure: bool,
     /// The largest payload in bytes
@@ -237,10 +244,16 @@ fn reading(text: &str) -> Result<Reading, ValueError> {
 
 impl Serve {
     pub(crate) fn settings(self) -> serve::Settings {
-        let Serve { data, listen, host, insecure, max_payload, test_clock, .. } = self;
-        let max_payload = max_payload as usize;
-        let test_clock = test_clock.map(|Reading(first)| first);
-        serve::Settings { data, listen, hosts: host, insecure, max_payload, test_clock }
+        serve::Settings {
+            data: self.data,
+            listen: self.listen,
+            hosts: self.host,
+            insecure: self.insecure,
+            token_file: self.token_file,
+            token_rate: self.token_rate,
+            max_payload: self.max_payload as usize,
+            test_clock: self.test_clock.map(|Reading(first)| first),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::sync::mpsc;
 use tourbillon_cli::cron;
 use tourbillon_cli::demo;
 use tourbillon_cli::replay::{self, Verdict};
@@ -86,7 +87,7 @@ fn serve_timers(args: args::Serve) -> io::Result<u8> {
             writeln!(out, "tourbillon listening on http://{address}")?;
             out.flush()
         };
-        io::Result::Ok(serve::run(settings, stop, ready).await)
+        io::Result::Ok(serve::run(settings, stop, reload_signal()?, ready).await)
     });
     runtime.shutdown_background();
     match served? {
@@ -110,6 +111,24 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
         }
     })
+}
+
+/// Has an item for each SIGHUP.
+#[cfg(unix)]
+fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    let (send, receive) = mpsc::channel(1);
+    tokio::spawn(
+        async move { while hangup.recv().await.is_some() && send.send(()).await.is_ok() {} },
+    );
+    Ok(receive)
+}
+
+/// Other systems have no such signal.
+#[cfg(not(unix))]
+fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
+    Ok(mpsc::channel(1).1)
 }
 
 /// Ends when somebody asks the program to.

@@ -4,18 +4,19 @@
 //! for as long as the server runs.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tourbillon::VirtualClock;
 use tourbillon_durable::values::Moment;
 use tourbillon_durable::{Durable, OpenError};
-use tourbillon_server::{Api, Connections, Hosts, serve};
+use tourbillon_server::{Api, Connections, Hosts, Tokens, serve};
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -28,6 +29,10 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Listens on other addresses than loopback, too.
     pub insecure: bool,
+    /// A file of tokens, a line each.
+    pub token_file: Option<PathBuf>,
+    /// The most requests of a token in a second.
+    pub token_rate: Option<u32>,
     /// The largest payload in bytes.
     pub max_payload: usize,
     /// The wall clock can be set, and reads this at first, or what the system's reads.
@@ -71,26 +76,37 @@ pub fn check(settings: &Settings) -> Result<(), ServeError> {
         let why = format!("--test-clock is for tests: it cannot be used with --listen {address}");
         return Err(ServeError::Settings(why));
     }
-    if open && !settings.insecure {
+    if open && !settings.insecure && settings.token_file.is_none() {
         let why = format!(
-            "anybody who can reach {address} could use the server: listen on 127.0.0.1, or give --insecure if that is \
-             meant"
+            "anybody who can reach {address} could use the server: listen on 127.0.0.1, give a --token-file, \
+             or --insecure if that is meant"
         );
         return Err(ServeError::Settings(why));
     }
     Ok(())
 }
 
-/// Serves until `stop` ends. `ready` is called with the address when clients can connect.
+/// Reads a file of tokens.
+fn tokens(path: &Path) -> Result<Tokens, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = text.and_then(|text| Tokens::parse(&text));
+    read.map_err(|wrong| format!("--token-file {}: {wrong}", path.display()))
+}
+
+/// Serves until `stop` ends. With each item of `reload` the tokens are read again. `ready` is called with the address
+/// when clients can connect.
 ///
 /// # Errors
 /// The settings do not go together, the store cannot be opened, or the address cannot be listened on.
 pub async fn run(
     settings: Settings,
     stop: impl Future<Output = ()>,
+    mut reload: mpsc::Receiver<()>,
     ready: impl FnOnce(SocketAddr) -> io::Result<()>,
 ) -> Result<(), ServeError> {
     check(&settings)?;
+    let file = settings.token_file;
+    let first = file.as_deref().map(tokens).transpose().map_err(ServeError::Settings)?;
     let clock = settings.test_clock.map(test_clock);
     let mut builder = Durable::builder();
     if let Some(clock) = &clock {
@@ -108,6 +124,8 @@ pub async fn run(
         tourbillon_server::Settings {
             hosts: Hosts::Only(hosts),
             max_payload: settings.max_payload,
+            tokens: first,
+            token_rate: settings.token_rate,
             test_clock: clock,
             ..tourbillon_server::Settings::default()
         },
@@ -118,7 +136,22 @@ pub async fn run(
         tracing::info!("stopping");
         api.stop_polls();
     };
-    serve(listener, api.router(), Connections::default(), stop).await;
+    let reloading = async {
+        while let (Some(()), Some(file)) = (reload.recv().await, &file) {
+            match tokens(file) {
+                Ok(tokens) => {
+                    tracing::info!(?tokens, "the tokens were read again");
+                    api.set_tokens(tokens);
+                }
+                Err(wrong) => tracing::error!("{wrong}: the tokens are what they were"),
+            }
+        }
+        pending::<()>().await;
+    };
+    tokio::select! {
+        () = serve(listener, api.router(), Connections::default(), stop) => {}
+        () = reloading => {}
+    }
     // What was answered is durable already; what is under way is carried out.
     let closed = tokio::task::spawn_blocking(move || durable.close()).await;
     closed.map_err(|error| ServeError::System(io::Error::other(error)))

@@ -168,6 +168,48 @@ fn settings_are_checked() {
 }
 
 #[test]
+fn tokens_are_read_again_on_sighup() {
+    let scratch = Scratch::new("tokens");
+    let data = scratch.path().join("data");
+    std::fs::create_dir_all(scratch.path()).unwrap();
+    let file = scratch.path().join("tokens");
+    let arguments = ["--token-file", file.to_str().unwrap(), "--listen", "0.0.0.0:0"];
+    for wrong in [None, Some("ann:secret-1:root"), Some("")] {
+        if let Some(wrong) = wrong {
+            std::fs::write(&file, wrong).unwrap();
+        }
+        let output = command(&data, &arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("--token-file") && !said.contains("secret"), "{said}");
+    }
+    std::fs::write(&file, "ann:secret-1:read").unwrap();
+    let mut server = Server::start(&data, &arguments);
+    server.address = server.address.replace("0.0.0.0", "127.0.0.1");
+    let status = |server: &Server, token: &str| {
+        let path = format!("/v1/queues HTTP/1.1\r\nAuthorization: Bearer {token}\r\nX:");
+        server.ask("GET", &path, "").0
+    };
+    assert_eq!((status(&server, "secret-1"), status(&server, "secret-2")), (200, 401));
+    let reads = |server: &Server, token: &str| {
+        let began = Instant::now();
+        while status(server, token) != 200 && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        status(server, token)
+    };
+    std::fs::write(&file, "ann:secret-2:read").unwrap();
+    server.send("HUP");
+    assert_eq!(reads(&server, "secret-2"), 200);
+    assert_eq!(status(&server, "secret-1"), 401);
+    // A file that is wrong changes nothing.
+    std::fs::write(&file, "nonsense").unwrap();
+    server.send("HUP");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(status(&server, "secret-2"), 200);
+}
+
+#[test]
 fn flags_are_also_variables() {
     let scratch = Scratch::new("variables");
     let mut command = command(scratch.path(), &[]);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tourbillon::VirtualClock;
 use tourbillon_durable::Durable;
 
+use crate::access::Access;
 use crate::gate::Hosts;
+use crate::tokens::Tokens;
 
 /// Settings of the API.
 ///
@@ -27,17 +29,26 @@ pub struct Settings {
     pub max_payload: usize,
     /// How long the body of a request may take to arrive; then it is answered 408.
     pub body_time: Duration,
+    /// Who may do what; everybody may do everything if it is not set.
+    pub tokens: Option<Tokens>,
+    /// The most requests of a token in a second; the next are answered 429.
+    pub token_rate: Option<u32>,
+    /// The most requests that wait for deliveries at once; the next are answered 429.
+    pub max_polls: usize,
     /// The clock of the timers, if `POST /v1/test/clock` may set it.
     pub test_clock: Option<VirtualClock>,
 }
 
-/// Loopback only, 256 KiB, 30 s, no test clock.
+/// Loopback only, 256 KiB, 30 s, no tokens, 16 384 polls, no test clock.
 impl Default for Settings {
     fn default() -> Self {
         Settings {
             hosts: Hosts::default(),
             max_payload: 256 << 10,
             body_time: Duration::from_secs(30),
+            tokens: None,
+            token_rate: None,
+            max_polls: 16_384,
             test_clock: None,
         }
     }
@@ -48,6 +59,9 @@ impl Default for Settings {
 pub(crate) struct App {
     pub(crate) durable: Durable,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) access: Arc<Access>,
+    /// Room for polls.
+    pub(crate) polls: Arc<Semaphore>,
     /// Becomes true when the server stops: long polls are answered.
     pub(crate) stopping: watch::Receiver<bool>,
 }

@@ -22,6 +22,7 @@
 //! | `bodies` | what each call takes |
 //! | `render` | what each call answers |
 //! | `problem` | every error, in one table |
+//! | `tokens`, `access` | who may do what |
 //! | `gate`, `extract` | what is checked of every request, and what handlers are given of it |
 //! | `calls` | the table of calls, and their handlers |
 //! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
@@ -29,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod app;
 mod bodies;
 mod calls;
@@ -43,40 +45,57 @@ mod percent;
 mod problem;
 mod render;
 mod shapes;
+mod tokens;
 
 use std::sync::Arc;
 
 use axum::Router;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tourbillon_durable::Durable;
 
+use access::Access;
 use app::App;
 pub use app::Settings;
 pub use gate::Hosts;
 pub use listen::{Connections, serve};
+pub use tokens::Tokens;
 
 /// The API over some durable timers.
-#[derive(Debug)]
 pub struct Api {
-    durable: Durable,
-    settings: Arc<Settings>,
+    app: App,
     stopping: watch::Sender<bool>,
 }
 
 impl Api {
     /// The API over these timers.
-    pub fn new(durable: Durable, settings: Settings) -> Self {
-        Api { durable, settings: Arc::new(settings), stopping: watch::Sender::new(false) }
+    pub fn new(durable: Durable, mut settings: Settings) -> Self {
+        let access = Arc::new(Access::default());
+        access.set(settings.tokens.take());
+        let polls = Arc::new(Semaphore::new(settings.max_polls.min(Semaphore::MAX_PERMITS)));
+        let stopping = watch::Sender::new(false);
+        let settings = Arc::new(settings);
+        let app = App { durable, settings, access, polls, stopping: stopping.subscribe() };
+        Api { app, stopping }
     }
 
     /// Every call, as a router to serve or to merge into another.
     pub fn router(&self) -> Router {
-        let (durable, settings) = (self.durable.clone(), self.settings.clone());
-        calls::router(App { durable, settings, stopping: self.stopping.subscribe() })
+        calls::router(self.app.clone())
+    }
+
+    /// Replaces the tokens: requests to come need one of these.
+    pub fn set_tokens(&self, tokens: Tokens) {
+        self.app.access.set(Some(tokens));
     }
 
     /// Answers long polls, and those to come, at once: with nothing.
     pub fn stop_polls(&self) {
         self.stopping.send_replace(true);
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").field("settings", &self.app.settings).finish()
     }
 }

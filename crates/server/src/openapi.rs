@@ -8,10 +8,18 @@ use crate::calls::table::{CALLS, Call, TEST_CLOCK};
 use crate::json::{Field, Form, Shape};
 use crate::problem::Code;
 use crate::shapes;
+use crate::tokens::Right;
 
 /// What every call under `/v1` may be answered.
-const ALWAYS: &[Code] =
-    &[Code::BadValue, Code::ForeignOrigin, Code::ForeignHost, Code::TooMany, Code::Unavailable];
+const ALWAYS: &[Code] = &[
+    Code::BadValue,
+    Code::Unauthorized,
+    Code::Forbidden,
+    Code::ForeignOrigin,
+    Code::ForeignHost,
+    Code::TooMany,
+    Code::Unavailable,
+];
 /// What a call with a body may be answered, too.
 const WITH_BODY: &[Code] =
     &[Code::Timeout, Code::BodyTooLarge, Code::UnsupportedMediaType, Code::Unknown];
@@ -40,7 +48,10 @@ pub(crate) fn document() -> String {
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": schemas.0},
+        "components": {
+            "schemas": schemas.0,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     });
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
@@ -70,6 +81,12 @@ fn operation(call: &Call, schemas: &mut Schemas) -> Value {
         "parameters": parameters,
         "responses": responses(call, schemas),
     });
+    if call.right != Right::Open {
+        // Without a token file, none is needed.
+        operation["security"] = json!([{"token": []}, {}]);
+        operation["description"] =
+            json!(format!("Needs the right `{:?}`.", call.right).to_lowercase());
+    }
     if !call.bodies.is_empty() {
         let one_of: Vec<Value> = call.bodies.iter().map(|shape| schemas.add(shape)).collect();
         operation["requestBody"] = json!({

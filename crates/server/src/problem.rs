@@ -3,7 +3,7 @@
 //! A code is stable: clients branch on it. The title is the same for every problem of a code; the detail says what is
 //! wrong with this request, and what would be right.
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tourbillon_durable::values::ValueError;
@@ -38,6 +38,8 @@ codes! {
     ExclusiveFields 400 "exclusive_fields" "Fields that exclude each other"
     KeyTwice 400 "key_twice" "A key that is in the request twice"
     Never 400 "never" "A timer that would never be due"
+    Unauthorized 401 "unauthorized" "A token is needed"
+    Forbidden 403 "forbidden" "The token does not grant it"
     ForeignOrigin 403 "foreign_origin" "A page of another site"
     UnknownPath 404 "unknown_path" "There is no such path"
     UnknownQueue 404 "unknown_queue" "There is no such queue"
@@ -131,6 +133,10 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.code.parts().0).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (status, [(CONTENT_TYPE, kind)], self.body()).into_response();
+        if self.code == Code::Unauthorized {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        }
         if matches!(self.code, Code::TooMany | Code::Unavailable) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -3,9 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD};
 use tourbillon_durable::values::{Content, Generation, Key, Missed, Moment, Retry, Rhythm};
-use tourbillon_durable::{
-    Cancelled, Counts, Cursor, Delivery, Many, Outcome, Scheduled, Settings, View,
-};
+use tourbillon_durable::{Cancelled, Cursor, Delivery, Many, Outcome, Scheduled, Stats, View};
 
 use crate::json::{List, Object, quoted};
 
@@ -180,17 +178,22 @@ pub(crate) fn settled(
 }
 
 /// A queue.
-pub(crate) fn queue(name: &str, counts: Counts, settings: &Settings) -> String {
+pub(crate) fn queue(name: &str, stats: &Stats) -> String {
+    let Stats { counts, settings, lateness, .. } = stats;
     let mut counted = Object::new();
     counted.raw("scheduled", counts.scheduled).raw("due", counts.due);
     counted.raw("delivering", counts.delivering).raw("dead", counts.dead);
+    let mut late = Object::new();
+    late.text("p50", lateness.p50).text("p99", lateness.p99).text("max", lateness.max);
     let mut set = Object::new();
     set.raw("retry", retry(&settings.retry)).text("remember", settings.remember);
     set.text("dead_keep", settings.dead_keep).raw_or_null("rate", settings.rate);
     set.raw_or_null("concurrency", settings.concurrency);
     let mut object = Object::new();
-    object.text("queue", name).raw("counts", counted.end()).raw("paused", settings.paused);
-    object.raw("settings", set.end());
+    object.text("queue", name).raw("counts", counted.end());
+    object.text_or_null("next", stats.next).text_or_null("oldest_due", stats.oldest_due);
+    object.raw("paused", settings.paused).raw("lateness", late.end());
+    object.raw("per_second", format!("{:.3}", stats.per_second)).raw("settings", set.end());
     object.end()
 }
 

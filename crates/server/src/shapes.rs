@@ -192,6 +192,15 @@ const COUNTS: Shape = Shape {
     ],
 };
 
+const LATENESS: Shape = Shape {
+    name: "Lateness",
+    fields: &[
+        field("p50", Form::Duration, "Half of them were not later."),
+        field("p99", Form::Duration, "99 in a hundred were not later."),
+        field("max", Form::Duration, "The latest."),
+    ],
+};
+
 const LIMIT: Form = Form::OrNull(&Form::Whole(1, u32::MAX as u64));
 
 const QUEUE_SETTINGS: Shape = Shape {
@@ -210,7 +219,11 @@ pub(crate) const QUEUE: Shape = Shape {
     fields: &[
         field("queue", Form::Text, "Its name."),
         field("counts", Form::Object(&COUNTS), "How many timers are in which state."),
+        field("next", Form::OrNull(&Form::Moment), "When the next timer becomes due."),
+        field("oldest_due", Form::OrNull(&Form::Moment), "Since when the longest due waits."),
         field("paused", Form::Flag, "Whether it hands out nothing."),
+        field("lateness", Form::Object(&LATENESS), "Of the hand-outs of the last minute."),
+        field("per_second", Form::Number, "Hand-outs a second, over the last minute."),
         field("settings", Form::Object(&QUEUE_SETTINGS), "What PATCH has set."),
     ],
 };

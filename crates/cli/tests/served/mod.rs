@@ -83,10 +83,15 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn send(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// Sends a signal, and waits for the end.
     pub(crate) fn signal(&mut self, name: &str) -> ExitStatus {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+        self.send(name);
         self.child.wait().unwrap()
     }
 

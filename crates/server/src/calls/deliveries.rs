@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::bodies::{self, Take};
 use crate::extract::{Body, InQueue, Query};
 use crate::params::Params;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::render;
 
 pub(crate) async fn receive(
@@ -29,6 +29,10 @@ pub(crate) async fn receive(
     Params::read(&query, &[])?;
     let Take { max, wait, lease } = bodies::take(&body)?;
     let queue = queue.lease(lease.into()).map_err(|wrong| Problem::refused("lease", &wrong))?;
+    let _room = app.polls.clone().try_acquire_owned().map_err(|_| {
+        let detail = "the server has its most polls: take more deliveries with each, or try later";
+        Problem::new(Code::TooMany, detail)
+    })?;
     let deliveries = tokio::select! {
         received = queue.receive(max, wait.into()) => received?,
         // The server stops: the poll is answered, and what comes meanwhile is given back.

@@ -22,6 +22,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 
+use crate::access::authorise;
 use crate::app::App;
 use crate::gate::gate;
 use crate::problem::{Code, Problem, unknown_path};
@@ -43,8 +44,10 @@ pub(crate) fn ok(body: String) -> Reply {
 pub(crate) fn router(app: App) -> Router {
     let clock = app.settings.test_clock.is_some();
     let calls = CALLS.iter().filter(|call| clock || call.path != TEST_CLOCK);
-    let router =
-        calls.fold(Router::new(), |router, call| router.route(call.path, (call.handler)()));
+    let router = calls.fold(Router::new(), |router, call| {
+        let access = from_fn_with_state((app.clone(), call.right), authorise);
+        router.route(call.path, (call.handler)().route_layer(access))
+    });
     router
         .fallback(async || unknown_path())
         .method_not_allowed_fallback(method_not_allowed)

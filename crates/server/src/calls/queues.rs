@@ -11,11 +11,16 @@ use crate::json::{Field, Form, List, Object};
 use crate::params::Params;
 use crate::problem::{Code, Problem};
 use crate::render;
+use crate::tokens::Grant;
 
-pub(crate) async fn all(State(durable): State<Durable>, Query(query): Query) -> Reply {
+pub(crate) async fn all(
+    State(durable): State<Durable>,
+    grant: Grant,
+    Query(query): Query,
+) -> Reply {
     Params::read(&query, &[])?;
     let mut queues = Vec::new();
-    for name in durable.queues().await? {
+    for name in durable.queues().await?.iter().filter(|name| grant.sees(name.as_str())) {
         let queue = durable.queue(name.as_str());
         let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
         queues.extend(look(&queue).await?);
@@ -27,9 +32,7 @@ pub(crate) async fn all(State(durable): State<Durable>, Query(query): Query) -> 
 
 /// A queue as it is shown, if it is there.
 async fn look(queue: &Queue) -> Result<Option<String>, Problem> {
-    let (counts, settings) = (queue.count().await?, queue.settings().await?);
-    let both = counts.zip(settings);
-    Ok(both.map(|(counts, settings)| render::queue(queue.name(), counts, &settings)))
+    Ok(queue.stats().await?.map(|stats| render::queue(queue.name(), &stats)))
 }
 
 pub(crate) async fn one(InQueue(queue): InQueue, Query(query): Query) -> Reply {

@@ -8,11 +8,14 @@ use crate::bodies;
 use crate::json::{Field, Shape};
 use crate::problem::Code;
 use crate::shapes;
+use crate::tokens::Right;
 
 /// A method of a path.
 pub(crate) struct Call {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
+    /// What its token must grant.
+    pub(crate) right: Right,
     /// What it does, in a sentence.
     pub(crate) about: &'static str,
     /// What a query may have.
@@ -34,23 +37,28 @@ const QUEUE: &str = "/v1/queues/{queue}";
 const TIMERS: &str = "/v1/queues/{queue}/timers";
 const TIMER: &str = "/v1/queues/{queue}/timers/{key}";
 
+/// A call that needs the right that is usual for its method.
 const fn call(
     method: &'static str,
     path: &'static str,
     handler: fn() -> MethodRouter<App>,
 ) -> Call {
-    Call { method, path, about: "", query: &[], bodies: &[], answers: &[], problems: &[], handler }
+    let right = if matches!(method.as_bytes(), b"get") { Right::Read } else { Right::Write };
+    let (query, bodies, answers, problems) = (&[], &[], &[], &[]);
+    Call { method, path, right, about: "", query, bodies, answers, problems, handler }
 }
 
 pub(crate) const CALLS: &[Call] = &[
     Call {
         about: "Says that the process runs.",
         answers: &[(200, &shapes::STATUS)],
+        right: Right::Open,
         ..call("get", "/healthz", || get(outside::healthz))
     },
     Call {
         about: "Says whether the server takes changes, else why not.",
         answers: &[(200, &shapes::STATUS)],
+        right: Right::Open,
         ..call("get", "/readyz", || get(outside::readyz))
     },
     Call {
@@ -73,6 +81,7 @@ pub(crate) const CALLS: &[Call] = &[
         about: "Changes settings of a queue, and makes it if it is not there.",
         bodies: &[&bodies::QUEUE],
         answers: &[(200, &shapes::QUEUE)],
+        right: Right::Admin,
         ..call("patch", QUEUE, || patch(queues::set))
     },
     Call {
@@ -176,5 +185,5 @@ pub(crate) const CALLS: &[Call] = &[
         answers: &[(200, &shapes::EXTENDED)],
         ..call("post", "/v1/queues/{queue}/extend", || post(deliveries::extend))
     },
-    call("post", TEST_CLOCK, || post(outside::set_clock)),
+    Call { right: Right::Admin, ..call("post", TEST_CLOCK, || post(outside::set_clock)) },
 ];

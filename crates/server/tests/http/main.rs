@@ -1,5 +1,6 @@
 //! The API through HTTP. `world.rs` is the router in process, under virtual time; `sockets.rs` alone needs real time.
 
+mod access;
 mod bad;
 mod conditions;
 mod deliveries;

@@ -65,6 +65,33 @@ fn a_forecast_counts_what_is_to_come() {
 }
 
 #[test]
+fn a_queue_says_what_is_next_and_how_late_it_is() {
+    let world = World::new();
+    world.steps(&[
+        ("POST q/timers", r#"{"timers":[{"in":"10s","key":"a"},{"in":"1h"}]}"#, 201, "{}"),
+        (
+            "GET q",
+            "",
+            200,
+            r#"{"next":"2000-01-01T00:00:10.000Z","oldest_due":null,"per_second":0.0,
+                "lateness":{"p50":"0s","p99":"0s","max":"0s"}}"#,
+        ),
+    ]);
+    world.advance(13);
+    world.steps(&[
+        (
+            "GET q",
+            "",
+            200,
+            r#"{"next":"2000-01-01T01:00:00.000Z","oldest_due":"2000-01-01T00:00:10.000Z"}"#,
+        ),
+        ("POST q/receive", "", 200, r#"{"deliveries":[{"key":"a"}]}"#),
+        ("GET q", "", 200, r#"{"oldest_due":null,"lateness":{"max":"3s"}}"#),
+    ]);
+    assert_ne!(world.ask("GET q", "").json["per_second"], json!(0.0));
+}
+
+#[test]
 fn the_process_runs_and_is_ready() {
     let world = World::new();
     world.steps(&[

@@ -25,7 +25,7 @@ use crate::schema;
 pub(crate) struct World {
     pub(crate) clock: VirtualClock,
     pub(crate) durable: Durable,
-    api: Api,
+    pub(crate) api: Api,
     router: Router,
     runtime: Runtime,
 }

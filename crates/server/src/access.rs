@@ -1,0 +1,151 @@
+//! Access: what a request may do, by its token; and how many at once.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use crate::tokens::{Grant, Right, Tokens};
+
+/// The tokens that count now, and how often each was used of late.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    tokens: RwLock<Option<Arc<Tokens>>>,
+    used: Mutex<Vec<(Arc<str>, Bucket)>>,
+}
+
+impl Access {
+    pub(crate) fn set(&self, tokens: Option<Tokens>) {
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens.map(Arc::new);
+    }
+
+    /// What the request's token grants.
+    fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(tokens) = tokens else { return Ok(Grant::everything()) };
+        let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+        let value = values.next().filter(|_| values.next().is_none());
+        let token = value.and_then(|value| {
+            let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+            scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+        });
+        let grant = token.and_then(|token| tokens.grant(token));
+        grant.cloned().ok_or_else(|| {
+            let detail = "a token is needed, as `Authorization: Bearer TOKEN`";
+            Problem::new(Code::Unauthorized, detail)
+        })
+    }
+
+    /// Counts a request of a token; refused if it has had `rate` in a second.
+    fn count(&self, name: &Arc<str>, rate: u32) -> Result<(), Problem> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = used.iter().position(|(of, _)| of == name).unwrap_or_else(|| {
+            used.push((name.clone(), Bucket::new(rate)));
+            used.len() - 1
+        });
+        if used[at].1.take(rate, Instant::now()) {
+            return Ok(());
+        }
+        let detail = format!("the token has made more than {rate} requests in a second: slow down");
+        Err(Problem::new(Code::TooMany, detail))
+    }
+}
+
+/// Requests that a token may still make: filled by its rate, up to a second of it.
+#[derive(Debug)]
+struct Bucket {
+    left: f64,
+    filled: Instant,
+}
+
+impl Bucket {
+    fn new(rate: u32) -> Self {
+        Bucket { left: rate.into(), filled: Instant::now() }
+    }
+
+    fn take(&mut self, rate: u32, now: Instant) -> bool {
+        let since: Duration = now.saturating_duration_since(self.filled);
+        self.left = (self.left + since.as_secs_f64() * f64::from(rate)).min(rate.into());
+        self.filled = now;
+        let fine = self.left >= 1.0;
+        self.left -= if fine { 1.0 } else { 0.0 };
+        fine
+    }
+}
+
+/// Lets a request in if its token grants the right that the call needs, in the queue that its path names.
+pub(crate) async fn authorise(
+    State((app, needed)): State<(App, Right)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match check(&app, needed, &mut parts).await {
+        Ok(grant) => {
+            parts.extensions.insert(grant);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Problem> {
+    if needed == Right::Open {
+        return Ok(Grant::everything());
+    }
+    let grant = app.access.grant(parts)?;
+    if let Some(rate) = app.settings.token_rate {
+        app.access.count(&grant.name, rate)?;
+    }
+    grant.must(needed)?;
+    // A path that cannot be decoded is for the handler to refuse.
+    if let Ok(params) = RawPathParams::from_request_parts(parts, app).await {
+        let queue = params.iter().find(|(name, _)| *name == "queue").map(|(_, queue)| queue);
+        if queue.is_some_and(|queue| !grant.sees(queue)) {
+            let detail = "the token is for other queues: use one of this queue";
+            return Err(Problem::new(Code::Forbidden, detail));
+        }
+    }
+    Ok(grant)
+}
+
+impl Grant {
+    /// Refused if it has not that right.
+    pub(crate) fn must(&self, needed: Right) -> Result<(), Problem> {
+        if self.right >= needed {
+            return Ok(());
+        }
+        let detail = format!("the token may {:?}, and this needs {needed:?}", self.right);
+        Err(Problem::new(Code::Forbidden, detail.to_lowercase()))
+    }
+}
+
+impl FromRequestParts<App> for Grant {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let missing = || Problem::new(Code::Internal, "the call was not authorised");
+        parts.extensions.get().cloned().ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_filled_by_its_rate() {
+        let begin = Instant::now();
+        let mut bucket = Bucket { left: 5.0, filled: begin };
+        let at = |millis| begin + Duration::from_millis(millis);
+        assert_eq!((0..9).filter(|_| bucket.take(5, at(0))).count(), 5);
+        assert!(!bucket.take(5, at(199)));
+        assert!(bucket.take(5, at(200)));
+        assert_eq!((0..9).filter(|_| bucket.take(5, at(9000))).count(), 5);
+    }
+}
