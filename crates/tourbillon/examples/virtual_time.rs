@@ -1,6 +1,6 @@
 //! One test, in virtual time, on tokio and on smol: hours that pass in milliseconds, in the same way each time.
 //!
-//! `cargo run -p tourbillon --features tasks --example virtual_time`
+//! `cargo run -p tourbillon --features tokio --example virtual_time`
 //!
 //! What is tested is a client that tries again, each time after twice as long, until it has tried for two hours. It
 //! takes a `Timer`, so that a test can give it one whose clock it drives.
@@ -58,10 +58,8 @@ fn tell(runtime: &str, clock: &VirtualClock, began: Instant) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // tokio tells when its thread has nothing to do: that is when the clock jumps to the next deadline.
     let (timer, clock) = engine()?;
-    let (jump, began) = (clock.clone(), Instant::now());
-    let tokio = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || _ = jump.advance_to_next())
-        .build()?;
+    let began = Instant::now();
+    let tokio = tasks::virtual_runtime(&clock)?;
     let task = tokio.spawn(test(timer, clock.clone()));
     tokio.block_on(task)??;
     tell("tokio, jumping when its thread parks:", &clock, began);

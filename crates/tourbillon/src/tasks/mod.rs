@@ -52,27 +52,8 @@
 //! *Auto-advance*, a jump to the next deadline whenever everything is idle, needs somebody who knows that everything
 //! is:
 //! - [`block_on`] runs one future, and an executor inside of it, on one thread: when that waits, all of it does.
-//! - tokio's current-thread runtime tells when its thread has nothing to do:
-//!
-//! ```
-//! use std::time::Duration;
-//! use tourbillon::{Timer, VirtualClock};
-//!
-//! let clock = VirtualClock::new();
-//! let timer = Timer::builder().clock(&clock).build()?;
-//! let jump = clock.clone();
-//! let runtime = tokio::runtime::Builder::new_current_thread()
-//!     .on_thread_park(move || _ = jump.advance_to_next())
-//!     .build()?;
-//! runtime.block_on(async {
-//!     let other = tokio::spawn(timer.sleep(Duration::from_secs(7200)));
-//!     timer.sleep(Duration::from_secs(3600)).await?;
-//!     assert_eq!(clock.elapsed(), Duration::from_secs(3600));
-//!     other.await.unwrap()
-//! })?;
-//! assert_eq!(clock.elapsed(), Duration::from_secs(7200));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! - tokio's current-thread runtime tells when its thread has nothing to do: with the feature `tokio`,
+//!   `virtual_runtime` builds one that moves the clock then.
 //!
 //! Elsewhere there is none. On several threads one that parks knows nothing of the others, which may be about to arm an
 //! earlier timer; and a runtime without such a hook, smol's for one, tells nobody. There, advance by hand, or run its
@@ -101,12 +82,16 @@ mod quinn;
 mod sleep;
 mod streak;
 mod timeout;
+#[cfg(feature = "tokio")]
+mod tokio;
 pub(crate) mod wakers;
 
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;
 #[cfg(feature = "quinn")]
 pub use self::quinn::QuinnRuntime;
+#[cfg(feature = "tokio")]
+pub use self::tokio::virtual_runtime;
 pub use block_on::block_on;
 pub use delay_queue::{DelayQueue, Expired};
 pub use home::{Given, Global, Home, SleepError};

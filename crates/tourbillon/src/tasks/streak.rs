@@ -14,7 +14,7 @@ impl Streak {
     pub(super) fn poll<T>(&mut self, waker: &Waker, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
         if self.0 == MOST {
             self.0 = 0;
-            waker.wake_by_ref();
+            planted!("tasks.a-task-that-yields-is-not-woken", (), waker.wake_by_ref());
             return Poll::Pending;
         }
         let polled = poll();

@@ -53,17 +53,38 @@ fn auto_advance_on_a_bare_block_on() {
     assert_eq!(clock.elapsed(), HOUR);
 }
 
+#[cfg(feature = "tokio")]
 #[test]
-fn auto_advance_on_a_runtime_with_a_park_hook() {
+fn auto_advance_on_tokio() {
     let (timer, clock) = timer();
-    let jump = clock.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || _ = jump.advance_to_next())
-        .build()
-        .unwrap();
+    let runtime = tasks::virtual_runtime(&clock).unwrap();
     let song = chorus(timer, clock.clone(), |task| drop(tokio::spawn(task)));
     assert_eq!(runtime.block_on(song), expected());
     assert_eq!(clock.elapsed(), HOUR);
+}
+
+/// A move of the clock that wakes no task of the runtime is followed by the next: before its sleep come a callback, the
+/// sleep of another thread and the value of a queue.
+#[cfg(feature = "tokio")]
+#[test]
+fn auto_advance_past_what_is_for_others() {
+    within(|| {
+        let (timer, clock) = timer();
+        let queue = Timer::builder().clock(&clock).queue().unwrap();
+        queue.put(SECOND, "a value").unwrap();
+        timer.schedule(2 * SECOND, |_| ()).unwrap();
+        let elsewhere = timer.sleep(3 * SECOND);
+        let thread = thread::spawn(move || block_on(elsewhere));
+        eventually(|| timer.len() == 2);
+        let runtime = tasks::virtual_runtime(&clock).unwrap();
+        runtime.block_on(timer.sleep(4 * SECOND)).unwrap();
+        assert_eq!(clock.elapsed(), 4 * SECOND);
+        thread.join().unwrap().unwrap();
+        // Again, by the same runtime, with nothing but a callback before it.
+        timer.schedule(SECOND, |_| ()).unwrap();
+        runtime.block_on(timer.sleep(2 * SECOND)).unwrap();
+        assert_eq!(clock.elapsed(), 6 * SECOND);
+    });
 }
 
 /// Tasks on several threads; the test advances, and the wakers were called when that returns.
