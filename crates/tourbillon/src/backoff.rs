@@ -190,7 +190,7 @@ impl Backoff {
 
     /// As if nothing had failed yet. What is drawn goes on from where it is.
     pub fn reset(&mut self) {
-        self.failed = 0;
+        self.failed = planted!("third.reset-keeps-the-failures", self.failed, 0);
         self.delay = planted!("backoff.reset-keeps-the-delay", self.delay, self.first);
     }
 

@@ -76,6 +76,6 @@ impl<F> Kept<F> {
 
 impl<F> Drop for Kept<F> {
     fn drop(&mut self) {
-        drop_quietly(self.0.take());
+        planted!("third.kept-closure-panics-out", drop(self.0.take()), drop_quietly(self.0.take()));
     }
 }

@@ -167,7 +167,11 @@ impl<K, V> KeyTable<K, V> {
         let more = chain.more.as_mut()?;
         let met = |(place, pair): (usize, &mut (K, V))| Some((place, look(&mut pair.1)?));
         let (place, (found, Stays(stays))) = more.iter_mut().enumerate().find_map(met)?;
-        Some((found, (!stays).then(|| more.swap_remove(place))))
+        Some((
+            found,
+            (planted!("third.value-leaves-a-chain-at-its-first-look", true, !stays))
+                .then(|| more.swap_remove(place)),
+        ))
     }
 
     /// Few steps for each that was removed: the table is halved only when seven of eight have gone.

@@ -450,7 +450,7 @@ impl Builder {
         Ok(Settings {
             geometry,
             tick,
-            shards: shards.next_power_of_two(),
+            shards: planted!("third.shards-not-rounded-up", shards, shards.next_power_of_two()),
             budget: self.budget,
             spawn: self.spawn,
             name: self.name,

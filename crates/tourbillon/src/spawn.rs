@@ -32,7 +32,11 @@ impl Spawn {
         started.unwrap_or_else(|payload| {
             // Its drop might panic as well.
             std::mem::forget(payload);
-            Err(io::Error::other("the spawn hook panicked"))
+            planted!(
+                "third.panic-of-the-spawn-hook-is-a-start",
+                Ok(()),
+                Err(io::Error::other("the spawn hook panicked"))
+            )
         })
     }
 }

@@ -63,7 +63,8 @@ mod linux {
     /// The same clock for another who waits: to share the alarm would be to set it for one and miss the other.
     impl Clone for Boot {
         fn clone(&self) -> Self {
-            Boot { begin: self.begin, alarm: OnceLock::new() }
+            let begin = planted!("third.clone-of-the-boot-clock-begins-anew", raw(), self.begin);
+            Boot { begin, alarm: OnceLock::new() }
         }
     }
 

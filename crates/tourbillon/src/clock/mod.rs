@@ -55,7 +55,9 @@ pub trait Clock: Send + Sync + 'static {
     /// [`Sleeper::wake`] when it does, or be late. A timer has a driver for callbacks and one for tasks, which wait at
     /// the same time, each with a sleeper of its own: wake all of them.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
-        sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
+        let now =
+            planted!("third.default-wait-reads-the-systems-clock", Instant::now(), self.now());
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(now)));
     }
 }
 

@@ -216,7 +216,9 @@ impl Driver {
     pub fn timeout(&self) -> Option<Duration> {
         let Hub { clock, signal, .. } = self.core.hub();
         // It only reads: to say anew until when nothing is to be done would have the loop woken once more.
-        let next = Some(signal.least()).filter(|&next| next != NEVER && !self.is_stopped())?;
+        let stopped =
+            planted!("third.timeout-of-what-was-pending-at-the-stop", false, self.is_stopped());
+        let next = Some(signal.least()).filter(|&next| next != NEVER && !stopped)?;
         let now = clock.now().units();
         let left = planted!(
             "later.timeout-of-an-overdue-timer-panics",

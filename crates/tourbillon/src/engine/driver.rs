@@ -83,7 +83,7 @@ impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
         if planted!("engine.clock-turns-for-the-loop", false, self.waits_for_its_loop()) {
             return;
         }
-        self.hub.watch();
+        planted!("third.nobody-tells-a-step-that-all-have-run", (), self.hub.watch());
         self.pass(self.hub.clock.now());
         // In this order: who claims is at work before.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);

@@ -279,7 +279,7 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
         let first = planted!("engine.stop-does-not-wake-the-loop", None, self.shards.first());
         first.into_iter().for_each(|shard| shard.tell_loop());
         self.delivery.close();
-        self.hub.quiet.changed();
+        planted!("third.who-waits-for-the-start-misses-the-stop", (), self.hub.quiet.changed());
         Some(all)
     }
 

@@ -221,7 +221,12 @@ impl Signal {
         if planted!("engine.loop-woken-under-a-lock", false, later) {
             return None;
         }
-        if !hook.owed.swap(false, Ordering::AcqRel) {
+        let owed = planted!(
+            "third.wake-that-was-told-is-owed-still",
+            hook.owed.load(Ordering::Acquire),
+            hook.owed.swap(false, Ordering::AcqRel)
+        );
+        if !owed {
             return None;
         }
         lock(&hook.wake).clone()

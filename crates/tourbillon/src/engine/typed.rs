@@ -155,7 +155,9 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
 
     fn abandon(core: &Core<T, Self>) {
         for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
-            contain(&core.shards[shard], || drop(taken.value));
+            planted!("third.value-panics-out-of-the-last-clone", drop(taken.value), {
+                contain(&core.shards[shard], || drop(taken.value));
+            });
         }
     }
 }

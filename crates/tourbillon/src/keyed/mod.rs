@@ -284,7 +284,9 @@ where
         match core.on_shelf(hash, |shelf| shelf.put(hash, key, replace, arm)) {
             Ok(put) => Ok((core.put_away(put), callback)),
             Err((error, key)) => {
-                core.timer.contain(|| drop(key));
+                planted!("third.key-of-a-refusal-panics-out", drop(key), {
+                    core.timer.contain(|| drop(key));
+                });
                 Err(error.map(|_| callback.take().expect("it was not armed")))
             }
         }

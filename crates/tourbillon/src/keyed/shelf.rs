@@ -70,7 +70,7 @@ impl<K: Eq> Shelf<K> {
         if planted!("keyed.scheduled-anew-though-present", false, taken && !replace) {
             return Ok(Put::Taken(key));
         }
-        *number += 1;
+        *number += planted!("third.replacement-has-the-old-number", u64::from(!taken), 1);
         let number = *number;
         // Under the lock: a timer that fires at once waits for it, and finds its number.
         let armed = match arm(number) {

@@ -155,7 +155,8 @@ impl<O> Many<O> {
         if planted!("purgatory.gaps-never-closed", false, is_sparse) {
             self.slots.retain(|slot| slot.entry.is_some());
         }
-        if self.slots.capacity() > ROOM && self.slots.capacity() / 4 > self.slots.len() {
+        let (room, len) = (self.slots.capacity(), self.slots.len());
+        if planted!("third.list-keeps-the-room-of-its-peak", false, room > ROOM && room / 4 > len) {
             self.slots.shrink_to(self.slots.len() * 2);
         }
         Some(entry)

@@ -176,7 +176,7 @@ where
     /// its traces.
     fn hold(&self, work: W, last: bool, traces: Option<Traces>) -> bool {
         let completed = self.hold_on(work, last, traces);
-        catch_up();
+        planted!("third.actions-of-a-trial-that-failed-wait-on", (), catch_up());
         completed
     }
 

@@ -129,7 +129,7 @@ impl<K: Eq, O> Shelf<K, O> {
         let mut state = lock(&self.state);
         state.closed = planted!("purgatory.stopped-shelf-takes-in", false, true);
         state.watched = planted!("purgatory.stop-leaves-the-count", state.watched, 0);
-        state.delayed = 0;
+        state.delayed = planted!("third.those-stopped-are-delayed-still", state.delayed, 0);
         state.keys.take_all()
     }
 

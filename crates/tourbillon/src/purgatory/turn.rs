@@ -36,7 +36,7 @@ impl Turn {
 pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
     if planted!("purgatory.actions-nest", true, TURN.with(|turn| turn.depth.get() == 0)) {
         within(|| timer.contain(action));
-        catch_up();
+        planted!("third.actions-of-an-action-wait-on", (), catch_up());
         return;
     }
     let contained = timer.clone();

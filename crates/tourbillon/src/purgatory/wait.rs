@@ -58,7 +58,7 @@ impl<T> Letter<T> {
         };
         drop(state);
         // Of another task, maybe: its panic must not end this one, nor lose the outcome.
-        drop_quietly(spare);
+        planted!("third.other-tasks-waker-panics-out", drop(spare), drop_quietly(spare));
         match here {
             None => Poll::Pending,
             Some(State::Here(outcome)) => Poll::Ready(outcome),

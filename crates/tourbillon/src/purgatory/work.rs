@@ -75,10 +75,23 @@ impl<T, C, L: Listen<T>> When<T, C, L> {
     /// may: both at once would be the end of the process.
     fn tell(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let When { condition, listener, .. } = self;
-        planted!("purgatory.drop-of-a-condition-panics-out", drop(condition), {
-            timer.contain(|| drop(condition));
-        });
-        listener.hear(outcome, timer);
+        let drop_condition = || {
+            planted!("purgatory.drop-of-a-condition-panics-out", drop(condition), {
+                timer.contain(|| drop(condition));
+            });
+        };
+        let tell = || listener.hear(outcome, timer);
+        planted!(
+            "third.listener-hears-before-the-condition-is-gone",
+            {
+                tell();
+                drop_condition();
+            },
+            {
+                drop_condition();
+                tell();
+            }
+        );
     }
 }
 

@@ -121,7 +121,11 @@ impl<T> State<T> {
         }
         if let Some(expired) = self.wheel.pop() {
             self.counts.fired += 1;
-            self.wheel.release_when_empty();
+            planted!(
+                "third.crowd-that-was-taken-keeps-its-memory",
+                (),
+                self.wheel.release_when_empty()
+            );
             return Look::Due(expired.value.value);
         }
         match progress {

@@ -68,7 +68,14 @@ impl<T: Send + 'static> Shared<T> {
             // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance
             // either is seen here or sees who waits; with an older reading one could follow after the advance has
             // called.
-            let mut now = self.clock.now();
+            let mut now = planted!(
+                "third.clock-read-under-the-queues-lock",
+                {
+                    let _state = lock(&self.state);
+                    self.clock.now()
+                },
+                self.clock.now()
+            );
             let mut state = lock(&self.state);
             if let Some(clock) = self.clock.as_virtual() {
                 let time = clock.time();

@@ -365,7 +365,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             drop_contained(&self.sleep, known);
         });
         if self.keys.is_empty() {
-            let waker = self.rest();
+            let waker = planted!("third.emptied-queue-keeps-its-waker", None, self.rest());
             self.sleep.contain(|| drop(waker));
         }
         Some(Expired { key, value, deadline: self.sleep.instant(deadline) })

@@ -56,7 +56,7 @@ impl From<Timer> for HyperTimer {
 
 impl rt::Timer for HyperTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
-        match &self.timer {
+        match planted!("third.hyper-sleeps-on-the-default-engine", &None, &self.timer) {
             None => Box::pin(HyperSleep(sleep(duration))),
             Some(timer) => Box::pin(HyperSleep(timer.sleep(duration))),
         }

@@ -179,7 +179,11 @@ impl<H: Home> Interval<H> {
 
     /// The next tick is after so long, and the rhythm goes on from there.
     pub fn reset_after(&mut self, after: Duration) {
-        self.next.reset(after);
+        planted!(
+            "third.interval-reset-after-the-tick-to-come",
+            self.next.move_to(self.next.due() + nanoseconds(after)),
+            self.next.reset(after)
+        );
     }
 
     /// The next tick is at that moment, and the rhythm goes on from there.

@@ -122,7 +122,9 @@ impl Context<'_> {
 
     /// How long after its deadline it was started.
     pub fn lateness(&self) -> Duration {
-        Duration::from_nanos(self.started.units().saturating_sub(self.deadline.units()))
+        let started =
+            planted!("third.lateness-grows-while-it-runs", self.core.hub.clock.now(), self.started);
+        Duration::from_nanos(started.units().saturating_sub(self.deadline.units()))
     }
 
     /// Arms the timer again, to run so long after now; its handles stay good. Only for one that was

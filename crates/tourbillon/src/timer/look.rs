@@ -87,7 +87,11 @@ impl Timer {
     /// ```
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = crate::view::snapshot(self.core());
-        self.core().delivery.tasks.add_view(&mut snapshot);
+        planted!(
+            "third.snapshot-without-tasks",
+            (),
+            self.core().delivery.tasks.add_view(&mut snapshot)
+        );
         snapshot
     }
 

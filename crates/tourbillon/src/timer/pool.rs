@@ -198,7 +198,7 @@ impl Drop for Worker {
         let Run::Pool(pool) = &self.0.delivery.run else { return };
         let mut workers = lock(&pool.state);
         workers.threads -= planted!("timer.worker-that-is-gone-stays-counted", 0, 1);
-        pool.count_free(&workers);
+        planted!("third.worker-that-failed-to-start-is-not-free", (), pool.count_free(&workers));
     }
 }
 

@@ -166,7 +166,13 @@ impl Task {
         match self {
             Task::Once(once) => drop(once),
             Task::Shared(shared) => shared.discard(shard),
-            Task::Alarm(alarm) => alarm.forget(),
+            Task::Alarm(alarm) => {
+                planted!(
+                    "third.wait-not-told-that-its-driver-is-gone",
+                    drop(alarm),
+                    alarm.forget()
+                );
+            }
         }
     }
 

@@ -68,7 +68,12 @@ impl Fired {
     /// Whether an occurrence that follows upon one that fired has not.
     #[cfg(feature = "calendar")]
     pub(super) fn has_passed_over(&self, rule: &Rule) -> bool {
-        let in_a_span = |at| self.spans.iter().any(|&(first, last)| first <= at && at <= last);
+        let in_a_span = |at| {
+            self.spans.iter().any(|&(first, last)| {
+                first <= at
+                    && planted!("third.cron-that-is-over-stays-pending", at < last, at <= last)
+            })
+        };
         let next = |&(_, last): &(SystemTime, SystemTime)| rule(last);
         self.spans.iter().filter_map(next).any(|at| !in_a_span(at))
     }

@@ -172,7 +172,7 @@ impl<C: Callback + 'static> Shared for AtWall<C> {
     }
 
     fn discard(&self, shard: &Shard<Task>) {
-        self.plan.leave();
+        planted!("third.cancelled-wall-timer-stays-registered", (), self.plan.leave());
         self.inner.discard(shard);
     }
 

@@ -166,7 +166,12 @@ impl Plan {
         let at = next.map(|(at, _)| at);
         let mut state = lock(&self.state);
         (state.phase, state.seen) = (Phase::Planned(at), seen);
-        (state.jumped, state.passed) = (next.is_some_and(|(_, jumped)| jumped), at.is_none());
+        state.jumped = next.is_some_and(|(_, jumped)| jumped);
+        state.passed = planted!(
+            "third.setting-of-the-clock-never-forgotten",
+            state.passed || at.is_none(),
+            at.is_none()
+        );
         Some(at.map_or(Time::MAX, |at| clock.when(at)))
     }
 

@@ -161,7 +161,7 @@ impl<T> Shard<T> {
         #[cfg(feature = "tasks")]
         self.tell_all(&state);
         self.publish_ready(&state);
-        state.wheel.release_when_empty();
+        planted!("third.delivered-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
         let places = planted!("engine.delivered-keep-their-places", 0, batch.len());
         planted!(
             "engine.place-given-back-without-the-lock",

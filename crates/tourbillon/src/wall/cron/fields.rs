@@ -136,7 +136,12 @@ fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
     let whole = range.is_some_and(|(from, to)| is(from, 0) && is(to, last));
     text.starts_with('*')
         || planted!("wall.whole-range-is-no-star", false, whole)
-        || values.len() == usize::from(last) + 1
+        || values.len()
+            == planted!(
+                "third.all-hours-but-one-are-a-star",
+                usize::from(last),
+                usize::from(last) + 1
+            )
 }
 
 /// The values of a field, if it can be read.

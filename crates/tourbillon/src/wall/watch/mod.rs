@@ -50,6 +50,11 @@ pub(super) fn attach(engine: Weak<TimerCore>) -> io::Result<Attached> {
         None => {
             let bell = Arc::new(Bell::new());
             let own = bell.clone();
+            planted!(
+                "third.watch-that-did-not-start-is-not-tried-again",
+                watch.bell = Some(bell.clone()),
+                ()
+            );
             thread::Builder::new().name("tourbillon-wall".into()).spawn(move || run(&own))?;
             watch.bell = Some(bell.clone());
             bell

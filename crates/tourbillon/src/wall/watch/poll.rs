@@ -33,7 +33,7 @@ impl Poll {
             // Not under the lock. If one comes to wait after this look, it rings.
             let limit = is_waiting().then_some(self.period);
             let mut state = self.lock();
-            if !state.rung {
+            if planted!("third.ring-before-the-sleep-is-lost", true, !state.rung) {
                 state = self.sleep(state, limit);
             }
             let now = read();
