@@ -56,8 +56,8 @@ pub trait Clock: Send + Sync + 'static {
     /// the same time, each with a sleeper of its own: wake all of them.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
         let now =
-            planted!("third.default-wait-reads-the-systems-clock", Instant::now(), self.now());
-        sleeper.sleep(until.map(|until| until.saturating_duration_since(now)));
+            || planted!("third.default-wait-reads-the-systems-clock", Instant::now(), self.now());
+        sleeper.sleep(until.map(|until| until.saturating_duration_since(now())));
     }
 }
 

@@ -288,7 +288,7 @@ impl<T> Shard<T> {
         self.publish_ready(&state);
         drop(state);
         if self.hub.clock.as_virtual().is_some() {
-            self.hub.quiet.changed();
+            planted!("third.step-not-told-that-a-ready-timer-left", (), self.hub.quiet.changed());
         }
     }
 

@@ -190,13 +190,9 @@ impl Deliver<Task> for Callbacks {
             Run::Driver => {
                 let _at_work = core.hub.work();
                 // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
-                planted!(
-                    "third.driver-runs-what-its-callbacks-arm",
-                    while run_one(core, shard) {},
-                    for _ in 0..shard.count_ready() {
-                        run_one(core, shard);
-                    }
-                );
+                for _ in 0..shard.count_ready() {
+                    run_one(core, shard);
+                }
             }
             Run::Pool(pool) => pool.deliver(core, shard),
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),

@@ -142,6 +142,51 @@ fn past_the_last_year_and_back() {
     assert!(!job.timeout.is_pending());
 }
 
+/// What was passed over is made up for, the latest first: with the last of them it is over, wherever that lies.
+#[test]
+fn it_is_over_when_every_moment_has_run() {
+    let job = Job::new("0 0 0 1 9-12 * 2026", "UTC", "2026-08-15T00:00:00Z");
+    job.set("2030-01-01T00:00:00Z").ran(&["2026-09-01T00:00:00Z"]);
+    for (month, before) in [(12, 11), (11, 10), (10, 9)] {
+        assert!(job.timeout.is_pending(), "{month} has not run");
+        job.set(&format!("2026-{before:02}-15T00:00:00Z")).pass(HOUR * 24 * 20);
+        job.ran(&[&format!("2026-{month:02}-01T00:00:00Z")]);
+    }
+    assert!(!job.timeout.is_pending() && job.timer.is_empty());
+}
+
+/// Any walk of the clock over the eight months that the expression names: whoever is pending has something to run
+/// still, and when all have run it is over.
+#[test]
+fn any_walk_of_the_clock_to_the_end() {
+    let day = HOUR * 24;
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let job = Job::new("0 0 0 1 5-12 * 2026", "UTC", "2026-04-15T00:00:00Z");
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..400 {
+            match random.bool() {
+                true => {
+                    let first = "2026-04-15T00:00:00Z".parse::<Timestamp>().unwrap();
+                    let to = first + SignedDuration::from_hours(24 * random.i64(0..300));
+                    job.set(&to.to_string())
+                }
+                false => job.pass(day * random.u32(0..40)),
+            };
+            for moment in job.log.take() {
+                assert!(seen.insert(moment.clone()), "seed {seed}: {moment} ran twice");
+            }
+            let is_pending = job.timeout.is_pending();
+            assert!(!is_pending || seen.len() < 8, "seed {seed}: pending, and all have run");
+            if !is_pending {
+                break;
+            }
+        }
+        assert_eq!((job.timeout.is_pending(), job.timer.len()), (false, 0), "seed {seed}");
+        accounted(&job.timer);
+    }
+}
+
 /// One that waits for the clock to be set back can be moved, and cancelled.
 #[test]
 fn what_waits_for_the_clock_to_be_set_back_is_a_timer() {

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::faces::{FACES, Face, WALL_FACES};
 use crate::common::jumping::JumpingClock;
-use crate::common::{eventually, running_on};
+use crate::common::{HOUR, eventually, running_on};
 use crate::meter::{Cost, alone, judge, measure};
-use tourbillon::{BootClock, Builder, Timer};
+use tourbillon::{BootClock, Builder, Clock, Timer};
 
 const DEADLINES: u32 = 7;
 /// Not a whole number of milliseconds, nor of ticks.
@@ -26,11 +26,29 @@ const LIMIT: Cost =
 
 type Setting = (&'static str, fn(Builder) -> Builder);
 
-const CLOCKS: [Setting; 4] = [
+/// A clock of the user's that shows another time than the system's, and leaves the wait to the engine.
+struct Plain {
+    ahead: Duration,
+    behind: Duration,
+}
+
+impl Clock for Plain {
+    fn now(&self) -> Instant {
+        Instant::now() + self.ahead - self.behind
+    }
+}
+
+const CLOCKS: [Setting; 6] = [
     ("system's clock", |builder| builder),
     ("system's clock, a tick of 1 µs", |builder| builder.tick(Duration::from_micros(1))),
     ("boot clock", |builder| builder.clock(BootClock)),
     ("a clock of the user's", |builder| builder.clock(JumpingClock::new())),
+    ("a clock of the user's without a wait, an hour ahead", |builder| {
+        builder.clock(Plain { ahead: HOUR, behind: Duration::ZERO })
+    }),
+    ("a clock of the user's without a wait, an hour behind", |builder| {
+        builder.clock(Plain { ahead: Duration::ZERO, behind: HOUR })
+    }),
 ];
 
 /// The cost of a series of deadlines from when they are armed. What is armed before has started the threads.

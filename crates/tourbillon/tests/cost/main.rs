@@ -14,6 +14,8 @@ mod clocks;
 mod deadlines;
 mod descriptors;
 mod idle;
+mod memory;
 mod meter;
 mod refusing;
+mod steps;
 mod threads;

@@ -6,8 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{HOUR, HandClock, Log, MS, SECOND, YEAR, accounted, eventually};
-use tourbillon::{Clock, Sleeper, Timer};
+use crate::common::{
+    HOUR, HandClock, Log, MS, PLACES, SECOND, YEAR, accounted, eventually, running_on,
+};
+use tourbillon::{Clock, Context, KeyedTimer, Repeat, Sleeper, Timer, Unfired};
 
 /// The driver looks at the clock, and does what it should not if it ever does.
 fn let_it_look(clock: &HandClock) {
@@ -164,4 +166,74 @@ fn with_nothing_pending_a_clock_waits_for_no_moment() {
     let waits = asked.take();
     assert_eq!(waits[0], None, "nothing is pending");
     assert!(waits[1].is_some_and(|until| until >= deadline && until < deadline + SECOND));
+}
+
+/// What arms a callback of each kind for a second from now.
+type Arms = fn(&Timer, Box<dyn Fn(&Context<'_>) + Send>);
+
+const KINDS: [(&str, Arms); 7] = [
+    ("Timer::schedule", |timer, run| _ = timer.schedule(SECOND, move |now| run(now)).unwrap()),
+    ("Timer::arm", |timer, run| _ = timer.arm(SECOND, move |now| run(now)).unwrap()),
+    ("Timer::schedule_repeating", |timer, run| _ = timer.schedule_repeating(SECOND, run).unwrap()),
+    ("Timer::repeat", |timer, run| {
+        timer.repeat(Repeat::every(YEAR).first(SECOND), run).unwrap();
+    }),
+    ("Repeat::survive_panics", |timer, run| {
+        timer.repeat(Repeat::every(YEAR).first(SECOND).survive_panics(), run).unwrap();
+    }),
+    ("KeyedTimer::schedule", |timer, run| {
+        let keyed = KeyedTimer::new(timer);
+        keyed.schedule(1, SECOND, move |now| run(now)).unwrap();
+        // Its last clone would take the timer with it.
+        std::mem::forget(keyed);
+    }),
+    ("Timeout::reschedule", |timer, run| {
+        let timeout = timer.schedule(HOUR, move |now| run(now)).unwrap();
+        timeout.reschedule(SECOND).unwrap();
+    }),
+];
+
+/// A callback takes its time before it asks: what it is told is as it was when it started.
+#[test]
+fn what_a_callback_is_told_stays_so_while_it_runs() {
+    for place in PLACES.into_iter().chain(["a driver of the caller's", "by hand, after a stop"]) {
+        for (kind, arm) in KINDS {
+            let (clock, log) = (HandClock::new(), Log::new());
+            let (told, moves) = (log.clone(), clock.clone());
+            let run = move |context: &Context<'_>| {
+                let ask = || (context.lateness(), context.deadline(), context.key());
+                let first = ask();
+                moves.forward(HOUR);
+                told.add((first, ask()));
+            };
+            let deadline = clock.read() + SECOND;
+            let builder = |place| running_on(place).shards(1).clock(clock.clone());
+            // Three seconds late, whoever runs it.
+            match place {
+                "a driver of the caller's" => {
+                    let own = Timer::builder().clock(clock.clone()).build_driven();
+                    let (timer, mut driver) = own.unwrap();
+                    arm(&timer, Box::new(run));
+                    clock.forward(4 * SECOND);
+                    assert_eq!(driver.turn().ran, 1, "{kind}");
+                }
+                "by hand, after a stop" => {
+                    let timer = builder("driver").build().unwrap();
+                    arm(&timer, Box::new(run));
+                    let unfired = timer.stop();
+                    clock.forward(4 * SECOND);
+                    unfired.into_iter().for_each(Unfired::run);
+                }
+                place => {
+                    let timer = builder(place).build().unwrap();
+                    arm(&timer, Box::new(run));
+                    clock.forward(4 * SECOND);
+                    eventually(|| log.len() == 1);
+                }
+            }
+            let (first, second) = log.take()[0];
+            assert_eq!((first.0, first.1), (3 * SECOND, deadline), "{kind}, {place}");
+            assert_eq!(first, second, "{kind}, {place}: an hour later");
+        }
+    }
 }

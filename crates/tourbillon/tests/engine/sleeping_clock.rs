@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::faces::{Arm, FACES};
 use crate::common::jumping::JumpingClock;
-use crate::common::{HOUR, Log, MS, PLACES, SECOND, becomes, running_on};
-use tourbillon::{Clock, Timer};
+use crate::common::{HOUR, Log, MS, PLACES, SECOND, YEAR, becomes, running_on};
+use tourbillon::{Builder, Clock, Timer};
 
 /// A face on the clock, and by how much after its deadline each thing has happened: nothing, if before.
 struct Watched {
@@ -25,13 +25,17 @@ struct All(Vec<Watched>);
 
 impl All {
     fn on(clock: &JumpingClock) -> Self {
+        All::with(clock, |builder, clock| builder.clock(clock))
+    }
+
+    fn with(clock: &JumpingClock, set: fn(Builder, JumpingClock) -> Builder) -> Self {
         let mut all = Vec::new();
         for face in FACES {
             for place in if face.callbacks { &PLACES[..] } else { &PLACES[..1] } {
                 let builder = if face.callbacks { running_on(place) } else { Timer::builder() };
                 all.push(Watched {
                     name: format!("{}, {place}", face.name),
-                    arm: (face.open)(builder.clock(clock.clone())),
+                    arm: (face.open)(set(builder, clock.clone())),
                     clock: clock.clone(),
                     happened: Log::new(),
                 });
@@ -190,4 +194,28 @@ fn a_clock_that_only_runs() {
         all.arm(Duration::from_micros(700) * n);
     }
     all.happen(20);
+}
+
+/// A clock that only says what time it is: a year ahead of the system's, or a year behind. What it waits by is the
+/// difference of its own readings.
+#[test]
+fn a_clock_without_a_wait_of_its_own() {
+    struct Plain(JumpingClock);
+    impl Clock for Plain {
+        fn now(&self) -> Instant {
+            self.0.now()
+        }
+    }
+    for behind in [Duration::ZERO, 2 * YEAR] {
+        println!("{behind:?} behind the year ahead");
+        let clock = JumpingClock::new();
+        clock.back(behind);
+        let all = All::with(&clock, |builder, clock| builder.clock(Plain(clock)));
+        all.arm(HOUR);
+        for n in 1..=3 {
+            all.arm(5 * MS * n);
+        }
+        all.happen(3);
+        all.nothing_happens();
+    }
 }

@@ -7,6 +7,7 @@
 //! | the drop of a value may panic, whatever holds it and however it ends | `drops.rs` | `held.rs`, `held_by_key.rs` |
 //! | the same of values without a closure | `values.rs`, `task_values.rs` | there |
 //! | the same of hooks, and of what is not needed | `hooks.rs` | there |
+//! | a clock of the user's may look at what is on it | `looking_clock.rs` | there |
 //!
 //! `fragile.rs` has the values whose drop panics.
 
@@ -22,6 +23,7 @@ mod fragile;
 mod held;
 mod held_by_key;
 mod hooks;
+mod looking_clock;
 mod moved;
 mod task_values;
 mod values;

@@ -8,6 +8,7 @@ mod events;
 mod keys;
 mod many_keys;
 mod model;
+mod nested;
 mod panics;
 mod protocol;
 mod races;

@@ -9,6 +9,7 @@ mod bench;
 mod callbacks;
 mod crowds;
 mod durations;
+mod ended;
 mod futures;
 mod limits;
 mod moves;
