@@ -218,6 +218,12 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", env = "TOURBILLON_TOKEN_RATE")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     token_rate: Option<u32>,
+    /// A PEM file with a certificate and those that vouch for it: serves HTTPS
+    #[arg(long, value_name = "FILE", env = "TOURBILLON_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// A PEM file with the key of the certificate
+    #[arg(long, value_name = "FILE", env = "TOURBILLON_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Listen on an address that others can reach, without tokens
     #[arg(long, env = "TOURBILLON_INSECURE")]
     insecure: bool,
@@ -251,6 +257,7 @@ impl Serve {
             insecure: self.insecure,
             token_file: self.token_file,
             token_rate: self.token_rate,
+            tls: self.tls_cert.zip(self.tls_key),
             max_payload: self.max_payload as usize,
             test_clock: self.test_clock.map(|Reading(first)| first),
         }

@@ -82,9 +82,9 @@ fn serve_timers(args: args::Serve) -> io::Result<u8> {
     let served = runtime.block_on(async {
         // Watched before the address is known to anybody, so that none of them is missed.
         let stop = stop_signal()?;
-        let ready = |address| {
+        let ready = |scheme: &str, address| {
             let mut out = io::stdout().lock();
-            writeln!(out, "tourbillon listening on http://{address}")?;
+            writeln!(out, "tourbillon listening on {scheme}://{address}")?;
             out.flush()
         };
         io::Result::Ok(serve::run(settings, stop, reload_signal()?, ready).await)

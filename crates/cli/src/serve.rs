@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tourbillon::VirtualClock;
 use tourbillon_durable::values::Moment;
 use tourbillon_durable::{Durable, OpenError};
-use tourbillon_server::{Api, Connections, Hosts, Tokens, serve};
+use tourbillon_server::{Api, Connections, Hosts, Tls, Tokens, serve};
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Settings {
     pub token_file: Option<PathBuf>,
     /// The most requests of a token in a second.
     pub token_rate: Option<u32>,
+    /// PEM files of a certificate and its key, for HTTPS.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// The largest payload in bytes.
     pub max_payload: usize,
     /// The wall clock can be set, and reads this at first, or what the system's reads.
@@ -93,7 +95,8 @@ fn tokens(path: &Path) -> Result<Tokens, String> {
     read.map_err(|wrong| format!("--token-file {}: {wrong}", path.display()))
 }
 
-/// Serves until `stop` ends. With each item of `reload` the tokens are read again. `ready` is called with the address
+/// Serves until `stop` ends. With each item of `reload` the tokens are read again. `ready` is called with the scheme
+/// and the address
 /// when clients can connect.
 ///
 /// # Errors
@@ -102,11 +105,14 @@ pub async fn run(
     settings: Settings,
     stop: impl Future<Output = ()>,
     mut reload: mpsc::Receiver<()>,
-    ready: impl FnOnce(SocketAddr) -> io::Result<()>,
+    ready: impl FnOnce(&str, SocketAddr) -> io::Result<()>,
 ) -> Result<(), ServeError> {
     check(&settings)?;
     let file = settings.token_file;
     let first = file.as_deref().map(tokens).transpose().map_err(ServeError::Settings)?;
+    let tls = settings.tls.map(|(certificate, key)| Tls::from_files(&certificate, &key));
+    let tls = tls.transpose().map_err(ServeError::Settings)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let clock = settings.test_clock.map(test_clock);
     let mut builder = Durable::builder();
     if let Some(clock) = &clock {
@@ -130,12 +136,13 @@ pub async fn run(
             ..tourbillon_server::Settings::default()
         },
     );
-    ready(address).map_err(ServeError::System)?;
+    ready(scheme, address).map_err(ServeError::System)?;
     let stop = async {
         stop.await;
         tracing::info!("stopping");
         api.stop_polls();
     };
+    let connections = Connections { tls, ..Connections::default() };
     let reloading = async {
         while let (Some(()), Some(file)) = (reload.recv().await, &file) {
             match tokens(file) {
@@ -149,7 +156,7 @@ pub async fn run(
         pending::<()>().await;
     };
     tokio::select! {
-        () = serve(listener, api.router(), Connections::default(), stop) => {}
+        () = serve(listener, api.router(), connections, stop) => {}
         () = reloading => {}
     }
     // What was answered is durable already; what is under way is carried out.

@@ -156,6 +156,8 @@ fn settings_are_checked() {
         (&["--listen", "0.0.0.0:0", "--insecure", "--test-clock"], 2, "--test-clock"),
         (&["--test-clock=yesterday"], 2, "--test-clock"),
         (&["--max-payload", "0"], 2, "--max-payload"),
+        (&["--tls-cert", "cert.pem"], 2, "--tls-key"),
+        (&["--tls-cert", "no.pem", "--tls-key", "no.pem"], 2, "no.pem"),
         (&["--store", "postgres://localhost"], 2, "--store"),
         (&["--listen", "192.0.2.1:1", "--insecure"], 1, "192.0.2.1:1"),
     ] {

@@ -26,7 +26,7 @@
 //! | `gate`, `extract` | what is checked of every request, and what handlers are given of it |
 //! | `calls` | the table of calls, and their handlers |
 //! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
-//! | `listen` | sockets and connections |
+//! | `listen`, `tls` | sockets and connections |
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +45,7 @@ mod percent;
 mod problem;
 mod render;
 mod shapes;
+mod tls;
 mod tokens;
 
 use std::sync::Arc;
@@ -58,6 +59,7 @@ use app::App;
 pub use app::Settings;
 pub use gate::Hosts;
 pub use listen::{Connections, serve};
+pub use tls::Tls;
 pub use tokens::Tokens;
 
 /// The API over some durable timers.

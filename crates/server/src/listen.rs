@@ -4,7 +4,6 @@
 //! has begun a request by then is answered 408. At the most connections the next one is answered 429 and closed.
 
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +12,17 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 use tourbillon::tasks::{HyperTimer, sleep, timeout};
 
 use crate::problem::{Code, Problem};
+use crate::tls::Tls;
 
 /// Limits of connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Connections {
     /// The most at once.
     pub most: usize,
@@ -28,12 +30,15 @@ pub struct Connections {
     pub head_time: Duration,
     /// The largest head of a request in bytes, at least 8192.
     pub head_size: usize,
+    /// HTTPS, with this certificate.
+    pub tls: Option<Tls>,
 }
 
-/// 16 384 at once, 10 s, 64 KiB.
+/// 16 384 at once, 10 s, 64 KiB, no TLS.
 impl Default for Connections {
     fn default() -> Self {
-        Connections { most: 16_384, head_time: Duration::from_secs(10), head_size: 64 << 10 }
+        let head_time = Duration::from_secs(10);
+        Connections { most: 16_384, head_time, head_size: 64 << 10, tls: None }
     }
 }
 
@@ -54,16 +59,17 @@ pub async fn serve(
             match listener.accept().await {
                 Ok((stream, _)) => match Arc::clone(&room).try_acquire_owned() {
                     Ok(place) => {
-                        let (router, stopping) = (router.clone(), stopping.subscribe());
+                        let (router, limits) = (router.clone(), limits.clone());
+                        let stopping = stopping.subscribe();
                         tokio::spawn(async move {
-                            connection(stream, router, limits, stopping).await;
+                            accepted(stream, router, limits, stopping).await;
                             drop(place);
                         });
                     }
                     Err(_) => {
                         let detail =
                             "the server has its most connections: close some, or try later";
-                        turn_away(stream, Problem::new(Code::TooMany, detail));
+                        tokio::spawn(turn_away(stream, Problem::new(Code::TooMany, detail)));
                     }
                 },
                 // Of one connection, or too many open files: neither is the end of the others.
@@ -84,13 +90,30 @@ pub async fn serve(
     let _ = timeout(PATIENCE, room.acquire_many(most)).await;
 }
 
-async fn connection(
+async fn accepted(
     stream: TcpStream,
     router: Router,
     limits: Connections,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
+    match &limits.tls {
+        None => connection(stream, router, &limits, stopping).await,
+        Some(tls) => {
+            let accepting = TlsAcceptor::from(tls.0.clone()).accept(stream);
+            if let Ok(Ok(stream)) = timeout(limits.head_time, accepting).await {
+                connection(stream, router, &limits, stopping).await;
+            }
+        }
+    }
+}
+
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    router: Router,
+    limits: &Connections,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut connection = http1::Builder::new()
         .timer(HyperTimer::new())
         .header_read_timeout(limits.head_time)
@@ -115,21 +138,22 @@ async fn connection(
         // One that was idle has asked for nothing.
         if !parts.read_buf.is_empty() {
             let detail = "the head of the request did not arrive in time: send it faster";
-            turn_away(parts.io.into_inner(), Problem::new(Code::Timeout, detail));
+            turn_away(parts.io.into_inner(), Problem::new(Code::Timeout, detail)).await;
         }
     }
 }
 
-/// Says why, as far as that goes without waiting.
-fn turn_away(stream: TcpStream, problem: Problem) {
-    let (status, body) = (problem.code.parts().0, problem.body());
+/// Says why, and closes; a client that does not take it is not waited for.
+async fn turn_away<S: AsyncWrite + Unpin>(mut stream: S, problem: Problem) {
+    let ((status, _, title), body) = (problem.code.parts(), problem.body());
     let head = format!(
-        "HTTP/1.1 {status} {}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\
+        "HTTP/1.1 {status} {title}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n",
-        problem.code.parts().2,
         body.len()
     );
-    if let Ok(mut stream) = stream.into_std() {
-        let _ = stream.write((head + &body).as_bytes());
-    }
+    let said = async {
+        let _ = stream.write_all((head + &body).as_bytes()).await;
+        let _ = stream.shutdown().await;
+    };
+    let _ = timeout(Duration::from_secs(1), said).await;
 }

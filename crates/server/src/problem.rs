@@ -47,7 +47,7 @@ codes! {
     MethodNotAllowed 405 "method_not_allowed" "The path does not take this method"
     Timeout 408 "timeout" "The request took too long to arrive"
     KeyTaken 409 "key_taken" "The key is taken"
-    Delivering 409 "delivering" "The timer is handed out"
+    Delivering 409 "delivering" "A timer is handed out"
     Done 409 "done" "The timer is done"
     Cancelled 409 "cancelled" "The timer was cancelled"
     PreconditionFailed 412 "precondition_failed" "The timer is not the one that was meant"
@@ -151,6 +151,8 @@ impl From<Error> for Problem {
             Error::Value(wrong) => Problem::refused(wrong.field, &wrong),
             Error::UnknownTimer => Problem::new(Code::UnknownTimer, detail),
             Error::State(state) => Problem::new(of_state(state), detail).state(state),
+            Error::UnknownQueue => Problem::new(Code::UnknownQueue, detail),
+            Error::Delivering(_) => Problem::new(Code::Delivering, detail),
             Error::Mismatch(None) => Problem::new(Code::UnknownTimer, detail),
             Error::Mismatch(Some(_)) => Problem::new(Code::PreconditionFailed, detail),
             Error::Unknown(_) => Problem::new(Code::Unknown, detail),

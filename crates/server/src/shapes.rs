@@ -228,6 +228,11 @@ pub(crate) const QUEUE: Shape = Shape {
     ],
 };
 
+pub(crate) const DELETED: Shape = Shape {
+    name: "Deleted",
+    fields: &[field("state", Form::OneOf(&["deleted"]), "It and all its timers are gone.")],
+};
+
 pub(crate) const QUEUES: Shape = Shape {
     name: "Queues",
     fields: &[field("queues", Form::List(&Form::Object(&QUEUE), usize::MAX), "In no order.")],

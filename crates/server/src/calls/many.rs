@@ -9,6 +9,7 @@ use crate::json::{Field, Form};
 use crate::params::Params;
 use crate::problem::{Code, Problem};
 use crate::render;
+use crate::tokens::{Grant, Right};
 
 /// The most bytes of payloads in an answer.
 pub(crate) const MOST_PAYLOADS: usize = 16 << 20;
@@ -78,15 +79,37 @@ pub(crate) fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
     sizes.take_while(fits).count().max(1)
 }
 
-pub(crate) const PREFIX: &[Field] = &[param("prefix", Form::Text, "The beginning of their keys.")];
+pub(crate) const CANCEL: &[Field] = &[
+    param("prefix", Form::Text, "The beginning of their keys."),
+    param(
+        "all",
+        Form::Flag,
+        "Every timer of the queue; nothing of them is remembered. Needs `admin`.",
+    ),
+];
 
-pub(crate) async fn cancel_prefix(InQueue(queue): InQueue, Query(query): Query) -> Reply {
-    let prefix = Params::read(&query, PREFIX)?.text("prefix").map(bodies::not_empty).transpose()?;
-    let Some(prefix) = prefix else {
-        let detail = "prefix is missing: say which timers to cancel";
-        return Err(Problem::new(Code::MissingField, detail).field("prefix"));
-    };
-    ok(render::cancelled_many(queue.cancel_prefix(&prefix).await?))
+pub(crate) async fn cancel_many(
+    InQueue(queue): InQueue,
+    grant: Grant,
+    Query(query): Query,
+) -> Reply {
+    let mut params = Params::read(&query, CANCEL)?;
+    let prefix = params.text("prefix").map(bodies::not_empty).transpose()?;
+    match (prefix, params.flag("all")?) {
+        (Some(prefix), false) => ok(render::cancelled_many(queue.cancel_prefix(&prefix).await?)),
+        (None, true) => {
+            grant.must(Right::Admin)?;
+            ok(render::cancelled_many(queue.clear().await?))
+        }
+        (Some(_), true) => {
+            let detail = "prefix and all exclude each other: leave one out";
+            Err(Problem::new(Code::ExclusiveFields, detail).field("all"))
+        }
+        (None, false) => {
+            let detail = "prefix is missing: say which timers to cancel, or all=true";
+            Err(Problem::new(Code::MissingField, detail).field("prefix"))
+        }
+    }
 }
 
 pub(crate) async fn cancel(

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use tourbillon_durable::values::Span;
-use tourbillon_durable::{Durable, Queue};
+use tourbillon_durable::{Durable, Error, Queue};
 
 use super::{Reply, ok};
 use crate::bodies;
@@ -54,6 +54,18 @@ pub(crate) async fn set(InQueue(queue): InQueue, Query(query): Query, Body(body)
     }
     queue.set(change).await?;
     ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
+}
+
+pub(crate) const DELETE: &[Field] =
+    &[Field { name: "force", form: Form::Flag, about: "Also if some of its timers are out." }];
+
+pub(crate) async fn remove(InQueue(queue): InQueue, Query(query): Query) -> Reply {
+    let force = Params::read(&query, DELETE)?.flag("force")?;
+    match queue.delete(force).await {
+        Ok(()) => ok(r#"{"state":"deleted"}"#.into()),
+        Err(Error::UnknownQueue) => Err(unknown_queue(&queue)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(crate) const FORECAST: &[Field] = &[

@@ -85,6 +85,14 @@ pub(crate) const CALLS: &[Call] = &[
         ..call("patch", QUEUE, || patch(queues::set))
     },
     Call {
+        about: "Deletes a queue and all its timers.",
+        right: Right::Admin,
+        query: queues::DELETE,
+        answers: &[(200, &shapes::DELETED)],
+        problems: &[Code::UnknownQueue, Code::Delivering],
+        ..call("delete", QUEUE, || delete(queues::remove))
+    },
+    Call {
         about: "Counts timers by when they are due, without reading them.",
         query: queues::FORECAST,
         answers: &[(200, &shapes::FORECAST)],
@@ -106,10 +114,10 @@ pub(crate) const CALLS: &[Call] = &[
         ..call("get", TIMERS, || get(many::list))
     },
     Call {
-        about: "Cancels the timers whose keys begin so, at most 100000 a call.",
-        query: many::PREFIX,
+        about: "Cancels the timers whose keys begin so, at most 100000 a call; or all of them at once.",
+        query: many::CANCEL,
         answers: &[(200, &shapes::CANCELLED_MANY)],
-        ..call("delete", TIMERS, || delete(many::cancel_prefix))
+        ..call("delete", TIMERS, || delete(many::cancel_many))
     },
     Call {
         about: "Makes a timer, or replaces the one that has the key.",

@@ -42,6 +42,8 @@ fn a_token_grants_its_right_and_those_before_it() {
         ("PATCH q", "{}", [403, 403, 200]),
         ("DELETE q/timers/a", "", [403, 200, 200]),
         ("DELETE q/timers?prefix=a", "", [403, 200, 200]),
+        ("DELETE q/timers?all=true", "", [403, 403, 200]),
+        ("DELETE q", "", [403, 403, 200]),
     ] {
         for (token, status) in ["reader-1", "writer-1", "admin-01"].into_iter().zip(statuses) {
             let answer = ask(&world, token, line, body);

@@ -120,3 +120,31 @@ fn many_timers_are_cancelled() {
     let keys = json!({"keys": vec!["a"; 10_001]}).to_string();
     world.steps(&[("POST q/cancel", &keys, 400, r#"{"field":"keys"}"#)]);
 }
+
+#[test]
+fn a_queue_is_cleared_and_deleted() {
+    let world = World::new();
+    let timers =
+        r#"{"timers":[{"in":"1h","key":"a"},{"in":"0s","key":"b"},{"in":"1h","key":"c"}]}"#;
+    world.steps(&[
+        ("POST q/timers", timers, 201, "{}"),
+        ("DELETE q/timers/c", "", 200, "{}"),
+        ("POST q/receive", "", 200, r#"{"deliveries":[{"key":"b"}]}"#),
+        ("DELETE q/timers?all=true&prefix=a", "", 400, r#"{"code":"exclusive_fields"}"#),
+        ("DELETE q/timers?all=false", "", 400, r#"{"code":"missing_field"}"#),
+        ("DELETE q/timers?all=true", "", 200, r#"{"cancelled":1,"delivering":1,"more":false}"#),
+        // Nothing of them is remembered, nor what was.
+        ("GET q/timers/a", "", 404, "{}"),
+        ("GET q/timers/c", "", 404, "{}"),
+        ("GET q", "", 200, r#"{"counts":{"scheduled":0,"due":0,"delivering":0,"dead":0}}"#),
+        ("POST q/timers", timers, 201, "{}"),
+        ("POST q/receive", "", 200, r#"{"deliveries":[{"key":"b"}]}"#),
+        ("DELETE q", "", 409, r#"{"code":"delivering"}"#),
+        ("DELETE q?force=true", "", 200, r#"{"state":"deleted"}"#),
+        ("GET q", "", 404, r#"{"code":"unknown_queue"}"#),
+        ("GET q/timers/a", "", 404, r#"{"code":"unknown_timer"}"#),
+        ("DELETE q", "", 404, r#"{"code":"unknown_queue"}"#),
+        ("POST q/timers", timers, 201, "{}"),
+        ("DELETE q", "", 200, r#"{"state":"deleted"}"#),
+    ]);
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tourbillon_durable::Durable;
-use tourbillon_server::{Api, Connections, Settings, serve};
+use tourbillon_server::{Api, Connections, Settings, Tls, serve};
 
 /// A server on a port of its own; it is stopped with the test.
 struct Server {
@@ -177,4 +177,37 @@ fn polls_are_answered_when_the_server_stops() {
     std::thread::sleep(Duration::from_millis(50));
     server.stop();
     assert!(rest(poll).ends_with(r#"{"deliveries":[]}"#));
+}
+
+#[test]
+fn https_is_served_with_a_certificate() {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, ServerName};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/tls");
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    assert!(Tls::from_files(&key, &key).is_err());
+    assert!(Tls::from_files(&certificate, &certificate).is_err());
+    let tls = Some(Tls::from_files(&certificate, &key).unwrap());
+    let server = Server::start(Connections { tls, ..Connections::default() });
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, server.connect());
+    stream.write_all(GET.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&answer));
+    // Plain HTTP is not for this port.
+    assert!(!server.ask(GET).contains("200"));
 }
