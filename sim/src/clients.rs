@@ -17,8 +17,8 @@ use crate::world::World;
 /// Those who ask.
 #[derive(Default)]
 pub struct Clients {
-    /// Polls that may still be under way.
-    polls: Vec<(QueueName, RequestId)>,
+    /// Polls that may still be under way; those of agents have no queue.
+    polls: Vec<(Option<QueueName>, RequestId)>,
     payload: u64,
 }
 
@@ -50,7 +50,8 @@ impl Clients {
             }
             11 => Request::Run { key: some_key(world, &queue), queue },
             12 => Request::Get { key: some_key(world, &queue), queue },
-            13..=16 => return self.receive(world, queue),
+            13..=15 => return self.receive(world, Some(queue)),
+            16 => return self.receive(world, None),
             17..=20 => settle(world, queue),
             21 => match self.polls.pop() {
                 Some((queue, poll)) => Request::Leave(queue, poll),
@@ -62,12 +63,16 @@ impl Clients {
         world.ask(request);
     }
 
-    fn receive(&mut self, world: &mut World, queue: QueueName) {
+    fn receive(&mut self, world: &mut World, queue: Option<QueueName>) {
         let random = &mut world.random;
         let wait = Span::from_millis(random.pick(&[0, 0, 1000, 20_000, 60_000]));
         let lease = Span::from_millis(random.pick(&[1000, 1000, 30_000, 60_000, 43_200_000]));
         let max = random.pick(&[1, 1, 2, 10, 1000]);
-        let id = world.ask(Request::Receive { queue: queue.clone(), max, wait, lease });
+        let margin = Span::from_millis(random.pick(&[0, 1000, 5000]));
+        let id = world.ask(match queue.clone() {
+            Some(queue) => Request::Receive { queue, max, wait, lease },
+            None => Request::Push { max, wait, margin },
+        });
         self.polls.push((queue, id));
     }
 
@@ -246,11 +251,12 @@ fn settle(world: &mut World, queue: QueueName) -> Request {
     if let Some(token) = tokens.first_mut().filter(|_| random.one_in(8)) {
         token.attempt += 1;
     }
-    let verdict = match random.below(8) {
+    let verdict = match random.below(9) {
         0..=3 => Verdict::Ack,
         4 => Verdict::Nack(None, Some("no".into())),
         5 => Verdict::Nack(Some(Span::from_millis(random.length())), None),
-        6 => Verdict::Extend(Span::from_millis(random.pick(&[1000, 30_000, 3_600_000]))),
+        6 => Verdict::GiveUp(Some("gone".into())),
+        7 => Verdict::Extend(Span::from_millis(random.pick(&[1000, 30_000, 3_600_000]))),
         _ => Verdict::Release,
     };
     Request::Settle { queue, tokens, verdict }

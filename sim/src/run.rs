@@ -203,6 +203,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
             let (wait, lease) = (Span::ZERO, Span::from_secs(30));
             world.ask(Request::Receive { queue, max: 1000, wait, lease });
         }
+        world.ask(Request::Push { max: 1000, wait: Span::ZERO, margin: Span::from_secs(5) });
         world.settle()?;
         let held = world.ledger.held();
         for queue in queues() {

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tourbillon_durable::bucket::Level;
 use tourbillon_durable::memory::{MemoryStore, Survival};
-use tourbillon_durable::record::Place;
+use tourbillon_durable::record::{Lane, Place};
 use tourbillon_durable::shard::{
-    Answer, CommitId, Effect, Input, Limits, LoadId, Request, RequestId, Shard,
+    Answer, CommitId, Effect, Input, Limits, LoadId, Opened, Request, RequestId, Shard,
 };
 use tourbillon_durable::store::{Op, Query, Store};
 use tourbillon_durable::values::{Moment, Steady};
@@ -66,11 +66,12 @@ fn way(op: &Op) -> Option<&'static str> {
                 _ => "split because near",
             }
         }
-        Op::Put { from: Some(Bucket(_)), to: Waiting(_), .. } => "drained",
-        Op::Put { from: Some(Waiting(_)), to: Bucket(_), .. } => "receded or moved",
+        Op::Put { from: Some(Bucket(_)), to: Waiting(..), .. } => "drained",
+        Op::Put { from: Some(Waiting(..)), to: Bucket(_), .. } => "receded or moved",
         Op::Put { from: Some(Bucket(_)), to: Out, .. } => "handed out from the window",
-        Op::Put { from: Some(Waiting(_)), to: Out, .. } => "handed out from waiting",
-        Op::Put { from: Some(Out), to: Waiting(_), .. } => "lapsed or released",
+        Op::Put { from: Some(Waiting(Lane::Push, _)), to: Out, .. } => "pushed from waiting",
+        Op::Put { from: Some(Waiting(..)), to: Out, .. } => "handed out from waiting",
+        Op::Put { from: Some(Out), to: Waiting(..), .. } => "lapsed or released",
         Op::Put { from: Some(Out), to: Bucket(_), .. } => "backed off or recurred",
         Op::Put { from: Some(Out), to: Out, .. } => "extended",
         Op::Put { to: Dead(_), .. } => "given up",
@@ -115,6 +116,8 @@ pub struct World {
     written: Vec<CommitId>,
     inputs: Vec<Input>,
     next_request: u64,
+    /// How the next shard is opened.
+    opened: Opened,
     wake: (Option<Moment>, Option<Steady>),
 }
 
@@ -143,8 +146,8 @@ impl World {
         let mut store = MemoryStore::new();
         let head = store.open().expect("a store in memory opens");
         let epoch = head.epoch;
-        let shard =
-            Shard::open(head, limits, Moment::from_millis(wall), Steady::from_millis(steady));
+        let now = (Moment::from_millis(wall), Steady::from_millis(steady));
+        let shard = Shard::open(head, limits, Opened::Started, now);
         World {
             random,
             ledger: Ledger::new(limits),
@@ -161,6 +164,7 @@ impl World {
             written: Vec::new(),
             inputs: Vec::new(),
             next_request: 0,
+            opened: Opened::Started,
             // A new shard wants a turn.
             wake: (Some(Moment::ZERO), None),
         }
@@ -232,6 +236,9 @@ impl World {
     }
 
     fn answer(&mut self, id: RequestId, answer: Answer) -> Result<(), Broken> {
+        if answer.tells_agents() {
+            self.opened = Opened::Recovered;
+        }
         match &answer {
             Answer::Scheduled(receipts) => self.tally.timers += receipts.len() as u64,
             Answer::Deliveries(deliveries) => self.tally.deliveries += deliveries.len() as u64,
@@ -329,7 +336,8 @@ impl World {
         if self.random.one_in(4) {
             self.set_clock();
         }
-        // Another process, another clock.
+        // Another process, another clock, other agents.
+        self.opened = Opened::Started;
         self.steady = self.random.below(1 << 30);
         self.reopen()
     }
@@ -347,13 +355,9 @@ impl World {
         self.tell(|| format!("opened anew with {head:?}"));
         let rows: Vec<_> =
             self.store.rows().map(|(place, record)| (place, record.clone())).collect();
-        self.ledger.reopened(&head.queues, &rows, (self.wall, self.steady))?;
-        self.shard = Shard::open(
-            head,
-            self.limits,
-            Moment::from_millis(self.wall),
-            Steady::from_millis(self.steady),
-        );
+        self.ledger.reopened(&head.queues, &rows, self.opened, (self.wall, self.steady))?;
+        let now = (Moment::from_millis(self.wall), Steady::from_millis(self.steady));
+        self.shard = Shard::open(head, self.limits, self.opened, now);
         self.turn()?;
         // No time passes until what is out is known: a lease runs for what was left of it then.
         while self.shard.is_opening() {

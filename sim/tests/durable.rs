@@ -38,6 +38,7 @@ fn promises_hold() {
         "receded or moved",
         "handed out from the window",
         "handed out from waiting",
+        "pushed from waiting",
         "lapsed or released",
         "backed off or recurred",
         "extended",

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Cell, Level};
-use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
+use crate::record::{Fate, Generation, Lane, Lease, Place, Record, Spec};
 use crate::store::{
     Filling, Head, Loaded, Op, Query, QueueRow, Settings, ShardRow, Store, StoreError,
 };
@@ -104,6 +104,7 @@ impl<S: Store> Kit<S> {
                     floor: Generation(self.random.below(99)),
                     discarded: self.random.below(9),
                     deleted: self.made.is_multiple_of(2),
+                    waiting_push: self.random.below(9),
                     settings: Settings {
                         rate: self.made.is_multiple_of(2).then_some(self.made as u32),
                         concurrency: self.made.is_multiple_of(3).then_some(1),
@@ -127,7 +128,8 @@ impl<S: Store> Kit<S> {
                 let (from, mut record) = self.row();
                 record.attempt += 1;
                 record.next_attempt = self.moment();
-                Op::Put { from: Some(from), to: self.place(record.next_attempt), record }
+                let to = self.place(record.spec.lane(), record.next_attempt);
+                Op::Put { from: Some(from), to, record }
             }
             8 if self.model.rows.iter().any(|row| matches!(row.0, Place::Bucket(_))) => {
                 self.empty_bucket()
@@ -201,7 +203,7 @@ impl<S: Store> Kit<S> {
             lease: Some(Lease { until: at, length: Span::from_secs(1) }),
             last_error: None,
         };
-        Op::Put { from: None, to: self.place(at), record }
+        Op::Put { from: None, to: self.place(record.spec.lane(), at), record }
     }
 
     fn queue(&mut self) -> QueueName {
@@ -217,10 +219,10 @@ impl<S: Store> Kit<S> {
         )
     }
 
-    fn place(&mut self, at: Moment) -> Place {
+    fn place(&mut self, lane: Lane, at: Moment) -> Place {
         let levels = [Level::Second, Level::Hour, Level::Day, Level::Era];
         match self.random.below(6) {
-            0 => Place::Waiting(at),
+            0 => Place::Waiting(lane, at),
             1 => Place::Out,
             2 => Place::Dead(at),
             3 => Place::Remembered(at),
@@ -246,7 +248,9 @@ impl<S: Store> Kit<S> {
             for from in
                 [(Moment::ZERO, Generation(0)), (Moment::from_millis(60_000), Generation(9))]
             {
-                queries.push(Query::Waiting { queue: queue.clone(), from, limit: 3 });
+                for lane in Lane::ALL {
+                    queries.push(Query::Waiting { queue: queue.clone(), lane, from, limit: 3 });
+                }
             }
             for after in [None, Some((Moment::from_millis(60_000), Generation(9)))] {
                 queries.push(Query::Dead { queue: queue.clone(), after, limit: 3 });
@@ -369,9 +373,9 @@ impl Model {
             Query::Out { after, limit } => {
                 (Box::new(|at, row| *at == Place::Out && Some(row.generation()) > *after), *limit)
             }
-            Query::Waiting { queue, from, limit } => {
+            Query::Waiting { queue, lane, from, limit } => {
                 let wanted = |at: &Place, row: &Record| {
-                    matches!(*at, Place::Waiting(at) if (at, row.generation()) >= *from)
+                    matches!(*at, Place::Waiting(of, at) if of == *lane && (at, row.generation()) >= *from)
                         && row.spec.queue == *queue
                 };
                 (Box::new(wanted), *limit)

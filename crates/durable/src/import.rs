@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bucket::{Cell, Level};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Op, QueueRow, Settings, ShardRow, Store, StoreError};
 use crate::values::{Moment, QueueName};
 
@@ -49,12 +49,13 @@ impl<'s> Import<'s> {
         // As the shard counts them.
         let cell = match place {
             Place::Bucket(bucket) => Some(Cell::of(bucket.level(), record.next_attempt)),
-            Place::Waiting(at) => Some(Cell::of(Level::Hour, at)),
+            Place::Waiting(_, at) => Some(Cell::of(Level::Hour, at)),
             _ => None,
         };
         queue.pending += u64::from(cell.is_some());
-        queue.waiting += u64::from(matches!(place, Place::Waiting(_)));
-        queue.watched += u64::from(matches!(place, Place::Waiting(_)) && record.is_watched());
+        queue.waiting += u64::from(matches!(place, Place::Waiting(..)));
+        queue.waiting_push += u64::from(matches!(place, Place::Waiting(Lane::Push, _)));
+        queue.watched += u64::from(matches!(place, Place::Waiting(..)) && record.is_watched());
         queue.out += u64::from(place == Place::Out);
         queue.dead += u64::from(matches!(place, Place::Dead(_)));
         queue.remembered += u64::from(matches!(place, Place::Remembered(_)));

@@ -54,7 +54,7 @@
 //! | `face` | what is at the top of this crate: [`Durable`], [`Queue`], [`Delivery`] |
 //!
 //! `cargo run --release -p sim -- durable --seeds 1000` runs the shard against a disk, clocks and clients from a seed;
-//! `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows it catch twelve faults.
+//! `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows it catch the planted faults.
 
 #![forbid(unsafe_code)]
 

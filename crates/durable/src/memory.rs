@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::bucket::{Bucket, Cell};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{
     Filling, Head, Loaded, Op, Query, QueueRow, ShardRow, Snapshot, Store, StoreError,
 };
@@ -135,7 +135,7 @@ struct State {
     shard: ShardRow,
     queues: BTreeMap<QueueName, QueueRow>,
     buckets: BTreeMap<Bucket, Table>,
-    waiting: BTreeMap<(QueueName, Row), Record>,
+    waiting: BTreeMap<(QueueName, Lane, Row), Record>,
     out: BTreeMap<Generation, Record>,
     dead: BTreeMap<(QueueName, Row), Record>,
     remembered: BTreeMap<Row, Record>,
@@ -212,7 +212,9 @@ impl State {
                 table.filling.bytes += record.size();
                 table.rows.insert(generation, record);
             }
-            Place::Waiting(at) => drop(self.waiting.insert((queue, (at, generation)), record)),
+            Place::Waiting(lane, at) => {
+                drop(self.waiting.insert((queue, lane, (at, generation)), record));
+            }
             Place::Out => drop(self.out.insert(generation, record)),
             Place::Dead(at) => drop(self.dead.insert((queue, (at, generation)), record)),
             Place::Remembered(until) => drop(self.remembered.insert((until, generation), record)),
@@ -227,7 +229,9 @@ impl State {
                 table.filling.bytes -= record.size();
                 Some(record)
             }),
-            Place::Waiting(at) => self.waiting.remove(&(queue.clone(), (at, generation))),
+            Place::Waiting(lane, at) => {
+                self.waiting.remove(&(queue.clone(), lane, (at, generation)))
+            }
             Place::Out => self.out.remove(&generation),
             Place::Dead(at) => self.dead.remove(&(queue.clone(), (at, generation))),
             Place::Remembered(until) => self.remembered.remove(&(until, generation)),
@@ -238,7 +242,7 @@ impl State {
     fn row(&self, queue: &QueueName, place: Place, generation: Generation) -> Option<&Record> {
         match place {
             Place::Bucket(bucket) => self.buckets.get(&bucket)?.rows.get(&generation),
-            Place::Waiting(at) => self.waiting.get(&(queue.clone(), (at, generation))),
+            Place::Waiting(lane, at) => self.waiting.get(&(queue.clone(), lane, (at, generation))),
             Place::Out => self.out.get(&generation),
             Place::Dead(at) => self.dead.get(&(queue.clone(), (at, generation))),
             Place::Remembered(until) => self.remembered.get(&(until, generation)),
@@ -270,10 +274,15 @@ impl State {
                     .take(*limit)
                     .collect()
             }
-            Query::Waiting { queue, from, limit } => {
-                let rows = self.waiting.range((queue.clone(), *from)..);
-                let rows = rows.take_while(|((of, _), _)| of == queue).take(*limit);
-                rows.map(|((_, row), record)| (Place::Waiting(row.0), record.clone())).collect()
+            Query::Waiting { queue, lane, from, limit } => {
+                let rows = self.waiting.range((queue.clone(), *lane, *from)..);
+                let of_lane =
+                    rows.take_while(|((of, in_lane, _), _)| (of, in_lane) == (queue, lane));
+                let place = |row: &Row| Place::Waiting(*lane, row.0);
+                of_lane
+                    .take(*limit)
+                    .map(|((_, _, row), record)| (place(row), record.clone()))
+                    .collect()
             }
             Query::Out { after: last, limit } => {
                 let rows = self.out.range(after(last)..).take(*limit);

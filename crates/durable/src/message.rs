@@ -103,7 +103,7 @@ pub enum Request {
         /// Which.
         key: Key,
     },
-    /// Takes what is due.
+    /// Takes what is due and has no webhook.
     Receive {
         /// From where.
         queue: QueueName,
@@ -114,8 +114,19 @@ pub enum Request {
         /// How long the taker has each of them.
         lease: Span,
     },
-    /// The taker of that request has gone and wants nothing any more.
-    Leave(QueueName, RequestId),
+    /// Takes what is due and has a webhook, from all queues in turn. Each is its taker's for the timeout of its webhook
+    /// and a margin.
+    Push {
+        /// The most.
+        max: usize,
+        /// How long to wait if nothing is due.
+        wait: Span,
+        /// The margin.
+        margin: Span,
+    },
+    /// The taker of that request has gone and wants nothing any more. The queue is that of its receive; a push has
+    /// none.
+    Leave(Option<QueueName>, RequestId),
     /// Settles, extends or gives back deliveries.
     Settle {
         /// Where.
@@ -191,7 +202,6 @@ impl Request {
             | Request::Cancel { queue, .. }
             | Request::Get { queue, .. }
             | Request::Receive { queue, .. }
-            | Request::Leave(queue, _)
             | Request::Settle { queue, .. }
             | Request::List { queue, .. }
             | Request::CancelPrefix { queue, .. }
@@ -202,7 +212,8 @@ impl Request {
             | Request::Queue(queue)
             | Request::Stats(queue)
             | Request::Forecast { queue, .. } => Some(queue),
-            Request::Queues => None,
+            Request::Leave(queue, _) => queue.as_ref(),
+            Request::Queues | Request::Push { .. } => None,
         }
     }
 
@@ -278,7 +289,7 @@ pub enum Answer {
     Damaged(Arc<str>),
     /// To a cancel, in its order.
     Cancelled(Vec<Cancelled>),
-    /// To a receive. Empty: its wait has passed.
+    /// To a receive and a push. Empty: its wait has passed.
     Deliveries(Vec<Delivery>),
     /// To a settle, in its order.
     Settled(Vec<Result<Settled, Stale>>),
@@ -331,6 +342,23 @@ pub struct Lateness {
     pub max: Span,
 }
 
+impl Answer {
+    /// Whether a delivery agent is told of a delivery.
+    pub fn tells_agents(&self) -> bool {
+        matches!(self, Answer::Deliveries(all) if all.iter().any(|one| one.webhook.is_some()))
+    }
+}
+
+/// Why a shard is opened: what is known of deliveries to agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// No agent of this process was told of a delivery yet. What an earlier process had under way is tried again at
+    /// once, and does not count as a failed attempt.
+    Started,
+    /// The store failed, and this process goes on: its agents are at work, and their leases run.
+    Recovered,
+}
+
 /// What a shard may hold in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -377,8 +405,8 @@ pub struct Resident {
 /// How a timer is shown.
 pub(crate) fn state(place: Place, record: &Record, now: Moment) -> State {
     match (place, record.fate) {
-        (Place::Bucket(_) | Place::Waiting(_), _) if record.next_attempt <= now => State::Due,
-        (Place::Bucket(_) | Place::Waiting(_), _) => State::Scheduled,
+        (Place::Bucket(_) | Place::Waiting(..), _) if record.next_attempt <= now => State::Due,
+        (Place::Bucket(_) | Place::Waiting(..), _) => State::Scheduled,
         (Place::Out, _) => State::Delivering,
         (Place::Dead(_), _) => State::Dead,
         (Place::Remembered(_), Fate::Cancelled | Fate::CancelledOut) => State::Cancelled,

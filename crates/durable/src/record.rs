@@ -34,6 +34,29 @@ pub struct Spec {
     pub webhook: Option<Arc<Webhook>>,
 }
 
+/// Who is handed a timer that is due. A flood in one lane of a queue neither hides nor delays the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Takers of its queue: it has no webhook.
+    #[default]
+    Pull,
+    /// Delivery agents, of all queues: it has a webhook.
+    Push,
+}
+
+impl Lane {
+    /// Both.
+    pub const ALL: [Lane; 2] = [Lane::Pull, Lane::Push];
+}
+
+impl Spec {
+    /// Its lane.
+    pub fn lane(&self) -> Lane {
+        let hooked = planted!("webhook-in-the-pull-lane", false, self.webhook.is_some());
+        if hooked { Lane::Push } else { Lane::Pull }
+    }
+}
+
 /// A timer as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -102,8 +125,8 @@ pub struct Lease {
 pub enum Place {
     /// In the bucket of its next attempt.
     Bucket(Bucket),
-    /// Due, and nobody has it; ordered by its next attempt.
-    Waiting(Moment),
+    /// Due, and nobody has it; in the lane of the timer, ordered by its next attempt.
+    Waiting(Lane, Moment),
     /// Somebody has it.
     Out,
     /// Given up at that moment.

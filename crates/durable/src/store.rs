@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::bucket::{Bucket, Cell};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::values::{Key, Moment, QueueName, Retry, Span, Webhook};
 
 /// One change.
@@ -80,7 +80,9 @@ pub struct QueueRow {
     pub pending: u64,
     /// Of these, in [`Place::Waiting`].
     pub waiting: u64,
-    /// Of these, the timers that expire or recur: they may have to be changed while they wait.
+    /// Of these, in [`Lane::Push`].
+    pub waiting_push: u64,
+    /// Of those that wait, the timers that expire or recur: they may have to be changed while they wait.
     pub watched: u64,
     /// Timers that are out.
     pub out: u64,
@@ -100,9 +102,19 @@ impl QueueRow {
     /// Every timer of the queue is discarded, and so are those below this generation.
     pub fn discard(&mut self, floor: Generation) {
         self.discarded += self.pending + self.out + self.dead + self.remembered;
-        (self.pending, self.waiting, self.watched) = (0, 0, 0);
+        (self.pending, self.waiting, self.waiting_push, self.watched) = (0, 0, 0, 0);
         (self.out, self.dead, self.remembered) = (0, 0, 0);
         self.floor = floor;
+    }
+}
+
+impl QueueRow {
+    /// How many rows wait in a lane.
+    pub fn waits(&self, lane: Lane) -> u64 {
+        match lane {
+            Lane::Pull => self.waiting.saturating_sub(self.waiting_push),
+            Lane::Push => self.waiting_push,
+        }
     }
 }
 
@@ -188,10 +200,12 @@ pub enum Query {
         /// The most rows.
         limit: usize,
     },
-    /// Waiting rows of a queue, by next attempt and generation.
+    /// Waiting rows of a lane of a queue, by next attempt and generation.
     Waiting {
         /// The queue.
         queue: QueueName,
+        /// The lane.
+        lane: Lane,
         /// From this one on.
         from: (Moment, Generation),
         /// The most rows.

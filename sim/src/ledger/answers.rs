@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::{
     Answer, Cancelled, Change, Delivery, Many, NewTimer, Outcome, Request, RequestId, Scheduled,
-    State, Token, View, When,
+    State, View, When,
 };
 use tourbillon_durable::values::{Key, Moment, QueueName, Span};
 
@@ -80,21 +80,13 @@ impl Ledger {
             (Request::Get { queue, key }, Answer::Timer(view)) => {
                 self.shown(&(queue, key), view, range)
             }
-            (Request::Receive { queue, .. }, Answer::Deliveries(deliveries)) => {
-                let tokens: Vec<Token> =
-                    deliveries.iter().map(|delivery| delivery.token.clone()).collect();
-                deliveries.into_iter().try_for_each(|delivery| self.delivered(&queue, delivery))?;
-                let order = |token: &Token| {
-                    let entry = &self.entries[&(queue.clone(), token.key.clone())];
-                    (entry.next, entry.spec.generation)
-                };
-                // When a loose one was to be handed out is not known.
-                let known = |token: &&Token| {
-                    let entry = &self.entries[&(queue.clone(), token.key.clone())];
-                    !entry.loose && !entry.expired
-                };
-                let sorted = tokens.iter().filter(known).is_sorted_by_key(order);
-                if sorted { Ok(()) } else { lie(format!("not longest due first: {tokens:?}")) }
+            (Request::Receive { queue, lease, .. }, Answer::Deliveries(deliveries)) => {
+                let foreign = |one: &&Delivery| one.webhook.is_some() || one.queue != queue;
+                self.all_delivered(deliveries.iter().find(foreign), &deliveries, lease)
+            }
+            (Request::Push { margin, .. }, Answer::Deliveries(deliveries)) => {
+                let foreign = |one: &&Delivery| one.webhook.is_none();
+                self.all_delivered(deliveries.iter().find(foreign), &deliveries, margin)
             }
             (Request::Settle { queue, tokens, verdict }, Answer::Settled(outcomes)) => {
                 let mut pairs = tokens.into_iter().zip(outcomes);
@@ -422,72 +414,5 @@ impl Ledger {
             Phase::Gone(..) => view.state == State::Cancelled,
         };
         if same && fine { Ok(()) } else { lie(format!("{entry:?} is shown as {view:?}")) }
-    }
-
-    fn delivered(&mut self, queue: &QueueName, delivery: Delivery) -> Outcomes {
-        let token = &delivery.token;
-        let name = (queue.clone(), token.key.clone());
-        if let Some(how) = self.ended.get(&token.generation.0) {
-            return Err(Broken::new(
-                promise::CANCEL,
-                format!("{name:?} was {how}, and is delivered: {token:?}"),
-            ));
-        }
-        if self.has_lapsed(&name) {
-            self.apply_lapse(&name);
-        }
-        let broken = |promise, why: &str, entry: &Entry| {
-            Err(Broken::new(promise, format!("{why}: {delivery:?} of {entry:?}")))
-        };
-        let moments = self.entries.get(&name).map(|entry| self.moments(queue, entry));
-        let Some(entry) =
-            self.entries.get_mut(&name).filter(|entry| entry.spec.generation == token.generation)
-        else {
-            return lie(format!("{token:?} is delivered and not known"));
-        };
-        let due = delivery.due.millis();
-        let may = moments.is_some_and(|moments| moments.contains(&Some(due)));
-        if entry.loose || may && entry.due != due {
-            (entry.due, entry.next) = (due, due);
-        }
-        if entry.expired && entry.phase != Phase::Out {
-            (entry.due, entry.occurrence, entry.phase) = (due, token.occurrence, Phase::Pending);
-            entry.next = entry.next.min(delivery.handed.millis());
-            entry.attempt = entry.attempt.min(token.attempt - 1);
-        }
-        let redrives = |asked: &Asked| matches!(&asked.request, Request::Redrive { queue: of, .. } if of == queue);
-        match entry.phase {
-            Phase::Pending => {}
-            Phase::Dead(_) if self.asked.values().any(redrives) => {
-                entry.revive(delivery.due.millis());
-                self.revived += 1;
-            }
-            Phase::Out => return broken(promise::LEASE, "its lease runs", entry),
-            _ => return broken(promise::CANCEL, "it has ended", entry),
-        }
-        if token.occurrence != entry.occurrence || delivery.due.millis() != entry.due {
-            return broken(promise::RHYTHM, "another occurrence", entry);
-        }
-        if token.attempt <= entry.attempt {
-            return broken(promise::ATTEMPT, "its attempt did not rise", entry);
-        }
-        let Some(lease) =
-            self.leases.get_mut(&(token.generation.0, token.occurrence, token.attempt))
-        else {
-            return broken(promise::DURABLE, "no commit has its attempt", entry);
-        };
-        if lease.wall < entry.next || delivery.handed.millis() < entry.next {
-            return broken(promise::EARLY, &format!("handed out at {}", lease.wall), entry);
-        }
-        if (&delivery.payload, &delivery.webhook) != (&entry.spec.payload, &entry.spec.webhook) {
-            return broken(promise::TRUE, "another payload or webhook", entry);
-        }
-        lease.told = true;
-        entry.closed = false;
-        entry.unsure = None;
-        entry.attempt = token.attempt;
-        entry.phase = Phase::Out;
-        entry.token = Some(delivery.token);
-        Ok(())
     }
 }

@@ -124,7 +124,12 @@ impl Entry {
             let due = self.following(wall.0);
             return self.finish(due, wall);
         }
-        self.phase = Phase::Dead(Kept { low: wall.0, high: wall.1, seen: wall.1, passed: false });
+        self.bury(wall);
+    }
+
+    /// It is given up for good.
+    pub(super) fn bury(&mut self, (low, high): (u64, u64)) {
+        self.phase = Phase::Dead(Kept { low, high, seen: high, passed: false });
     }
 
     /// A dead one lives again.

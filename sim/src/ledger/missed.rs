@@ -97,7 +97,7 @@ impl Ledger {
                 continue;
             };
             let expires = record.spec.expires.map_or(u64::MAX, |span| (record.due + span).millis());
-            let waits = matches!(place, Place::Bucket(_) | Place::Waiting(_));
+            let waits = matches!(place, Place::Bucket(_) | Place::Waiting(..));
             let due = record.next_attempt.millis() <= self.punctual(self.wall);
             if waits && due && expires.saturating_add(1000) < self.wall {
                 let detail = format!("{record:?} is not given up at {}", self.wall);
@@ -144,7 +144,7 @@ impl Ledger {
                 continue;
             }
             let (due, loose) = match row {
-                Some((Place::Bucket(_) | Place::Waiting(_), row)) => {
+                Some((Place::Bucket(_) | Place::Waiting(..), row)) => {
                     entry.next = row.next_attempt.millis();
                     entry.behind = row.behind.map(Moment::millis);
                     (Some(row.due.millis()), entry.loose)

@@ -10,6 +10,7 @@
 
 mod answers;
 mod conditions;
+mod deliveries;
 mod discard;
 mod entry;
 mod exact;
@@ -76,6 +77,8 @@ pub mod promise {
     pub const FORECAST: &str = "the forecast is exact";
     /// Memory is bounded.
     pub const MEMORY: &str = "memory is bounded";
+    /// What has a webhook reaches agents alone, and what has none takers of its queue alone.
+    pub const LANE: &str = "each lane has its own timers";
     /// No more hand-outs a second, and no more out at once, than a queue is set to.
     pub const PACE: &str = "a queue keeps its pace";
     /// No attempt starts after its expiry, and what nobody has is given up then.
@@ -326,7 +329,8 @@ impl Ledger {
         let (limits, queues) = (&self.limits, self.settings.len() + 2);
         let fine = resident.window <= limits.window
             && resident.window_bytes <= limits.window_bytes
-            && resident.waiting <= limits.waiting + limits.page * queues
+            // A page of each lane.
+            && resident.waiting <= limits.waiting + limits.page * queues * 2
             && resident.out <= limits.out.max(1);
         if fine {
             Ok(())
@@ -354,15 +358,20 @@ impl Ledger {
             return Ok(());
         }
         for asked in self.asked.values() {
-            let Request::Receive { queue, wait, .. } = &asked.request else { continue };
+            let (from, wait) = match &asked.request {
+                Request::Receive { queue, wait, .. } => (Some(queue), wait),
+                Request::Push { wait, .. } => (None, wait),
+                _ => continue,
+            };
             if asked.taken.is_some_and(|taken| taken + wait.millis() <= steady) {
-                return Err(Broken::new(promise::TRUE, format!("a poll of {queue} does not end")));
-            }
-            if self.is_slowed(queue, steady) {
-                continue;
+                return Err(Broken::new(promise::TRUE, format!("a poll of {from:?} does not end")));
             }
             let due = |(name, entry): &(&Name, &Entry)| {
-                name.0 == *queue && entry.is_due(self.punctual(wall))
+                let mine = match from {
+                    Some(queue) => name.0 == *queue && entry.spec.webhook.is_none(),
+                    None => entry.spec.webhook.is_some(),
+                };
+                mine && entry.is_due(self.punctual(wall)) && !self.is_slowed(&name.0, steady)
             };
             if let Some((name, entry)) = self.entries.iter().find(due) {
                 return Err(Broken::new(

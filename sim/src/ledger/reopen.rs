@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tourbillon_durable::record::{Fate, Place, Record};
-use tourbillon_durable::shard::{Request, Verdict};
+use tourbillon_durable::shard::{Opened, Request, Verdict};
 use tourbillon_durable::store::QueueRow;
 use tourbillon_durable::values::{Moment, QueueName};
 
@@ -20,6 +20,7 @@ impl Ledger {
         &mut self,
         queues: &[(QueueName, QueueRow)],
         rows: &[(Place, Record)],
+        opened: Opened,
         (wall, steady): (u64, u64),
     ) -> Result<(), Broken> {
         self.turn(wall, 0, false);
@@ -38,7 +39,12 @@ impl Ledger {
         for name in all {
             self.check_row(&name, rows.get(&name).copied())?;
             match rows.get(&name) {
-                Some((place, record)) => self.adopt(name, *place, record, (wall, steady)),
+                Some((place, record)) => {
+                    self.adopt(name.clone(), *place, record, (wall, steady));
+                    if opened == Opened::Started && *place == Place::Out {
+                        self.forget_agent(&name, wall);
+                    }
+                }
                 None => drop(self.entries.remove(&name)),
             }
         }
@@ -182,6 +188,18 @@ impl Ledger {
         if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
     }
 
+    /// The process that had a timer with a webhook under way has ended: it is due at once, and its attempt was not a
+    /// failed one.
+    fn forget_agent(&mut self, name: &Name, wall: u64) {
+        let entry = self.entries.get_mut(name).filter(|entry| entry.spec.webhook.is_some());
+        let Some(entry) = entry else { return };
+        let handed = entry.handed();
+        (entry.phase, entry.next, entry.closed) = (Phase::Pending, wall, true);
+        // Until that is durable, another crash takes it back.
+        entry.unsure = Some(handed);
+        self.out.remove(&handed.0);
+    }
+
     fn is_dead(&self, name: &Name) -> bool {
         self.entries.get(name).is_some_and(|entry| matches!(entry.phase, Phase::Dead(_)))
     }
@@ -201,7 +219,7 @@ impl Ledger {
             |old| matches!(old.phase, Phase::Dead(kept) | Phase::Gone(_, kept) if kept.passed),
         );
         let phase = match place {
-            Place::Bucket(_) | Place::Waiting(_) => Phase::Pending,
+            Place::Bucket(_) | Place::Waiting(..) => Phase::Pending,
             Place::Out => Phase::Out,
             Place::Dead(at) => Phase::Dead(kept(at.millis(), passed)),
             Place::Remembered(until) => {

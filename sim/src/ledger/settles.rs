@@ -48,6 +48,10 @@ impl Ledger {
                 entry.closed = true;
                 Ok(())
             }
+            Ok(Settled::GivenUp(None)) if matches!(verdict, Verdict::GiveUp(_)) => {
+                entry.bury(range);
+                Ok(())
+            }
             Ok(Settled::GivenUp(_)) if entry.expired => Ok(()),
             Err(stale) => {
                 Err(Broken::new(promise::LEASE, format!("{token:?} is out, and called {stale:?}")))
@@ -90,7 +94,10 @@ impl Ledger {
                 }
                 Ok(())
             }
-            Ok(Settled::GivenUp(next)) if entry.failed + 1 >= entry.spec.retry.attempts => {
+            Ok(Settled::GivenUp(next))
+                if matches!(verdict, Verdict::Nack(..))
+                    && entry.failed + 1 >= entry.spec.retry.attempts =>
+            {
                 let next = next.map(Moment::millis);
                 Self::rhythm(entry, next, range)?;
                 match entry.spec.recurrence {

@@ -22,8 +22,8 @@ const MISSED: [(&str, Missed); 3] =
 /// The state of a timer in that place, at that moment.
 pub(super) fn state(place: Place, record: &Record, wall: Moment) -> State {
     match place {
-        Place::Bucket(_) | Place::Waiting(_) if record.next_attempt > wall => State::Scheduled,
-        Place::Bucket(_) | Place::Waiting(_) => State::Due,
+        Place::Bucket(_) | Place::Waiting(..) if record.next_attempt > wall => State::Scheduled,
+        Place::Bucket(_) | Place::Waiting(..) => State::Due,
         Place::Out => State::Delivering,
         Place::Dead(_) => State::Dead,
         Place::Remembered(_) => match record.fate {
@@ -136,7 +136,7 @@ impl Line {
         let place = match state {
             State::Dead => Place::Dead(now),
             State::Done | State::Cancelled => Place::Remembered(now + record.spec.remember),
-            _ if next <= now => Place::Waiting(next),
+            _ if next <= now => Place::Waiting(record.spec.lane(), next),
             _ => Place::Bucket(Bucket::of(Level::of(next, now), next)),
         };
         (place, record)

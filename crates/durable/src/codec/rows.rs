@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bytes::{Reader, invalid, put_i64, put_u64};
 use super::{DecodeError, Row};
 use crate::bucket::{Bucket, Level};
-use crate::record::{Generation, Place};
+use crate::record::{Generation, Lane, Place};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, Retry, Webhook};
 
@@ -46,8 +46,9 @@ impl Row for QueueRow {
         }
         out.push(webhook.is_some().into());
         webhook.iter().for_each(|webhook| webhook.write(out));
-        let counts = [self.pending, self.waiting, self.watched, self.out, self.dead];
-        for count in counts.into_iter().chain([self.remembered, self.floor.0, self.discarded]) {
+        let counts = [self.pending, self.waiting, self.waiting_push, self.watched, self.out];
+        let more = [self.dead, self.remembered, self.floor.0, self.discarded];
+        for count in counts.into_iter().chain(more) {
             put_u64(out, count);
         }
         out.push(self.deleted.into());
@@ -69,6 +70,7 @@ impl Row for QueueRow {
             settings: Settings { paused, retry, remember, dead_keep, rate, concurrency, webhook },
             pending: bytes.u64("pending timers")?,
             waiting: bytes.u64("waiting timers")?,
+            waiting_push: bytes.u64("timers that wait for an agent")?,
             watched: bytes.u64("watched timers")?,
             out: bytes.u64("timers that are out")?,
             dead: bytes.u64("dead timers")?,
@@ -139,7 +141,8 @@ impl Row for Place {
     fn write(&self, out: &mut Vec<u8>) {
         let (tag, moment) = match *self {
             Place::Bucket(bucket) => (bucket.level() as u8, bucket.start()),
-            Place::Waiting(at) => (16, at.millis()),
+            Place::Waiting(Lane::Pull, at) => (16, at.millis()),
+            Place::Waiting(Lane::Push, at) => (20, at.millis()),
             Place::Out => (17, 0),
             Place::Dead(at) => (18, at.millis()),
             Place::Remembered(until) => (19, until.millis()),
@@ -151,7 +154,8 @@ impl Row for Place {
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (tag, moment) = (bytes.byte("place")?, bytes.moment("moment of the place")?);
         Ok(match tag {
-            16 => Place::Waiting(moment),
+            16 => Place::Waiting(Lane::Pull, moment),
+            20 => Place::Waiting(Lane::Push, moment),
             17 => Place::Out,
             18 => Place::Dead(moment),
             19 => Place::Remembered(moment),

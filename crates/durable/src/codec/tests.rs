@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::bucket::{Bucket, Level};
 use crate::conformance::Random;
-use crate::record::{Fate, Generation, Lease, Place, Record, Spec};
+use crate::record::{Fate, Generation, Lane, Lease, Place, Record, Spec};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
 use crate::values::{
     Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
@@ -149,7 +149,7 @@ impl Random {
     fn place(&mut self) -> Place {
         let at = self.moment();
         match self.below(6) {
-            0 => Place::Waiting(at),
+            0 => Place::Waiting(Lane::ALL[self.below(2) as usize], at),
             1 => Place::Out,
             2 => Place::Dead(at),
             3 => Place::Remembered(at),
@@ -185,6 +185,7 @@ fn rows_survive_a_round_trip_and_nothing_else_does() {
             settings,
             pending,
             waiting,
+            waiting_push: random.edge(),
             watched,
             out,
             dead,

@@ -24,7 +24,7 @@ use super::{DiskStore, FILE};
 use crate::bucket::{Bucket, Cell, Level};
 use crate::codec::{DayCells, Home, decode};
 use crate::import::Import;
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Damage, Filling, Head, QueueRow, Store, StoreError};
 use crate::values::{Key, QueueName};
 
@@ -290,9 +290,10 @@ impl Checker {
                 queue.pending += 1;
                 Some(Cell::of(bucket.level(), record.next_attempt))
             }
-            Place::Waiting(at) => {
+            Place::Waiting(lane, at) => {
                 queue.pending += 1;
                 queue.waiting += 1;
+                queue.waiting_push += u64::from(lane == Lane::Push);
                 queue.watched += u64::from(record.is_watched());
                 Some(Cell::of(Level::Hour, at))
             }
@@ -337,15 +338,14 @@ impl Checker {
             (counted.floor, counted.deleted) = (stored.floor, stored.deleted);
             if counted != stored {
                 let of = |row: &QueueRow| {
-                    let QueueRow { pending, waiting, watched, out, dead, .. } = row;
+                    let QueueRow { pending, waiting, waiting_push, watched, out, dead, .. } = row;
                     let QueueRow { remembered, discarded, .. } = row;
-                    format!("{pending}/{waiting}/{watched}/{out}/{dead}/{remembered}/{discarded}")
+                    let waiting = format!("{waiting}/{waiting_push}/{watched}");
+                    format!("{pending}/{waiting}/{out}/{dead}/{remembered}/{discarded}")
                 };
-                let wrong = format!(
-                    "it counts {} rows (pending/waiting/watched/out/dead/remembered/discarded) and has {}",
-                    of(&stored),
-                    of(&counted)
-                );
+                let counts = "pending/waiting/push/watched/out/dead/remembered/discarded";
+                let wrong =
+                    format!("it counts {} rows ({counts}) and has {}", of(&stored), of(&counted));
                 self.found("head".into(), Some(format!("queue {name}")), &wrong);
             }
         }
@@ -413,7 +413,7 @@ impl Checker {
 fn table_of(place: Place) -> String {
     match place {
         Place::Bucket(bucket) => describe(bucket),
-        Place::Waiting(_) => Small::Waiting.name().into(),
+        Place::Waiting(lane, _) => Small::waiting(lane).name().into(),
         Place::Out => Small::Out.name().into(),
         Place::Dead(_) => Small::Dead.name().into(),
         Place::Remembered(_) => Small::Remembered.name().into(),

@@ -13,7 +13,7 @@ use super::table::{self, Small, bucket_name, describe, index_key, place_of_key, 
 use super::view::{Rows, View, open_rows};
 use crate::bucket::{Bucket, Level, floor};
 use crate::codec::{DayCells, Home, decode};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Damage, Loaded, Query};
 use crate::values::{Key, Moment, QueueName};
 
@@ -25,7 +25,7 @@ pub(super) struct Reader<'v> {
     transaction: &'v ReadTransaction,
     pub(super) view: &'v mut View,
     /// Tables that were opened. A question about a thousand keys opens each once.
-    small: [OnceCell<Option<Table>>; 8],
+    small: [OnceCell<Option<Table>>; Small::ALL.len()],
     buckets: BTreeMap<Bucket, Option<Rows>>,
 }
 
@@ -44,9 +44,9 @@ impl<'v> Reader<'v> {
             }
             Query::Cells { queue, from, to } => return self.cells(queue, *from, *to),
             Query::Bucket { bucket, after, limit } => self.page(*bucket, from(after), *limit)?,
-            Query::Waiting { queue, from, limit } => {
+            Query::Waiting { queue, lane, from, limit } => {
                 let key = table::moment_key(queue, from.0, from.1);
-                self.range(Small::Waiting, &key, &table::of_queue(queue), *limit)?
+                self.range(Small::waiting(*lane), &key, &table::of_queue(queue), *limit)?
             }
             Query::Out { after, limit } => {
                 self.range(Small::Out, &from(after).to_be_bytes(), &[], *limit)?
@@ -124,7 +124,8 @@ impl<'v> Reader<'v> {
         }
         let buckets = self.view.around(home);
         let places = [Place::Out].into_iter().chain(buckets.into_iter().map(Place::Bucket));
-        for place in places.chain([Place::Waiting(home)]) {
+        let waiting = Lane::ALL.map(|lane| Place::Waiting(lane, home));
+        for place in places.chain(waiting) {
             if let Some(found) = self.at(place, queue, generation)? {
                 return Ok(Some(found));
             }
@@ -378,7 +379,7 @@ impl<'v> Reader<'v> {
                 ControlFlow::Continue(())
             })?;
         }
-        for small in [Small::Waiting, Small::Out, Small::Dead, Small::Remembered] {
+        for small in Small::ROWS {
             let rows = self.range(small, &[], &[], usize::MAX)?;
             rows.into_iter().for_each(|(place, row)| each(place, row));
         }

@@ -34,9 +34,9 @@ enum Source {
 impl Rows {
     pub(super) fn new(transaction: ReadTransaction, mut view: View) -> Self {
         view.damage.clear();
-        let small = [Small::Waiting, Small::Out, Small::Dead, Small::Remembered];
         let buckets = view.buckets.keys().map(|&bucket| Source::Bucket(bucket, 0));
-        let left = buckets.chain(small.map(|small| Source::Small(small, Vec::new()))).collect();
+        let left =
+            buckets.chain(Small::ROWS.map(|small| Source::Small(small, Vec::new()))).collect();
         Rows { transaction, view, held: None, left, page: VecDeque::new() }
     }
 

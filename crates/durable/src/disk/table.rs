@@ -5,7 +5,7 @@
 //! | `head` | `format`, `shard`, `q` + queue, `b` + bucket | what an opening reads: small, whatever is pending |
 //! | `hour.START` and so on | generation | rows of a bucket, appended |
 //! | `hour.START.removed` | 0, 1, 2 … | lists of rows that were removed from it |
-//! | `waiting`, `dead` | queue, moment, generation | rows |
+//! | `waiting`, `waiting.push`, `dead` | queue, moment, generation | rows |
 //! | `remembered` | moment, generation | rows |
 //! | `out` | generation | rows |
 //! | `keys` | queue, key | the generation and home of a timer with a chosen key |
@@ -19,7 +19,7 @@ use redb::TableDefinition;
 
 use crate::bucket::{Bucket, Cell, Level};
 use crate::codec::DayCells;
-use crate::record::{Generation, Place};
+use crate::record::{Generation, Lane, Place};
 use crate::values::{Moment, QueueName};
 
 /// A table of a bucket: rows by generation, or lists of markers by number.
@@ -32,6 +32,7 @@ pub(super) type Plain<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 pub(super) enum Small {
     Head,
     Waiting,
+    WaitingPush,
     Out,
     Dead,
     Remembered,
@@ -41,9 +42,10 @@ pub(super) enum Small {
 }
 
 impl Small {
-    pub(super) const ALL: [Small; 8] = [
+    pub(super) const ALL: [Small; 9] = [
         Small::Head,
         Small::Waiting,
+        Small::WaitingPush,
         Small::Out,
         Small::Dead,
         Small::Remembered,
@@ -52,10 +54,23 @@ impl Small {
         Small::Cells,
     ];
 
+    /// Those that hold rows of timers.
+    pub(super) const ROWS: [Small; 5] =
+        [Small::Waiting, Small::WaitingPush, Small::Out, Small::Dead, Small::Remembered];
+
+    /// The waiting rows of a lane.
+    pub(super) const fn waiting(lane: Lane) -> Self {
+        match lane {
+            Lane::Pull => Small::Waiting,
+            Lane::Push => Small::WaitingPush,
+        }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Small::Head => "head",
             Small::Waiting => "waiting",
+            Small::WaitingPush => "waiting.push",
             Small::Out => "out",
             Small::Dead => "dead",
             Small::Remembered => "remembered",
@@ -179,7 +194,7 @@ pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell
     first.iter().enumerate().map(minute).chain([whole]).chain(rest).filter(|(_, count)| *count > 0)
 }
 
-/// The key of a row in `waiting` and `dead`.
+/// The key of a row that waits or is dead.
 pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) -> Vec<u8> {
     let mut key = of_queue(queue);
     key.extend_from_slice(&at.millis().to_be_bytes());
@@ -196,7 +211,7 @@ pub(super) fn small_row(
     let number = generation.0.to_be_bytes();
     Some(match place {
         Place::Bucket(_) => return None,
-        Place::Waiting(at) => (Small::Waiting, moment_key(queue, at, generation)),
+        Place::Waiting(lane, at) => (Small::waiting(lane), moment_key(queue, at, generation)),
         Place::Out => (Small::Out, number.to_vec()),
         Place::Dead(at) => (Small::Dead, moment_key(queue, at, generation)),
         Place::Remembered(until) => {
@@ -213,7 +228,8 @@ pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
         Some(Moment::from_millis(millis)).filter(|moment| moment.millis() == millis)
     };
     match table {
-        Small::Waiting => moment().map(Place::Waiting),
+        Small::Waiting => moment().map(|at| Place::Waiting(Lane::Pull, at)),
+        Small::WaitingPush => moment().map(|at| Place::Waiting(Lane::Push, at)),
         Small::Dead => moment().map(Place::Dead),
         Small::Remembered => moment().map(Place::Remembered),
         Small::Out => Some(Place::Out),
@@ -225,7 +241,7 @@ pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
 pub(super) fn is_home(place: Place, home: Moment) -> bool {
     match place {
         Place::Bucket(bucket) => (bucket.start()..bucket.end()).contains(&home.millis()),
-        Place::Waiting(at) => at == home,
+        Place::Waiting(_, at) => at == home,
         Place::Out => true,
         Place::Dead(_) | Place::Remembered(_) => false,
     }
@@ -247,7 +263,9 @@ mod tests {
             assert_eq!(bucket_of(name), None, "{name}");
         }
         let (queue, at) = (QueueName::new("q").unwrap(), Moment::from_millis(1 << 40));
-        for place in [Place::Waiting(at), Place::Out, Place::Dead(at), Place::Remembered(at)] {
+        let waiting = Lane::ALL.map(|lane| Place::Waiting(lane, at));
+        for place in waiting.into_iter().chain([Place::Out, Place::Dead(at), Place::Remembered(at)])
+        {
             let (table, key) = small_row(place, &queue, Generation(9)).unwrap();
             assert_eq!(place_of_key(table, &key), Some(place));
         }

@@ -33,7 +33,7 @@ type RowTable<'t> = Table<'t, u64, &'static [u8]>;
 pub(super) struct Writer<'t, 'v> {
     pub(super) transaction: &'t WriteTransaction,
     database: &'t Database,
-    small: [Option<PlainTable<'t>>; 8],
+    small: [Option<PlainTable<'t>>; Small::ALL.len()],
     pub(super) rows: BTreeMap<Bucket, (String, RowTable<'t>)>,
     pub(super) view: &'v mut View,
     state: &'v mut ShardState,
@@ -144,7 +144,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.insert(Some(from), to, record)?;
         let home = match (to, assigned) {
             (_, Some(home)) => Some(home),
-            (Place::Bucket(_) | Place::Waiting(_), None) => {
+            (Place::Bucket(_) | Place::Waiting(..), None) => {
                 Some(self.home(&spec.queue, &spec.key, generation)?)
             }
             // At home, or not, wherever that is.

@@ -61,6 +61,11 @@ impl Delivery {
         &self.inner.retry
     }
 
+    /// The queue of the timer.
+    pub fn queue(&self) -> &str {
+        self.inner.queue.as_str()
+    }
+
     /// The key of the timer.
     pub fn key(&self) -> &str {
         self.inner.token.key.as_str()
@@ -124,6 +129,12 @@ impl Delivery {
             Settled::Extended(until) => until,
             _ => Moment::ZERO,
         })
+    }
+
+    /// Gives the timer up at once, whatever attempts are left, for that reason. It is dead, also if it recurs.
+    pub fn give_up(mut self, error: impl Into<Arc<str>>) -> Receipt<()> {
+        self.on_drop = OnDrop::Nothing;
+        self.settle(Verdict::GiveUp(Some(error.into())), |_| ())
     }
 
     /// Gives it back: due again at once, and no attempt is used up.

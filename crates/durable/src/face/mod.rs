@@ -7,6 +7,7 @@
 //! | `new_timer.rs` | what a timer is made with |
 //! | `receipt.rs` | answers that are on their way |
 //! | `receive.rs` | receiving, and the stream |
+//! | `push.rs` | the hook for delivery agents |
 //! | `delivery.rs` | what a taker holds |
 //! | `worker.rs` | handlers |
 //! | `typed.rs` | payloads by serde |
@@ -16,6 +17,7 @@ mod delivery;
 mod error;
 mod many;
 mod new_timer;
+mod push;
 mod queue;
 mod receipt;
 mod receive;

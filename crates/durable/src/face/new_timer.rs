@@ -101,7 +101,7 @@ impl NewTimer {
         self
     }
 
-    /// Posted there when it is due, whatever its queue says.
+    /// Posted there when it is due, whatever its queue says: [`Durable::push`](crate::Durable::push) hands it out.
     ///
     /// # Errors
     /// The webhook is out of its limits.

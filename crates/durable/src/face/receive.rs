@@ -12,9 +12,9 @@ use futures_core::Stream;
 use super::delivery::Delivery;
 use super::error::Error;
 use super::queue::Queue;
-use crate::runtime::{Failure, Reply, Slot};
-use crate::shard::{Answer, Request, RequestId};
-use crate::values::Span;
+use crate::runtime::{Failure, Reply, Runtime, Slot};
+use crate::shard::{self, Answer, Request, RequestId};
+use crate::values::{QueueName, Span};
 
 /// Deliveries that are on their way.
 ///
@@ -24,14 +24,16 @@ use crate::values::Span;
 /// Dropping it loses nothing: what was handed out meanwhile is due again at once, and no attempt is used up.
 #[must_use = "deliveries that nobody waits for are given back"]
 pub struct Receive {
-    queue: Queue,
-    id: RequestId,
-    slot: Arc<Slot<Result<Vec<Delivery>, Error>>>,
+    pub(super) runtime: Arc<Runtime>,
+    /// The queue; a push has none.
+    pub(super) from: Option<QueueName>,
+    pub(super) id: RequestId,
+    pub(super) slot: Arc<Slot<Result<Vec<Delivery>, Error>>>,
 }
 
 impl Queue {
-    /// Takes up to `max` timers that are due, longest due first; waits for one as long as `wait` by the clock of the
-    /// timers. Empty: the wait has passed.
+    /// Takes up to `max` timers that are due and have no webhook, longest due first; waits for one as long as `wait` by
+    /// the clock of the timers. Empty: the wait has passed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -48,8 +50,8 @@ impl Queue {
     /// ```
     pub fn receive(&self, max: usize, wait: Duration) -> Receive {
         let slot = Arc::new(Slot::new());
-        let id = self.take(max, wait.into(), self.fill(&slot));
-        Receive { queue: self.clone(), id, slot }
+        let id = self.take(max, wait.into(), fill(&self.runtime, self.lease, &slot));
+        Receive { runtime: self.runtime.clone(), from: Some(self.name.clone()), id, slot }
     }
 
     /// What is due, one after the other, without end. At most `ahead` deliveries wait in the stream's hands, at least
@@ -65,28 +67,41 @@ impl Queue {
 
     /// The deliveries of an answer.
     pub(super) fn received(&self, answer: Result<Answer, Failure>) -> Result<Vec<Delivery>, Error> {
-        match answer? {
-            Answer::Deliveries(deliveries) => {
-                let one = |delivery| Delivery::new(self.clone(), delivery);
-                Ok(deliveries.into_iter().map(one).collect())
-            }
-            other => unreachable!("a receive was answered with {other:?}"),
-        }
+        received(&self.runtime, self.lease, answer)
     }
+}
 
-    /// A reply that does not keep the store open: whoever waits does.
-    fn fill(&self, slot: &Arc<Slot<Result<Vec<Delivery>, Error>>>) -> Reply {
-        let (runtime, slot) = (Arc::downgrade(&self.runtime), slot.clone());
-        let (name, lease) = (self.name.clone(), self.lease);
-        Box::new(move |answer| {
-            let received = match runtime.upgrade() {
-                Some(runtime) => Queue { runtime, name, lease }.received(answer),
-                None => Err(Error::Stopped),
-            };
-            // Of a caller who has gone: dropped unread, they are given back.
-            drop(slot.fill(received));
-        })
+fn received(
+    runtime: &Arc<Runtime>,
+    lease: Span,
+    answer: Result<Answer, Failure>,
+) -> Result<Vec<Delivery>, Error> {
+    match answer? {
+        Answer::Deliveries(deliveries) => {
+            let queue =
+                |name: &QueueName| Queue { lease, ..Queue::new(runtime.clone(), name.clone()) };
+            let one = |delivery: shard::Delivery| Delivery::new(queue(&delivery.queue), delivery);
+            Ok(deliveries.into_iter().map(one).collect())
+        }
+        other => unreachable!("a receive was answered with {other:?}"),
     }
+}
+
+/// A reply that does not keep the store open: whoever waits does.
+pub(super) fn fill(
+    runtime: &Arc<Runtime>,
+    lease: Span,
+    slot: &Arc<Slot<Result<Vec<Delivery>, Error>>>,
+) -> Reply {
+    let (runtime, slot) = (Arc::downgrade(runtime), slot.clone());
+    Box::new(move |answer| {
+        let received = match runtime.upgrade() {
+            Some(runtime) => received(&runtime, lease, answer),
+            None => Err(Error::Stopped),
+        };
+        // Of a caller who has gone: dropped unread, they are given back.
+        drop(slot.fill(received));
+    })
 }
 
 impl Receive {
@@ -115,8 +130,8 @@ impl Drop for Receive {
     fn drop(&mut self) {
         let (unread, open) = self.slot.close();
         if unread.is_none() && open {
-            let leave = Request::Leave(self.queue.name.clone(), self.id);
-            self.queue.runtime.post(leave, Box::new(|_| ()));
+            let leave = Request::Leave(self.from.clone(), self.id);
+            self.runtime.post(leave, Box::new(|_| ()));
         }
     }
 }

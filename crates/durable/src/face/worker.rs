@@ -267,7 +267,7 @@ impl Shared {
     fn leave(&self) {
         let receive = lock(&self.state).receive.take();
         if let Some(id) = receive {
-            let leave = Request::Leave(self.queue.name.clone(), id);
+            let leave = Request::Leave(Some(self.queue.name.clone()), id);
             self.queue.runtime.post(leave, Box::new(|_| ()));
         }
     }

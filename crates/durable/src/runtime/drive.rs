@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::clocks::{Alarms, Clocks};
 use super::mailbox::{Letter, Mailbox};
 use super::{Failure, Reply};
-use crate::shard::{Answer, Effect, Input, Limits, Request, RequestId, Shard};
+use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
 use crate::store::{Head, Store, StoreError};
 use crate::values::{Span, Steady};
 
@@ -25,12 +25,14 @@ pub(super) struct Driver<S: Store> {
     alarms: Alarms,
     /// Those who wait for an answer.
     waiting: BTreeMap<RequestId, Waiting>,
+    /// How the next shard is opened.
+    opened: Opened,
 }
 
 /// Somebody who waits for an answer.
 struct Waiting {
     reply: Reply,
-    /// For a receive: the request, and when its wait ends. It outlives a failure of the store.
+    /// For a receive or a push: the request, and when its wait ends. It outlives a failure of the store.
     poll: Option<(Request, Steady)>,
     /// For a leave: the receive that gets no answer any more.
     leaves: Option<RequestId>,
@@ -45,10 +47,12 @@ impl<S: Store> Driver<S> {
         clocks: Clocks,
     ) -> Self {
         let epoch = head.epoch;
-        let shard = Shard::open(head, limits, clocks.wall(), clocks.steady());
+        let now = (clocks.wall(), clocks.steady());
+        let shard = Shard::open(head, limits, Opened::Started, now);
         let alarms = Alarms::new(clocks.clone(), mailbox.clone());
         let waiting = BTreeMap::new();
-        Driver { store, epoch, shard, limits, mailbox, clocks, alarms, waiting }
+        let opened = Opened::Started;
+        Driver { store, epoch, shard, limits, mailbox, clocks, alarms, waiting, opened }
     }
 
     /// Takes turns until the mailbox is closed and empty.
@@ -85,6 +89,9 @@ impl<S: Store> Driver<S> {
         // First of all: what they say is durable, and need not wait for the next commit.
         for effect in answers {
             let Effect::Answer(id, answer) = effect else { continue };
+            if answer.tells_agents() {
+                self.opened = Opened::Recovered;
+            }
             self.answer(
                 id,
                 match answer {
@@ -123,7 +130,7 @@ impl<S: Store> Driver<S> {
     /// Notes who waits for the answer to a request.
     fn enter(&mut self, letter: Letter) -> Input {
         let poll = match &letter.request {
-            Request::Receive { wait, .. } => {
+            Request::Receive { wait, .. } | Request::Push { wait, .. } => {
                 Some((letter.request.clone(), self.clocks.steady() + *wait))
             }
             _ => None,
@@ -157,7 +164,7 @@ impl<S: Store> Driver<S> {
                 Ok(head) => {
                     self.epoch = head.epoch;
                     let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
-                    self.shard = Shard::open(head, self.limits, wall, steady);
+                    self.shard = Shard::open(head, self.limits, self.opened, (wall, steady));
                     return Some(self.polls());
                 }
                 Err(error) => error,
@@ -182,7 +189,7 @@ impl<S: Store> Driver<S> {
         let now = self.clocks.steady();
         let poll = |(id, waiting): (&RequestId, &Waiting)| {
             let (mut request, until) = waiting.poll.clone()?;
-            if let Request::Receive { wait, .. } = &mut request {
+            if let Request::Receive { wait, .. } | Request::Push { wait, .. } = &mut request {
                 *wait = Span::from_millis(until.millis().saturating_sub(now.millis()));
             }
             Some(Input::Request(*id, request))

@@ -189,7 +189,7 @@ fn size(request: &Request) -> usize {
         }
         Request::Cancel { keys, .. } => keys.len() * EACH,
         Request::Settle { tokens, .. } => tokens.len() * EACH,
-        Request::Receive { max, .. } => *max * EACH,
+        Request::Receive { max, .. } | Request::Push { max, .. } => *max * EACH,
         _ => EACH,
     }
 }
@@ -236,7 +236,7 @@ mod tests {
         let queue = QueueName::new("q").unwrap();
         mailbox.post(Request::Queue(queue.clone()), note(&refused));
         assert_eq!(*lock(&refused), [Failure::Full]);
-        mailbox.post(Request::Leave(queue.clone(), RequestId(0)), note(&refused));
+        mailbox.post(Request::Leave(Some(queue.clone()), RequestId(0)), note(&refused));
         assert_eq!(lock(&refused).len(), 1);
         mailbox.close();
         mailbox.post(Request::Queue(queue), note(&refused));

@@ -17,14 +17,14 @@ use super::look::Far;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
 use crate::message::{Answer, LoadId, Many, RequestId};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Query, Settings};
 use crate::values::{Moment, QueueName};
 
 /// A place in which discarded rows may be, and how far it was read.
 pub(super) enum Source {
     Bucket(Bucket, Option<Generation>),
-    Waiting(QueueName, (Moment, Generation)),
+    Waiting(QueueName, Lane, (Moment, Generation)),
     Dead(QueueName, Option<(Moment, Generation)>),
     Out(Option<Generation>),
 }
@@ -67,10 +67,14 @@ impl Shard {
         resident.into_iter().for_each(|generation| self.release(generation));
         let Some(queue) = self.queues.get_mut(name) else { return };
         queue.row.discard(self.row.next_generation);
-        (queue.horizon, queue.dropped, queue.far) = (None, None, Far::empty());
-        (queue.died, queue.sweep_at) = (None, None);
-        if let Some(load) = queue.refill.take() {
-            self.loads.take(load);
+        (queue.far, queue.died, queue.sweep_at) = (Far::empty(), None, None);
+        for lane in Lane::ALL {
+            let line = queue.line_mut(lane);
+            (line.horizon, line.dropped) = (None, None);
+            if let Some(load) = line.refill.take() {
+                self.loads.take(load);
+                self.agents.pages -= usize::from(lane == Lane::Push);
+            }
         }
         self.outbox.clear(name);
         self.begin_reclaim();
@@ -104,7 +108,9 @@ impl Shard {
         if full.is_empty() {
             return;
         }
-        let waiting = full.iter().map(|name| Source::Waiting(name.clone(), Default::default()));
+        let waiting = full.iter().flat_map(|name| {
+            Lane::ALL.map(|lane| Source::Waiting(name.clone(), lane, Default::default()))
+        });
         let dead = full.iter().map(|name| Source::Dead(name.clone(), None));
         let buckets = self.window.buckets.keys().map(|&bucket| Source::Bucket(bucket, None));
         self.reclaim = waiting.chain(dead).chain([Source::Out(None)]).chain(buckets).collect();
@@ -123,8 +129,8 @@ impl Shard {
             Source::Bucket(bucket, after) => {
                 Query::Bucket { bucket: *bucket, after: *after, limit }
             }
-            Source::Waiting(queue, from) => {
-                Query::Waiting { queue: queue.clone(), from: *from, limit }
+            Source::Waiting(queue, lane, from) => {
+                Query::Waiting { queue: queue.clone(), lane: *lane, from: *from, limit }
             }
             Source::Dead(queue, after) => {
                 Query::Dead { queue: queue.clone(), after: *after, limit }
@@ -153,8 +159,8 @@ impl Shard {
             (Source::Bucket(..) | Source::Out(_), _) if generation >= floor => return,
             (Source::Bucket(bucket, _), _) => Source::Bucket(bucket, Some(generation)),
             (Source::Out(_), _) => Source::Out(Some(generation)),
-            (Source::Waiting(queue, _), _) => {
-                Source::Waiting(queue, (last.next_attempt, Generation(generation.0 + 1)))
+            (Source::Waiting(queue, lane, _), _) => {
+                Source::Waiting(queue, lane, (last.next_attempt, Generation(generation.0 + 1)))
             }
             (Source::Dead(queue, _), Some(Place::Dead(at))) => {
                 Source::Dead(queue, Some((at, generation)))

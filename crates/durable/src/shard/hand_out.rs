@@ -1,12 +1,12 @@
-//! Handing out: takers, leases, and pages of what waits.
+//! Handing out: what is due next, leases, and pages of what waits.
 //!
 //! A hand-out is a change: its attempt and its lease are durable before its taker hears of it. The longest due goes
 //! first. Nothing is handed out before its next attempt by the wall clock of this turn.
 
-use super::queue::{Order, Taker};
+use super::queue::Order;
 use super::{Purpose, Shard};
-use crate::message::{Answer, Delivery, LoadId, RequestId, Token};
-use crate::record::{Fate, Generation, Lease, Place, Record};
+use crate::message::{Delivery, LoadId, Opened, RequestId, Token};
+use crate::record::{Fate, Generation, Lane, Lease, Place, Record};
 use crate::store::Query;
 use crate::values::{QueueName, Span};
 use tourbillon_wheel::Time;
@@ -18,89 +18,15 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 pub(super) enum Expiry {
     /// The lease of a timer that is out.
     Lease(Generation),
-    /// The wait of a taker.
-    Poll(QueueName, RequestId),
+    /// The wait of a taker; without a queue, of an agent.
+    Poll(Option<QueueName>, RequestId),
     /// What the rate of a queue forbids.
     Pace(QueueName),
 }
 
 impl Shard {
-    /// A taker has come.
-    pub(super) fn receive(
-        &mut self,
-        id: RequestId,
-        name: &QueueName,
-        (max, wait, lease): (usize, Span, Span),
-    ) {
-        let until = Time::from((self.steady + wait).millis());
-        let poll = (wait > Span::ZERO).then(|| {
-            let poll = Expiry::Poll(name.clone(), id);
-            self.expiries.insert(until, poll).expect("polls are bounded by the caller")
-        });
-        // A poll makes no queue in the store, but it waits in one.
-        let queue = self.queue_entry(name);
-        queue.takers.push_back(Taker { id, max: max.max(1), lease, poll });
-        self.stirred.insert(name.clone());
-    }
-
-    /// A taker has gone before it was given anything.
-    pub(super) fn leave(&mut self, name: &QueueName, id: RequestId) {
-        let Some(queue) = self.queues.get_mut(name) else { return };
-        let Some(nth) = queue.takers.iter().position(|taker| taker.id == id) else { return };
-        let left = queue.takers.remove(nth);
-        left.and_then(|taker| taker.poll).map(|poll| self.expiries.cancel(poll));
-    }
-
-    pub(super) fn expire_poll(&mut self, name: &QueueName, id: RequestId) {
-        let Some(queue) = self.queues.get_mut(name) else { return };
-        if let Some(taker) = queue.takers.iter_mut().find(|taker| taker.id == id) {
-            taker.poll = None;
-            self.stirred.insert(name.clone());
-        }
-    }
-
-    /// Serves the takers of every queue in which something may have become possible.
-    pub(super) fn hand_out(&mut self) {
-        for name in std::mem::take(&mut self.stirred) {
-            while self.serve(&name) {}
-            let Some(queue) = self.queues.get_mut(&name) else { continue };
-            if queue.refill.is_some() {
-                continue;
-            }
-            queue.takers.retain(|taker| {
-                if taker.poll.is_none() {
-                    self.outbox.answer(taker.id, Answer::Deliveries(Vec::new()));
-                }
-                taker.poll.is_some()
-            });
-        }
-    }
-
-    /// Serves the first taker of a queue, if something is due for it.
-    fn serve(&mut self, name: &QueueName) -> bool {
-        let Some(queue) = self.queues.get(name) else { return false };
-        let Some(taker) = queue.takers.front() else { return false };
-        let (id, max, lease) = (taker.id, taker.max, taker.lease);
-        let (mut deliveries, mut bytes) = (Vec::new(), 0);
-        while deliveries.len() < max {
-            let Some(generation) = self.next_due(name) else { break };
-            bytes += self.timers[&generation].record.spec.payload.len();
-            if bytes > MOST_BYTES && !deliveries.is_empty() {
-                break;
-            }
-            deliveries.push(self.hand(generation, lease));
-        }
-        if deliveries.is_empty() {
-            return false;
-        }
-        let served = self.queues.get_mut(name).and_then(|queue| queue.takers.pop_front());
-        served.and_then(|taker| taker.poll).map(|poll| self.expiries.cancel(poll));
-        self.outbox.answer(id, Answer::Deliveries(deliveries));
-        true
-    }
-
-    /// The timer of a queue that is to be handed out next; asks for a page if that is not resident.
-    fn next_due(&mut self, name: &QueueName) -> Option<Generation> {
+    /// The timer of a lane that is to be handed out next; asks for a page if that is not resident.
+    pub(super) fn next_due(&mut self, name: &QueueName, lane: Lane) -> Option<Generation> {
         loop {
             let queue = self.queues.get(name)?;
             let settings = &queue.row.settings;
@@ -108,8 +34,9 @@ impl Shard {
             if settings.paused || crowded || self.out >= self.limits.out {
                 return None;
             }
-            let Some(order) = queue.first().filter(|&order| queue.is_before_horizon(order)) else {
-                self.refill(name);
+            let line = queue.line(lane);
+            let Some(order) = line.first().filter(|&order| line.is_before_horizon(order)) else {
+                self.refill(name, lane);
                 return None;
             };
             // Ahead of a clock that was set back: it is on its way to a bucket.
@@ -125,12 +52,14 @@ impl Shard {
     }
 
     /// Asks for a page of waiting rows if one may be due.
-    fn refill(&mut self, name: &QueueName) {
+    fn refill(&mut self, name: &QueueName, lane: Lane) {
         let Some(queue) = self.queues.get_mut(name) else { return };
-        let Some(from) = queue.horizon.filter(|horizon| horizon.0 <= self.wall) else { return };
-        if queue.refill.is_none() {
-            let query = Query::Waiting { queue: name.clone(), from, limit: self.limits.page };
-            queue.refill = Some(self.loads.emit(query, Purpose::Refill(name.clone())));
+        let line = queue.line_mut(lane);
+        let Some(from) = line.horizon.filter(|horizon| horizon.0 <= self.wall) else { return };
+        if line.refill.is_none() {
+            let query = Query::Waiting { queue: name.clone(), lane, from, limit: self.limits.page };
+            line.refill = Some(self.loads.emit(query, Purpose::Refill(name.clone(), lane)));
+            self.agents.pages += usize::from(lane == Lane::Push);
         }
     }
 
@@ -148,20 +77,26 @@ impl Shard {
         false
     }
 
-    fn hand(&mut self, generation: Generation, length: Span) -> Delivery {
+    /// Hands out a timer for so long; of one with a webhook, beside the time that it may take.
+    pub(super) fn hand(&mut self, generation: Generation, lease: Span) -> Delivery {
         let timer = &self.timers[&generation];
         let (place, old) = (timer.place, timer.record.clone());
         if let Some(queue) = self.queues.get_mut(&old.spec.queue) {
             queue.lateness.count(self.steady, self.wall.since(old.next_attempt));
+            queue.last = old.spec.lane();
             if queue.row.settings.rate.is_some() {
                 queue.pace.count(self.steady);
             }
         }
+        let timeout = old.spec.webhook.as_ref().map_or(Span::ZERO, |webhook| webhook.timeout);
+        let timeout = planted!("push-lease-without-its-timeout", Span::ZERO, timeout);
+        let length = Span::from_millis(timeout.millis() + lease.millis());
         let lease_until = self.wall + length;
         let attempt = planted!("attempt-not-raised", old.attempt.max(1), old.attempt + 1);
         let lease = Some(Lease { until: lease_until, length });
         let record = Record { attempt, lease, fate: Fate::Open, ..old.clone() };
         let delivery = Delivery {
+            queue: old.spec.queue.clone(),
             token: Token {
                 key: old.spec.key.clone(),
                 generation,
@@ -179,29 +114,36 @@ impl Shard {
         delivery
     }
 
-    /// Keeps a waiting row resident if it lies before the horizon. Beyond the limit, the last of the queue leaves and
-    /// the horizon comes nearer; a page of each queue may always be there.
-    pub(super) fn keep_waiting(&mut self, name: &QueueName, order: Order) -> bool {
+    /// Keeps a waiting row resident if it lies before the horizon. Beyond the limit, the last of the line leaves and
+    /// the horizon comes nearer; a page of each line may always be there.
+    pub(super) fn keep_waiting(&mut self, name: &QueueName, lane: Lane, order: Order) -> bool {
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
+        let line = queue.line_mut(lane);
         // The page that is under way may have been read before this row was written.
-        if !queue.is_before_horizon(order) && queue.refill.is_none() {
+        if !line.is_before_horizon(order) && line.refill.is_none() {
             return false;
         }
         self.stirred.insert(name.clone());
-        if self.waiting >= self.limits.waiting && queue.waiting.len() >= self.limits.page {
-            let last = queue.waiting.last().copied().filter(|&last| last > order);
-            queue.draw_horizon(last.unwrap_or(order));
+        if self.waiting >= self.limits.waiting && line.waiting.len() >= self.limits.page {
+            let last = line.waiting.last().copied().filter(|&last| last > order);
+            line.draw_horizon(last.unwrap_or(order));
             let Some(last) = last else { return false };
             self.release(last.1);
         }
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
-        queue.waiting.insert(order);
+        queue.line_mut(lane).waiting.insert(order);
         self.waiting += 1;
         true
     }
 
     /// A page of waiting rows has come.
-    pub(super) fn refilled(&mut self, id: LoadId, name: &QueueName, rows: Vec<(Place, Record)>) {
+    pub(super) fn refilled(
+        &mut self,
+        id: LoadId,
+        (name, lane): (&QueueName, Lane),
+        rows: Vec<(Place, Record)>,
+    ) {
+        self.agents.pages -= usize::from(lane == Lane::Push);
         let whole = rows.len() < self.limits.page;
         let last = rows
             .last()
@@ -214,8 +156,9 @@ impl Shard {
             }
         }
         let Some(queue) = self.queues.get_mut(name) else { return };
-        queue.refill = None;
-        queue.horizon = last.filter(|_| !whole).into_iter().chain(queue.dropped.take()).min();
+        let line = queue.line_mut(lane);
+        line.refill = None;
+        line.horizon = last.filter(|_| !whole).into_iter().chain(line.dropped.take()).min();
         self.stirred.insert(name.clone());
     }
 
@@ -239,6 +182,12 @@ impl Shard {
         let last = rows.last().map(|(_, record)| record.generation());
         for (place, record) in rows {
             if self.drop_discarded(place, &record) {
+                continue;
+            }
+            let unknown = record.spec.lane() == Lane::Push && self.opened_as == Opened::Started;
+            if planted!("push-lease-runs-on-at-restart", false, unknown) {
+                // Its agent was of a process that has ended: what became of the delivery nobody can know.
+                self.retry_unknown(&record);
                 continue;
             }
             self.keep(place, planted!("lease-lost-at-restart", lapsed(record, self.wall), record));

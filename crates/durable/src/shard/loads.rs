@@ -12,6 +12,7 @@ use super::look::Look;
 use super::request::Pending;
 use super::walk::Walk;
 use crate::message::{LoadId, RequestId};
+use crate::record::Lane;
 use crate::store::Query;
 use crate::values::{Key, QueueName};
 
@@ -26,10 +27,10 @@ pub(super) enum Purpose {
     Out,
     /// The window's pass over a bucket, or over what waits.
     Pass,
-    /// Everything that waits in a queue, to be looked at.
-    Sweep(QueueName),
-    /// More waiting rows for the takers of a queue.
-    Refill(QueueName),
+    /// Everything that waits in a lane of a queue, to be looked at.
+    Sweep(QueueName, Lane),
+    /// More waiting rows for the takers of a lane of a queue.
+    Refill(QueueName, Lane),
     /// The longest dead of a queue.
     Dead(QueueName),
     /// What is remembered and ends first.

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, floor};
 use crate::message::{Answer, LoadId, RequestId, Stats};
-use crate::record::{Place, Record};
+use crate::record::{Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
@@ -21,7 +21,9 @@ const AGAIN: u32 = 16;
 pub(super) struct Look {
     id: RequestId,
     queue: QueueName,
-    oldest: Known,
+    oldest: Option<Moment>,
+    /// Lanes whose longest due is in the store only.
+    unread: Vec<Lane>,
     next: Known,
     /// Cells that are left, and the buckets of the first one that are to be read.
     cells: VecDeque<Cell>,
@@ -94,15 +96,30 @@ impl Shard {
         let Some(queue) = self.queues.get(&name).filter(|queue| queue.stored) else {
             return self.outbox.answer(id, Answer::Stats(None));
         };
-        let first = queue.first().filter(|order| order.0 <= self.wall);
-        let known = match (first, queue.horizon) {
-            (Some(first), _) => queue.is_before_horizon(first),
-            (None, horizon) => horizon.is_none_or(|horizon| horizon.0 > self.wall),
-        };
-        let oldest = if known { Known::Is(first.map(|order| order.0)) } else { Known::No };
+        let (mut oldest, mut unread) = (None, Vec::new());
+        for lane in Lane::ALL {
+            let line = queue.line(lane);
+            let first = line.first().filter(|order| order.0 <= self.wall);
+            let known = match (first, line.horizon) {
+                (Some(first), _) => line.is_before_horizon(first),
+                (None, horizon) => horizon.is_none_or(|horizon| horizon.0 > self.wall),
+            };
+            oldest = oldest.into_iter().chain(first.map(|order| order.0)).min();
+            unread.extend((!known).then_some(lane));
+        }
         let (next, changes) = (self.next_known(&name), queue.far.changes);
         let (cells, sources) = (VecDeque::new(), VecDeque::new());
-        self.go_on_looking(Look { id, queue: name, oldest, next, cells, sources, changes, again });
+        self.go_on_looking(Look {
+            id,
+            queue: name,
+            oldest,
+            unread,
+            next,
+            cells,
+            sources,
+            changes,
+            again,
+        });
     }
 
     /// The next moment to come, as far as memory has it.
@@ -113,7 +130,12 @@ impl Shard {
         match (coming, queue.far.first) {
             _ if self.window.is_reading() => Known::No,
             (Some(order), _) => Known::Is(Some(order.0)),
-            (None, Known::Is(Some(first))) if first.millis() < self.window.end => Known::No,
+            // What a full window has not read may be due by now.
+            (None, Known::Is(Some(first)))
+                if first.millis() < self.window.end.max(after.0.millis()) =>
+            {
+                Known::No
+            }
             (None, far) => far,
         }
     }
@@ -121,10 +143,10 @@ impl Shard {
     /// Answers if everything is known, else reads the next piece.
     fn go_on_looking(&mut self, mut look: Look) {
         let queue = look.queue.clone();
-        if look.oldest == Known::No {
-            let horizon = self.queues.get(&queue).and_then(|queue| queue.horizon);
+        if let Some(&lane) = look.unread.last() {
+            let horizon = self.queues.get(&queue).and_then(|queue| queue.line(lane).horizon);
             let from = horizon.unwrap_or_default();
-            let query = Query::Waiting { queue, from, limit: self.limits.page };
+            let query = Query::Waiting { queue, lane, from, limit: self.limits.page };
             self.loads.emit(query, Purpose::Look(Box::new(look)));
             return;
         }
@@ -189,11 +211,11 @@ impl Shard {
         if at.is_none() && full {
             return self.begin_look(look.id, look.queue, look.again);
         }
-        if look.oldest == Known::No {
-            let first = self.queues.get(&look.queue).and_then(|queue| queue.first());
+        if let Some(lane) = look.unread.pop() {
+            let first = self.queues.get(&look.queue).and_then(|queue| queue.line(lane).first());
             let resident = first.map(|order| order.0);
-            let oldest = resident.into_iter().chain(at).min();
-            look.oldest = Known::Is(oldest.filter(|&oldest| oldest <= self.wall));
+            let oldest = look.oldest.into_iter().chain(resident).chain(at).min();
+            look.oldest = oldest.filter(|&oldest| oldest <= self.wall);
         } else {
             look.next = Known::Is(look.next.moment().into_iter().chain(at).min());
         }
@@ -215,7 +237,7 @@ impl Shard {
                 queue.far.first = look.next;
             }
             let (lateness, per_second) = queue.lateness.summary(steady);
-            let oldest_due = look.oldest.moment();
+            let oldest_due = look.oldest;
             Box::new(Stats { counts, settings, next, oldest_due, lateness, per_second })
         });
         self.outbox.answer(look.id, Answer::Stats(stats));

@@ -50,6 +50,7 @@ mod queue;
 mod request;
 mod settle;
 mod sweep;
+mod takers;
 mod tally;
 mod walk;
 mod window;
@@ -59,7 +60,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 
 pub use crate::message::*;
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Place, Record, Spec};
 use crate::store::{Head, QueueRow, ShardRow};
 use crate::values::{Moment, QueueName, Span, Steady};
 use discard::Source;
@@ -70,6 +71,7 @@ use outbox::Outbox;
 use queue::Queue;
 use request::Found;
 use sweep::LATE;
+use takers::Agents;
 use window::Window;
 
 /// The most timers that one turn takes from a wheel.
@@ -81,6 +83,7 @@ pub struct Shard {
     wall: Moment,
     steady: Steady,
     row: ShardRow,
+    opened_as: Opened,
     /// Until every row that is out is loaded, inputs wait here.
     opening: Option<Vec<Input>>,
     queues: BTreeMap<QueueName, Queue>,
@@ -102,6 +105,7 @@ pub struct Shard {
     waiting: usize,
     /// Queues in which a hand-out may have become possible.
     stirred: BTreeSet<QueueName>,
+    agents: Agents,
     /// The earliest end of a remembered row, or before it.
     forget: Option<Moment>,
     /// When a dead row has been kept long enough, or before.
@@ -135,13 +139,19 @@ enum Hold {
 
 impl Shard {
     /// A shard on a store that was just opened. It loads what is out, then the window; the first turn says so.
-    pub fn open(head: Head, limits: Limits, wall: Moment, steady: Steady) -> Self {
+    pub fn open(
+        head: Head,
+        limits: Limits,
+        opened: Opened,
+        (wall, steady): (Moment, Steady),
+    ) -> Self {
         let begin = head.buckets.iter().map(|(bucket, _)| bucket.start()).min();
         let mut shard = Shard {
             limits,
             wall,
             steady,
             row: head.shard,
+            opened_as: opened,
             opening: Some(Vec::new()),
             queues: head.queues.into_iter().map(restored).collect(),
             timers: HashMap::new(),
@@ -155,6 +165,7 @@ impl Shard {
             out: 0,
             waiting: 0,
             stirred: BTreeSet::new(),
+            agents: Agents::default(),
             forget: head.forget,
             purge_at: Moment::ZERO,
             event: wall,
@@ -255,7 +266,7 @@ impl Shard {
         while let Some(expired) = self.expiries.pop() {
             match expired.value {
                 Expiry::Lease(generation) => self.lapse(generation),
-                Expiry::Poll(queue, request) => self.expire_poll(&queue, request),
+                Expiry::Poll(queue, request) => self.expire_poll(queue, request),
                 Expiry::Pace(queue) => {
                     self.queue_entry(&queue).pace.waits = false;
                     self.stirred.insert(queue);
@@ -274,7 +285,8 @@ impl Shard {
             }
             let queue = self.queues.get_mut(&name).expect("a timer has a queue");
             queue.coming.remove(&(record.next_attempt, expired.value));
-            queue.popped.insert((record.next_attempt, expired.value));
+            let line = queue.line_mut(record.spec.lane());
+            line.popped.insert((record.next_attempt, expired.value));
             self.stirred.insert(name);
         }
     }
@@ -300,7 +312,8 @@ impl Shard {
             }
         }
         for queue in self.queues.values_mut() {
-            queue.coming.append(&mut queue.popped);
+            let Queue { coming, lines, .. } = queue;
+            lines.iter_mut().for_each(|line| coming.append(&mut line.popped));
         }
         self.set_window_back();
     }
@@ -312,12 +325,12 @@ impl Shard {
             (Purpose::Out, Rows(rows)) => self.loaded_out(rows),
             (Purpose::Pass, Rows(rows)) => self.passed(id, rows),
             (Purpose::Walk(walk), Rows(rows)) => self.walked(id, *walk, rows),
-            (Purpose::Sweep(queue), Rows(rows)) => self.swept(id, queue, rows),
+            (Purpose::Sweep(queue, lane), Rows(rows)) => self.swept(id, (queue, lane), rows),
             (Purpose::Look(look), Rows(rows)) => {
                 self.look_at_rows(id, *look, rows);
             }
             (Purpose::Look(look), Cells(cells)) => self.look_at_cells(*look, &cells),
-            (Purpose::Refill(queue), Rows(rows)) => self.refilled(id, &queue, rows),
+            (Purpose::Refill(queue, lane), Rows(rows)) => self.refilled(id, (&queue, lane), rows),
             (Purpose::Dead(queue), Rows(rows)) => self.purge_dead(id, &queue, rows),
             (Purpose::Remembered, Rows(rows)) => self.purge_remembered(id, rows),
             (Purpose::Forecast(request, edges), Cells(cells)) => {
@@ -375,8 +388,8 @@ impl Shard {
                 self.window.hold(&record);
                 Hold::Wheel(insert(&mut self.due, record.next_attempt, generation))
             }
-            Place::Waiting(at) => {
-                if !self.keep_waiting(&record.spec.queue, (at, generation)) {
+            Place::Waiting(lane, at) => {
+                if !self.keep_waiting(&record.spec.queue, lane, (at, generation)) {
                     return;
                 }
                 Hold::Queue
@@ -414,12 +427,12 @@ impl Shard {
             Place::Bucket(_) => {
                 match timer.hold {
                     Hold::Wheel(_) => queue.coming.remove(&order),
-                    _ => queue.popped.remove(&order),
+                    _ => queue.line_mut(spec.lane()).popped.remove(&order),
                 };
                 self.window.let_go(&timer.record);
             }
-            Place::Waiting(_) => {
-                queue.waiting.remove(&order);
+            Place::Waiting(lane, _) => {
+                queue.line_mut(lane).waiting.remove(&order);
                 self.waiting -= 1;
             }
             _ => self.out -= 1,
@@ -432,9 +445,9 @@ impl Shard {
     }
 
     /// The place of a timer that waits for its next attempt.
-    fn place_for(&self, next_attempt: Moment) -> Place {
+    fn place_for(&self, spec: &Spec, next_attempt: Moment) -> Place {
         if next_attempt <= self.wall {
-            return Place::Waiting(next_attempt);
+            return Place::Waiting(spec.lane(), next_attempt);
         }
         Place::Bucket(self.window.bucket_for(next_attempt, self.wall))
     }

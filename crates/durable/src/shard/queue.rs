@@ -1,4 +1,6 @@
-//! A queue: its row, its takers, and the head of what is due.
+//! A queue: its row, its takers, and the heads of what is due.
+//!
+//! What is due lies in two lines, one for each lane:
 //!
 //! ```text
 //!   waiting rows, by (next attempt, generation)
@@ -8,19 +10,18 @@
 //! ```
 //!
 //! **Every waiting row before the horizon is resident**; without a horizon all are. So the first of both sets is the
-//! longest due of the queue, if it lies before the horizon; else a page from the horizon on is loaded first.
+//! longest due of the line, if it lies before the horizon; else a page from the horizon on is loaded first.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use tourbillon_wheel::Key as WheelKey;
-
 use super::look::Far;
+use super::takers::Taker;
 use crate::lateness::LastMinute;
-use crate::message::{LoadId, RequestId};
+use crate::message::LoadId;
 use crate::pace::Pace;
-use crate::record::Generation;
+use crate::record::{Generation, Lane};
 use crate::store::QueueRow;
-use crate::values::{Key, Moment, Span};
+use crate::values::{Key, Moment};
 
 /// The order of what is due: longest first.
 pub(super) type Order = (Moment, Generation);
@@ -32,18 +33,13 @@ pub(super) struct Queue {
     pub(super) stored: bool,
     /// The resident timers by key.
     pub(super) keys: HashMap<Key, Generation>,
-    /// Resident, and its row waits.
-    pub(super) waiting: BTreeSet<Order>,
-    /// Due, and its row is still in a bucket.
-    pub(super) popped: BTreeSet<Order>,
     /// To come, and in the wheel.
     pub(super) coming: BTreeSet<Order>,
-    pub(super) horizon: Option<Order>,
-    /// The load of the page after the horizon.
-    pub(super) refill: Option<LoadId>,
-    /// The first row that left memory while that load was under way.
-    pub(super) dropped: Option<Order>,
+    pub(super) lines: [Line; 2],
+    /// Those who wait for what is due in [`Lane::Pull`].
     pub(super) takers: VecDeque<Taker>,
+    /// The lane of the last hand-out: the other one is next.
+    pub(super) last: Lane,
     pub(super) pace: Pace,
     pub(super) lateness: LastMinute,
     /// The first to come that is in the store only.
@@ -57,22 +53,51 @@ pub(super) struct Queue {
     pub(super) died: Option<Moment>,
 }
 
-/// Somebody who waits for what is due.
-pub(super) struct Taker {
-    pub(super) id: RequestId,
-    pub(super) max: usize,
-    pub(super) lease: Span,
-    /// The end of its wait; `None`: it has passed, and the taker takes what is due now, or nothing.
-    pub(super) poll: Option<WheelKey>,
+/// What is due in one lane of a queue.
+#[derive(Default)]
+pub(super) struct Line {
+    /// Resident, and its row waits.
+    pub(super) waiting: BTreeSet<Order>,
+    /// Due, and its row is still in a bucket.
+    pub(super) popped: BTreeSet<Order>,
+    pub(super) horizon: Option<Order>,
+    /// The load of the page after the horizon.
+    pub(super) refill: Option<LoadId>,
+    /// The first row that left memory while that load was under way.
+    pub(super) dropped: Option<Order>,
 }
 
 impl Queue {
     /// A queue as it was stored. None of its timers is resident yet.
     pub(super) fn new(row: QueueRow) -> Self {
         let least = (Moment::ZERO, Generation(0));
-        let horizon = (row.waiting > 0).then_some(least);
         let died = (row.dead > 0).then_some(Moment::ZERO);
-        Queue { stored: !row.deleted, row, horizon, died, ..Queue::default() }
+        let mut queue = Queue { stored: !row.deleted, row, died, ..Queue::default() };
+        for lane in Lane::ALL {
+            queue.line_mut(lane).horizon = (queue.row.waits(lane) > 0).then_some(least);
+        }
+        queue
+    }
+
+    /// What is due in a lane.
+    pub(super) fn line(&self, lane: Lane) -> &Line {
+        &self.lines[lane as usize]
+    }
+
+    pub(super) fn line_mut(&mut self, lane: Lane) -> &mut Line {
+        &mut self.lines[lane as usize]
+    }
+
+    /// Due timers of both lanes whose rows are still in their buckets.
+    pub(super) fn popped(&self) -> impl Iterator<Item = Generation> {
+        self.lines.iter().flat_map(|line| line.popped.iter().map(|order| order.1))
+    }
+}
+
+impl Line {
+    /// Nothing is due here, in memory or in the store.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.popped.is_empty() && self.horizon.is_none()
     }
 
     /// The longest due among the resident.

@@ -33,10 +33,11 @@ impl Shard {
     pub(super) fn request(&mut self, id: RequestId, request: Request) {
         match request {
             Request::Receive { queue, max, wait, lease } => {
-                self.receive(id, &queue, (max, wait, lease));
+                self.receive(id, Some(queue), (max, wait, lease));
             }
+            Request::Push { max, wait, margin } => self.receive(id, None, (max, wait, margin)),
             Request::Leave(queue, taker) => {
-                self.leave(&queue, taker);
+                self.leave(queue.as_ref(), taker);
                 self.outbox.answer(id, Answer::Done);
             }
             Request::Set { queue, change } => {
@@ -271,7 +272,7 @@ impl Shard {
             expires: timer.expires,
             webhook: timer.webhook.unwrap_or(settings.webhook),
         };
-        let (place, record) = (self.place_for(due), Record::new(spec, due));
+        let (place, record) = (self.place_for(&spec, due), Record::new(spec, due));
         let timer = alone.then(|| Box::new(self.view(place, &record)));
         self.change(None, Some((place, record)));
         Scheduled { key, generation, due, outcome, timer }
@@ -295,7 +296,7 @@ impl Shard {
         let failed = if state == State::Dead { 0 } else { record.failed };
         let fate = if record.attempt == 0 { record.fate } else { Fate::Moved };
         let moved = Record { due, next_attempt: due, failed, fate, ..record.clone() };
-        let to = self.place_for(due);
+        let to = self.place_for(&record.spec, due);
         let view = self.view(to, &moved);
         self.change(Some((place, record)), Some((to, moved)));
         Answer::Timer(Some(view))
@@ -314,7 +315,7 @@ impl Shard {
             State::Scheduled | State::Due => Record { next_attempt: now, ..record.clone() },
             _ => return Answer::NotMoved(state),
         };
-        let to = self.place_for(now);
+        let to = self.place_for(&record.spec, now);
         let view = self.view(to, &run);
         self.change(Some((place, record)), Some((to, run)));
         Answer::Timer(Some(view))

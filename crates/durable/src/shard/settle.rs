@@ -39,6 +39,14 @@ impl Shard {
                 self.change(Some((place, &record)), Some((place, longer)));
                 Ok(Settled::Extended(until))
             }
+            (Ok(()), Verdict::GiveUp(error)) => {
+                let last_error = error.clone().or_else(|| record.last_error.clone());
+                let given_up = Record { last_error, ..record.clone() };
+                Ok(match planted!("give-up-goes-on", true, false) {
+                    true => self.give_up(place, given_up),
+                    false => self.bury(place, &given_up),
+                })
+            }
             (Ok(()), Verdict::Release) => Ok(self.again(&record, Fate::Released, self.wall)),
         }
     }
@@ -79,15 +87,29 @@ impl Shard {
         if record.spec.recurrence.is_some() {
             return Settled::GivenUp(self.finish(place, &record, Fate::GivenUp));
         }
+        self.bury(place, &record)
+    }
+
+    /// A timer ends, also if it recurs.
+    fn bury(&mut self, place: Place, record: &Record) -> Settled {
         let dead = Record { fate: Fate::GivenUp, lease: None, ..record.clone() };
-        self.change(Some((place, &record)), Some((Place::Dead(self.wall), dead)));
+        self.change(Some((place, record)), Some((Place::Dead(self.wall), dead)));
         Settled::GivenUp(None)
+    }
+
+    /// What became of a delivery nobody can know: due again at once, and not a failed attempt.
+    pub(super) fn retry_unknown(&mut self, record: &Record) {
+        let failed = planted!("unknown-counts-as-failed", record.failed + 1, record.failed);
+        self.again(&Record { failed, ..record.clone() }, Fate::Released, self.wall);
     }
 
     /// A timer that was out waits for its next attempt.
     fn again(&mut self, record: &Record, fate: Fate, next_attempt: Moment) -> Settled {
         let next = Record { next_attempt, fate, lease: None, ..record.clone() };
-        self.change(Some((Place::Out, record)), Some((self.place_for(next_attempt), next)));
+        self.change(
+            Some((Place::Out, record)),
+            Some((self.place_for(&record.spec, next_attempt), next)),
+        );
         Settled::Again(next_attempt)
     }
 
@@ -114,7 +136,7 @@ impl Shard {
             failed: 0,
             ..ended
         };
-        self.change(Some((place, record)), Some((self.place_for(due), next)));
+        self.change(Some((place, record)), Some((self.place_for(&record.spec, due), next)));
         Some(due)
     }
 

@@ -12,7 +12,7 @@
 use super::{Purpose, Shard};
 use crate::bucket::{Level, ceil};
 use crate::message::LoadId;
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName, Span};
 
@@ -34,7 +34,7 @@ impl Record {
 impl Shard {
     /// Changes a due timer that has expired or was missed. Returns whether it did.
     pub(super) fn mend(&mut self, place: Place, record: &Record) -> bool {
-        let pending = matches!(place, Place::Waiting(_) | Place::Bucket(_));
+        let pending = matches!(place, Place::Waiting(..) | Place::Bucket(_));
         if !pending || record.next_attempt > self.wall {
             return false;
         }
@@ -51,7 +51,10 @@ impl Shard {
             Some(due) if due == record.due => return false,
             Some(due) => {
                 let moved = Record { due, next_attempt: due, ..record.clone() };
-                self.change(Some((place, record)), Some((self.place_for(due), moved)));
+                self.change(
+                    Some((place, record)),
+                    Some((self.place_for(&record.spec, due), moved)),
+                );
             }
             None => self.retire(place, record, record.clone()),
         }
@@ -89,7 +92,7 @@ impl Shard {
                 continue;
             }
             queue.sweep_at = None;
-            let popped: Vec<Generation> = queue.popped.iter().map(|order| order.1).collect();
+            let popped: Vec<Generation> = queue.popped().collect();
             begin.push((name.clone(), popped));
         }
         for (name, popped) in begin {
@@ -101,9 +104,25 @@ impl Shard {
             let queue = self.queues.get_mut(&name).expect("its name was just read");
             if queue.row.watched > 0 {
                 queue.sweeping = true;
-                self.load_sweep(name, (Moment::ZERO, Generation(0)));
+                self.sweep_lane(name, Lane::Pull);
             }
         }
+    }
+
+    /// Goes over what waits in that lane, or in the next one.
+    fn sweep_lane(&mut self, name: QueueName, lane: Lane) {
+        let Some(queue) = self.queues.get(&name) else { return };
+        let lane = [lane, Lane::Push].into_iter().find(|&lane| queue.row.waits(lane) > 0);
+        if let Some(lane) = lane {
+            return self.load_sweep(name, lane, (Moment::ZERO, Generation(0)));
+        }
+        self.end_sweep(&name);
+    }
+
+    fn end_sweep(&mut self, name: &QueueName) {
+        let Some(queue) = self.queues.get_mut(name) else { return };
+        queue.sweeping = false;
+        self.sweep_at = self.sweep_at.min(queue.sweep_at.unwrap_or(Moment::MAX));
     }
 
     fn look_at(&mut self, place: Place, record: &Record) {
@@ -113,13 +132,18 @@ impl Shard {
         }
     }
 
-    fn load_sweep(&mut self, queue: QueueName, from: (Moment, Generation)) {
-        let query = Query::Waiting { queue: queue.clone(), from, limit: self.limits.page };
-        self.loads.emit(query, Purpose::Sweep(queue));
+    fn load_sweep(&mut self, queue: QueueName, lane: Lane, from: (Moment, Generation)) {
+        let query = Query::Waiting { queue: queue.clone(), lane, from, limit: self.limits.page };
+        self.loads.emit(query, Purpose::Sweep(queue, lane));
     }
 
     /// A page of what waits has come.
-    pub(super) fn swept(&mut self, id: LoadId, name: QueueName, rows: Vec<(Place, Record)>) {
+    pub(super) fn swept(
+        &mut self,
+        id: LoadId,
+        (name, lane): (QueueName, Lane),
+        rows: Vec<(Place, Record)>,
+    ) {
         let last = rows.last().filter(|_| rows.len() == self.limits.page);
         let last = last.map(|(_, row)| (row.next_attempt, Generation(row.generation().0 + 1)));
         for (place, record) in rows {
@@ -130,13 +154,10 @@ impl Shard {
                 self.look_at(place, &record);
             }
         }
-        match last {
-            Some(from) => self.load_sweep(name, from),
-            None => {
-                let Some(queue) = self.queues.get_mut(&name) else { return };
-                queue.sweeping = false;
-                self.sweep_at = self.sweep_at.min(queue.sweep_at.unwrap_or(Moment::MAX));
-            }
+        match (last, lane) {
+            (Some(from), lane) => self.load_sweep(name, lane, from),
+            (None, Lane::Pull) => self.sweep_lane(name, Lane::Push),
+            (None, Lane::Push) => self.end_sweep(&name),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
 use crate::message::{Answer, Counts, Effect, LoadId, RequestId};
-use crate::record::{Place, Record};
+use crate::record::{Lane, Place, Record};
 use crate::store::{Op, Query, Settings};
 use crate::values::{Moment, QueueName};
 
@@ -41,9 +41,12 @@ impl Shard {
                 self.window.fill(bucket, record, by);
                 self.outbox.count(name, Cell::of(bucket.level(), record.next_attempt), by);
             }
-            Place::Waiting(at) => {
+            Place::Waiting(lane, at) => {
                 add(&mut queue.row.pending);
                 add(&mut queue.row.waiting);
+                if lane == Lane::Push {
+                    add(&mut queue.row.waiting_push);
+                }
                 if record.is_watched() {
                     add(&mut queue.row.watched);
                 }
@@ -75,7 +78,7 @@ impl Shard {
 
     pub(super) fn counts(&self, name: &QueueName) -> Option<(Counts, Settings)> {
         let queue = self.queues.get(name).filter(|queue| queue.stored)?;
-        let due = queue.row.waiting + queue.popped.len() as u64;
+        let due = queue.row.waiting + queue.popped().count() as u64;
         let scheduled = queue.row.pending - due;
         let counts = Counts { scheduled, due, delivering: queue.row.out, dead: queue.row.dead };
         Some((counts, queue.row.settings.clone()))

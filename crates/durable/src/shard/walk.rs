@@ -15,7 +15,7 @@ use crate::message::state;
 use crate::message::{
     Answer, Cancelled, Cursor, Filter, LoadId, Many, Request, RequestId, State, View,
 };
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
@@ -181,14 +181,19 @@ impl Shard {
         let ends = chain.iter().map(|bucket| bucket.end()).chain(next(at.millis() + 1)).min();
         walk.end = filter.to.min(ends.map_or(Moment::MAX, Moment::from_millis));
         walk.after = Some(Cursor::Time(from, key.clone()));
-        let waiting = Query::Waiting { queue: queue.clone(), from: (from, Generation(0)), limit };
+        let waiting = Lane::ALL.map(|lane| Query::Waiting {
+            queue: queue.clone(),
+            lane,
+            from: (from, Generation(0)),
+            limit,
+        });
         let sorted = chain.into_iter().map(|bucket| Query::Sorted {
             bucket,
             queue: queue.clone(),
             after: (from, key.clone()),
             limit,
         });
-        walk.sources = [waiting].into_iter().chain(sorted).collect();
+        walk.sources = waiting.into_iter().chain(sorted).collect();
         let resident = self.queues.get(queue).into_iter().flat_map(|queue| queue.keys.values());
         let out = resident.map(|generation| &self.timers[generation]);
         let out = out.filter(|timer| timer.place == Place::Out);

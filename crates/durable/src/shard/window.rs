@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::discard::Source;
 use super::{LoadId, Purpose, Shard};
 use crate::bucket::{Bucket, Level, ceil, floor};
-use crate::record::{Generation, Place, Record};
+use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Filling, Query};
 use crate::values::{Moment, QueueName};
 
@@ -42,8 +42,8 @@ pub(super) struct Window {
     aside: BTreeSet<Bucket>,
     /// What is resident of them.
     pub(super) held: Filling,
-    /// Queues with rows that wait ahead of a clock that was set back.
-    pub(super) recede: BTreeSet<QueueName>,
+    /// Lanes of queues with rows that wait ahead of a clock that was set back.
+    pub(super) recede: BTreeSet<(QueueName, Lane)>,
     pass: Option<Pass>,
     /// How far the last drain or split has come: its bucket, and the last generation read.
     cursor: Option<(Bucket, Generation)>,
@@ -70,7 +70,7 @@ enum Work {
     /// Moves them to the waiting rows of their queues.
     Drain(Bucket),
     /// Moves waiting rows that are not due back to buckets.
-    Recede(QueueName),
+    Recede(QueueName, Lane),
     /// Removes discarded rows.
     Reclaim(Source),
 }
@@ -79,7 +79,7 @@ impl Work {
     fn bucket(&self) -> Option<Bucket> {
         match self {
             Work::Load(bucket, _) | Work::Split(bucket) | Work::Drain(bucket) => Some(*bucket),
-            Work::Recede(_) | Work::Reclaim(_) => None,
+            Work::Recede(..) | Work::Reclaim(_) => None,
         }
     }
 }
@@ -201,9 +201,9 @@ impl Shard {
 
     /// One step: a bucket dropped, the end moved, or a pass begun. `false` if there is nothing to do now.
     fn step(&mut self) -> bool {
-        if let Some(queue) = self.window.recede.pop_first() {
+        if let Some((queue, lane)) = self.window.recede.pop_first() {
             let from = (Moment::from_millis(self.wall.millis() + 1), Generation(0));
-            self.recede(queue, from);
+            self.recede(queue, lane, from);
             return true;
         }
         let now = self.wall.millis();
@@ -328,12 +328,16 @@ impl Shard {
 
     /// The clock was set back: what was being drained may not have passed, and what waits may not be due.
     pub(super) fn set_window_back(&mut self) {
-        if let Some(Pass { work: Work::Drain(_) | Work::Recede(_), load, .. }) = &self.window.pass {
+        if let Some(Pass { work: Work::Drain(_) | Work::Recede(..), load, .. }) = &self.window.pass
+        {
             self.loads.take(*load);
             self.window.pass = None;
         }
-        let waiting = self.queues.iter().filter(|(_, queue)| queue.row.waiting > 0);
-        self.window.recede = waiting.map(|(name, _)| name.clone()).collect();
+        let lanes = self.queues.iter().flat_map(|(name, queue)| {
+            let waits = Lane::ALL.into_iter().filter(|&lane| queue.row.waits(lane) > 0);
+            waits.map(|lane| (name.clone(), lane))
+        });
+        self.window.recede = lanes.collect();
     }
 
     /// When the window wants a turn, if nothing else happens.
@@ -397,10 +401,10 @@ impl Shard {
     }
 
     /// Asks for a page of waiting rows from there on.
-    fn recede(&mut self, queue: QueueName, from: (Moment, Generation)) {
-        let query = Query::Waiting { queue: queue.clone(), from, limit: self.limits.page };
+    fn recede(&mut self, queue: QueueName, lane: Lane, from: (Moment, Generation)) {
+        let query = Query::Waiting { queue: queue.clone(), lane, from, limit: self.limits.page };
         let load = self.loads.emit(query, Purpose::Pass);
-        self.window.pass = Some(Pass { work: Work::Recede(queue), load, alone: false });
+        self.window.pass = Some(Pass { work: Work::Recede(queue, lane), load, alone: false });
     }
 
     /// A page of the pass has come.
@@ -428,23 +432,23 @@ impl Shard {
                     self.change(Some((place, &record)), Some((to, record.clone())));
                 }
                 Work::Drain(_) => {
-                    let to = Place::Waiting(record.next_attempt);
+                    let to = Place::Waiting(record.spec.lane(), record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));
                 }
-                Work::Recede(_) if record.next_attempt <= self.wall => {
+                Work::Recede(..) if record.next_attempt <= self.wall => {
                     if record.is_watched() {
                         self.note_due(&record);
                     }
                 }
                 Work::Reclaim(_) => {}
-                Work::Recede(_) => {
-                    let to = self.place_for(record.next_attempt);
+                Work::Recede(..) => {
+                    let to = self.place_for(&record.spec, record.next_attempt);
                     self.change(Some((place, &record)), Some((to, record.clone())));
                 }
             }
         }
         // A row whose moment came again before its page did stays where it is, and nothing else tells its takers.
-        if let Work::Recede(queue) = &work {
+        if let Work::Recede(queue, _) = &work {
             self.stirred.insert(queue.clone());
         }
         self.next_page(work, last.filter(|_| more));
@@ -460,9 +464,9 @@ impl Shard {
 
     fn next_page(&mut self, work: Work, after: Option<(Moment, Generation)>) {
         match (work, after) {
-            (Work::Recede(_), None) | (Work::Reclaim(_), _) => {}
-            (Work::Recede(queue), Some((at, generation))) => {
-                self.recede(queue, (at, Generation(generation.0 + 1)));
+            (Work::Recede(..), None) | (Work::Reclaim(_), _) => {}
+            (Work::Recede(queue, lane), Some((at, generation))) => {
+                self.recede(queue, lane, (at, Generation(generation.0 + 1)));
             }
             (work @ Work::Load(..), Some((_, generation))) => self.read(work, Some(generation)),
             (Work::Split(bucket) | Work::Drain(bucket), Some((_, generation))) => {

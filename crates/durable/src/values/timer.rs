@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Key, Moment, Payload, Recurrence, Retry, Span, Token, Webhook};
+use super::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span, Token, Webhook};
 
 /// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,6 +192,8 @@ pub enum Cancelled {
 /// A timer in the hands of a taker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
+    /// Its queue.
+    pub queue: QueueName,
     /// Its name for ever.
     pub token: Token,
     /// What was scheduled.

@@ -69,6 +69,8 @@ pub enum Verdict {
     Ack,
     /// It failed: try again after so long, or by its backoff.
     Nack(Option<Span>, Option<Arc<str>>),
+    /// It is given up at once, whatever attempts are left. A recurring timer ends, too: it is dead.
+    GiveUp(Option<Arc<str>>),
     /// It takes so long from now.
     Extend(Span),
     /// It never reached its holder: due again at once, and not a failed attempt.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tourbillon_durable::bucket::Bucket;
 use tourbillon_durable::disk::{DiskStore, FILE};
-use tourbillon_durable::record::{Place, Record};
+use tourbillon_durable::record::{Lane, Place, Record};
 use tourbillon_durable::store::{Loaded, Op, Query, Store, StoreError};
 use tourbillon_durable::values::Moment;
 
@@ -47,7 +47,12 @@ fn stored(directory: &Path) -> Rows {
 fn pages(store: &mut DiskStore, buckets: &[Bucket]) -> Result<Rows, StoreError> {
     let mut found = Rows::new();
     let mut queries = vec![
-        Query::Waiting { queue: queue(), from: (Moment::ZERO, Default::default()), limit: 5000 },
+        Query::Waiting {
+            queue: queue(),
+            lane: Lane::Pull,
+            from: (Moment::ZERO, Default::default()),
+            limit: 5000,
+        },
         Query::Out { after: None, limit: 5000 },
         Query::Dead { queue: queue(), after: None, limit: 5000 },
         Query::Remembered { limit: 5000 },

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tourbillon_durable::bucket::{Bucket, Cell, Level};
-use tourbillon_durable::record::{Generation, Lease, Place, Record, Spec};
+use tourbillon_durable::record::{Generation, Lane, Lease, Place, Record, Spec};
 use tourbillon_durable::store::{Op, QueueRow, ShardRow};
 use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
@@ -94,7 +94,7 @@ pub(crate) fn elsewhere(generation: u64) -> (Place, Record) {
     let mut record = timer(generation, generation);
     let at = Moment::from_millis(NOW + generation);
     let place = match generation % 4 {
-        0 => Place::Waiting(at),
+        0 => Place::Waiting(Lane::Pull, at),
         1 => Place::Out,
         2 => Place::Dead(at),
         _ => Place::Remembered(at),

@@ -1,11 +1,12 @@
 //! Webhooks: where timers are posted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tourbillon_durable::values::Span;
-use tourbillon_durable::{Change, Queue, Secret, Webhook};
+use tourbillon_durable::values::{Retry, Span};
+use tourbillon_durable::{Change, Durable, Queue, Secret, State, Webhook};
 
-use crate::{memory, seconds};
+use crate::{SECOND, memory, seconds, take};
 
 fn hook(url: &str) -> Webhook {
     let mut hook = Webhook::new(url).unwrap();
@@ -52,4 +53,61 @@ fn a_webhook_out_of_its_limits_is_refused() {
     let change = Change { webhook: Some(Some(Arc::new(slow))), ..Change::default() };
     assert!(queue.set(change).wait().is_err());
     assert_eq!(queue.settings().wait().unwrap(), None, "nothing happened");
+}
+
+#[test]
+fn agents_are_handed_what_has_a_webhook_and_others_the_rest() {
+    let (clock, durable, queue) = memory();
+    let waiting = durable.push(10, 60 * SECOND, 5 * SECOND);
+    let timer = seconds(10).key("push").unwrap().webhook(hook("http://own")).unwrap();
+    queue.schedule(timer).wait().unwrap();
+    queue.schedule(seconds(10).key("pull").unwrap()).wait().unwrap();
+    clock.advance(10 * SECOND).unwrap();
+    assert_eq!(take(&queue).len(), 1);
+    let [push] = waiting.wait().unwrap().try_into().unwrap();
+    assert_eq!((push.queue(), push.key(), push.attempt()), ("orders", "push", 1));
+    assert_eq!(push.webhook(), Some(&hook("http://own")));
+    assert_eq!(push.lease_until().since(push.handed()), Span::from_secs(15));
+    push.give_up("410").wait().unwrap();
+    let view = queue.get("push").wait().unwrap().unwrap();
+    assert_eq!((view.state, view.last_error.as_deref()), (State::Dead, Some("410")));
+}
+
+#[test]
+fn a_push_that_is_dropped_leaves_its_timers_to_others() {
+    let (_clock, durable, queue) = memory();
+    drop(durable.push(10, 60 * SECOND, SECOND));
+    let timer = seconds(0).key("a").unwrap().webhook(hook("http://own")).unwrap();
+    queue.schedule(timer).wait().unwrap();
+    let push = durable.push(10, Duration::ZERO, SECOND);
+    let [delivery] = push.wait().unwrap().try_into().unwrap();
+    assert_eq!(delivery.attempt(), 1);
+    drop(delivery);
+    let view = queue.get("a").wait().unwrap().unwrap();
+    assert_eq!(view.last_error.as_deref(), Some("dropped unanswered"), "a failed attempt");
+}
+
+/// What agents had when the process ended is tried again at once; what others had is theirs.
+#[test]
+fn a_closed_store_forgets_what_agents_had() {
+    let directory = std::env::temp_dir().join(format!("tourbillon-agents-{}", std::process::id()));
+    let open = || Durable::open(&directory).unwrap();
+    let durable = open();
+    let queue = durable.queue("orders").unwrap();
+    let retry = Retry { attempts: 1, ..Retry::default() };
+    let push = seconds(0).key("push").unwrap().retry(retry).unwrap();
+    queue.schedule(push.webhook(hook("http://own")).unwrap()).wait().unwrap();
+    queue.schedule(seconds(0).key("pull").unwrap()).wait().unwrap();
+    let held = (durable.push(1, SECOND, SECOND).wait().unwrap(), queue.receive(1, SECOND).wait());
+    durable.close();
+    drop(held);
+    let durable = open();
+    let [again] = durable.push(9, SECOND, SECOND).wait().unwrap().try_into().unwrap();
+    assert_eq!((again.key(), again.attempt()), ("push", 2));
+    let queue = durable.queue("orders").unwrap();
+    assert!(take(&queue).is_empty());
+    assert_eq!(queue.get("pull").wait().unwrap().unwrap().state, State::Delivering);
+    again.ack().wait().unwrap();
+    durable.close();
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -1,10 +1,11 @@
 //! The shard on a store in memory, with a runtime of a few lines: what it costs, and what a caller sees.
 
+mod lanes;
 mod set_back;
 
 use tourbillon_durable::memory::MemoryStore;
 use tourbillon_durable::shard::{
-    Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Outcome, Request, RequestId,
+    Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Opened, Outcome, Request, RequestId,
     Scheduled, Settled, Shard, Stale, State, Token, Turn, Verdict, When,
 };
 use tourbillon_durable::store::{Loaded, Query, Store};
@@ -29,6 +30,7 @@ struct Driver {
     /// The most that was resident of the window.
     most: u64,
     damage: Damage,
+    limits: Limits,
 }
 
 /// What becomes of a page with a row whose key begins with `bad`.
@@ -47,13 +49,23 @@ impl Driver {
     }
 
     fn open(store: MemoryStore, limits: Limits, wall: u64) -> Self {
-        Driver::open_damaged(store, limits, wall, Damage::None)
+        Driver::open_as(store, limits, wall, Opened::Started)
     }
 
-    fn open_damaged(mut store: MemoryStore, limits: Limits, wall: u64, damage: Damage) -> Self {
+    fn open_as(store: MemoryStore, limits: Limits, wall: u64, opened: Opened) -> Self {
+        Driver::open_damaged(store, limits, wall, (opened, Damage::None))
+    }
+
+    fn open_damaged(
+        mut store: MemoryStore,
+        limits: Limits,
+        wall: u64,
+        (opened, damage): (Opened, Damage),
+    ) -> Self {
         let head = store.open().unwrap();
         let epoch = head.epoch;
-        let shard = Shard::open(head, limits, Moment::from_millis(wall), Steady::default());
+        let now = (Moment::from_millis(wall), Steady::default());
+        let shard = Shard::open(head, limits, opened, now);
         let mut driver = Driver {
             shard,
             store,
@@ -65,6 +77,7 @@ impl Driver {
             rows: 0,
             most: 0,
             damage,
+            limits,
         };
         driver.run(Vec::new());
         driver
@@ -436,7 +449,8 @@ fn damage_does_not_stop_what_is_healthy() {
         let good = |secs: u64| timer(None, in_secs(secs + 3 * DAY));
         driver.schedule(far.map(good).into(), Conflict::Refuse);
         let Driver { store, wall, .. } = driver;
-        let mut driver = Driver::open_damaged(store, Limits::default(), wall, damage);
+        let mut driver =
+            Driver::open_damaged(store, Limits::default(), wall, (Opened::Started, damage));
         let late = [timer(key("late"), in_secs(2 * DAY))];
         driver.schedule(late.into(), Conflict::Refuse);
         let before = driver.turns;

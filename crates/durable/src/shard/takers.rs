@@ -1,0 +1,200 @@
+//! Takers: those who wait for what is due.
+//!
+//! Takers of a queue wait for its [pull lane](Lane::Pull), delivery agents for the [push lanes](Lane::Push) of all
+//! queues. Queues take turns, a timer of each lane at a time: a flood in one queue or lane leaves the others their
+//! share of what agents take, and of what the rate and the concurrency of a queue allow.
+//!
+//! A queue whose push lane may have something is **ready** until an agent has found that it has nothing. So a new agent
+//! looks at those alone, whatever the number of queues.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use tourbillon_wheel::{Key as WheelKey, Time};
+
+use super::Shard;
+use super::hand_out::{Expiry, MOST_BYTES};
+use crate::message::{Answer, Delivery, RequestId};
+use crate::record::Lane;
+use crate::values::{QueueName, Span};
+
+/// Somebody who waits for what is due.
+pub(super) struct Taker {
+    id: RequestId,
+    max: usize,
+    /// How long it has each of them; of an agent, so much longer than the timeout of the webhook.
+    lease: Span,
+    /// The end of its wait; `None`: it has passed, and the taker takes what is due now, or nothing.
+    poll: Option<WheelKey>,
+    /// What it was given in this turn, and the bytes of the payloads.
+    given: Vec<Delivery>,
+    bytes: usize,
+}
+
+/// Delivery agents, and what they may find.
+#[derive(Default)]
+pub(super) struct Agents {
+    takers: VecDeque<Taker>,
+    /// Queues whose push lane may have something for an agent.
+    ready: BTreeSet<QueueName>,
+    /// The queue that was served last: the one after it is next.
+    last: Option<QueueName>,
+    /// Pages of push lanes that are being loaded.
+    pub(super) pages: usize,
+}
+
+impl Shard {
+    /// A taker has come; without a queue, an agent.
+    pub(super) fn receive(
+        &mut self,
+        id: RequestId,
+        from: Option<QueueName>,
+        (max, wait, lease): (usize, Span, Span),
+    ) {
+        let until = Time::from((self.steady + wait).millis());
+        let poll = (wait > Span::ZERO).then(|| {
+            let poll = Expiry::Poll(from.clone(), id);
+            self.expiries.insert(until, poll).expect("polls are bounded by the caller")
+        });
+        let taker = Taker { id, max: max.max(1), lease, poll, given: Vec::new(), bytes: 0 };
+        match from {
+            None => self.agents.takers.push_back(taker),
+            Some(name) => {
+                // A poll makes no queue in the store, but it waits in one.
+                self.queue_entry(&name).takers.push_back(taker);
+                self.stirred.insert(name);
+            }
+        }
+    }
+
+    /// A taker has gone before it was given anything.
+    pub(super) fn leave(&mut self, from: Option<&QueueName>, id: RequestId) {
+        let Some(takers) = self.takers(from) else { return };
+        let Some(nth) = takers.iter().position(|taker| taker.id == id) else { return };
+        let left = takers.remove(nth);
+        left.and_then(|taker| taker.poll).map(|poll| self.expiries.cancel(poll));
+    }
+
+    pub(super) fn expire_poll(&mut self, from: Option<QueueName>, id: RequestId) {
+        let takers = self.takers(from.as_ref()).into_iter().flatten();
+        takers.filter(|taker| taker.id == id).for_each(|taker| taker.poll = None);
+        self.stirred.extend(from);
+    }
+
+    /// The takers of a queue, or the agents.
+    fn takers(&mut self, from: Option<&QueueName>) -> Option<&mut VecDeque<Taker>> {
+        match from {
+            None => Some(&mut self.agents.takers),
+            Some(name) => self.queues.get_mut(name).map(|queue| &mut queue.takers),
+        }
+    }
+
+    /// Serves the takers of every queue in which something may have become possible, and the agents.
+    pub(super) fn hand_out(&mut self) {
+        let stirred = std::mem::take(&mut self.stirred);
+        for name in &stirred {
+            let queue = self.queues.get(name);
+            if queue.is_some_and(|queue| !queue.line(Lane::Push).is_empty()) {
+                self.agents.ready.insert(name.clone());
+            }
+        }
+        let (mut turn, mut ends) = (stirred.clone(), stirred);
+        let come = !self.agents.takers.is_empty();
+        if planted!("agents-miss-what-was-due", false, come) {
+            turn.extend(self.agents.ready.iter().cloned());
+        }
+        let mut last = self.agents.last.take();
+        while let Some(name) = after(&turn, last.as_ref()) {
+            match self.serve(&name) {
+                true => drop(ends.insert(name.clone())),
+                false => drop(turn.remove(&name)),
+            }
+            last = Some(name);
+        }
+        self.agents.last = last;
+        ends.iter().for_each(|name| self.end_turn(Some(name)));
+        self.end_turn(None);
+    }
+
+    /// Hands out a timer of each lane of a queue, if one is due and somebody waits for it.
+    fn serve(&mut self, name: &QueueName) -> bool {
+        let Some(queue) = self.queues.get(name) else {
+            self.agents.ready.remove(name);
+            return false;
+        };
+        let lanes = match queue.last {
+            Lane::Pull => [Lane::Push, Lane::Pull],
+            Lane::Push => [Lane::Pull, Lane::Push],
+        };
+        // Both, whatever becomes of the first.
+        let [first, second] = lanes.map(|lane| self.serve_lane(name, lane));
+        first || second
+    }
+
+    fn serve_lane(&mut self, name: &QueueName, lane: Lane) -> bool {
+        let from = (lane == Lane::Pull).then_some(name);
+        let first = self.takers(from).and_then(|takers| takers.front());
+        let Some((lease, bytes)) = first.map(|taker| (taker.lease, taker.bytes)) else {
+            return false;
+        };
+        let Some(generation) = self.next_due(name, lane) else {
+            if lane == Lane::Push {
+                self.agents.ready.remove(name);
+            }
+            return false;
+        };
+        let bytes = bytes + self.timers[&generation].record.spec.payload.len();
+        // An answer has a limit: the next taker is handed it.
+        if self.answer_if(from, |taker| bytes > MOST_BYTES && !taker.given.is_empty()) {
+            return true;
+        }
+        let delivery = self.hand(generation, lease);
+        if let Some(taker) = self.takers(from).and_then(VecDeque::front_mut) {
+            taker.given.push(delivery);
+            taker.bytes = bytes;
+        }
+        self.answer_if(from, |taker| taker.given.len() >= taker.max);
+        true
+    }
+
+    /// Answers the first taker if it is full.
+    fn answer_if(
+        &mut self,
+        from: Option<&QueueName>,
+        is_full: impl FnOnce(&Taker) -> bool,
+    ) -> bool {
+        let Some(takers) = self.takers(from) else { return false };
+        let full = takers.front().is_some_and(is_full);
+        let taker = if full { takers.pop_front() } else { None };
+        taker.into_iter().for_each(|taker| self.answer(taker));
+        full
+    }
+
+    /// Answers takers that were given something, and those whose wait has passed while nothing is due for them.
+    fn end_turn(&mut self, from: Option<&QueueName>) {
+        let loads = match from.map(|name| self.queues.get(name)) {
+            Some(queue) => queue.is_some_and(|queue| queue.line(Lane::Pull).refill.is_some()),
+            None => self.agents.pages > 0,
+        };
+        let Some(takers) = self.takers(from) else { return };
+        let ends = |taker: &Taker| !taker.given.is_empty() || taker.poll.is_none() && !loads;
+        if !takers.iter().any(ends) {
+            return;
+        }
+        let (ended, waiting) = std::mem::take(takers).into_iter().partition::<VecDeque<_>, _>(ends);
+        *takers = waiting;
+        ended.into_iter().for_each(|taker| self.answer(taker));
+    }
+
+    fn answer(&mut self, taker: Taker) {
+        taker.poll.map(|poll| self.expiries.cancel(poll));
+        self.outbox.answer(taker.id, Answer::Deliveries(taker.given));
+    }
+}
+
+/// The first name after the last one, and from the beginning again.
+fn after(names: &BTreeSet<QueueName>, last: Option<&QueueName>) -> Option<QueueName> {
+    let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
+    let next = names.range::<QueueName, _>((begin, Bound::Unbounded)).next();
+    next.or_else(|| names.first()).cloned()
+}
