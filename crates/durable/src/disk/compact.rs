@@ -9,7 +9,8 @@
 //!   else happens.
 //! - The copy equals the store in all positions up to the **cursor**, a table and a key, at the end of every commit:
 //!   what a commit changes before the cursor is changed in the copy, too, and then the next piece is copied.
-//! - While a copy is under way nothing is swept: a sweep would change more rows than a commit should note.
+//! - While a copy is under way nothing is swept: a sweep would change more rows than a commit should note. It goes on
+//!   where it was.
 //! - The new file and its name are durable before the first commit to it.
 
 use std::fs::{self, File, Metadata};
@@ -77,8 +78,10 @@ impl Look {
         if cfg!(test) {
             return Ok(true);
         }
-        // Before the estimate, which reads.
-        if taken <= LEAST {
+        // What can be swept is swept first, and not copied. Some of it is there all the time.
+        let held = || view.buckets.values().map(|held| &held.row);
+        let removed: u64 = held().map(|row| row.removed).sum();
+        if taken <= LEAST || removed > held().map(|row| row.filling.count).sum() {
             return Ok(false);
         }
         let needed = estimate(view, &database.begin_read()?)? * self.scale;

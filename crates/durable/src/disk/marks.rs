@@ -32,6 +32,15 @@ impl Removed {
         }
     }
 
+    /// The first generations from there on, at most so many.
+    pub(super) fn from(&self, first: u64, limit: usize) -> Vec<u64> {
+        let words = self.words.range(first >> 6..);
+        let bits = words.flat_map(|(&at, &word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at << 6 | bit)
+        });
+        bits.skip_while(|&generation| generation < first).take(limit).collect()
+    }
+
     pub(super) fn apply(&mut self, marks: &Marks) {
         marks.0.iter().for_each(|&(generation, removed)| self.set(generation, removed));
     }

@@ -227,7 +227,7 @@ impl Opened {
             Some(copy) => copy.step(&self.database, changes),
             None => {
                 let Opened { directory, view, database, .. } = self;
-                if view.to_sweep().is_none() && self.look.is_wanted(directory, view, database)? {
+                if self.look.is_wanted(directory, view, database)? {
                     self.copy = Some(Copy::begin(directory, self.cache)?);
                 }
                 Ok(false)

@@ -1,10 +1,9 @@
-//! Sweeping: room that removed rows take is given back, a bounded piece with each commit.
+//! Sweeping: removed rows are taken out of their bucket, a bounded piece with each commit.
 //!
-//! A bucket whose removed rows outnumber the living is swept from its first generation to its last; then the lists of
-//! markers from before the sweep have no row left, and go. A bucket without a living row is dropped whole; if it is
-//! large, it is swept first, because redb visits every page of a table that it drops.
-
-use redb::{ReadableTable, ReadableTableMetadata};
+//! A bucket with enough removed rows beside the living is swept from its first generation to its last; then the lists of
+//! markers from before the sweep have no row left, and go. Only removed rows are looked for, so that a sweep costs what
+//! was removed, however much lives in the bucket. A bucket without a living row is dropped whole; if it is large, it is
+//! swept first, because redb visits every page of a table that it drops.
 
 use super::compact::Change;
 use super::error::Outcome;
@@ -12,11 +11,10 @@ use super::table::{Numbered, bucket_name, marks_name};
 use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
-use crate::record::Generation;
 
-/// The rows that one commit looks at. A commit may remove 1000 rows; to catch up, it must look at more than two rows
-/// for each. The tests of this crate have so few rows that they would never sweep: they have smaller limits.
-const PIECE: usize = if cfg!(test) { 2 } else { 8192 };
+/// The rows that one commit takes out, at most; a batch removes a thousand. The tests of this crate have so few rows
+/// that they would never sweep: they have smaller limits.
+const PIECE: usize = if cfg!(test) { 2 } else { 4096 };
 /// Fewer removed rows are not worth a sweep.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 4096 };
 /// The most rows of a table that is dropped in one piece.
@@ -27,7 +25,7 @@ impl View {
     pub(super) fn to_sweep(&self) -> Option<(Bucket, &Held)> {
         let begun = self.buckets.iter().find(|(_, held)| held.sweep.is_some());
         let full = self.buckets.iter().filter(|(_, held)| {
-            held.row.removed >= FEWEST && held.row.removed > held.row.filling.count
+            held.row.removed >= FEWEST && held.row.removed > held.row.filling.count / 2
         });
         let chosen = begun.or_else(|| full.max_by_key(|(_, held)| held.row.removed));
         chosen.map(|(&bucket, held)| (bucket, held))
@@ -71,20 +69,17 @@ impl Writer<'_, '_> {
         }
         self.load_removed(bucket)?;
         let set = self.held(bucket).removed.take().unwrap_or_default();
+        let piece = set.from(from, PIECE);
         let (_, rows) = self.rows(bucket)?;
-        let (mut last, mut seen, before) = (None, 0, rows.len()?);
-        for row in rows.range(from..)?.take(PIECE) {
-            last = Some(row?.0.value());
-            seen += 1;
+        let mut gone = 0;
+        for &generation in &piece {
+            // The markers of a row may outlive it.
+            gone += u64::from(rows.remove(generation)?.is_some());
         }
-        if let Some(last) = last {
-            rows.retain_in(from..=last, |generation, _| !set.contains(Generation(generation)))?;
-        }
-        let gone = before - rows.len()?;
         let held = self.held(bucket);
         held.removed = Some(set);
         held.row.removed = held.row.removed.saturating_sub(gone);
-        match last.filter(|_| seen == PIECE) {
+        match piece.last().filter(|_| piece.len() == PIECE) {
             Some(last) => self.held(bucket).sweep = Some((last.saturating_add(1), lists)),
             None => self.end_sweep(bucket, lists)?,
         }
