@@ -55,10 +55,16 @@ pub trait Row: Sized {
 /// ```
 pub fn encode(table: &str, key: &[u8], row: &impl Row) -> Vec<u8> {
     let mut value = Vec::with_capacity(192);
-    value.push(VERSION);
-    row.write(&mut value);
-    seal(table, key, &mut value);
+    encode_into(&mut value, table, key, row);
     value
+}
+
+/// The same, in place of what is there: a commit of many rows needs no memory for each.
+pub fn encode_into(value: &mut Vec<u8>, table: &str, key: &[u8], row: &impl Row) {
+    value.clear();
+    value.push(VERSION);
+    row.write(value);
+    seal(table, key, value);
 }
 
 /// Appends the checksum to a version and fields.

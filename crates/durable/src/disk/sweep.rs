@@ -1,9 +1,9 @@
 //! Sweeping: removed rows are taken out of their bucket, a bounded piece with each commit.
 //!
-//! A bucket with enough removed rows beside the living is swept from its first generation to its last; then the lists of
-//! markers from before the sweep have no row left, and go. Only removed rows are looked for, so that a sweep costs what
-//! was removed, however much lives in the bucket. A bucket without a living row is dropped whole; if it is large, it is
-//! swept first, because redb visits every page of a table that it drops.
+//! A bucket with enough removed rows beside the living is swept from its first generation to its last; then the lists
+//! of markers from before the sweep have no row left, and go. Only removed rows are looked for, so that a sweep costs
+//! what was removed, however much lives in the bucket. A bucket without a living row is dropped whole; if it is large,
+//! it is swept first, because redb visits every page of a table that it drops.
 
 use super::compact::Change;
 use super::error::Outcome;

@@ -9,12 +9,15 @@ use super::error::{Fault, Outcome};
 use super::marks::Removed;
 use super::table::{Numbered, describe, marks_name};
 use crate::bucket::{Bucket, Level};
-use crate::codec::{BucketRow, Marks, decode};
+use crate::codec::{BucketRow, DayCells, Marks, decode};
 use crate::store::{Damage, Filling};
 use crate::values::Moment;
 
 /// The most words of [`Removed`] that are kept for buckets other than the one in use: 16 bytes each, and some more.
 const WORDS: usize = 1 << 20;
+
+/// The most days whose counters are kept: 12 KiB each.
+const DAYS: usize = 64;
 
 /// A table of rows by generation, or of lists by number.
 pub(super) type Rows = redb::ReadOnlyTable<u64, &'static [u8]>;
@@ -22,6 +25,8 @@ pub(super) type Rows = redb::ReadOnlyTable<u64, &'static [u8]>;
 #[derive(Clone, Default)]
 pub(super) struct View {
     pub(super) buckets: BTreeMap<Bucket, Held>,
+    /// Counters of days that were written lately, by the key of their row.
+    pub(super) days: BTreeMap<Vec<u8>, DayCells>,
     /// What was found damaged.
     pub(super) damage: BTreeSet<Damage>,
     /// For a check: reads a bucket although some of its markers are lost, and notes that here.
@@ -44,6 +49,13 @@ pub(super) struct Held {
 impl View {
     pub(super) fn fillings(&self) -> Vec<(Bucket, Filling)> {
         self.buckets.iter().map(|(&bucket, held)| (bucket, held.row.filling)).collect()
+    }
+
+    pub(super) fn keep_day(&mut self, key: Vec<u8>, cells: DayCells) {
+        if self.days.len() >= DAYS {
+            self.days.clear();
+        }
+        self.days.insert(key, cells);
     }
 
     /// The buckets around a moment, that is, those that a timer with this home may be in.

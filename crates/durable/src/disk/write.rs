@@ -18,7 +18,7 @@ use super::table::{
 };
 use super::view::{Held, View, open_rows};
 use crate::bucket::{Bucket, Cell, Level, floor};
-use crate::codec::{DayCells, Home, Marks, Row, ShardState, decode, encode};
+use crate::codec::{DayCells, Home, Marks, Row, ShardState, decode, encode, encode_into};
 use crate::record::{Generation, Place, Record};
 use crate::store::Op;
 use crate::values::{Key, Moment, QueueName};
@@ -42,8 +42,11 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) changes: Option<Vec<Change>>,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
-    /// Counters of days that change, by the key of their row.
+    /// Counters of days that change, by the key of their row; the last one that was changed is beside them.
     days: BTreeMap<Vec<u8>, DayCells>,
+    day: Option<(QueueName, u64, DayCells)>,
+    /// The value that was encoded last.
+    value: Vec<u8>,
     /// Buckets whose row in `head` changes.
     pub(super) changed: BTreeSet<Bucket>,
 }
@@ -67,6 +70,8 @@ impl<'t, 'v> Writer<'t, 'v> {
             changes: None,
             marks: BTreeMap::new(),
             days: BTreeMap::new(),
+            day: None,
+            value: Vec::with_capacity(512),
             changed: BTreeSet::new(),
         }
     }
@@ -202,13 +207,15 @@ impl<'t, 'v> Writer<'t, 'v> {
             }
             return Ok(());
         };
+        let mut value = std::mem::take(&mut self.value);
         let (name, rows) = self.rows(bucket)?;
-        let value = encode(name, &generation.0.to_be_bytes(), record);
+        encode_into(&mut value, name, &generation.0.to_be_bytes(), record);
         let there = rows.insert(generation.0, &value[..])?.is_some();
         if let Some(changes) = &mut self.changes {
             let key = generation.0.to_be_bytes().to_vec();
-            changes.push(Change::Put(bucket_name(bucket), key, value));
+            changes.push(Change::Put(bucket_name(bucket), key, value.clone()));
         }
+        self.value = value;
         if let Some(order) = self.order {
             order.put(bucket, record);
         }
@@ -314,20 +321,16 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Adds to a counter. The row of its day is written at the end, once.
+    /// Adds to a counter. The row of its day is written at the end, once. The shard names the cells of a day one after
+    /// the other.
     fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) -> Outcome {
         let day = floor(cell.start, Level::Day.width());
-        let key = day_key(queue, day);
-        if !self.days.contains_key(&key) {
-            let name = || name_of_day(queue, day);
-            let cells = match self.table(Small::Cells)?.get(&key[..])? {
-                None => DayCells::default(),
-                Some(value) => decode(Small::Cells.name(), &key, value.value())
-                    .map_err(|wrong| Fault::value("the forecast", name(), &wrong))?,
-            };
-            self.days.insert(key.clone(), cells);
+        if !self.day.as_ref().is_some_and(|(of, at, _)| *at == day && of == queue) {
+            self.leave_day();
+            let cells = self.read_day(queue, day)?;
+            self.day = Some((queue.clone(), day, cells));
         }
-        let cells = self.days.entry(key).or_default();
+        let Some((_, _, cells)) = &mut self.day else { return Ok(()) };
         let minute = ((cell.start - day) / Level::Minute.width()) as usize;
         let counter = match cell.width == Level::Day.width() {
             true => &mut cells.day,
@@ -342,7 +345,9 @@ impl<'t, 'v> Writer<'t, 'v> {
     /// Removes the counters of a queue: a row for each day that has some.
     fn clear(&mut self, queue: &QueueName) -> Outcome {
         let first = table::of_queue(queue);
+        self.leave_day();
         self.days.retain(|key, _| !key.starts_with(&first));
+        self.view.days.retain(|key, _| !key.starts_with(&first));
         let mut end = first.clone();
         // The name of a queue ends with a zero byte: a one is behind all of its keys.
         end.pop();
@@ -357,12 +362,33 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
+    fn leave_day(&mut self) {
+        if let Some((queue, day, cells)) = self.day.take() {
+            self.days.insert(day_key(&queue, day), cells);
+        }
+    }
+
+    /// The counters of a day: those of this transaction, those of the last ones, or those of the table.
+    fn read_day(&mut self, queue: &QueueName, day: u64) -> Outcome<DayCells> {
+        let key = day_key(queue, day);
+        if let Some(cells) = self.days.remove(&key).or_else(|| self.view.days.remove(&key)) {
+            return Ok(cells);
+        }
+        match self.table(Small::Cells)?.get(&key[..])? {
+            None => Ok(DayCells::default()),
+            Some(value) => decode(Small::Cells.name(), &key, value.value())
+                .map_err(|wrong| Fault::value("the forecast", name_of_day(queue, day), &wrong)),
+        }
+    }
+
     fn write_days(&mut self) -> Outcome {
+        self.leave_day();
         for (key, cells) in std::mem::take(&mut self.days) {
             if cells.is_empty() {
                 self.erase(Small::Cells, &key)?;
             } else {
                 self.put(Small::Cells, &key, &cells)?;
+                self.view.keep_day(key, cells);
             }
         }
         Ok(())

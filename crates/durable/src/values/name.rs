@@ -114,9 +114,17 @@ impl Key {
 
 /// A number as `{:x}` writes it, and no other form of it.
 fn hex(text: &str) -> Option<u64> {
-    let strict = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let strict = strict && (text == "0" || !text.starts_with('0'));
-    u64::from_str_radix(text, 16).ok().filter(|_| strict)
+    if !(1..=16).contains(&text.len()) || (text.len() > 1 && text.starts_with('0')) {
+        return None;
+    }
+    text.bytes().try_fold(0, |number, byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u64::from(digit))
+    })
 }
 
 impl Borrow<str> for Key {
