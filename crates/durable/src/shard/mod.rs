@@ -31,6 +31,10 @@
 //! end. Of everything else memory holds counters. **No bucket straddles the window's end**: all rows of a bucket are
 //! resident, or being loaded, or none is (`window.rs`).
 //!
+//! # Lanes
+//! What has a webhook waits in another lane of its queue than what has none (`queue.rs`). Delivery agents are handed
+//! the one, from all queues in turn, and takers of the queue the other (`takers.rs`).
+//!
 //! # What is believed
 //! The shard changes its memory at once and answers when the commit is durable. A loaded row is believed only if its
 //! timer was not changed since the load was emitted (`loads.rs`): that one rule covers a cancel during a page, an

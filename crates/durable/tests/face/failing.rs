@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::time::Duration;
 
 use tourbillon::VirtualClock;
 use tourbillon_durable::memory::{MemoryStore, Survival};
 use tourbillon_durable::store::{Head, Loaded, Op, Query, Snapshot, Store, StoreError};
-use tourbillon_durable::{Durable, Error, Queue, Refused};
+use tourbillon_durable::{Durable, Error, NewTimer, Queue, Refused, Webhook};
 
 use crate::{SECOND, seconds, take};
 
@@ -58,10 +59,15 @@ impl Store for Fragile {
 }
 
 fn fragile() -> (VirtualClock, Queue, Arc<AtomicU8>) {
+    let (clock, durable, mode) = fragile_durable();
+    (clock, durable.queue("orders").unwrap(), mode)
+}
+
+fn fragile_durable() -> (VirtualClock, Durable, Arc<AtomicU8>) {
     let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
     let store = Fragile { inner: MemoryStore::new(), mode: mode.clone() };
     let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
-    (clock, durable.queue("orders").unwrap(), mode)
+    (clock, durable, mode)
 }
 
 #[test]
@@ -142,4 +148,36 @@ fn a_waker_that_panics_harms_nobody_else() {
         receive.as_mut().poll(&mut context).is_ready(),
         "it was answered before its waker was called"
     );
+}
+
+fn pushed(key: &str) -> NewTimer {
+    let webhook = Webhook::new("http://localhost/").unwrap();
+    seconds(0).key(key).unwrap().webhook(webhook).unwrap()
+}
+
+/// The process goes on, and so do its agents: what they have is handed to nobody else.
+#[test]
+fn agents_keep_what_they_have_when_the_store_fails() {
+    let (clock, durable, mode) = fragile_durable();
+    let queue = durable.queue("orders").unwrap();
+    queue.schedule(pushed("a")).wait().unwrap();
+    let [held] = durable.push(9, Duration::ZERO, SECOND).wait().unwrap().try_into().unwrap();
+    mode.store(FAILS, SeqCst);
+    assert!(queue.schedule(seconds(60)).wait().is_err());
+    let others = durable.push(9, 5 * SECOND, SECOND);
+    clock.advance(5 * SECOND).unwrap();
+    assert!(others.wait().unwrap().is_empty());
+    assert_eq!(held.attempt(), 1);
+    held.ack().wait().unwrap();
+}
+
+/// The hand-out is on disk, and its agent was not told of it: it is tried again at once.
+#[test]
+fn what_no_agent_was_told_of_is_handed_out_again() {
+    let (_clock, durable, mode) = fragile_durable();
+    let queue = durable.queue("orders").unwrap();
+    queue.schedule(pushed("a")).wait().unwrap();
+    mode.store(FAILS, SeqCst);
+    let [told] = durable.push(9, 60 * SECOND, SECOND).wait().unwrap().try_into().unwrap();
+    assert_eq!(told.attempt(), 2);
 }

@@ -460,3 +460,16 @@ fn damage_does_not_stop_what_is_healthy() {
         assert_eq!(driver.receive(100).len(), healthy, "{damage:?}");
     }
 }
+
+/// A second that does not fit the window is not resident: when the first of it has come, the next is looked for.
+#[test]
+fn the_next_timer_of_a_crowded_second_is_to_come() {
+    let mut driver = Driver::new(Limits { window: 1, page: 1, ..Limits::default() });
+    let at = |millis: u64| timer(None, When::At(Moment::from_millis(MIDNIGHT + millis)));
+    driver.schedule([60_100, 60_500, 60_900].map(at).into(), Conflict::Refuse);
+    for (wall, next) in [(60_000, 60_100), (60_100, 60_500), (60_700, 60_900)] {
+        driver.pass_until(MIDNIGHT + wall);
+        let Answer::Stats(Some(stats)) = driver.ask(Request::Stats(queue())) else { panic!() };
+        assert_eq!(stats.next, Some(Moment::from_millis(MIDNIGHT + next)), "at {wall}");
+    }
+}
