@@ -48,6 +48,9 @@ mod linux {
         clock_gettime, timerfd_create, timerfd_settime,
     };
 
+    use tourbillon_wheel::Time;
+
+    use crate::clock::BEGIN;
     use crate::clock::monotonic::together;
     use crate::engine::Sleeper;
 
@@ -75,22 +78,24 @@ mod linux {
             (instant, Boot { begin, alarm: OnceLock::new() })
         }
 
-        /// Nanoseconds since time began.
-        pub(crate) fn elapsed(&self) -> u64 {
-            raw().saturating_sub(self.begin)
+        /// The current time.
+        pub(crate) fn time(&self) -> Time {
+            BEGIN + raw().saturating_sub(self.begin)
         }
 
         /// Waits until that moment, or until the sleeper is woken. It may end early.
-        pub(crate) fn wait(&self, until: u64, sleeper: &Sleeper) {
-            let left = until.saturating_sub(self.elapsed());
-            if left > 0 && self.wait_for_alarm(until, sleeper).is_err() {
+        pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
+            let left = until.units().saturating_sub(self.time().units());
+            let after = until.units().saturating_sub(BEGIN.units());
+            if left > 0 && self.wait_for_alarm(after, sleeper).is_err() {
                 // Without descriptors there is only the other clock: look at this one now and then.
                 let left = Duration::from_nanos(left.min(SECOND));
                 planted!("clock.no-alarm-no-sleep", (), sleeper.sleep(Some(left)));
             }
         }
 
-        fn wait_for_alarm(&self, until: u64, sleeper: &Sleeper) -> io::Result<()> {
+        /// Waits until so long after time began.
+        fn wait_for_alarm(&self, after: u64, sleeper: &Sleeper) -> io::Result<()> {
             let alarm = match self.alarm.get() {
                 Some(alarm) => alarm,
                 None => {
@@ -101,7 +106,7 @@ mod linux {
             };
             // Setting it also forgets that it has rung. A moment past the end of its numbers is one that never comes.
             let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
-            let at = begin.saturating_add(until);
+            let at = begin.saturating_add(after);
             let at = Timespec {
                 tv_sec: (at / SECOND).try_into().unwrap_or(i64::MAX as _),
                 tv_nsec: (at % SECOND) as _,

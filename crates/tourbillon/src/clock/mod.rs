@@ -1,9 +1,8 @@
 //! Clocks: what time it is, and how to wait for another.
 //!
-//! Inside, a moment is a [`Time`]: nanoseconds since the engine's clock began, 584 years of them. At the faces it is
-//! an [`Instant`], whatever the clock; a virtual clock makes its own. This file turns one into the other, and
-//! saturates where they do not meet: what lies before the beginning is the beginning, what lies past the end is the
-//! end.
+//! Inside, a moment is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so that moments before it have
+//! a time, too: 73 years before, and 511 after. At the faces a moment is an [`Instant`], whatever the clock; a virtual
+//! clock makes its own. This file turns one into the other, and saturates where they do not meet.
 
 mod boot;
 mod monotonic;
@@ -61,6 +60,9 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
+/// The time at which every clock begins. Wheels start here, so their ticks are counted from it.
+pub(crate) const BEGIN: Time = Time::new(1 << 61);
+
 /// The clock of an engine, and where its time begins.
 #[derive(Clone)]
 pub(crate) struct EngineClock {
@@ -110,15 +112,15 @@ impl EngineClock {
                 begin.instant = first.unwrap_or(begin.instant);
             }
         }
-        EngineClock { source, begin, latest: Arc::new(AtomicU64::new(0)) }
+        EngineClock { source, begin, latest: Arc::new(AtomicU64::new(BEGIN.units())) }
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Time {
         match &self.source {
-            Source::Monotonic => Time::new(self.begin.elapsed()),
+            Source::Monotonic => self.begin.time(),
             #[cfg(target_os = "linux")]
-            Source::Boot(clock) => Time::new(clock.elapsed()),
+            Source::Boot(clock) => clock.time(),
             Source::Virtual(clock) => clock.time(),
             Source::Own(clock) => self.own_now(&**clock),
         }
@@ -161,7 +163,7 @@ impl EngineClock {
                 )));
             }
             #[cfg(target_os = "linux")]
-            Source::Boot(clock) => clock.wait(until.units(), sleeper),
+            Source::Boot(clock) => clock.wait(until, sleeper),
             // Nobody drives such an engine but its clock.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
@@ -212,11 +214,24 @@ impl EngineClock {
 
     #[inline]
     pub(crate) fn time(&self, instant: Instant) -> Time {
-        Time::new(planted!(
+        match instant.checked_duration_since(self.begin.instant) {
+            Some(after) => BEGIN + nanoseconds(after),
+            None => self.time_before(instant),
+        }
+    }
+
+    #[cold]
+    fn time_before(&self, instant: Instant) -> Time {
+        let before = nanoseconds(self.begin.instant.duration_since(instant));
+        planted!(
             "clock.before-the-beginning-is-never",
-            instant.checked_duration_since(self.begin.instant).map_or(u64::MAX, nanoseconds),
-            nanoseconds(instant.saturating_duration_since(self.begin.instant))
-        ))
+            Time::MAX,
+            Time::new(planted!(
+                "clock.before-the-beginning-is-the-beginning",
+                BEGIN.units(),
+                BEGIN.units().saturating_sub(before)
+            ))
+        )
     }
 
     pub(crate) fn instant(&self, time: Time) -> Instant {
@@ -229,9 +244,15 @@ impl EngineClock {
     }
 }
 
-/// The moment that is so long after the beginning, or the last that the system can name.
+/// The moment of that time, or the first or the last that the system can name.
 pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
-    far(begin, Duration::from_nanos(time.units()))
+    let (begins, units) = (BEGIN.units(), time.units());
+    let by = Duration::from_nanos(begins.abs_diff(units));
+    if units >= begins {
+        far(by, |by| begin.checked_add(by))
+    } else {
+        far(by, |by| begin.checked_sub(by))
+    }
 }
 
 /// What a clock of the user says, unless it panics: the driver must live on.
@@ -247,10 +268,10 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     exact.unwrap_or(planted!("clock.long-delays-wrap", duration.as_nanos() as u64, u64::MAX))
 }
 
-/// So much later, or the last moment that the system can name.
-fn far(from: Instant, mut by: Duration) -> Instant {
+/// As far as the system can name, at most so much.
+fn far(mut by: Duration, from: impl Fn(Duration) -> Option<Instant>) -> Instant {
     loop {
-        match from.checked_add(by) {
+        match from(by) {
             Some(instant) => return instant,
             None => by /= 2,
         }
@@ -264,7 +285,12 @@ mod tests {
     #[test]
     fn moments_saturate_at_both_ends() {
         let clock = EngineClock::new(Source::Monotonic);
-        assert_eq!(clock.time(clock.begin.instant - Duration::from_nanos(1)), Time::ZERO);
+        let begin = clock.begin.instant;
+        assert_eq!(clock.time(begin), BEGIN);
+        assert_eq!(clock.time(begin - Duration::from_nanos(1)), Time::new(BEGIN.units() - 1));
+        if let Some(long_before) = begin.checked_sub(Duration::from_secs(74 * 365 * 86_400)) {
+            assert_eq!(clock.time(long_before), Time::ZERO);
+        }
         assert_eq!(nanoseconds(Duration::MAX), u64::MAX);
         assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX)), u64::MAX);
         assert_eq!(nanoseconds(Duration::from_nanos(u64::MAX - 1)), u64::MAX - 1);
@@ -272,7 +298,7 @@ mod tests {
             clock.instant(Time::MAX)
                 > clock.begin.instant + Duration::from_secs(400 * 365 * 86_400)
         );
-        for ns in [0, 1, 999_999_999, 1_000_000_000, 1 << 60] {
+        for ns in [0, 1, 999_999_999, 1_000_000_000, 1 << 60].map(|ns| BEGIN.units() + ns) {
             assert_eq!(clock.time(clock.instant(Time::new(ns))), Time::new(ns));
         }
     }

@@ -2,23 +2,28 @@
 
 use std::time::Instant;
 
+use tourbillon_wheel::Time;
+
+use super::BEGIN;
+
 /// Where an engine's time begins, both as the system counts it and as an [`Instant`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) instant: Instant,
+    /// The raw clock at time zero: it wraps, for that is long before.
     raw: u64,
 }
 
 impl Begin {
     pub(super) fn new() -> Self {
         let (instant, raw) = together(Instant::now, raw);
-        Begin { instant, raw }
+        Begin { instant, raw: raw.wrapping_sub(BEGIN.units()) }
     }
 
-    /// Nanoseconds since then.
+    /// The current time.
     #[inline]
-    pub(super) fn elapsed(self) -> u64 {
-        raw().saturating_sub(self.raw)
+    pub(super) fn time(self) -> Time {
+        Time::new(raw().wrapping_sub(self.raw))
     }
 }
 
@@ -109,7 +114,7 @@ mod tests {
         for _ in 0..100 {
             let begin = Begin::new();
             let before = begin.instant.elapsed();
-            let elapsed = Duration::from_nanos(begin.elapsed());
+            let elapsed = Duration::from_nanos(begin.time().units() - BEGIN.units());
             let after = begin.instant.elapsed();
             assert!(before <= elapsed + Duration::from_micros(50), "{before:?} {elapsed:?}");
             assert!(elapsed <= after, "never early: {elapsed:?} {after:?}");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
-use super::{far, nanoseconds, wall};
+use super::{BEGIN, instant, nanoseconds, wall};
 use crate::inside::{self, Inside};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -87,7 +87,7 @@ impl VirtualClock {
         VirtualClock {
             shared: Arc::new(Shared {
                 begin: Instant::now(),
-                now: AtomicU64::new(0),
+                now: AtomicU64::new(BEGIN.units()),
                 wall: Mutex::new(wall::YEAR_2000),
                 advancing: Mutex::new(()),
                 engines: Mutex::new(Vec::new()),
@@ -97,12 +97,12 @@ impl VirtualClock {
 
     /// The current time.
     pub fn now(&self) -> Instant {
-        far(self.shared.begin, self.elapsed())
+        instant(self.shared.begin, self.time())
     }
 
     /// The time since its beginning.
     pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.time().units())
+        Duration::from_nanos(self.passed())
     }
 
     /// Moves time on by so much, and runs everything that becomes due on the way, each at its own moment; returns
@@ -163,7 +163,7 @@ impl VirtualClock {
     /// The time of its wall clock. It begins at 2000-01-01T00:00:00Z and moves with [`advance`](VirtualClock::advance).
     pub fn wall_now(&self) -> SystemTime {
         let begin = *lock(&self.shared.wall);
-        wall::system_time(begin + i128::from(self.time().units()))
+        wall::system_time(begin + i128::from(self.passed()))
     }
 
     /// Sets its wall clock, forward or back; no time passes. The timers that
@@ -192,8 +192,8 @@ impl VirtualClock {
     pub fn set_wall(&self, to: SystemTime) -> Result<(), AdvanceError> {
         let set = || {
             let now = self.time();
-            let passed = planted!("clock.wall-set-as-of-the-beginning", 0, i128::from(now.units()));
-            *lock(&self.shared.wall) = wall::since_1970(to) - passed;
+            let passed = planted!("clock.wall-set-as-of-the-beginning", 0, self.passed());
+            *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(passed);
             let told = planted!("later.set-wall-tells-one-engine", 1, usize::MAX);
             self.engines().into_iter().take(told).for_each(|engine| engine.wall_was_set());
             Some(now)
@@ -204,7 +204,7 @@ impl VirtualClock {
     /// Sets the wall clock and tells nobody: a test plays the watch.
     #[cfg(all(test, any(feature = "calendar", shuttle)))]
     pub(crate) fn poke_wall(&self, to: SystemTime) {
-        *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.time().units());
+        *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed());
     }
 
     fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
@@ -285,6 +285,11 @@ impl VirtualClock {
     /// What tells one virtual clock from another.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
+    }
+
+    /// Nanoseconds since its beginning.
+    fn passed(&self) -> u64 {
+        self.time().units() - BEGIN.units()
     }
 
     /// The current time, as engines see it.

@@ -27,6 +27,7 @@ use super::signal::NEVER;
 #[cfg(feature = "tasks")]
 use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
+use crate::clock::BEGIN;
 #[cfg(feature = "tasks")]
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::AtomicUsize;
@@ -114,7 +115,7 @@ impl<T> Shard<T> {
         geometry: &Geometry,
         tick: u64,
     ) -> Result<Self, GeometryError> {
-        let wheel = AnyWheel::new(geometry, Time::ZERO, tick)?;
+        let wheel = AnyWheel::new(geometry, BEGIN, tick)?;
         let state = State {
             wheel,
             phase: Phase::New,

@@ -302,7 +302,7 @@ impl<T: Send + 'static> Engine<T> {
         self.core().counts()
     }
 
-    /// How late its timers were.
+    /// How late its timers were, each counted from its deadline, also if that lay in the past when it was scheduled.
     pub fn lateness(&self) -> Lateness {
         self.core().lateness()
     }

@@ -269,7 +269,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Takes until so long after time began, whenever this is called.
     pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
-        self.shared.take(Some(Time::new(nanoseconds(end))))
+        self.shared.take(Some(crate::clock::BEGIN + nanoseconds(end)))
     }
 }
 

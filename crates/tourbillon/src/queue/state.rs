@@ -6,6 +6,7 @@
 use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
 use super::error::PutError;
+use crate::clock::BEGIN;
 use crate::engine::counts::Counts;
 use crate::engine::shard::{AGAIN, Entry, Taken};
 use crate::engine::wheels::{AnyWheel, Geometry};
@@ -49,7 +50,7 @@ pub(super) enum Look<T> {
 
 impl<T> State<T> {
     pub(super) fn new(geometry: &Geometry, tick: u64, limit: Option<usize>) -> Self {
-        let wheel = AnyWheel::new(geometry, Time::ZERO, tick);
+        let wheel = AnyWheel::new(geometry, BEGIN, tick);
         State {
             wheel: wheel.expect("the settings were checked"),
             counts: Counts::default(),

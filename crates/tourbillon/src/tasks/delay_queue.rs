@@ -26,7 +26,7 @@ use tourbillon_wheel::{self as wheel, Full, HierarchicalWheel, Progress, Time};
 use super::home::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
 use super::streak::Streak;
-use crate::clock::nanoseconds;
+use crate::clock::{BEGIN, nanoseconds};
 use crate::timer::Timer;
 
 /// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
@@ -452,7 +452,7 @@ fn drop_all<K, V, H: Home>(
 
 /// From the beginning of the engine's time, so that its ticks are the engine's.
 fn empty<K, V>(tick: u64) -> HierarchicalWheel<Item<K, V>> {
-    HierarchicalWheel::with_levels(Time::ZERO, tick, SLOTS).expect("an engine has a tick")
+    HierarchicalWheel::with_levels(BEGIN, tick, SLOTS).expect("an engine has a tick")
 }
 
 /// Ends when the queue is empty, and goes on when there is something in it again.

@@ -62,7 +62,7 @@ impl Timer {
         counts
     }
 
-    /// How late its timers were.
+    /// How late its timers were, each counted from its deadline, also if that lay in the past when it was scheduled.
     pub fn lateness(&self) -> Lateness {
         let mut lateness = self.core().lateness();
         planted!(

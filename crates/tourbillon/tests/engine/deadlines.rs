@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{HOUR, Log, MS, PLACES, SECOND, YEAR, accounted, running_on, virtual_on};
-use tourbillon::{State, Timer, VirtualClock};
+use crate::common::{
+    HOUR, HandClock, Log, MS, PLACES, SECOND, YEAR, accounted, eventually, running_on, virtual_on,
+};
+use tourbillon::{BootClock, State, Timer, VirtualClock};
 
 #[test]
 fn zero_and_past_deadlines_run_but_not_inside_the_call() {
@@ -28,6 +30,49 @@ fn zero_and_past_deadlines_run_but_not_inside_the_call() {
         assert_eq!(clock.elapsed(), HOUR);
         accounted(&timer);
     }
+}
+
+/// A moment before the engine was made is what it is: by every clock its deadline and its lateness are true.
+#[test]
+fn a_moment_before_the_engine_was_made_keeps_its_distance() {
+    let clock = VirtualClock::new();
+    let builders = [
+        ("system", Timer::builder()),
+        ("boot", Timer::builder().clock(BootClock)),
+        ("virtual", Timer::builder().clock(&clock)),
+        ("own", Timer::builder().clock(HandClock::new())),
+    ];
+    for (name, builder) in builders {
+        let timer = builder.on_driver().build().unwrap();
+        let log = Log::new();
+        let now = timer.now();
+        for ago in [300 * SECOND, HOUR, 10 * YEAR] {
+            let (told, at) = (log.clone(), now - ago);
+            timer
+                .schedule_at(at, move |run| told.add((run.deadline() == at, run.lateness() >= ago)))
+                .unwrap();
+        }
+        let told = log.clone();
+        let mut left = 2;
+        let at = now - 300 * SECOND;
+        timer
+            .schedule_repeating_at(at, move |run| {
+                let at = at + (2 - left) * SECOND;
+                told.add((run.deadline() == at, run.lateness() >= 290 * SECOND));
+                left -= 1;
+                if left > 0 {
+                    run.again_at(run.deadline() + SECOND);
+                }
+            })
+            .unwrap();
+        let _ = clock.advance(Duration::ZERO);
+        eventually(|| log.len() == 5);
+        assert_eq!(log.take(), [(true, true); 5], "{name}");
+    }
+    let engine = Timer::builder().clock(&clock).queue().unwrap();
+    engine.put_at(clock.now() - HOUR, 1).unwrap();
+    let [fired] = &engine.close()[..] else { panic!("it is there") };
+    assert_eq!(fired.deadline(), clock.now() - HOUR);
 }
 
 /// Real time, a few milliseconds: a driver's thread could be quicker than the return from `schedule`, and even then
@@ -77,7 +122,7 @@ fn the_end_of_time_can_be_reached() {
             let clock = VirtualClock::new();
             let timer = Timer::builder().clock(&clock).tick(tick).build().unwrap();
             timer.schedule(Duration::MAX, |_| ()).unwrap();
-            timer.schedule(584 * YEAR, |_| ()).unwrap();
+            timer.schedule(511 * YEAR, |_| ()).unwrap();
             while clock.advance_to_next().unwrap() {}
             clock.advance(Duration::MAX).unwrap();
             clock.advance(Duration::MAX).unwrap();

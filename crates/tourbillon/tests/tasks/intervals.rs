@@ -34,6 +34,26 @@ fn it_ticks_at_once_and_then_every_period() {
     assert_eq!(ticks(&clock, &mut later, 2), [(25, 25), (35, 35)]);
 }
 
+/// One that began before the engine was made keeps its phase.
+#[test]
+fn it_may_have_begun_long_ago() {
+    for (missed, expected) in [
+        (Missed::Burst, [(0, -25), (0, -15), (0, -5), (5, 5)]),
+        (Missed::Skip, [(0, -25), (5, 5), (15, 15), (25, 25)]),
+        (Missed::Delay, [(0, -25), (10, 10), (20, 20), (30, 30)]),
+    ] {
+        let (timer, clock) = timer();
+        let begin = clock.now();
+        let first = begin - 25 * SECOND;
+        let mut interval = timer.interval_at(first, 10 * SECOND).missed(missed);
+        for (at, due) in expected {
+            let tick = tasks::block_on(&clock, interval.tick()).unwrap().unwrap();
+            let since = (tick - first).as_secs() as i64 - 25;
+            assert_eq!((clock.elapsed().as_secs(), since), (at, due), "{missed:?}");
+        }
+    }
+}
+
 #[test]
 fn missed_ticks() {
     for (missed, expected) in [

@@ -12,7 +12,7 @@ use crate::common::{MS, YEAR};
 pub(crate) const NS: Duration = Duration::from_nanos(1);
 pub(crate) const CENTURY: Duration = YEAR.saturating_mul(100);
 /// So many nanoseconds are the end of an engine's time.
-pub(crate) const END: Duration = Duration::from_nanos(u64::MAX);
+pub(crate) const END: Duration = Duration::from_nanos(u64::MAX - (1 << 61));
 
 /// An extreme length of time, and the moments that are as far away.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Span {
             near("nothing", Duration::ZERO),
             past,
             near("a nanosecond", NS),
-            far("u64::MAX nanoseconds", END),
+            far("u64::MAX nanoseconds", Duration::from_nanos(u64::MAX)),
             far("Duration::MAX", Duration::MAX),
         ]
     }
