@@ -148,9 +148,11 @@ impl World {
         let epoch = head.epoch;
         let now = (Moment::from_millis(wall), Steady::from_millis(steady));
         let shard = Shard::open(head, limits, Opened::Started, now);
+        let mut ledger = Ledger::new(limits);
+        ledger.started(wall, steady);
         World {
             random,
-            ledger: Ledger::new(limits),
+            ledger,
             tally: Tally::default(),
             wall,
             steady,

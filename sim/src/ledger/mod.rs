@@ -175,6 +175,12 @@ impl Ledger {
         }
     }
 
+    /// The first process starts.
+    pub fn started(&mut self, wall: u64, steady: u64) {
+        (self.wall, self.steady) = (wall, steady);
+        self.events.set(wall);
+    }
+
     /// A client has asked.
     pub fn asked(&mut self, id: RequestId, request: Request, wall: u64) {
         let quiet = self.quiet;

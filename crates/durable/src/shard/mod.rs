@@ -316,8 +316,10 @@ impl Shard {
             }
         }
         for queue in self.queues.values_mut() {
-            let Queue { coming, lines, .. } = queue;
+            let Queue { coming, lines, far, .. } = queue;
             lines.iter_mut().for_each(|line| coming.append(&mut line.popped));
+            // What had come may be to come again.
+            far.forget();
         }
         self.set_window_back();
     }

@@ -461,13 +461,17 @@ fn damage_does_not_stop_what_is_healthy() {
     }
 }
 
-/// A second that does not fit the window is not resident: when the first of it has come, the next is looked for.
+/// A second that does not fit the window is not resident: when the first of it has come, the next is looked for, and
+/// when the clock was set back, the first again.
 #[test]
 fn the_next_timer_of_a_crowded_second_is_to_come() {
     let mut driver = Driver::new(Limits { window: 1, page: 1, ..Limits::default() });
     let at = |millis: u64| timer(None, When::At(Moment::from_millis(MIDNIGHT + millis)));
-    driver.schedule([60_100, 60_500, 60_900].map(at).into(), Conflict::Refuse);
-    for (wall, next) in [(60_000, 60_100), (60_100, 60_500), (60_700, 60_900)] {
+    driver.schedule([60_100, 60_500, 60_900, 3_600_000].map(at).into(), Conflict::Refuse);
+    let back = [(60_950, 3_600_000), (60_300, 60_500)];
+    for (wall, next) in
+        [(60_000, 60_100), (60_100, 60_500), (60_700, 60_900)].into_iter().chain(back)
+    {
         driver.pass_until(MIDNIGHT + wall);
         let Answer::Stats(Some(stats)) = driver.ask(Request::Stats(queue())) else { panic!() };
         assert_eq!(stats.next, Some(Moment::from_millis(MIDNIGHT + next)), "at {wall}");
