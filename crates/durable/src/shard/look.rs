@@ -75,8 +75,9 @@ impl Far {
         };
     }
 
-    /// Rows that were resident are not any more.
+    /// Rows that were resident are not any more, or what had come is to come again. A look under way has not seen them.
     pub(super) fn forget(&mut self) {
+        self.changes += 1;
         self.first = Known::No;
     }
 }
