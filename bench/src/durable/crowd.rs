@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use tourbillon_durable::Limits;
+
 use super::face::{Face, text, wall_micros};
 use super::line::Lines;
 use super::{BATCH, Run, Timer};
@@ -12,11 +14,19 @@ use crate::rng::Rng;
 
 const TAKERS: usize = 4;
 
+/// With the defaults, and with a window that has room for all of them: half a million take 175 MiB of it.
 pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("500 k due in the same second");
+    let wide = Limits { window_bytes: 256 << 20, ..Limits::default() };
+    once(run, Limits::default(), "defaults", &mut lines)?;
+    once(run, wide, "a window of 256 MiB", &mut lines)?;
+    Ok(lines)
+}
+
+fn once(run: &Run<'_>, limits: Limits, name: &str, lines: &mut Lines) -> Result<(), String> {
     let count = if run.quick { 10_000 } else { 500_000 };
     let store = run.place.next()?;
-    let face = Face::open(store.path())?;
+    let face = Face::with(store.path(), limits)?;
     // Far enough away that all are scheduled before: 20 k a second would do.
     let second = (wall_micros() as u64 / 1_000_000 + 5 + count / 20_000) * 1000;
     let mut rng = Rng::new(4);
@@ -54,13 +64,12 @@ pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     let spent = (last.into_inner() as f64 / 1e3 - second as f64) / 1e3;
     // Acknowledged after the last was delivered: that is not a part of this row.
     held.into_inner().map_err(text)?.into_iter().for_each(|one| drop(one.ack()));
-    lines.say("timers", count as f64, "");
-    lines.say("scheduled before that second", ready, "s");
+    lines.say(format!("{name}: scheduled before that second"), ready, "s");
     let missing = (count - delivered.into_inner().min(count)) as f64;
-    lines.at_most("not delivered", missing, "", 0.0);
-    lines.at_most("early", early.into_inner() as f64, "", 0.0);
-    lines.at_most("last delivery after the second began", spent, "s", 2.0);
-    Ok(lines)
+    lines.at_most(format!("{name}: not delivered"), missing, "", 0.0);
+    lines.at_most(format!("{name}: early"), early.into_inner() as f64, "", 0.0);
+    lines.at_most(format!("{name}: last delivery after the second began"), spent, "s", 2.0);
+    Ok(())
 }
 
 fn due(delivery: &tourbillon_durable::Delivery) -> i64 {

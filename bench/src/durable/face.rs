@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_durable::disk::DiskStore;
 use tourbillon_durable::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
 use tourbillon_durable::values::{Moment, Payload, Span};
-use tourbillon_durable::{Cancelled, Conflict, Durable, NewTimer, Queue};
+use tourbillon_durable::{Cancelled, Conflict, Durable, Limits, NewTimer, Queue};
 
 use super::{BATCH, Contestant, DAY, PAYLOAD, Timer, now};
 use crate::results::Summary;
@@ -24,9 +24,13 @@ type Commits = Arc<Mutex<Vec<f64>>>;
 
 impl Face {
     pub(super) fn open(directory: &Path) -> Result<Self, String> {
+        Face::with(directory, Limits::default())
+    }
+
+    pub(super) fn with(directory: &Path, limits: Limits) -> Result<Self, String> {
         let commits = Commits::default();
         let store = Timed { store: DiskStore::new(directory), commits: commits.clone() };
-        let durable = Durable::builder().with_store(store).map_err(text)?;
+        let durable = Durable::builder().limits(limits).with_store(store).map_err(text)?;
         let queue = durable.queue("orders").map_err(text)?;
         Ok(Face { durable, queue, commits })
     }

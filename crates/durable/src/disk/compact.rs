@@ -13,26 +13,21 @@
 //!   where it was.
 //! - The new file and its name are durable before the first commit to it.
 
-use std::fs::{self, File, Metadata};
+use std::cmp::Ordering;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTableMetadata};
+use redb::{Builder, Database, ReadTransaction, ReadableDatabase};
 use redb::{TableHandle, WriteTransaction};
 
 use super::FILE;
 use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
-use super::view::{View, open_rows};
-use crate::codec::BucketRow;
-use crate::record::{Record, Spec};
+use super::view::open_rows;
 
 /// The most rows and bytes that one commit copies.
 const ROWS: usize = if cfg!(test) { 3 } else { 4096 };
 const BYTES: usize = 1 << 20;
-/// The commits between two looks at the size of the file.
-const EVERY: u64 = if cfg!(test) { 1 } else { 64 };
-/// A file that has less than this to give is left alone. The tests of this crate copy small files without end.
-const LEAST: u64 = 8 << 20;
 
 /// The name of the new file, which an opening removes.
 pub(super) fn path(directory: &Path) -> PathBuf {
@@ -46,101 +41,18 @@ pub(super) enum Change {
     Drop(String),
 }
 
-/// When the next copy begins.
-pub(super) struct Look {
-    /// Commits until the next look, and how many times in a row a copy has failed.
-    left: u64,
-    failures: u32,
-    /// The size of a file that was just copied, by the estimate of it.
-    scale: f64,
-}
-
-impl Default for Look {
-    fn default() -> Self {
-        Look { left: EVERY, failures: 0, scale: 1.0 }
+impl Change {
+    fn table(&self) -> &str {
+        let (Change::Put(name, ..) | Change::Remove(name, _) | Change::Drop(name)) = self;
+        name
     }
-}
 
-impl Look {
-    /// Whether the file is to be copied now.
-    pub(super) fn is_wanted(
-        &mut self,
-        directory: &Path,
-        view: &View,
-        database: &Database,
-    ) -> Outcome<bool> {
-        self.left -= 1;
-        if self.left > 0 {
-            return Ok(false);
+    fn key(&self) -> Option<&Vec<u8>> {
+        match self {
+            Change::Put(_, key, _) | Change::Remove(_, key) => Some(key),
+            Change::Drop(_) => None,
         }
-        self.left = EVERY;
-        let taken = fs::metadata(directory.join(FILE)).map_or(0, |file| on_disk(&file));
-        if cfg!(test) {
-            return Ok(true);
-        }
-        // What can be swept is swept first, and not copied. Some of it is there all the time.
-        let held = || view.buckets.values().map(|held| &held.row);
-        let removed: u64 = held().map(|row| row.removed).sum();
-        if taken <= LEAST || removed > held().map(|row| row.filling.count).sum() {
-            return Ok(false);
-        }
-        let needed = estimate(view, &database.begin_read()?)? * self.scale;
-        Ok(taken as f64 > 2.0 * needed + LEAST as f64)
     }
-
-    /// A copy has failed: the next one begins later, each time twice as late.
-    pub(super) fn failed(&mut self) {
-        self.failures = (self.failures + 1).min(16);
-        self.left = EVERY << self.failures;
-    }
-
-    /// A copy has become the store.
-    pub(super) fn done(&mut self, directory: &Path, view: &View, database: &Database) -> Outcome {
-        let taken = fs::metadata(directory.join(FILE)).map_or(0, |file| on_disk(&file));
-        let needed = estimate(view, &database.begin_read()?)?;
-        self.failures = 0;
-        if taken > LEAST && needed > 0.0 {
-            self.scale = (taken as f64 / needed).clamp(0.5, 4.0);
-        }
-        Ok(())
-    }
-}
-
-/// What a file takes on the disk: redb makes it longer ahead of need, and the file system keeps no room for that.
-#[cfg(unix)]
-fn on_disk(file: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::blocks(file) * 512
-}
-
-#[cfg(not(unix))]
-fn on_disk(file: &Metadata) -> u64 {
-    file.len()
-}
-
-/// What all rows take in a file without unused pages, roughly.
-fn estimate(view: &View, transaction: &ReadTransaction) -> Outcome<f64> {
-    /// In a page: the key of a row, its offset, and the fields before its payload.
-    const BESIDE: u64 = 56;
-    const INDEX: u64 = 96;
-    let fixed = (size_of::<Record>() + size_of::<Spec>()) as u64;
-    let each = |row: &BucketRow| {
-        let size = row.filling.bytes / row.filling.count.max(1);
-        size.saturating_sub(fixed) + BESIDE
-    };
-    let rows = |row: &BucketRow| row.filling.count + row.removed;
-    let held = || view.buckets.values().map(|held| &held.row);
-    let (count, mut bytes) = held()
-        .fold((0, 0), |(count, bytes), row| (count + rows(row), bytes + rows(row) * each(row)));
-    let typical = bytes.checked_div(count).unwrap_or(256);
-    for small in Small::ALL {
-        let each = match small {
-            Small::Keys | Small::Places => INDEX,
-            Small::Head | Small::Cells => 1024,
-            _ => typical + BESIDE,
-        };
-        bytes += transaction.open_table(small.definition())?.len()? * each;
-    }
-    Ok(bytes as f64)
 }
 
 /// A copy that is under way.
@@ -162,9 +74,7 @@ impl Copy {
     /// Brings what was copied up to date, and copies the next piece. Whether it is whole.
     pub(super) fn step(&mut self, source: &Database, changes: &[Change]) -> Outcome<bool> {
         let mut transaction = self.target.begin_write()?;
-        for change in changes {
-            self.repeat(change, &transaction)?;
-        }
+        self.repeat(changes, &transaction)?;
         let from = source.begin_read()?;
         let mut names: Vec<String> =
             from.list_tables()?.map(|table| table.name().to_owned()).collect();
@@ -189,34 +99,24 @@ impl Copy {
         Ok(whole)
     }
 
-    /// Makes a change of the store in the copy, if it lies before the cursor.
-    fn repeat(&self, change: &Change, transaction: &WriteTransaction) -> Outcome {
-        let (Change::Put(name, ..) | Change::Remove(name, _) | Change::Drop(name)) = change;
+    /// Makes the changes of a commit in the copy, but for those that lie behind the cursor.
+    fn repeat(&self, changes: &[Change], transaction: &WriteTransaction) -> Outcome {
         let Some((table, last)) = &self.cursor else { return Ok(()) };
-        let key = match change {
-            Change::Put(_, key, _) | Change::Remove(_, key) => Some(key),
-            Change::Drop(_) => None,
+        let copied = |change: &&Change| match change.table().cmp(table) {
+            Ordering::Less => true,
+            Ordering::Equal => change.key() <= last.as_ref(),
+            Ordering::Greater => false,
         };
-        let behind = name > table || (name == table && key.is_some() && key > last.as_ref());
-        if behind {
-            return Ok(());
-        }
-        let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
-        match (change, Small::from_name(name)) {
-            (Change::Put(_, key, value), Some(small)) => {
-                transaction.open_table(small.definition())?.insert(&key[..], &value[..])?;
+        let mut copied: Vec<&Change> = changes.iter().filter(copied).collect();
+        // Each table is opened once; the changes of one stay in their order.
+        copied.sort_by_key(|change| change.table());
+        for changes in copied.chunk_by(|one, other| one.table() == other.table()) {
+            let name = changes[0].table();
+            let dropped = changes.iter().rposition(|change| matches!(change, Change::Drop(_)));
+            if dropped.is_some() {
+                transaction.delete_table(Numbered::new(name))?;
             }
-            (Change::Put(_, key, value), None) => {
-                let mut table = transaction.open_table(Numbered::new(name))?;
-                table.insert(number(key), &value[..])?;
-            }
-            (Change::Remove(_, key), Some(small)) => {
-                transaction.open_table(small.definition())?.remove(&key[..])?;
-            }
-            (Change::Remove(_, key), None) => {
-                transaction.open_table(Numbered::new(name))?.remove(number(key))?;
-            }
-            (Change::Drop(_), _) => drop(transaction.delete_table(Numbered::new(name))?),
+            repeat_in(name, &changes[dropped.map_or(0, |at| at + 1)..], transaction)?;
         }
         Ok(())
     }
@@ -241,6 +141,34 @@ impl Copy {
         let _ = remove(&self.path);
         discard(self.target);
     }
+}
+
+/// Makes changes of one table.
+fn repeat_in(name: &str, changes: &[&Change], transaction: &WriteTransaction) -> Outcome {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    if let Some(small) = Small::from_name(name) {
+        let mut table = transaction.open_table(small.definition())?;
+        for change in changes {
+            match change {
+                Change::Put(_, key, value) => drop(table.insert(&key[..], &value[..])?),
+                Change::Remove(_, key) => drop(table.remove(&key[..])?),
+                Change::Drop(_) => {}
+            }
+        }
+        return Ok(());
+    }
+    let mut table = transaction.open_table(Numbered::new(name))?;
+    let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
+    for change in changes {
+        match change {
+            Change::Put(_, key, value) => drop(table.insert(number(key), &value[..])?),
+            Change::Remove(_, key) => drop(table.remove(number(key))?),
+            Change::Drop(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// How much more one commit copies.

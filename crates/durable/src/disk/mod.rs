@@ -40,6 +40,7 @@ mod snapshot;
 mod sweep;
 mod table;
 mod view;
+mod waste;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -50,12 +51,13 @@ use redb::{Database, ReadableDatabase};
 use crate::codec::ShardState;
 use crate::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
 pub use check::{Report, check, repair};
-use compact::{Change, Copy, Look};
+use compact::{Change, Copy};
 use error::{Fault, Outcome, contain, discard};
 use lock::Lock;
 use order::Order;
 use read::Reader;
 use view::View;
+use waste::Look;
 use write::Writer;
 
 /// The name of the file in the directory.
