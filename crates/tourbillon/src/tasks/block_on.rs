@@ -15,7 +15,8 @@ use crate::sync::{Condvar, Mutex, lock, wait};
 /// join of them, or a single-threaded executor's `run`, as of
 /// [`async_executor`](https://docs.rs/async-executor). Work on other threads cannot be seen from here: the clock does
 /// not wait for it, nor for an [event loop](crate::Driver) to run what is due there. When nothing is pending on the
-/// clock, the thread sleeps until another one wakes the future.
+/// clock, the thread sleeps until another one wakes the future. So it does for a sleep of
+/// [`Duration::MAX`](std::time::Duration::MAX), which no clock reaches.
 ///
 /// # Errors
 /// Inside a callback of an engine on this clock; the future is dropped then.
