@@ -156,7 +156,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
     }
     let (filter, mut after) = (filter(&mut world.random, world.wall), None);
     let limit = world.random.pick(&[1, 2, 3, 100]);
-    loop {
+    for _ in 0..1000 {
         let page = Request::List { queue: queue.clone(), filter: filter.clone(), after, limit };
         world.ask(page);
         world.settle()?;
@@ -169,6 +169,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
             return world.ledger.listed(&queue, &filter);
         }
     }
+    Err(Broken::new(promise::TRUE, format!("a list of {queue} does not end")))
 }
 
 /// Brings a run to its end: no more faults, and every timer is delivered, acknowledged and gone.

@@ -46,7 +46,7 @@ impl Disk {
         ops.push(Op::Queue { name: queue.clone(), row: self.row.clone() });
         let next = timers.last().map_or(0, |timer| timer.generation + 1);
         let wall = Moment::from_millis(now());
-        ops.push(Op::Shard(ShardRow { next_generation: Generation(next), wall }));
+        ops.push(Op::Shard(ShardRow { next_generation: Generation(next), wall, name: 0 }));
         let begin = Instant::now();
         self.store.commit(self.epoch, &ops).map_err(|error| error.to_string())?;
         Ok(begin.elapsed())

@@ -116,7 +116,11 @@ impl<S: Store> Kit<S> {
             },
             1 => {
                 let wall = Moment::from_millis(self.random.below(1 << 40));
-                Op::Shard(ShardRow { wall, next_generation: Generation(self.made) })
+                Op::Shard(ShardRow {
+                    wall,
+                    next_generation: Generation(self.made),
+                    name: self.made,
+                })
             }
             2 | 3 => self.count(),
             4 | 5 if !self.model.rows.is_empty() => {

@@ -21,11 +21,16 @@ pub struct Import<'s> {
 }
 
 impl<'s> Import<'s> {
-    /// Begins. `wall` is the greatest wall clock that the rows have seen.
+    /// Begins. `wall` is the greatest wall clock that the rows have seen. The store gets a new name.
     pub fn new(store: &'s mut dyn Store, epoch: u64, wall: Moment) -> Self {
-        let shard = ShardRow { next_generation: Generation(0), wall };
+        let shard = ShardRow { next_generation: Generation(0), wall, name: ShardRow::new_name() };
         let (queues, cells) = (BTreeMap::new(), BTreeMap::new());
         Import { store, epoch, shard, queues, cells, ops: Vec::new() }
+    }
+
+    /// Keeps the name of the store that the rows are of.
+    pub(crate) fn name(&mut self, name: u64) {
+        self.shard.name = name;
     }
 
     /// Gives a queue its settings.

@@ -47,6 +47,7 @@
 //! | [`memory`] | a store in memory that can lose what was not synced |
 //! | [`import`] | rows into an empty store, for repairs and for loading a dump |
 //! | [`disk`] | a store in a directory, on redb |
+//! | `dump` | one state of a store as lines of JSON, with the feature `json` |
 //! | [`conformance`] | what every store must do, as one suite |
 //! | [`message`] | what is asked of a shard, and what it answers |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
@@ -65,6 +66,8 @@ pub mod bucket;
 pub mod codec;
 pub mod conformance;
 pub mod disk;
+#[cfg(feature = "json")]
+pub mod dump;
 mod face;
 pub mod import;
 mod lateness;
@@ -79,10 +82,10 @@ mod sync;
 pub mod values;
 
 pub use face::*;
-pub use message::{Change, Lateness, Limits, Stats};
-pub use runtime::OpenError;
+pub use message::{Change, FarOff, Lateness, Limits, Stats};
+pub use runtime::{Health, Heard, Notice, OpenError};
 pub use store::Settings;
 pub use values::{
-    Cancelled, Conflict, Content, Counts, Cursor, Filter, Many, NewTimer, Outcome, Payload,
-    Scheduled, Secret, Settled, Stale, State, Token, View, Webhook, When,
+    Cancelled, Conflict, Content, Counts, Cursor, Event, Filter, Happened, Many, NewTimer, Outcome,
+    Payload, Scheduled, Secret, Settled, Stale, State, Token, View, Webhook, When,
 };

@@ -8,7 +8,7 @@ pub use crate::values::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
     Settled, Stale, State, Token, Verdict, View, When,
 };
-use crate::values::{Key, Moment, QueueName, Retry, Span, Steady, Webhook};
+use crate::values::{Event, Key, Moment, QueueName, Retry, Span, Steady, Webhook};
 
 /// Names a request. The caller chooses it, and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +55,19 @@ pub struct Turn {
     pub wall: Option<Moment>,
     /// Take the next turn when the steady clock reads this, at the latest.
     pub steady: Option<Steady>,
+    /// What happens with this turn's commit, if somebody [listens](crate::shard::Shard::listen).
+    pub events: Vec<Event>,
+    /// The wall clock is far off.
+    pub clock: Option<FarOff>,
+}
+
+/// The wall clock reads something unlikely. Timers follow it all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarOff {
+    /// What was expected: the greatest wall clock seen, at a start; else the last one and the time that has passed.
+    pub expected: Moment,
+    /// What it reads.
+    pub reads: Moment,
 }
 
 /// What somebody wants.

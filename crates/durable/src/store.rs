@@ -15,6 +15,7 @@
 //!
 //! A commit is a list, so that one sync serves everybody who waits; a load is a page, so that no answer is large.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -160,6 +161,23 @@ pub struct ShardRow {
     pub next_generation: Generation,
     /// The greatest wall clock seen.
     pub wall: Moment,
+    /// The name of the store; 0: it has none yet.
+    pub name: u64,
+}
+
+impl ShardRow {
+    /// A name that no other store has.
+    pub(crate) fn new_name() -> u64 {
+        use std::hash::{BuildHasher, Hasher};
+        // Seeded by the system's random numbers.
+        let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
+        (random() ^ random().rotate_left(32)).max(1)
+    }
+
+    /// The name as text: 16 of `0-9 a-f`.
+    pub fn name(&self) -> String {
+        format!("{:016x}", self.name)
+    }
 }
 
 /// What a shard must know before its first turn. Its size does not depend on the number of timers.
@@ -358,6 +376,42 @@ pub trait Store {
     /// What was found damaged since the store was opened.
     fn damage(&self) -> Vec<Damage> {
         Vec::new()
+    }
+}
+
+/// One state of a store: its name, its queues and its rows.
+pub struct Image {
+    /// The shard's own row.
+    pub shard: ShardRow,
+    /// Every queue, the deleted ones included.
+    pub queues: Vec<(QueueName, QueueRow)>,
+    /// Every row, the discarded ones included.
+    pub rows: Snapshot,
+}
+
+impl Image {
+    /// The queues that were not deleted.
+    pub fn queues(&self) -> impl Iterator<Item = (&QueueName, &Settings)> {
+        let living = self.queues.iter().filter(|(_, row)| !row.deleted);
+        living.map(|(name, row)| (name, &row.settings))
+    }
+
+    /// The rows that are timers.
+    pub fn timers(self) -> Snapshot {
+        let floors = self.queues.into_iter().map(|(name, row)| (name, row.floor));
+        let floors: BTreeMap<QueueName, Generation> = floors.collect();
+        let lives = move |row: &Result<(Place, Record), StoreError>| {
+            let Ok((_, record)) = row else { return true };
+            let floor = floors.get(&record.spec.queue);
+            floor.is_none_or(|floor| record.generation() >= *floor)
+        };
+        Box::new(self.rows.filter(lives))
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("shard", &self.shard).finish_non_exhaustive()
     }
 }
 

@@ -1,15 +1,12 @@
-//! All timers of a store, a line each.
+//! A store as lines.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 use tourbillon_durable::disk::{self, DiskStore};
-use tourbillon_durable::record::Generation;
-use tourbillon_durable::store::{Store, StoreError};
-use tourbillon_durable::values::QueueName;
+use tourbillon_durable::dump::Dump;
+use tourbillon_durable::store::{Image, Store, StoreError};
 
-use super::line::{Line, state};
 use super::{StoreProblem, now, tell};
 use crate::replay::Verdict;
 
@@ -29,21 +26,16 @@ pub fn dump(
     }
     let mut store = DiskStore::new(directory);
     let head = store.open()?;
-    let floors: BTreeMap<&QueueName, Generation> =
-        head.queues.iter().map(|(name, row)| (name, row.floor)).collect();
-    let (wall, mut timers, mut verdict) = (now(), 0_u64, Verdict::Passed);
-    for row in store.snapshot()? {
-        match row {
-            Ok((_, record))
-                if floors
-                    .get(&record.spec.queue)
-                    .is_some_and(|&floor| record.generation() < floor) => {}
-            Ok((place, record)) => {
-                let state = state(place, &record, wall);
-                Line { state, record }.write(out)?;
-                timers += 1;
-                if timers.is_multiple_of(100_000) {
-                    tell(err, timers);
+    let image = Image { shard: head.shard, queues: head.queues, rows: store.snapshot()? };
+    let before = 1 + image.queues().count() as u64;
+    let (mut lines, mut verdict) = (0_u64, Verdict::Passed);
+    for line in Dump::new(image, now()) {
+        match line {
+            Ok(line) => {
+                out.write_all(line.as_bytes())?;
+                lines += 1;
+                if lines.is_multiple_of(100_000) {
+                    tell(err, lines - before);
                 }
             }
             Err(StoreError::Damaged(damage)) => {
@@ -54,6 +46,6 @@ pub fn dump(
         }
     }
     out.flush()?;
-    tell(err, timers);
+    tell(err, lines - before);
     Ok(verdict)
 }

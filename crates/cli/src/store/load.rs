@@ -6,10 +6,10 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use tourbillon_durable::disk::{self, DiskStore};
+use tourbillon_durable::dump::Line;
 use tourbillon_durable::import::Import;
 use tourbillon_durable::store::Store;
 
-use super::line::Line;
 use super::{StoreProblem, now, tell};
 
 /// Loads lines into the store of a directory, which is made; it must have no timers. `name` is what the lines are read
@@ -57,14 +57,21 @@ fn fill(
         if line.trim().is_empty() {
             continue;
         }
-        let line = Line::read(&line).map_err(at)?;
-        let generation = line.record.generation().0;
+        let (place, record) = match Line::read(&line).map_err(at)? {
+            // The store that is loaded is another one.
+            Line::Store(_) => continue,
+            Line::Queue(name, settings) => {
+                import.queue(&name, settings);
+                continue;
+            }
+            Line::Timer(timer) => timer.placed(wall),
+        };
+        let generation = record.generation().0;
         let (word, bit) = (seen.entry(generation >> 6).or_default(), 1 << (generation & 63));
         if *word & bit != 0 {
             return Err(at(format!("generation {generation} is there twice")));
         }
         *word |= bit;
-        let (place, record) = line.placed(wall);
         import.add(place, record).map_err(|error| at(error.to_string()))?;
         timers += 1;
         if timers % 100_000 == 0 {

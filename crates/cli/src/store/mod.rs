@@ -2,16 +2,13 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `line` | a timer as one line of JSON, written and read |
 //! | `check` | what is wrong with a store, for people |
 //! | `dump`, `load` | all timers of a store as lines, and lines into an empty store |
 //!
-//! A dump has every timer as the HTTP interface shows it. What it does not show is not in it: settings of queues, and
-//! when a remembered or dead timer is forgotten. Loading counts that from then on, and makes due what was out.
+//! `tourbillon_durable::dump` has what a dump is.
 
 mod check;
 mod dump;
-mod line;
 mod load;
 
 use std::io::{self, Write};

@@ -23,13 +23,15 @@ impl Row for ShardState {
         put_u64(out, self.epoch);
         put_u64(out, self.row.next_generation.0);
         put_u64(out, self.row.wall.millis());
+        put_u64(out, self.row.name);
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let epoch = bytes.u64("epoch")?;
         let next_generation = Generation(bytes.u64("next generation")?);
         let wall = bytes.moment("greatest wall clock")?;
-        Ok(ShardState { epoch, row: ShardRow { next_generation, wall } })
+        let name = bytes.u64("name of the store")?;
+        Ok(ShardState { epoch, row: ShardRow { next_generation, wall, name } })
     }
 }
 

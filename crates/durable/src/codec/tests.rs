@@ -171,7 +171,11 @@ fn records_survive_a_round_trip_and_nothing_else_does() {
 fn rows_survive_a_round_trip_and_nothing_else_does() {
     for seed in 0..300 {
         let mut random = Random(seed);
-        let row = ShardRow { next_generation: random.generation(), wall: random.moment() };
+        let row = ShardRow {
+            next_generation: random.generation(),
+            wall: random.moment(),
+            name: random.edge(),
+        };
         round_trip(&ShardState { epoch: random.edge(), row }, &mut random);
         let (remember, dead_keep) = (random.span(), random.span());
         let most = |random: &mut Random| random.edge() as u32;

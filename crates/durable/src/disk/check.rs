@@ -79,6 +79,7 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
     let epoch = store.open()?.epoch;
     let mut import = Import::new(&mut store, epoch, head.shard.wall);
     import.used(head.shard.next_generation);
+    import.name(head.shard.name);
     let living = head.queues.iter().filter(|(_, row)| !row.deleted);
     living.for_each(|(name, row)| import.queue(name, row.settings.clone()));
     checker.read(&mut |place, record| import.add(place, record.clone()), &mut progress)?;

@@ -11,6 +11,7 @@
 //! | `delivery.rs` | what a taker holds |
 //! | `worker.rs` | handlers |
 //! | `typed.rs` | payloads by serde |
+//! | `watch.rs` | events, notices and health |
 //! | `error.rs` | what can go wrong |
 
 mod delivery;
@@ -23,6 +24,7 @@ mod receipt;
 mod receive;
 #[cfg(feature = "serde")]
 mod typed;
+mod watch;
 mod worker;
 
 use std::path::Path;
@@ -35,7 +37,7 @@ use crate::memory::MemoryStore;
 use crate::message::{Answer, Request};
 use crate::runtime::{Failure, OpenError, Runtime};
 use crate::shard::Limits;
-use crate::store::Store;
+use crate::store::{Image, ShardRow, Store};
 use crate::values::{Moment, QueueName, ValueError};
 pub use delivery::{Delivery, Nack, Outcomes};
 pub use error::{Error, Refused, ScheduleError};
@@ -43,6 +45,7 @@ pub use many::Page;
 pub use queue::Queue;
 pub use receipt::Receipt;
 pub use receive::{Deliveries, Receive};
+pub use watch::Watch;
 pub use worker::Worker;
 
 /// Durable timers on one store. A handle: clones are the same timers.
@@ -103,6 +106,21 @@ impl Durable {
             drop(slot.fill(names));
         };
         self.runtime.post(Request::Queues, Box::new(reply));
+        receipt
+    }
+
+    /// The name of the store: 16 of `0-9 a-f`, random, and the same as long as the store is there. With it a generation
+    /// and an occurrence are a name in the whole world.
+    pub fn name(&self) -> String {
+        let name = self.runtime.condition.name;
+        ShardRow { name, ..ShardRow::default() }.name()
+    }
+
+    /// One state of the store, as of a moment between this call and the receipt's. Read at leisure: what changes
+    /// meanwhile is not in it. With the feature `json`, `dump::Dump` writes it as lines.
+    pub fn image(&self) -> Receipt<Image> {
+        let (receipt, slot) = Receipt::new();
+        self.runtime.image(move |image| drop(slot.fill(image.map_err(Error::from))));
         receipt
     }
 

@@ -1,14 +1,15 @@
 //! The runtime's thread: turns, commits, loads, answers, and what happens after a failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::clocks::{Alarms, Clocks};
+use super::condition::{Condition, Notice};
 use super::mailbox::{Letter, Mailbox};
 use super::{Failure, Reply};
 use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
-use crate::store::{Head, Store, StoreError};
+use crate::store::{Damage, Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
 
 /// The delays between attempts to open the store anew.
@@ -27,6 +28,9 @@ pub(super) struct Driver<S: Store> {
     waiting: BTreeMap<RequestId, Waiting>,
     /// How the next shard is opened.
     opened: Opened,
+    condition: Arc<Condition>,
+    /// The damage that was told.
+    damage: BTreeSet<Damage>,
 }
 
 /// Somebody who waits for an answer.
@@ -45,14 +49,25 @@ impl<S: Store> Driver<S> {
         limits: Limits,
         mailbox: Arc<Mailbox>,
         clocks: Clocks,
+        condition: Arc<Condition>,
     ) -> Self {
         let epoch = head.epoch;
         let now = (clocks.wall(), clocks.steady());
         let shard = Shard::open(head, limits, Opened::Started, now);
         let alarms = Alarms::new(clocks.clone(), mailbox.clone());
-        let waiting = BTreeMap::new();
-        let opened = Opened::Started;
-        Driver { store, epoch, shard, limits, mailbox, clocks, alarms, waiting, opened }
+        Driver {
+            store,
+            epoch,
+            shard,
+            limits,
+            mailbox,
+            clocks,
+            alarms,
+            waiting: BTreeMap::new(),
+            opened: Opened::Started,
+            condition,
+            damage: BTreeSet::new(),
+        }
     }
 
     /// Takes turns until the mailbox is closed and empty.
@@ -83,6 +98,7 @@ impl<S: Store> Driver<S> {
     /// One turn and its effects. Returns what the next turn is to be given, and whether the shard wants it at once.
     fn turn(&mut self, inputs: Vec<Input>) -> Result<(Vec<Input>, bool), StoreError> {
         let wall = self.clocks.wall();
+        self.shard.listen(self.condition.events.is_heard());
         let turn = self.shard.turn(wall, self.clocks.steady(), inputs);
         let (answers, work): (Vec<Effect>, Vec<Effect>) =
             turn.effects.into_iter().partition(|effect| matches!(effect, Effect::Answer(..)));
@@ -99,6 +115,9 @@ impl<S: Store> Driver<S> {
                     answer => Ok(answer),
                 },
             );
+        }
+        if let Some(far_off) = turn.clock {
+            self.condition.notices.tell(&Notice::Clock(far_off));
         }
         let mut next = Vec::new();
         for effect in work {
@@ -120,11 +139,35 @@ impl<S: Store> Driver<S> {
                 Effect::Answer(..) => {}
             }
         }
+        self.tell_damage();
+        self.answer_images();
+        // After the commit: what they tell of is durable.
+        turn.events.iter().for_each(|event| self.condition.events.tell(event));
         let at_once = turn.wall.is_some_and(|at| at <= wall);
         if next.is_empty() && !at_once {
             self.alarms.set(turn.wall, turn.steady);
         }
         Ok((next, at_once))
+    }
+
+    /// Gives a state of the store to those who want one. Every commit of the shard's turns is done, so its queues are
+    /// those of the store.
+    fn answer_images(&mut self) {
+        for reply in self.condition.take_images() {
+            let rows = contained(|| self.store.snapshot());
+            let (shard, queues) = (self.shard.row(), self.shard.queues());
+            let image = rows.map(|rows| Image { shard, queues, rows });
+            reply(image.map_err(|error| Failure::Unavailable(error.to_string().into())));
+        }
+    }
+
+    /// Tells what was found damaged since the last turn.
+    fn tell_damage(&mut self) {
+        for damage in self.store.damage() {
+            if self.damage.insert(damage.clone()) {
+                self.condition.notices.tell(&Notice::Damaged(damage));
+            }
+        }
     }
 
     /// Notes who waits for the answer to a request.
@@ -157,6 +200,7 @@ impl<S: Store> Driver<S> {
     /// polls; `None` if the mailbox was closed meanwhile.
     fn open_anew(&mut self, error: &StoreError) -> Option<Vec<Input>> {
         let why: Arc<str> = error.to_string().into();
+        self.condition.failed(&why);
         self.fail_all(&Failure::Unknown(why));
         let mut delay = FIRST_DELAY;
         loop {
@@ -165,11 +209,14 @@ impl<S: Store> Driver<S> {
                     self.epoch = head.epoch;
                     let (wall, steady) = (self.clocks.wall(), self.clocks.steady());
                     self.shard = Shard::open(head, self.limits, self.opened, (wall, steady));
+                    self.condition.reopened();
                     return Some(self.polls());
                 }
                 Err(error) => error,
             };
-            let failure = Failure::Unavailable(error.to_string().into());
+            let why: Arc<str> = error.to_string().into();
+            self.condition.failed(&why);
+            let failure = Failure::Unavailable(why);
             let until = self.clocks.steady() + delay;
             delay = Span::from_millis(delay.millis() * 2).min(LONGEST_DELAY);
             self.alarms.set(None, Some(until));
@@ -177,6 +224,7 @@ impl<S: Store> Driver<S> {
                 let taken = self.mailbox.take(true);
                 taken.letters.into_iter().for_each(|letter| drop(self.enter(letter)));
                 self.fail_all(&failure);
+                self.condition.refuse_images(&failure);
                 if taken.last {
                     return None;
                 }
@@ -214,6 +262,8 @@ impl<S: Store> Drop for Driver<S> {
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             call(waiting.reply, Err(Failure::Stopped));
         }
+        self.condition.refuse_images(&Failure::Stopped);
+        self.condition.closed();
     }
 }
 

@@ -23,9 +23,13 @@
 //! | `slot.rs` | the hand-over of one answer |
 //! | `clocks.rs` | both clocks, and the alarms on them |
 //! | `drive.rs` | the thread |
+//! | `condition.rs` | what it tells those who watch it |
+//! | `feed.rs` | how they are told, without waiting for them |
 
 mod clocks;
+mod condition;
 mod drive;
+mod feed;
 mod mailbox;
 #[cfg(all(loom, test))]
 mod models;
@@ -40,11 +44,15 @@ use std::time::Duration;
 use tourbillon::{Timer, VirtualClock};
 
 use crate::shard::{Answer, Limits, Request, RequestId};
-use crate::store::{Store, StoreError};
+use crate::store::{Image, Op, ShardRow, Store, StoreError};
 use crate::sync::{Mutex, lock};
 use crate::values::Moment;
 pub(crate) use clocks::Clocks;
+pub(crate) use condition::Condition;
+pub use condition::{Health, Notice};
 use drive::Driver;
+pub use feed::Heard;
+pub(crate) use feed::Reader;
 use mailbox::Mailbox;
 pub(crate) use slot::Slot;
 
@@ -92,6 +100,7 @@ pub(crate) struct Runtime {
     mailbox: Arc<Mailbox>,
     clocks: Clocks,
     thread: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) condition: Arc<Condition>,
     /// Under virtual time: the clock will wait for the thread before it moves on.
     nudged: Arc<AtomicBool>,
 }
@@ -103,13 +112,21 @@ impl Runtime {
         clock: Option<&VirtualClock>,
     ) -> Result<Arc<Self>, OpenError> {
         let clocks = Clocks::new(clock).map_err(OpenError::Thread)?;
-        let head = drive::contained(|| store.open()).map_err(OpenError::Store)?;
-        let mailbox = Arc::new(Mailbox::new());
-        let driver = Driver::new(store, head, limits, mailbox.clone(), clocks.clone());
+        let mut head = drive::contained(|| store.open()).map_err(OpenError::Store)?;
+        if head.shard.name == 0 {
+            head.shard.name = ShardRow::new_name();
+            let named = [Op::Shard(head.shard)];
+            drive::contained(|| store.commit(head.epoch, &named)).map_err(OpenError::Store)?;
+        }
+        let (mailbox, condition) =
+            (Arc::new(Mailbox::new()), Arc::new(Condition::new(head.shard.name)));
+        let driver =
+            Driver::new(store, head, limits, mailbox.clone(), clocks.clone(), condition.clone());
         let thread = std::thread::Builder::new().name("tourbillon-durable".into());
         let thread = thread.spawn(move || driver.run()).map_err(OpenError::Thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Arc::new(Runtime { mailbox, clocks, thread, nudged: Arc::default() }))
+        let nudged = Arc::default();
+        Ok(Arc::new(Runtime { mailbox, clocks, thread, condition, nudged }))
     }
 
     /// Posts a request.
@@ -126,6 +143,18 @@ impl Runtime {
             drop(self.clocks.timer().arm(Duration::ZERO, wait));
         }
         id
+    }
+
+    /// Asks for a state of the store, as of a commit that is durable.
+    pub(crate) fn image(&self, reply: impl FnOnce(Result<Image, Failure>) + Send + 'static) {
+        let mut images = lock(&self.condition.images);
+        if self.is_stopped() {
+            drop(images);
+            return reply(Err(Failure::Stopped));
+        }
+        images.push(Box::new(reply));
+        drop(images);
+        self.mailbox.wake();
     }
 
     /// Ends the thread when it has carried out what was posted. Later requests are refused.

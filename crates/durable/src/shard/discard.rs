@@ -14,11 +14,12 @@
 use std::collections::VecDeque;
 
 use super::look::Far;
+use super::queue::Queue;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
 use crate::message::{Answer, LoadId, Many, RequestId};
 use crate::record::{Generation, Lane, Place, Record};
-use crate::store::{Query, Settings};
+use crate::store::{Query, QueueRow, Settings};
 use crate::values::{Moment, QueueName};
 
 /// A place in which discarded rows may be, and how far it was read.
@@ -27,6 +28,12 @@ pub(super) enum Source {
     Waiting(QueueName, Lane, (Moment, Generation)),
     Dead(QueueName, Option<(Moment, Generation)>),
     Out(Option<Generation>),
+}
+
+/// A queue as it was stored.
+pub(super) fn restored((name, row): (QueueName, QueueRow)) -> (QueueName, Queue) {
+    let floor = planted!("discarded-rows-live-after-a-restart", Generation(0), row.floor);
+    (name, Queue::new(QueueRow { floor, ..row }))
 }
 
 impl Shard {
@@ -77,6 +84,7 @@ impl Shard {
             }
         }
         self.outbox.clear(name);
+        self.note_cleared(name);
         self.begin_reclaim();
         // Places of those that were out are free.
         self.stirred.extend(self.queues.keys().cloned());

@@ -8,7 +8,7 @@ use super::{Purpose, Shard};
 use crate::message::{Delivery, LoadId, Opened, RequestId, Token};
 use crate::record::{Fate, Generation, Lane, Lease, Place, Record};
 use crate::store::Query;
-use crate::values::{QueueName, Span};
+use crate::values::{Happened, QueueName, Span};
 use tourbillon_wheel::Time;
 
 /// The most bytes of payloads in one answer, unless one alone has more.
@@ -110,6 +110,7 @@ impl Shard {
             webhook: old.spec.webhook.clone(),
             retry: old.spec.retry,
         };
+        self.note(Happened::Handed, &record);
         self.change(Some((place, &old)), Some((Place::Out, record)));
         delivery
     }

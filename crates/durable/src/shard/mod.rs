@@ -49,6 +49,7 @@ mod discard;
 mod hand_out;
 mod loads;
 mod look;
+mod notes;
 mod outbox;
 mod queue;
 mod request;
@@ -65,9 +66,9 @@ use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 
 pub use crate::message::*;
 use crate::record::{Generation, Place, Record, Spec};
-use crate::store::{Head, QueueRow, ShardRow};
-use crate::values::{Moment, QueueName, Span, Steady};
-use discard::Source;
+use crate::store::{Head, ShardRow};
+use crate::values::{Event, Happened, Moment, QueueName, Span, Steady};
+use discard::{Source, restored};
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
 use look::Far;
@@ -120,6 +121,9 @@ pub struct Shard {
     sweep_at: Moment,
     /// A wheel had more to give than one turn takes.
     more: bool,
+    /// What happens in this turn, if somebody listens.
+    events: Option<Vec<Event>>,
+    far_off: Option<FarOff>,
     #[cfg(planted)]
     opened: Moment,
 }
@@ -175,9 +179,12 @@ impl Shard {
             event: wall,
             sweep_at: Moment::MAX,
             more: false,
+            events: None,
+            far_off: None,
             #[cfg(planted)]
             opened: wall,
         };
+        shard.note_start(wall);
         if wall < shard.row.wall {
             shard.set_window_back();
         }
@@ -210,6 +217,8 @@ impl Shard {
         self.row.wall = self.row.wall.max(wall);
         let effects = self.flush();
         Turn {
+            events: self.events.as_mut().map(std::mem::take).unwrap_or_default(),
+            clock: self.far_off.take(),
             effects,
             wall: self.wake(),
             steady: self.expiries.next_due().map(|at| Steady::from_millis(at.units())),
@@ -260,6 +269,7 @@ impl Shard {
             self.wall + Span::from_millis(steady.millis().saturating_sub(self.steady.millis()));
         (self.wall, self.steady) = (wall, steady.max(self.steady));
         if wall.since(expected).max(expected.since(wall)) > LATE {
+            self.note_jump(expected, wall);
             self.note_events();
         }
         if back {
@@ -284,6 +294,7 @@ impl Shard {
             timer.hold = Hold::Queue;
             let record = timer.record.clone();
             let name = record.spec.queue.clone();
+            self.note(Happened::Due, &record);
             if record.is_watched() {
                 self.note_due(&record);
             }
@@ -362,6 +373,9 @@ impl Shard {
         self.loads.touch(&spec.queue, &spec.key);
         if let Some(row) = self.deciding.get_mut(&spec.key) {
             *row = new.clone();
+        }
+        if let Some((to, record)) = &new {
+            self.note_place(old.map(|old| old.0), *to, record);
         }
         if let Some((place, record)) = old {
             self.release(record.generation());
@@ -474,12 +488,6 @@ impl Shard {
         let new = || Queue { event, far: Far::empty(), ..Queue::default() };
         self.queues.entry(name.clone()).or_insert_with(new)
     }
-}
-
-/// A queue as it was stored.
-fn restored((name, row): (QueueName, QueueRow)) -> (QueueName, Queue) {
-    let floor = planted!("discarded-rows-live-after-a-restart", Generation(0), row.floor);
-    (name, Queue::new(QueueRow { floor, ..row }))
 }
 
 /// The wheel refuses only for want of memory, and what it holds is bounded by [`Limits`].

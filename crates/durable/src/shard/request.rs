@@ -13,7 +13,7 @@ use crate::message::{
 };
 use crate::record::{Fate, Generation, Place, Record, Spec};
 use crate::store::Query;
-use crate::values::{Key, Moment, QueueName, Span};
+use crate::values::{Happened, Key, Moment, QueueName, Span};
 
 /// A request whose rows are being looked up.
 #[derive(Debug)]
@@ -274,6 +274,7 @@ impl Shard {
         };
         let (place, record) = (self.place_for(&spec, due), Record::new(spec, due));
         let timer = alone.then(|| Box::new(self.view(place, &record)));
+        self.note(Happened::Scheduled, &record);
         self.change(None, Some((place, record)));
         Scheduled { key, generation, due, outcome, timer }
     }
@@ -298,6 +299,7 @@ impl Shard {
         let moved = Record { due, next_attempt: due, failed, fate, ..record.clone() };
         let to = self.place_for(&record.spec, due);
         let view = self.view(to, &moved);
+        self.note(Happened::Scheduled, &moved);
         self.change(Some((place, record)), Some((to, moved)));
         Answer::Timer(Some(view))
     }
@@ -317,6 +319,7 @@ impl Shard {
         };
         let to = self.place_for(&record.spec, now);
         let view = self.view(to, &run);
+        self.note(Happened::Scheduled, &run);
         self.change(Some((place, record)), Some((to, run)));
         Answer::Timer(Some(view))
     }
@@ -329,6 +332,7 @@ impl Shard {
             (State::Delivering, _) => (Fate::CancelledOut, Cancelled::Delivering),
             _ => (Fate::Cancelled, Cancelled::Cancelled),
         };
+        self.note(Happened::Cancelled, record);
         self.retire(place, record, Record { fate, ..record.clone() });
         answer
     }

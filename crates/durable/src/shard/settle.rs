@@ -9,7 +9,7 @@ use super::Shard;
 use super::sweep::expiry;
 use crate::message::{Settled, Stale, Token, Verdict};
 use crate::record::{Fate, Generation, Lease, Place, Record};
-use crate::values::{Moment, Span};
+use crate::values::{Happened, Moment, Span};
 
 impl Shard {
     /// What the holder of a delivery says about it.
@@ -59,6 +59,7 @@ impl Shard {
 
     fn ack(&mut self, place: Place, record: &Record) -> Settled {
         let fate = Fate::Acked { occurrence: record.occurrence, attempt: record.attempt };
+        self.note(Happened::Acked, record);
         Settled::Acked(self.finish(place, record, fate))
     }
 
@@ -70,6 +71,7 @@ impl Shard {
         delay: Span,
         error: Option<Arc<str>>,
     ) -> Settled {
+        self.note(Happened::Failed, record);
         let last_error = error.or_else(|| record.last_error.clone());
         let failed =
             Record { failed: record.failed.saturating_add(1), last_error, ..record.clone() };
@@ -84,6 +86,7 @@ impl Shard {
 
     /// An occurrence is given up. A recurring timer goes on with the next one.
     pub(super) fn give_up(&mut self, place: Place, record: Record) -> Settled {
+        self.note(Happened::Dead, &record);
         if record.spec.recurrence.is_some() {
             return Settled::GivenUp(self.finish(place, &record, Fate::GivenUp));
         }
@@ -136,6 +139,7 @@ impl Shard {
             failed: 0,
             ..ended
         };
+        self.note(Happened::Scheduled, &next);
         self.change(Some((place, record)), Some((self.place_for(&record.spec, due), next)));
         Some(due)
     }

@@ -7,7 +7,7 @@ use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
 use crate::message::{Answer, Counts, Effect, LoadId, RequestId};
 use crate::record::{Lane, Place, Record};
-use crate::store::{Op, Query, Settings};
+use crate::store::{Op, Query, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, QueueName};
 
 /// The rows that are looked at to find those that have been kept long enough.
@@ -74,6 +74,17 @@ impl Shard {
                 self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)));
             }
         }
+    }
+
+    /// Every queue that is stored, as of the last turn.
+    pub fn queues(&self) -> Vec<(QueueName, QueueRow)> {
+        let stored = self.queues.iter().filter(|(_, queue)| queue.stored || queue.row.deleted);
+        stored.map(|(name, queue)| (name.clone(), queue.row.clone())).collect()
+    }
+
+    /// The shard's own row, as of the last turn.
+    pub fn row(&self) -> ShardRow {
+        self.row
     }
 
     pub(super) fn counts(&self, name: &QueueName) -> Option<(Counts, Settings)> {

@@ -3,6 +3,7 @@
 //! A value that exists is valid: every type here is made by a constructor that checks its limits. Wrong text is
 //! answered with a [`ValueError`] that names the field and says what it must be.
 
+mod event;
 mod name;
 mod payload;
 mod recurrence;
@@ -14,6 +15,7 @@ mod webhook;
 
 use std::fmt;
 
+pub use event::{Event, Happened};
 pub use name::{Key, QueueName};
 pub use payload::{Content, Payload};
 pub use recurrence::{Missed, Recurrence, Rhythm};

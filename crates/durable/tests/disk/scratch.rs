@@ -107,7 +107,11 @@ pub(crate) fn elsewhere(generation: u64) -> (Place, Record) {
 
 /// The rows of the queue and of the shard, as a shard writes them with every commit.
 pub(crate) fn rows(next: u64) -> [Op; 2] {
-    let shard = ShardRow { next_generation: Generation(next), wall: Moment::from_millis(NOW) };
+    let shard = ShardRow {
+        next_generation: Generation(next),
+        wall: Moment::from_millis(NOW),
+        ..ShardRow::default()
+    };
     let row = QueueRow { pending: next, ..QueueRow::default() };
     [Op::Queue { name: queue(), row }, Op::Shard(shard)]
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tourbillon::VirtualClock;
 use tourbillon_durable::memory::{MemoryStore, Survival};
 use tourbillon_durable::store::{Head, Loaded, Op, Query, Snapshot, Store, StoreError};
-use tourbillon_durable::{Durable, Error, NewTimer, Queue, Refused, Webhook};
+use tourbillon_durable::{
+    Durable, Error, Health, Heard, NewTimer, Notice, Queue, Refused, Webhook,
+};
 
 use crate::{SECOND, seconds, take};
 
@@ -104,6 +106,34 @@ fn while_the_store_is_down_nothing_happens_and_those_who_wait_keep_waiting() {
     assert_eq!(queue.count().wait().unwrap().unwrap().delivering, 0, "and dropped unanswered");
     clock.advance(2 * SECOND).unwrap();
     assert_eq!(later.wait().unwrap().len(), 1);
+}
+
+#[test]
+fn health_and_notices_tell_of_a_failure_and_of_its_end() {
+    let (clock, mode) = (VirtualClock::new(), Arc::new(AtomicU8::new(WORKS)));
+    let store = Fragile { inner: MemoryStore::new(), mode: mode.clone() };
+    let durable = Durable::builder().clock(&clock).with_store(store).unwrap();
+    let queue = durable.queue("orders").unwrap();
+    let mut watch = durable.notices();
+    assert_eq!((durable.health(), watch.next_within(Duration::ZERO)), (Health::Ready, None));
+    mode.store(DOWN, SeqCst);
+    assert!(queue.schedule(seconds(1)).wait().is_err());
+    let Health::Failing(why) = durable.health() else { panic!("{:?}", durable.health()) };
+    assert!(why.contains("no space left on device"), "{why}");
+    clock.advance(60 * SECOND).unwrap();
+    mode.store(WORKS, SeqCst);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(durable.health(), Health::Ready);
+    for mut watch in [watch, durable.notices()] {
+        let Some(Heard::Item(Notice::Failed(why))) = watch.next_within(Duration::ZERO) else {
+            panic!("a failure is told")
+        };
+        assert!(why.contains("no space left on device"), "{why}");
+        let next = [(); 2].map(|()| watch.next_within(Duration::ZERO));
+        assert_eq!(next, [Some(Heard::Item(Notice::Reopened)), None]);
+    }
+    durable.clone().close();
+    assert_eq!(durable.health(), Health::Closed);
 }
 
 #[test]

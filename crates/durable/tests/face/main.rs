@@ -3,6 +3,8 @@
 mod conditions;
 mod consuming;
 mod discard;
+#[cfg(feature = "json")]
+mod dumping;
 mod failing;
 mod many;
 mod real;
@@ -10,6 +12,7 @@ mod scheduling;
 mod stats;
 mod tokens;
 mod waiting;
+mod watching;
 mod webhooks;
 mod workers;
 

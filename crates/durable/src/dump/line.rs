@@ -1,47 +1,88 @@
-//! A timer as one line of JSON, in the form of the HTTP interface.
+//! A line: a timer as the HTTP interface shows it, a queue with its settings, or the name of the store.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::bucket::{Bucket, Level};
+use crate::record::{Fate, Generation, Place, Record, Spec};
+use crate::store::Settings;
+use crate::values::{
+    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, State,
+    Webhook,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use tourbillon_durable::bucket::{Bucket, Level};
-use tourbillon_durable::record::{Fate, Generation, Place, Record, Spec};
-use tourbillon_durable::shard::State;
-use tourbillon_durable::values::{
-    Key, Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Secret, Span, Webhook,
-};
 
 const MISSED: [(&str, Missed); 3] =
     [("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
 
-/// The state of a timer in that place, at that moment.
-pub(super) fn state(place: Place, record: &Record, wall: Moment) -> State {
-    match place {
-        Place::Bucket(_) | Place::Waiting(..) if record.next_attempt > wall => State::Scheduled,
-        Place::Bucket(_) | Place::Waiting(..) => State::Due,
-        Place::Out => State::Delivering,
-        Place::Dead(_) => State::Dead,
-        Place::Remembered(_) => match record.fate {
-            Fate::Cancelled | Fate::CancelledOut => State::Cancelled,
-            _ => State::Done,
-        },
+/// What a line has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// The name of the store that was dumped.
+    Store(String),
+    /// A queue and its settings.
+    Queue(QueueName, Settings),
+    /// A timer.
+    Timer(Timer),
+}
+
+impl Line {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(line: &str) -> Result<Self, String> {
+        let fields: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(line).map_err(|error| format!("no JSON object: {error}"))?;
+        let mut fields = Fields(fields);
+        let line = if let Some(name) = fields.may("store")? {
+            Line::Store(name)
+        } else if let Some(settings) = fields.may("settings")? {
+            let queue = checked(QueueName::new(&fields.must::<String>("queue")?))?;
+            Line::Queue(queue, Fields(settings).settings()?)
+        } else {
+            return Timer::read(fields).map(Line::Timer);
+        };
+        fields.end("a line").map(|()| line)
     }
 }
 
+/// The line of the name of the store.
+pub(super) fn write_store(name: &str, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, r#"{{"store":"{name}"}}"#)
+}
+
+/// The line of a queue.
+pub(super) fn write_queue(
+    name: &QueueName,
+    settings: &Settings,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let Settings { paused, retry: often, remember, dead_keep, rate, concurrency, webhook: to } =
+        settings;
+    let number = |most: &Option<u32>| or_null(most.map(|most| most.to_string()));
+    let (rate, concurrency) = (number(rate), number(concurrency));
+    write!(out, r#"{{"queue":"{name}","settings":{{"paused":{paused},"retry":{},"#, retry(often))?;
+    write!(out, r#""remember":"{remember}","dead_keep":"{dead_keep}","rate":{rate},"#)?;
+    let to = or_null(to.as_deref().map(webhook));
+    writeln!(out, r#""concurrency":{concurrency},"webhook":{to}}}}}"#)
+}
+
 /// A timer and its state.
-pub(super) struct Line {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timer {
     pub(super) state: State,
     pub(super) record: Record,
 }
 
-impl Line {
+impl Timer {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Line { state, record } = self;
+        let Timer { state, record } = self;
         let spec = &*record.spec;
         let name = state.name();
         write!(
@@ -61,23 +102,18 @@ impl Line {
         )?;
         write_payload(&spec.payload, out)?;
         write_recurrence(spec.recurrence.as_ref(), out)?;
-        let Retry { attempts, first, factor, longest, jitter } = spec.retry;
         write!(
             out,
-            r#""expires":{},"remember":"{}","webhook":{},"retry":{{"attempts":{attempts},"first":"{first}","#,
+            r#""expires":{},"remember":"{}","webhook":{},"retry":{},"#,
             or_null(spec.expires.map(|span| text(&span.to_string()))),
             spec.remember,
-            or_null(spec.webhook.as_deref().map(webhook))
+            or_null(spec.webhook.as_deref().map(webhook)),
+            retry(&spec.retry)
         )?;
-        write!(out, r#""factor":{factor:?},"longest":"{longest}","jitter":{jitter:?}}},"#)?;
         writeln!(out, r#""last_error":{}}}"#, or_null(record.last_error.as_deref().map(text)))
     }
 
-    /// Reads a line; what is wrong with it, if it is no timer.
-    pub(super) fn read(line: &str) -> Result<Self, String> {
-        let fields: BTreeMap<String, Box<RawValue>> =
-            serde_json::from_str(line).map_err(|error| format!("no JSON object: {error}"))?;
-        let mut fields = Fields(fields);
+    fn read(mut fields: Fields) -> Result<Self, String> {
         let generation = Generation(fields.must("generation")?);
         if generation.0 >= 1 << 53 {
             return Err(format!("generation is {}: it must be below 2^53", generation.0));
@@ -98,9 +134,7 @@ impl Line {
         let last_error = fields.may::<String>("last_error")?.map(Arc::from);
         let expires = fields.parsed("expires")?;
         let webhook = fields.webhook()?.map(Arc::new);
-        if let Some(field) = fields.0.keys().next() {
-            return Err(format!("{field} is no field of a timer"));
-        }
+        fields.end("a timer")?;
         let spec = Spec {
             generation,
             queue,
@@ -126,12 +160,12 @@ impl Line {
             lease: None,
             last_error,
         };
-        Ok(Line { state, record })
+        Ok(Timer { state, record })
     }
 
     /// Where it goes in a store that is loaded now: what was out is due.
-    pub(super) fn placed(self, now: Moment) -> (Place, Record) {
-        let Line { state, record } = self;
+    pub fn placed(self, now: Moment) -> (Place, Record) {
+        let Timer { state, record } = self;
         let next = record.next_attempt;
         let place = match state {
             State::Dead => Place::Dead(now),
@@ -195,6 +229,13 @@ fn webhook(webhook: &Webhook) -> String {
     let headers: Vec<String> = headers.iter().map(header).collect();
     let (url, headers) = (text(url), headers.join(","));
     format!(r#"{{"url":{url},"headers":{{{headers}}},"timeout":"{timeout}"}}"#)
+}
+
+fn retry(retry: &Retry) -> String {
+    let Retry { attempts, first, factor, longest, jitter } = retry;
+    format!(
+        r#"{{"attempts":{attempts},"first":"{first}","factor":{factor:?},"longest":"{longest}","jitter":{jitter:?}}}"#
+    )
 }
 
 fn text(text: &str) -> String {
@@ -277,9 +318,7 @@ impl Fields {
         webhook.headers =
             headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
         webhook.timeout = fields.parsed("timeout")?.unwrap_or(webhook.timeout);
-        if let Some(field) = fields.0.keys().next() {
-            return Err(format!("{field} is no field of a webhook"));
-        }
+        fields.end("a webhook")?;
         checked(webhook.checked()).map(Some)
     }
 
@@ -297,5 +336,27 @@ impl Fields {
             jitter: fields.may("jitter")?.unwrap_or(default.jitter),
         };
         checked(retry.checked())
+    }
+
+    fn settings(mut self) -> Result<Settings, String> {
+        let default = Settings::default();
+        let settings = Settings {
+            paused: self.may("paused")?.unwrap_or(default.paused),
+            retry: self.retry()?,
+            remember: self.parsed("remember")?.unwrap_or(default.remember),
+            dead_keep: self.parsed("dead_keep")?.unwrap_or(default.dead_keep),
+            rate: self.may("rate")?,
+            concurrency: self.may("concurrency")?,
+            webhook: self.webhook()?.map(Arc::new),
+        };
+        self.end("the settings of a queue").map(|()| settings)
+    }
+
+    /// Nothing is left to read.
+    fn end(&self, of: &str) -> Result<(), String> {
+        match self.0.keys().next() {
+            Some(field) => Err(format!("{field} is no field of {of}")),
+            None => Ok(()),
+        }
     }
 }
