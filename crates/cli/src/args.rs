@@ -9,6 +9,7 @@ use tourbillon_cli::scenario::Drive;
 use tourbillon_cli::serve;
 use tourbillon_cli::trace::{Amount, Settings, parse_slots};
 use tourbillon_durable::values::{Moment, ValueError};
+use tourbillon_server::Allow;
 
 /// Timers: durable ones over HTTP, and the wheels beneath them to watch, follow and replay.
 #[derive(Parser)]
@@ -224,6 +225,21 @@ pub(crate) struct Serve {
     /// A PEM file with the key of the certificate
     #[arg(long, value_name = "FILE", env = "TOURBILLON_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// A host or a network that webhooks may be posted to, beside public addresses; may be repeated
+    #[arg(
+        long,
+        value_name = "HOST or CIDR",
+        env = "TOURBILLON_WEBHOOK_ALLOW",
+        value_delimiter = ','
+    )]
+    webhook_allow: Vec<Allow>,
+    /// Secrets that sign posts: a line each whsec_BASE64[:QUEUE or PREFIX.]
+    #[arg(long, value_name = "FILE", env = "TOURBILLON_WEBHOOK_SECRET_FILE")]
+    webhook_secret_file: Option<PathBuf>,
+    /// The most connections to a host that is posted to
+    #[arg(long, value_name = "N", env = "TOURBILLON_WEBHOOK_CONNECTIONS", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    webhook_connections: u16,
     /// Listen on an address that others can reach, without tokens
     #[arg(long, env = "TOURBILLON_INSECURE")]
     insecure: bool,
@@ -258,6 +274,9 @@ impl Serve {
             token_file: self.token_file,
             token_rate: self.token_rate,
             tls: self.tls_cert.zip(self.tls_key),
+            webhook_allow: self.webhook_allow,
+            webhook_secret_file: self.webhook_secret_file,
+            webhook_connections: self.webhook_connections.into(),
             max_payload: self.max_payload as usize,
             test_clock: self.test_clock.map(|Reading(first)| first),
         }

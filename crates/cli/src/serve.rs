@@ -8,6 +8,7 @@ use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use tourbillon::VirtualClock;
 use tourbillon_durable::values::Moment;
 use tourbillon_durable::{Durable, OpenError};
-use tourbillon_server::{Api, Connections, Hosts, Tls, Tokens, serve};
+use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, Webhooks, serve};
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -35,6 +36,12 @@ pub struct Settings {
     pub token_rate: Option<u32>,
     /// PEM files of a certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Hosts and networks that may be posted to, beside public addresses.
+    pub webhook_allow: Vec<Allow>,
+    /// A file of secrets that sign posts, a line each.
+    pub webhook_secret_file: Option<PathBuf>,
+    /// The most connections to a host that is posted to.
+    pub webhook_connections: usize,
     /// The largest payload in bytes.
     pub max_payload: usize,
     /// The wall clock can be set, and reads this at first, or what the system's reads.
@@ -95,6 +102,13 @@ fn tokens(path: &Path) -> Result<Tokens, String> {
     read.map_err(|wrong| format!("--token-file {}: {wrong}", path.display()))
 }
 
+/// Reads a file of secrets.
+fn secrets(path: &Path) -> Result<Secrets, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = text.and_then(|text| Secrets::parse(&text));
+    read.map_err(|wrong| format!("--webhook-secret-file {}: {wrong}", path.display()))
+}
+
 /// Serves until `stop` ends. With each item of `reload` the tokens are read again. `ready` is called with the scheme
 /// and the address
 /// when clients can connect.
@@ -112,6 +126,13 @@ pub async fn run(
     let first = file.as_deref().map(tokens).transpose().map_err(ServeError::Settings)?;
     let tls = settings.tls.map(|(certificate, key)| Tls::from_files(&certificate, &key));
     let tls = tls.transpose().map_err(ServeError::Settings)?;
+    let secrets = settings.webhook_secret_file.as_deref().map(secrets).transpose();
+    let webhooks = Webhooks {
+        allow: settings.webhook_allow,
+        secrets: secrets.map_err(ServeError::Settings)?.unwrap_or_default(),
+        per_host: settings.webhook_connections,
+        ..Webhooks::default()
+    };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let clock = settings.test_clock.map(test_clock);
     let mut builder = Durable::builder();
@@ -132,6 +153,7 @@ pub async fn run(
             max_payload: settings.max_payload,
             tokens: first,
             token_rate: settings.token_rate,
+            webhooks: Arc::new(webhooks),
             test_clock: clock,
             ..tourbillon_server::Settings::default()
         },
@@ -143,6 +165,7 @@ pub async fn run(
         api.stop_polls();
     };
     let connections = Connections { tls, ..Connections::default() };
+    let posting = tokio::spawn(api.post_webhooks());
     let reloading = async {
         while let (Some(()), Some(file)) = (reload.recv().await, &file) {
             match tokens(file) {
@@ -159,6 +182,8 @@ pub async fn run(
         () = serve(listener, api.router(), connections, stop) => {}
         () = reloading => {}
     }
+    // Posts under way have had as long as the connections.
+    let _ = posting.await;
     // What was answered is durable already; what is under way is carried out.
     let closed = tokio::task::spawn_blocking(move || durable.close()).await;
     closed.map_err(|error| ServeError::System(io::Error::other(error)))

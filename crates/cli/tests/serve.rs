@@ -125,6 +125,40 @@ fn nothing_that_was_answered_is_lost_by_kill_9() {
     assert!(ledger.len() as u64 >= rounds, "{} changes", ledger.len());
 }
 
+/// A post whose outcome nobody knows is tried again at once, and its attempt does not count.
+#[test]
+fn webhooks_under_way_survive_kill_9() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let hook = listener.local_addr().unwrap();
+    let scratch = Scratch::new("webhooks");
+    let mut server = Server::start(scratch.path(), &["--webhook-allow", "127.0.0.1"]);
+    let timer = format!(
+        r#"{{"in":"0s","key":"a","webhook":{{"url":"http://{hook}/"}},"payload":1,"retry":{{"attempts":1}}}}"#
+    );
+    assert_eq!(server.ask("POST", "/v1/queues/q/timers", &timer).0, 201);
+    // It is taken, and not answered.
+    let first = served::read_head(&mut listener.accept().unwrap().0);
+    server.kill();
+    let server = Server::start(scratch.path(), &["--webhook-allow", "127.0.0.1"]);
+    let (mut stream, _) = listener.accept().unwrap();
+    let second = served::read_head(&mut stream);
+    std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        .unwrap();
+    let value = |head: &str, name: &str| {
+        let found = head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        found.unwrap_or_default().to_owned()
+    };
+    assert_eq!(value(&first, "webhook-id"), value(&second, "webhook-id"));
+    assert_eq!(
+        ["1", "2"],
+        [&first, &second].map(|head| value(head, "tourbillon-attempt")).each_ref().map(|it| &**it)
+    );
+    let began = Instant::now();
+    while server.ask("GET", "/v1/queues/q/timers/a", "").1["state"] != "done" {
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
 #[test]
 fn a_directory_has_one_server() {
     let scratch = Scratch::new("lock");

@@ -11,6 +11,7 @@ use tourbillon_durable::Durable;
 use crate::access::Access;
 use crate::gate::Hosts;
 use crate::tokens::Tokens;
+use crate::webhook::Webhooks;
 
 /// Settings of the API.
 ///
@@ -35,11 +36,15 @@ pub struct Settings {
     pub token_rate: Option<u32>,
     /// The most requests that wait for deliveries at once; the next are answered 429.
     pub max_polls: usize,
+    /// The most streams of events at once; the next are answered 429.
+    pub max_streams: usize,
+    /// How timers are posted that have a webhook.
+    pub webhooks: Arc<Webhooks>,
     /// The clock of the timers, if `POST /v1/test/clock` may set it.
     pub test_clock: Option<VirtualClock>,
 }
 
-/// Loopback only, 256 KiB, 30 s, no tokens, 16 384 polls, no test clock.
+/// Loopback only, 256 KiB, 30 s, no tokens, 16 384 polls, 256 streams, no test clock.
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -49,6 +54,8 @@ impl Default for Settings {
             tokens: None,
             token_rate: None,
             max_polls: 16_384,
+            max_streams: 256,
+            webhooks: Arc::default(),
             test_clock: None,
         }
     }
@@ -62,6 +69,8 @@ pub(crate) struct App {
     pub(crate) access: Arc<Access>,
     /// Room for polls.
     pub(crate) polls: Arc<Semaphore>,
+    /// Room for streams of events.
+    pub(crate) streams: Arc<Semaphore>,
     /// Becomes true when the server stops: long polls are answered.
     pub(crate) stopping: watch::Receiver<bool>,
 }

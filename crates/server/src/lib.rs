@@ -26,6 +26,7 @@
 //! | `gate`, `extract` | what is checked of every request, and what handlers are given of it |
 //! | `calls` | the table of calls, and their handlers |
 //! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
+//! | `webhook` | posting timers |
 //! | `listen`, `tls` | sockets and connections |
 
 #![forbid(unsafe_code)]
@@ -47,6 +48,7 @@ mod render;
 mod shapes;
 mod tls;
 mod tokens;
+mod webhook;
 
 use std::sync::Arc;
 
@@ -61,6 +63,8 @@ pub use gate::Hosts;
 pub use listen::{Connections, serve};
 pub use tls::Tls;
 pub use tokens::Tokens;
+use webhook::Agent;
+pub use webhook::{Allow, Secrets, Webhooks};
 
 /// The API over some durable timers.
 pub struct Api {
@@ -73,10 +77,11 @@ impl Api {
     pub fn new(durable: Durable, mut settings: Settings) -> Self {
         let access = Arc::new(Access::default());
         access.set(settings.tokens.take());
-        let polls = Arc::new(Semaphore::new(settings.max_polls.min(Semaphore::MAX_PERMITS)));
+        let room = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let (polls, streams) = (room(settings.max_polls), room(settings.max_streams));
         let stopping = watch::Sender::new(false);
         let settings = Arc::new(settings);
-        let app = App { durable, settings, access, polls, stopping: stopping.subscribe() };
+        let app = App { durable, settings, access, polls, streams, stopping: stopping.subscribe() };
         Api { app, stopping }
     }
 
@@ -88,6 +93,13 @@ impl Api {
     /// Replaces the tokens: requests to come need one of these.
     pub fn set_tokens(&self, tokens: Tokens) {
         self.app.access.set(Some(tokens));
+    }
+
+    /// Posts timers that have a webhook, until [`stop_polls`](Api::stop_polls) is called; then posts under way have
+    /// 3 s, and what is not answered by then is due at the next start. Run it once, on tokio.
+    pub fn post_webhooks(&self) -> impl Future<Output = ()> + Send + use<> {
+        let agent = Agent::new(self.app.durable.clone(), self.app.settings.webhooks.clone());
+        agent.run(self.stopping.subscribe())
     }
 
     /// Answers long polls, and those to come, at once: with nothing.

@@ -104,12 +104,17 @@ fn any_of(mut schemas: Vec<Value>) -> Value {
 fn responses(call: &Call, schemas: &mut Schemas) -> Value {
     let mut responses = Map::new();
     for (status, shape) in call.answers {
-        let schema = match shape.name {
-            "Made" => any_of(vec![schemas.add(&shapes::TIMER), schemas.add(&shapes::OUTCOMES)]),
-            "Document" => json!({"type": "object"}),
-            _ => schemas.add(shape),
+        let (kind, schema) = match shape.name {
+            "Made" => {
+                let both = vec![schemas.add(&shapes::TIMER), schemas.add(&shapes::OUTCOMES)];
+                ("application/json", any_of(both))
+            }
+            "Document" => ("application/json", json!({"type": "object"})),
+            "Events" => ("text/event-stream", json!({"type": "string"})),
+            "Dump" => ("application/x-ndjson", json!({"type": "string"})),
+            _ => ("application/json", schemas.add(shape)),
         };
-        let content = json!({"application/json": {"schema": schema}});
+        let content = json!({kind: {"schema": schema}});
         let answer = json!({"description": "Done.", "content": content});
         responses.insert(status.to_string(), answer);
     }
@@ -173,6 +178,7 @@ impl Schemas {
             }
             Form::Number => json!({"type": "number"}),
             Form::Any => json!({}),
+            Form::Texts => json!({"type": "object", "additionalProperties": {"type": "string"}}),
             Form::Object(shape) => self.add(shape),
             Form::List(form, usize::MAX) => json!({"type": "array", "items": self.form(form)}),
             Form::List(form, most) => {

@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD};
 use tourbillon_durable::values::{Content, Generation, Key, Missed, Moment, Retry, Rhythm};
-use tourbillon_durable::{Cancelled, Cursor, Delivery, Many, Outcome, Scheduled, Stats, View};
+use tourbillon_durable::{
+    Cancelled, Cursor, Delivery, Many, Outcome, Scheduled, Stats, View, Webhook,
+};
 
 use crate::json::{List, Object, quoted};
 
@@ -27,6 +29,7 @@ pub(crate) fn timer(queue: &str, view: &View, payload: bool) -> Object {
     object
         .text_or_null("expires", view.expires)
         .text("remember", view.remember)
+        .raw_or_null("webhook", view.webhook.as_deref().map(webhook))
         .raw("retry", retry(&view.retry))
         .text_or_null("last_error", view.last_error.as_deref());
     object
@@ -63,6 +66,15 @@ fn write_payload(object: &mut Object, payload: &[u8], content: Content) {
         None if payload.is_empty() => object.raw("payload", "null"),
         None => object.text("payload_base64", BASE64.encode(payload)),
     };
+}
+
+/// A webhook without the values of its headers.
+fn webhook(webhook: &Webhook) -> String {
+    let names = webhook.headers.iter().map(|(name, _)| quoted(name));
+    let mut object = Object::new();
+    object.text("url", &webhook.url).raw("headers", List::of(names));
+    object.text("timeout", webhook.timeout);
+    object.end()
 }
 
 pub(crate) fn retry(retry: &Retry) -> String {
@@ -186,7 +198,9 @@ pub(crate) fn queue(name: &str, stats: &Stats) -> String {
     let mut late = Object::new();
     late.text("p50", lateness.p50).text("p99", lateness.p99).text("max", lateness.max);
     let mut set = Object::new();
-    set.raw("retry", retry(&settings.retry)).text("remember", settings.remember);
+    set.raw("retry", retry(&settings.retry));
+    set.raw_or_null("webhook", settings.webhook.as_deref().map(webhook))
+        .text("remember", settings.remember);
     set.text("dead_keep", settings.dead_keep).raw_or_null("rate", settings.rate);
     set.raw_or_null("concurrency", settings.concurrency);
     let mut object = Object::new();

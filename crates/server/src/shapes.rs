@@ -16,6 +16,21 @@ pub(crate) const STATUS: Shape =
 /// Any object.
 pub(crate) const DOCUMENT: Shape = Shape { name: "Document", fields: &[] };
 
+/// A stream of events.
+pub(crate) const EVENTS: Shape = Shape { name: "Events", fields: &[] };
+
+/// Lines of JSON.
+pub(crate) const DUMP: Shape = Shape { name: "Dump", fields: &[] };
+
+const WEBHOOK: Shape = Shape {
+    name: "Webhook",
+    fields: &[
+        field("url", Form::Text, "Where it is posted."),
+        field("headers", Form::List(&Form::Text, 64), "The names of its headers."),
+        field("timeout", Form::Duration, "How long a post may take."),
+    ],
+};
+
 const REPLACED: Shape = Shape {
     name: "Replaced",
     fields: &[
@@ -44,6 +59,7 @@ const TIMER_FIELDS: &[Field] = &[
     field("times", Form::OrNull(&WHOLE), "The most occurrences."),
     field("expires", Form::OrNull(&Form::Duration), "No attempt starts so long after `due`."),
     field("remember", Form::Duration, "How long the key stays taken afterwards."),
+    field("webhook", Form::OrNull(&Form::Object(&WEBHOOK)), "Where it is posted."),
     field("retry", Form::Object(&RETRY), "How often it is tried."),
     field("last_error", Form::OrNull(&Form::Text), "What the last failure said."),
     field("replaced", Form::Object(&REPLACED), "What it replaced, if it did."),
@@ -207,6 +223,7 @@ const QUEUE_SETTINGS: Shape = Shape {
     name: "QueueSettings",
     fields: &[
         field("retry", Form::Object(&RETRY), "The default of new timers."),
+        field("webhook", Form::OrNull(&Form::Object(&WEBHOOK)), "The default of new timers."),
         field("remember", Form::Duration, "The default of new timers with a chosen key."),
         field("dead_keep", Form::Duration, "How long the dead are kept."),
         field("rate", LIMIT, "The most hand-outs a second."),

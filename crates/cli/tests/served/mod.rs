@@ -127,3 +127,11 @@ pub(crate) fn try_ask(address: &str, method: &str, path: &str, body: &str) -> Op
     let status = head.split(' ').nth(1)?.parse().ok()?;
     Some((status, serde_json::from_str(body).ok()?))
 }
+
+/// The head of a request that somebody sends.
+pub(crate) fn read_head(stream: &mut TcpStream) -> String {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut head, mut lines) = (String::new(), BufReader::new(stream));
+    while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head).unwrap() > 0 {}
+    head
+}

@@ -41,8 +41,23 @@ pub(crate) async fn receive(
     Ok(answer(queue.name(), deliveries))
 }
 
-/// Deliveries that are not yet sent: dropped, they are due again at once.
-struct Unsent(Vec<Delivery>);
+/// Deliveries that are not yet their taker's: dropped, they are due again at once, and no attempt is used up.
+pub(crate) struct Unsent(Vec<Delivery>);
+
+impl Unsent {
+    pub(crate) fn one(delivery: Delivery) -> Self {
+        Unsent(vec![delivery])
+    }
+
+    pub(crate) fn first(&self) -> Option<&Delivery> {
+        self.0.first()
+    }
+
+    /// Takes the last out: it is the caller's.
+    pub(crate) fn take(&mut self) -> Option<Delivery> {
+        self.0.pop()
+    }
+}
 
 impl Drop for Unsent {
     fn drop(&mut self) {

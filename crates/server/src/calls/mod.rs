@@ -7,11 +7,15 @@
 //! | `many.rs` | many timers: lists, cancelling and reviving many |
 //! | `deliveries.rs` | receiving and settling |
 //! | `queues.rs` | queues: looking, settings, forecast |
+//! | `events.rs` | the stream of events |
+//! | `page.rs` | the page for people |
 //! | `outside.rs` | what is not under `/v1`, and the test clock |
 
 mod deliveries;
+mod events;
 mod many;
 mod outside;
+mod page;
 mod queues;
 pub(crate) mod table;
 mod timers;
@@ -21,11 +25,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 
 use crate::access::authorise;
 use crate::app::App;
 use crate::gate::gate;
 use crate::problem::{Code, Problem, unknown_path};
+pub(crate) use deliveries::Unsent;
 use table::{CALLS, TEST_CLOCK};
 
 /// What a handler answers.
@@ -48,6 +54,7 @@ pub(crate) fn router(app: App) -> Router {
         let access = from_fn_with_state((app.clone(), call.right), authorise);
         router.route(call.path, (call.handler)().route_layer(access))
     });
+    let router = page::paths().fold(router, |router, path| router.route(path, get(page::file)));
     router
         .fallback(async || unknown_path())
         .method_not_allowed_fallback(method_not_allowed)

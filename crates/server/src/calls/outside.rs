@@ -1,28 +1,88 @@
 //! What is not under `/v1`, and the test clock.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::OnceLock;
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use http_body::Frame;
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tourbillon_durable::Durable;
+use tourbillon_durable::dump::Dump;
+use tourbillon_durable::{Durable, Health};
 
 use super::{Reply, ok};
 use crate::app::App;
 use crate::bodies;
-use crate::extract::Body;
+use crate::extract;
 use crate::json::Object;
 use crate::openapi;
 use crate::problem::{Code, Problem};
+use crate::tokens::Grant;
 
 /// The process runs.
 pub(crate) async fn healthz() -> Reply {
     ok(r#"{"status":"ok"}"#.into())
 }
 
-/// The store answers.
+/// The store takes changes; else why not.
 pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
-    durable.queues().await?;
-    ok(r#"{"status":"ready"}"#.into())
+    match durable.health() {
+        Health::Ready => ok(r#"{"status":"ready"}"#.into()),
+        Health::Failing(why) => {
+            Err(Problem::new(Code::Unavailable, format!("the store failed: {why}")))
+        }
+        _ => Err(Problem::new(Code::Unavailable, "the store is closed")),
+    }
+}
+
+/// The bytes of a dump that wait to be sent, in pieces.
+const PIECES: usize = 4;
+const PIECE: usize = 64 << 10;
+
+/// Every timer, of one state of the store, while the server runs.
+pub(crate) async fn dump(State(durable): State<Durable>, grant: Grant) -> Reply {
+    if grant.scope.is_some() {
+        let detail = "a dump has every queue, and the token is for some";
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
+    let lines = Dump::new(durable.image().await?, durable.now());
+    let (send, pieces) = mpsc::channel(PIECES);
+    // It reads the store, and waits for a client that is slow.
+    spawn_blocking(move || {
+        let mut piece = String::new();
+        for line in lines {
+            match line {
+                Ok(line) => piece.push_str(&line),
+                Err(error) => tracing::error!(%error, "a row is not dumped"),
+            }
+            if piece.len() >= PIECE && send.blocking_send(std::mem::take(&mut piece)).is_err() {
+                return;
+            }
+        }
+        let _ = send.blocking_send(piece);
+    });
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::new(Pieces(pieces))).into_response())
+}
+
+/// A body that is sent as its pieces come.
+struct Pieces(mpsc::Receiver<String>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(context);
+        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece.into()))))
+    }
 }
 
 /// What this server can do, for programs.
@@ -32,7 +92,7 @@ pub(crate) async fn openapi() -> Reply {
 }
 
 /// Sets the wall clock, which then runs on.
-pub(crate) async fn set_clock(State(app): State<App>, Body(body): Body) -> Reply {
+pub(crate) async fn set_clock(State(app): State<App>, extract::Body(body): extract::Body) -> Reply {
     let now = bodies::clock(&body)?;
     let Some(clock) = app.settings.test_clock.clone() else {
         return Err(Problem::new(Code::UnknownPath, "there is no test clock"));

@@ -5,6 +5,7 @@ use tourbillon_durable::values::Span;
 use tourbillon_durable::{Durable, Error, Queue};
 
 use super::{Reply, ok};
+use crate::app::App;
 use crate::bodies;
 use crate::extract::{Body, InQueue, Query};
 use crate::json::{Field, Form, List, Object};
@@ -12,6 +13,7 @@ use crate::params::Params;
 use crate::problem::{Code, Problem};
 use crate::render;
 use crate::tokens::Grant;
+use crate::webhook;
 
 pub(crate) async fn all(
     State(durable): State<Durable>,
@@ -45,9 +47,17 @@ fn unknown_queue(queue: &Queue) -> Problem {
     Problem::new(Code::UnknownQueue, detail)
 }
 
-pub(crate) async fn set(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+pub(crate) async fn set(
+    State(app): State<App>,
+    InQueue(queue): InQueue,
+    Query(query): Query,
+    Body(body): Body,
+) -> Reply {
     Params::read(&query, &[])?;
     let (mut change, retry) = bodies::queue(&body)?;
+    if let Some(Some(webhook)) = &change.webhook {
+        webhook::check(webhook, &app.settings.webhooks.allow)?;
+    }
     if let Some(part) = retry {
         let base = queue.settings().await?.unwrap_or_default().retry;
         change.retry = Some(part.over(base));

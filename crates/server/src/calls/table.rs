@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
-use super::{deliveries, many, outside, queues, timers};
+use super::{deliveries, events, many, outside, queues, timers};
 use crate::app::App;
 use crate::bodies;
 use crate::json::{Field, Shape};
@@ -65,6 +65,18 @@ pub(crate) const CALLS: &[Call] = &[
         about: "The OpenAPI document of this server.",
         answers: &[(200, &shapes::DOCUMENT)],
         ..call("get", "/openapi.json", || get(outside::openapi))
+    },
+    Call {
+        about: "What happens to timers, as server-sent events; a slow reader is told how many it lost.",
+        query: events::EVENTS,
+        answers: &[(200, &shapes::EVENTS)],
+        ..call("get", "/v1/events", || get(events::events))
+    },
+    Call {
+        about: "Every timer with its payload and headers, one state of the store, a JSON object a line.",
+        right: Right::Admin,
+        answers: &[(200, &shapes::DUMP)],
+        ..call("get", "/v1/dump", || get(outside::dump))
     },
     Call {
         about: "Shows every queue.",

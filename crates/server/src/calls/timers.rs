@@ -16,6 +16,7 @@ use crate::params::Params;
 use crate::percent::encoded;
 use crate::problem::{Code, Problem};
 use crate::render;
+use crate::webhook;
 
 pub(crate) const ON_CONFLICT: &[Field] = &[Field {
     name: "on_conflict",
@@ -35,7 +36,7 @@ pub(crate) async fn schedule(
         Some(_) => Conflict::Keep,
     };
     let (drafts, many) = bodies::one_or_many(&body, app.settings.max_payload)?;
-    let timers = complete(&queue, drafts).await?;
+    let timers = complete(&app, &queue, drafts, many).await?;
     let scheduled = queue.schedule_all(timers, conflict).await;
     let scheduled = scheduled.map_err(|error| Problem::of_schedule(error, many))?;
     if many {
@@ -69,7 +70,7 @@ pub(crate) async fn replace(
         }
     };
     draft.timer.key = Some(key);
-    let timers = complete(&queue, vec![draft]).await?;
+    let timers = complete(&app, &queue, vec![draft], false).await?;
     let scheduled = queue.schedule_all(timers, conflict).await.map_err(|error| {
         let problem = Problem::of_schedule(error, false);
         match problem.code {
@@ -115,7 +116,18 @@ async fn only(
 }
 
 /// Timers with all they need: what a retry leaves out is the queue's.
-async fn complete(queue: &Queue, drafts: Vec<Draft>) -> Result<Vec<NewTimer>, Problem> {
+async fn complete(
+    app: &App,
+    queue: &Queue,
+    drafts: Vec<Draft>,
+    many: bool,
+) -> Result<Vec<NewTimer>, Problem> {
+    for (index, draft) in drafts.iter().enumerate() {
+        if let Some(Some(webhook)) = &draft.timer.webhook {
+            let checked = webhook::check(webhook, &app.settings.webhooks.allow);
+            checked.map_err(|problem| if many { problem.index(index) } else { problem })?;
+        }
+    }
     let mut base = None;
     if drafts.iter().any(|draft| draft.retry.is_some()) {
         base = queue.settings().await?.map(|settings| settings.retry);

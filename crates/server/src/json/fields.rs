@@ -145,6 +145,41 @@ impl<'a> Fields<'a> {
         Fields::read_within(raw.get(), shape, within).map(Some)
     }
 
+    /// An object, or null: `Some(None)`.
+    pub(crate) fn object_or_null(
+        &mut self,
+        name: &str,
+        within: &'static str,
+    ) -> Result<Option<Option<Fields<'a>>>, Problem> {
+        let Some((raw, form)) = self.take(name) else { return Ok(None) };
+        if raw.get() == "null" {
+            return Ok(Some(None));
+        }
+        let wrong = || Problem::value(&self.full(name), raw.get(), &form.must());
+        match form {
+            Form::OrNull(Form::Object(shape)) if raw.get().starts_with('{') => {
+                Fields::read_within(raw.get(), shape, within).map(|fields| Some(Some(fields)))
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// An object of texts, in its order; a name may be there once. No value is in a problem: it may be a secret.
+    pub(crate) fn texts_by_name(&mut self, name: &str) -> Result<Vec<(String, String)>, Problem> {
+        let Some((raw, form)) = self.take(name) else { return Ok(Vec::new()) };
+        let full = self.full(name);
+        let wrong = || Problem::value(&full, "something else", &form.must());
+        let mut reader = serde_json::Deserializer::from_str(raw.get());
+        let pairs = reader.deserialize_map(Pairs).map_err(|_| wrong())?;
+        let mut names: Vec<String> = pairs.iter().map(|(name, _)| name.to_lowercase()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let detail = format!("{:?} of {full} is given twice: leave one out", twice[0]);
+            return Err(Problem::new(Code::DuplicateField, detail).field(full));
+        }
+        Ok(pairs)
+    }
+
     /// The texts of a list's values.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<&'a str>>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
@@ -258,6 +293,25 @@ impl Entries {
             }
         };
         Problem::new(code, detail).field(name.chars().take(256).collect::<String>())
+    }
+}
+
+/// Reads an object of texts.
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = Vec<(String, String)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(pairs)
     }
 }
 

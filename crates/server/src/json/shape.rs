@@ -38,6 +38,8 @@ pub(crate) enum Form {
     Number,
     /// Any JSON.
     Any,
+    /// Texts by name.
+    Texts,
     /// An object.
     Object(&'static Shape),
     /// A list of at most so many.
@@ -62,6 +64,7 @@ impl Form {
             Form::Whole(least, most) => format!("a whole number from {least} to {most}"),
             Form::Number => "a number".into(),
             Form::Any => "JSON".into(),
+            Form::Texts => "an object whose values are texts".into(),
             Form::Object(_) => "an object".into(),
             Form::List(_, most) => format!("a list of at most {most}"),
             Form::OrNull(form) => format!("{}, or null", form.must()),

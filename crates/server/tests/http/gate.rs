@@ -46,7 +46,6 @@ fn a_foreign_host_or_origin_is_turned_away() {
 fn paths_and_methods_are_exact() {
     let world = World::new();
     for (line, status, code) in [
-        ("GET /", 404, "unknown_path"),
         ("GET /v1", 404, "unknown_path"),
         ("GET /v1/", 404, "unknown_path"),
         ("GET /v1/queues/", 404, "unknown_path"),
@@ -163,4 +162,23 @@ fn a_body_that_does_not_arrive_is_408() {
     let answer = world.send(slow);
     assert_eq!((answer.status, &answer.json["code"]), (408, &json!("timeout")));
     drop(sender);
+}
+
+#[test]
+fn the_page_asks_no_other_host() {
+    let world = World::new();
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/page.css", "text/css; charset=utf-8"),
+        ("/main.js", "text/javascript; charset=utf-8"),
+        ("/icon.svg", "image/svg+xml"),
+    ] {
+        let answer = world.ask(&format!("GET {path}"), "");
+        assert_eq!((answer.status, answer.headers["content-type"].to_str().unwrap()), (200, kind));
+        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        let foreign = answer.text.matches("://").count();
+        let known = answer.text.matches("http://www.w3.org/2000/svg").count();
+        assert_eq!(foreign, known, "{path}");
+    }
 }

@@ -1,13 +1,16 @@
-//! The API through HTTP. `world.rs` is the router in process, under virtual time; `sockets.rs` alone needs real time.
+//! The API through HTTP. `world.rs` is the router in process, under virtual time; `sockets.rs` and `webhooks.rs`
+//! alone need real time.
 
 mod access;
 mod bad;
 mod conditions;
 mod deliveries;
+mod events;
 mod gate;
 mod many;
 mod queues;
 mod schema;
 mod sockets;
 mod timers;
+mod webhooks;
 mod world;

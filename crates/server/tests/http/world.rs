@@ -57,6 +57,15 @@ impl World {
     pub(crate) fn with(settings: Settings) -> Self {
         let clock = settings.test_clock.clone().unwrap_or_default();
         let durable = Durable::builder().clock(&clock).memory().unwrap();
+        World::of(durable, clock, settings)
+    }
+
+    /// On the system's clock.
+    pub(crate) fn real(settings: Settings) -> Self {
+        World::of(Durable::memory().unwrap(), VirtualClock::new(), settings)
+    }
+
+    fn of(durable: Durable, clock: VirtualClock, settings: Settings) -> Self {
         let api = Api::new(durable.clone(), settings);
         let router = api.router();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -84,6 +93,11 @@ impl World {
         let Begun { method, path, future } = begun;
         let response = self.runtime.block_on(future).unwrap();
         self.read(method, &path, response)
+    }
+
+    /// Runs a future.
+    pub(crate) fn run<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
     }
 
     pub(crate) fn stop_polls(&self) {

@@ -1,120 +1,20 @@
 //! Bodies: what each call takes, read into what `tourbillon-durable` takes. Pure.
 
+mod shapes;
+
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use tourbillon_durable::values::{Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span};
-use tourbillon_durable::{Change, Nack, NewTimer, When};
+use tourbillon_durable::{Change, Nack, NewTimer, Secret, Webhook, When};
 
-use crate::json::{Field, Fields, Form, Shape};
+use crate::json::{Fields, Shape};
 use crate::problem::{Code, Problem};
-
-/// The most timers, keys or tokens of a request.
-pub(crate) const MOST: usize = 10_000;
-
-const fn field(name: &'static str, form: Form, about: &'static str) -> Field {
-    Field { name, form, about }
-}
+pub(crate) use shapes::*;
 
 const MISSED: &[(&str, Missed)] =
     &[("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
-
-pub(crate) const RETRY: Shape = Shape {
-    name: "Retry",
-    fields: &[
-        field("attempts", Form::Whole(1, u32::MAX as u64), "The most attempts of an occurrence."),
-        field("first", Form::Duration, "The delay after the first failure."),
-        field("factor", Form::Number, "How many times longer each further delay is."),
-        field("longest", Form::Duration, "The longest delay, before jitter."),
-        field("jitter", Form::Number, "The part of a delay that chance may add, 0 to 1."),
-    ],
-};
-
-pub(crate) const TIMER: Shape = Shape {
-    name: "NewTimer",
-    fields: &[
-        field("in", Form::Duration, "Due once, so long from now."),
-        field("at", Form::Moment, "Due once, at that moment; with `every`, the first moment."),
-        field("every", Form::Duration, "Due again and again, at least 1s apart."),
-        field("cron", Form::Text, "Due by a cron expression of five fields, or six with seconds."),
-        field("zone", Form::Text, "The time zone of `cron`; UTC if it is not given."),
-        field("key", Form::Key, "Unique in the queue; assigned if it is not given."),
-        field("payload", Form::Any, "What the holder of a delivery gets, as it came."),
-        field("payload_base64", Form::Text, "The same, for what is not JSON."),
-        field("until", Form::Moment, "No occurrence is due after it."),
-        field("times", Form::Whole(1, 1 << 53), "The most occurrences."),
-        field("missed", Form::OneOf(&["skip", "once", "all"]), "What becomes of missed moments."),
-        field("expires", Form::Duration, "No attempt starts later than so long after `due`."),
-        field("remember", Form::Duration, "How long the key stays taken afterwards."),
-        field("retry", Form::Object(&RETRY), "How often it is tried."),
-    ],
-};
-
-pub(crate) const TIMERS: Shape = Shape {
-    name: "NewTimers",
-    fields: &[field("timers", Form::List(&Form::Object(&TIMER), MOST), "All are made, or none.")],
-};
-
-pub(crate) const MOVE: Shape = Shape {
-    name: "Move",
-    fields: &[
-        field("in", Form::Duration, "Due so long from now."),
-        field("at", Form::Moment, "Due at that moment."),
-    ],
-};
-
-pub(crate) const KEYS: Shape = Shape {
-    name: "Keys",
-    fields: &[field("keys", Form::List(&Form::Key, MOST), "The timers to cancel.")],
-};
-
-pub(crate) const REDRIVE: Shape =
-    Shape { name: "Redrive", fields: &[field("prefix", Form::Text, "Only keys that begin so.")] };
-
-const LIMIT: Form = Form::OrNull(&Form::Whole(1, u32::MAX as u64));
-
-pub(crate) const QUEUE: Shape = Shape {
-    name: "QueueChange",
-    fields: &[
-        field("paused", Form::Flag, "Hands out nothing."),
-        field("retry", Form::Object(&RETRY), "The default of new timers."),
-        field("remember", Form::Duration, "The default of new timers with a chosen key."),
-        field("dead_keep", Form::Duration, "How long the dead are kept."),
-        field("rate", LIMIT, "The most hand-outs a second."),
-        field("concurrency", LIMIT, "The most timers that are out at once."),
-    ],
-};
-
-pub(crate) const CLOCK: Shape = Shape {
-    name: "Clock",
-    fields: &[field("now", Form::Moment, "What the server's wall clock reads from now on.")],
-};
-
-pub(crate) const RECEIVE: Shape = Shape {
-    name: "Receive",
-    fields: &[
-        field("max", Form::Whole(1, 1000), "The most deliveries; 1 if it is not given."),
-        field("wait", Form::Duration, "How long to wait for one, at most 60s; 0s if not given."),
-        field("lease", Form::Duration, "How long the taker has them, 1s to 12h; 30s if not given."),
-    ],
-};
-
-const TOKENS: Field = field("tokens", Form::List(&Form::Text, MOST), "Tokens of deliveries.");
-
-pub(crate) const ACK: Shape = Shape { name: "Ack", fields: &[TOKENS] };
-
-pub(crate) const NACK: Shape = Shape {
-    name: "Nack",
-    fields: &[
-        TOKENS,
-        field("in", Form::Duration, "When the next attempt is; by its backoff if not given."),
-        field("error", Form::Text, "Why, at most 4096 bytes: the timer's `last_error`."),
-    ],
-};
-
-pub(crate) const EXTEND: Shape = Shape {
-    name: "Extend",
-    fields: &[TOKENS, field("lease", Form::Duration, "From now, 1s to 12h; 30s if not given.")],
-};
 
 /// The longest error of a nack, in bytes.
 const LONGEST_ERROR: usize = 4096;
@@ -168,9 +68,10 @@ pub(crate) fn timer(text: &str, most: usize) -> Result<Draft, Problem> {
     let (when, recurrence) = rhythm(&mut fields)?;
     let payload = payload(&mut fields, most)?;
     let (remember, expires) = (fields.span("remember")?, fields.span("expires")?);
+    let webhook = webhook(&mut fields)?;
     let retry = fields.object("retry", "retry.")?.map(RetryPart::read).transpose()?;
     let timer =
-        NewTimer { key, when, payload, recurrence, remember, retry: None, expires, webhook: None };
+        NewTimer { key, when, payload, recurrence, remember, retry: None, expires, webhook };
     Ok(Draft { timer, retry })
 }
 
@@ -285,6 +186,19 @@ fn payload(fields: &mut Fields<'_>, most: usize) -> Result<Payload, Problem> {
     Ok(payload)
 }
 
+/// Where a timer is posted: `Some(None)` for nowhere.
+fn webhook(fields: &mut Fields<'_>) -> Result<Option<Option<Arc<Webhook>>>, Problem> {
+    let Some(found) = fields.object_or_null("webhook", "webhook.")? else { return Ok(None) };
+    let Some(mut fields) = found else { return Ok(Some(None)) };
+    let url = fields.text("url")?.ok_or_else(|| fields.missing("url", "say where to post"))?;
+    let headers = fields.texts_by_name("headers")?;
+    let headers = headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+    let timeout = fields.span("timeout")?.unwrap_or(Span::from_secs(10));
+    let webhook = Webhook { url, headers, timeout }.checked();
+    let webhook = webhook.map_err(|wrong| Problem::refused(wrong.field, &wrong))?;
+    Ok(Some(Some(Arc::new(webhook))))
+}
+
 /// Reads where a timer is moved to.
 pub(crate) fn moved(text: &str) -> Result<When, Problem> {
     let mut fields = Fields::read(text, &MOVE)?;
@@ -331,6 +245,7 @@ pub(crate) fn queue(text: &str) -> Result<(Change, Option<RetryPart>), Problem> 
         dead_keep: fields.span("dead_keep")?,
         rate: limit(fields.whole_or_null("rate")?),
         concurrency: limit(fields.whole_or_null("concurrency")?),
+        webhook: webhook(&mut fields)?,
         ..Change::default()
     };
     let retry = fields.object("retry", "retry.")?.map(RetryPart::read).transpose()?;

@@ -1,0 +1,229 @@
+//! The agent: takes what is due and has a webhook, posts it, and settles it by what the receiver says.
+//!
+//! A post that has not begun when its time is over is given back: the host had no connection free, and that is no
+//! failed attempt. So is one that is under way when the server stops.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tourbillon::tasks::{HyperTimer, sleep, timeout};
+use tourbillon_durable::{Content, Delivery, Durable, Nack, Webhook};
+
+use super::connect::Connector;
+use super::judge::{Verdict, judge};
+use super::{Webhooks, target};
+use crate::calls::Unsent;
+use crate::percent::encoded;
+
+/// How much longer a lease is than its post may take.
+const MARGIN: Duration = Duration::from_secs(5);
+/// How long a receive waits; the next one follows.
+const WAIT: Duration = Duration::from_secs(60);
+/// How long posts under way have when the server stops.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The most posts that are taken at once.
+const BATCH: usize = 256;
+/// How much of an answer is read, so that its connection can be used again.
+const ANSWER: usize = 64 << 10;
+
+/// Posts what is due.
+#[derive(Clone)]
+pub(crate) struct Agent(Arc<Inner>);
+
+struct Inner {
+    durable: Durable,
+    settings: Arc<Webhooks>,
+    client: Client<Connector, Full<Bytes>>,
+    hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl Agent {
+    pub(crate) fn new(durable: Durable, settings: Arc<Webhooks>) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        // Without any, https fails, and its attempts say so.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring has the ciphers of the protocol's versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = Connector { allow: settings.allow.clone().into(), tls: Arc::new(tls) };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(HyperTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(settings.per_host)
+            .build(connector);
+        Agent(Arc::new(Inner { durable, settings, client, hosts: Mutex::default() }))
+    }
+
+    /// Posts until the server stops.
+    pub(crate) async fn run(self, mut stopping: watch::Receiver<bool>) {
+        let room = Arc::new(Semaphore::new(self.0.settings.most));
+        let mut posts = JoinSet::new();
+        loop {
+            let free = room.available_permits().clamp(1, BATCH);
+            let received = tokio::select! {
+                received = self.take(&room, free) => received,
+                _ = stopping.wait_for(|stopping| *stopping) => break,
+            };
+            match received {
+                Ok(deliveries) => {
+                    for (delivery, place) in deliveries {
+                        let agent = self.clone();
+                        posts.spawn(async move {
+                            agent.post(delivery).await;
+                            drop(place);
+                        });
+                    }
+                }
+                Err(tourbillon_durable::Error::Stopped) => break,
+                // The store is opened anew, or too much waits: it goes on by itself.
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
+            while posts.try_join_next().is_some() {}
+        }
+        let _ = timeout(PATIENCE, async { while posts.join_next().await.is_some() {} }).await;
+        // Dropped, posts under way are given back.
+        posts.shutdown().await;
+    }
+
+    /// Takes up to `free` deliveries, each with a place among the posts.
+    async fn take(
+        &self,
+        room: &Arc<Semaphore>,
+        free: usize,
+    ) -> Result<Vec<(Unsent, OwnedSemaphorePermit)>, tourbillon_durable::Error> {
+        let Ok(mut places) = room.clone().acquire_many_owned(free as u32).await else {
+            return Ok(Vec::new());
+        };
+        let deliveries = self.0.durable.push(free, WAIT, MARGIN).await?;
+        let one = |delivery| Some((Unsent::one(delivery), places.split(1)?));
+        Ok(deliveries.into_iter().filter_map(one).collect())
+    }
+
+    async fn post(&self, mut unsent: Unsent) {
+        let Some(delivery) = unsent.first() else { return };
+        let Some(webhook) = delivery.webhook().cloned() else { return };
+        let limit = Duration::from(webhook.timeout);
+        let host = webhook.url.parse::<axum::http::Uri>().ok();
+        let host = host.and_then(|uri| Some(uri.authority()?.as_str().to_lowercase()));
+        let Ok(Ok(_place)) =
+            timeout(limit, self.host(host.unwrap_or_default()).acquire_owned()).await
+        else {
+            return;
+        };
+        let verdict = match timeout(limit, self.send(delivery, &webhook)).await {
+            Ok(verdict) => verdict,
+            Err(_) => Verdict::Nack(None, format!("no answer within {}", webhook.timeout)),
+        };
+        let Some(delivery) = unsent.take() else { return };
+        let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
+        // An answer that is lost means that the lease decides.
+        match verdict {
+            Verdict::Ack => drop(delivery.ack().await),
+            Verdict::GiveUp(why) => {
+                tracing::info!(?queue, ?key, why, "a webhook is given up");
+                drop(delivery.give_up(why).await);
+            }
+            Verdict::Nack(after, why) => {
+                tracing::info!(?queue, ?key, why, "a webhook failed");
+                let nack = Nack::because(why);
+                let nack = after.map_or(nack.clone(), |after| nack.after(after));
+                drop(delivery.nack(nack).await);
+            }
+        }
+    }
+
+    /// The room for connections to a host.
+    fn host(&self, host: String) -> Arc<Semaphore> {
+        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = hosts.get(&host).and_then(Weak::upgrade) {
+            return room;
+        }
+        hosts.retain(|_, room| room.strong_count() > 0);
+        let room = Arc::new(Semaphore::new(self.0.settings.per_host.max(1)));
+        hosts.insert(host, Arc::downgrade(&room));
+        room
+    }
+
+    async fn send(&self, delivery: &Delivery, webhook: &Webhook) -> Verdict {
+        let request = match self.request(delivery, webhook) {
+            Ok(request) => request,
+            Err(why) => return Verdict::Nack(None, why.into()),
+        };
+        let response = match self.0.client.request(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                let cause = error.source().map(|cause| format!(": {cause}"));
+                return Verdict::Nack(None, format!("{error}{}", cause.unwrap_or_default()));
+            }
+        };
+        let (status, headers) = (response.status().as_u16(), response.headers());
+        let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let now = self.0.durable.now().into();
+        let verdict = judge(status, retry_after, now, delivery.retry().longest.into());
+        // A connection is used again when its answer was read; a long one is not worth it.
+        let _ = Limited::new(response.into_body(), ANSWER).collect().await;
+        verdict
+    }
+
+    fn request(
+        &self,
+        delivery: &Delivery,
+        webhook: &Webhook,
+    ) -> Result<Request<Full<Bytes>>, &'static str> {
+        let uri = target::target(&webhook.url, &self.0.settings.allow)?;
+        let body = Bytes::copy_from_slice(delivery.payload());
+        let mut headers = HeaderMap::new();
+        let kind = match delivery.content() {
+            Content::Json => "application/json",
+            Content::Bytes => "application/octet-stream",
+        };
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let agent = concat!("tourbillon/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        for (name, value) in &webhook.headers {
+            let (name, value) = target::header(name, value.reveal())?;
+            headers.insert(name, value);
+        }
+        for (name, value) in self.names(delivery, &body) {
+            let value = HeaderValue::from_str(&value).map_err(|_| "a header cannot be written")?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = axum::http::Method::POST;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// The headers that name the delivery, and sign it.
+    fn names(&self, delivery: &Delivery, body: &[u8]) -> Vec<(&'static str, String)> {
+        let (token, queue) = (delivery.token(), delivery.queue());
+        let name = self.0.durable.name();
+        let id = format!("tb_{name}_{}_{}", token.generation.0, token.occurrence);
+        let timestamp = self.0.durable.now().millis() / 1000;
+        let signature = self.0.settings.secrets.signature(queue, &id, timestamp, body);
+        let mut names = vec![
+            ("webhook-id", id),
+            ("webhook-timestamp", timestamp.to_string()),
+            ("tourbillon-queue", queue.to_owned()),
+            ("tourbillon-key", encoded(delivery.key())),
+            ("tourbillon-due", delivery.due().to_string()),
+            ("tourbillon-attempt", token.attempt.to_string()),
+        ];
+        names.extend(signature.map(|signature| ("webhook-signature", signature)));
+        names
+    }
+}

@@ -1,0 +1,84 @@
+//! The stream of events, and the dump.
+
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tourbillon_server::{Settings, Tokens};
+
+use crate::world::{World, request};
+
+#[test]
+fn what_happens_is_told() {
+    let world = World::new();
+    let mut all = world.response(request("GET /v1/events", ""));
+    let mut other = world.response(request("GET /v1/events?queue=other", ""));
+    assert_eq!(all.headers()["content-type"], "text/event-stream");
+    world.ask("POST q/timers", r#"{"in":"10s","key":"a"}"#);
+    world.advance(10);
+    let token = world.ask("POST q/receive", "").json["deliveries"][0]["token"].clone();
+    world.ask("POST q/ack", &json!({"tokens": [token]}).to_string());
+    world.ask("POST other/timers", r#"{"in":"10s","key":"b"}"#);
+    world.ask("DELETE other/timers/b", "");
+    let read = |response: &mut axum::http::Response<axum::body::Body>, count: usize| {
+        let mut text = String::new();
+        while text.matches("event: ").count() < count {
+            let frame = world.run(response.body_mut().frame()).unwrap().unwrap();
+            text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+        let names = text.lines().filter_map(|line| line.strip_prefix("event: "));
+        (names.map(str::to_owned).collect::<Vec<_>>().join(" "), text)
+    };
+    let (names, text) = read(&mut all, 6);
+    assert_eq!(names, "scheduled due handed acked scheduled cancelled", "{text}");
+    let first = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(
+        (&first["queue"], &first["key"], &first["occurrence"]),
+        (&json!("q"), &json!("a"), &json!(1))
+    );
+    assert_eq!(read(&mut other, 2).0, "scheduled cancelled");
+    // A server that stops ends its streams.
+    world.stop_polls();
+    assert!(world.run(all.body_mut().frame()).is_none());
+}
+
+#[test]
+fn streams_have_a_limit_and_a_scope() {
+    let tokens = Tokens::parse("one:only-one:read:one\nall:all-of-it:admin").unwrap();
+    let world =
+        World::with(Settings { tokens: Some(tokens), max_streams: 1, ..Settings::default() });
+    let ask = |line: &str, token: &str| {
+        let mut request = request(line, "");
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        world.response(request)
+    };
+    assert_eq!(ask("GET /v1/events?queue=other", "only-one").status(), 403);
+    let mut first = ask("GET /v1/events?queue=one", "only-one");
+    assert_eq!(first.status(), 200);
+    assert_eq!(ask("GET /v1/events", "all-of-it").status(), 429);
+    assert!(world.run(first.body_mut().frame()).is_some());
+    drop(first);
+    assert_eq!(ask("GET /v1/events", "all-of-it").status(), 200);
+    assert_eq!(ask("GET /v1/dump", "only-one").status(), 403);
+    assert_eq!(ask("GET /v1/dump", "all-of-it").status(), 200);
+}
+
+#[test]
+fn a_dump_has_every_timer() {
+    let world = World::new();
+    let body = r#"{"in":"1h","key":"a","payload":{ "x" : 1 },
+        "webhook":{"url":"https://a.example/","headers":{"authorization":"hush"}}}"#;
+    world.ask("POST q/timers", body);
+    world.ask("POST q/timers", r#"{"in":"1h","key":"b"}"#);
+    world.ask("DELETE q/timers/b", "");
+    let dump = world.ask("GET /v1/dump", "");
+    assert_eq!(dump.headers["content-type"], "application/x-ndjson");
+    let lines: Vec<Value> =
+        dump.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let timers: Vec<&Value> = lines.iter().filter(|line| line.get("key").is_some()).collect();
+    assert_eq!(timers.len(), 2, "{}", dump.text);
+    assert!(
+        dump.text.contains(r#""payload":{ "x" : 1 }"#) && dump.text.contains("hush"),
+        "{}",
+        dump.text
+    );
+}
