@@ -161,8 +161,8 @@ fn an_agent_waits_for_all_queues() {
 #[test]
 fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
     let mut driver = Driver::new(Limits { page: 2, ..Limits::default() });
-    // One attempt: if the restart counted, it would be dead.
-    let retry = Some(Retry { attempts: 1, ..Retry::default() });
+    // Two attempts: if a restart counted, the first refusal would be the last.
+    let retry = Some(Retry { attempts: 2, ..Retry::default() });
     for n in 0..5 {
         let push = NewTimer { retry, ..pushed(&format!("push-{n}"), in_secs(0)) };
         let pull = NewTimer { retry, ..timer(key(&format!("pull-{n}")), in_secs(0)) };
@@ -170,6 +170,7 @@ fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
     }
     let before = driver.push(10);
     assert_eq!((before.len(), driver.receive(10).len()), (5, 5));
+    let mut last = before[0].token.clone();
     for round in 2..5 {
         driver = driver.again(MIDNIGHT + 1, Opened::Started);
         assert_eq!(driver.counts().due, 5, "also before an agent comes");
@@ -177,7 +178,10 @@ fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
         assert!(driver.receive(10).is_empty());
         let after = driver.push(10);
         assert_eq!((after.len(), after[4].token.attempt), (5, round));
+        last = after[4].token.clone();
     }
+    let refused = driver.settle(vec![last], Verdict::Nack(None, None));
+    assert!(matches!(refused[..], [Ok(Settled::Again(_))]), "{refused:?}");
     let late = driver.settle(vec![before[0].token.clone()], Verdict::Ack);
     assert_eq!(late, [Err(Stale::HandedAgain)]);
 }
