@@ -62,8 +62,9 @@ use write::Writer;
 
 /// The name of the file in the directory.
 pub const FILE: &str = "timers.redb";
-/// The version of the layout of the tables. An older one is read, a newer one refused.
-pub const FORMAT: u64 = 1;
+/// The version of the layout of the tables. Another one is refused: a newer one is not known, and format 1 was never
+/// published.
+pub const FORMAT: u64 = 2;
 
 /// A [`Store`] in a directory.
 pub struct DiskStore {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use redb::{Database, TableDefinition};
 use tourbillon_durable::codec::encode;
-use tourbillon_durable::disk::{DiskStore, FILE};
+use tourbillon_durable::disk::{DiskStore, FILE, FORMAT};
 use tourbillon_durable::store::{Store, StoreError};
 
 use crate::scratch::{Mounted, Scratch, child, make, rows, run, skip, timer, told};
@@ -117,18 +117,18 @@ fn write_head(directory: &Path, key: &[u8], value: &[u8]) {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_as_it_is() {
+fn another_format_is_refused_and_left_as_it_is() {
     let scratch = Scratch::new("newer");
     DiskStore::new(scratch.path()).open().unwrap();
-    write_head(scratch.path(), b"format", &encode("head", b"format", &2_u64));
-    let why = refused(scratch.path());
-    assert!(
-        why.ends_with(
-            "has format 2; this program knows 1: use the version that wrote it, or a newer one"
-        ),
-        "{why}"
-    );
-    write_head(scratch.path(), b"format", &encode("head", b"format", &1_u64));
+    for format in [FORMAT - 1, FORMAT + 1] {
+        write_head(scratch.path(), b"format", &encode("head", b"format", &format));
+        let why = refused(scratch.path());
+        let end = format!(
+            "has format {format}; this program knows {FORMAT}: use the version that wrote it, or a newer one"
+        );
+        assert!(why.ends_with(&end), "{why}");
+    }
+    write_head(scratch.path(), b"format", &encode("head", b"format", &FORMAT));
     assert_eq!(DiskStore::new(scratch.path()).open().unwrap().epoch, 2, "it was not changed");
 }
 
