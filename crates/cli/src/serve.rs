@@ -165,6 +165,7 @@ pub async fn run(
         api.stop_polls();
     };
     let connections = Connections { tls, ..Connections::default() };
+    tokio::spawn(api.log_notices());
     let posting = tokio::spawn(api.post_webhooks());
     let reloading = async {
         while let (Some(()), Some(file)) = (reload.recv().await, &file) {

@@ -249,6 +249,20 @@ fn tokens_are_read_again_on_sighup() {
 }
 
 #[test]
+fn a_clock_that_is_far_off_is_logged() {
+    let scratch = Scratch::new("clock");
+    let logged = |first: &str| {
+        let mut server = Server::of(command(scratch.path(), &[first]));
+        assert_eq!(server.ask("POST", "/v1/queues/q/timers", r#"{"in":"1h"}"#).0, 201);
+        std::thread::sleep(Duration::from_millis(100));
+        server.end_and_read_log()
+    };
+    assert!(!logged("--test-clock=2030-01-01T00:00:00Z").contains("Clock("));
+    let log = logged("--test-clock=2029-12-01T00:00:00Z");
+    assert!(log.contains("WARN") && log.contains("Clock("), "{log}");
+}
+
+#[test]
 fn flags_are_also_variables() {
     let scratch = Scratch::new("variables");
     let mut command = command(scratch.path(), &[]);

@@ -50,11 +50,14 @@ mod tls;
 mod tokens;
 mod webhook;
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use futures_core::Stream;
 use tokio::sync::{Semaphore, watch};
-use tourbillon_durable::Durable;
+use tourbillon_durable::{Durable, Heard};
 
 use access::Access;
 use app::App;
@@ -100,6 +103,21 @@ impl Api {
     pub fn post_webhooks(&self) -> impl Future<Output = ()> + Send + use<> {
         let agent = Agent::new(self.app.durable.clone(), self.app.settings.webhooks.clone());
         agent.run(self.stopping.subscribe())
+    }
+
+    /// Logs what a person should know of the store: damage, failures, a clock that is far off. It ends with the store.
+    pub fn log_notices(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut notices = self.app.durable.notices();
+        async move {
+            while let Some(heard) =
+                poll_fn(|context| Pin::new(&mut notices).poll_next(context)).await
+            {
+                match heard {
+                    Heard::Item(notice) => tracing::warn!(?notice, "the store"),
+                    Heard::Lost(count) => tracing::warn!(count, "notices were lost"),
+                }
+            }
+        }
     }
 
     /// Answers long polls, and those to come, at once: with nothing.
