@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use served::{Scratch, Server, command};
-use tourbillon_durable::values::Moment;
 
 /// The lines of the README with curl, in order: a timer fires, and after kill -9 a pending one is there.
 #[test]
@@ -65,9 +64,7 @@ fn leases_survive_kill_9() {
     let again = post(&server, "receive", r#"{"max":9,"wait":"10s"}"#);
     let (again, short) = (&again["deliveries"][0], &short["deliveries"][0]);
     assert_eq!((&again["key"], &again["attempt"]), (&short["key"], &json!(2)));
-    // Both clocks are read in whole milliseconds: a lease may end one before its moment by the wall clock.
-    let moment = |text: &Value| text.as_str().unwrap().parse::<Moment>().unwrap().millis();
-    assert!(moment(&again["handed"]) + 1 >= moment(&short["lease_until"]), "{again} after {short}");
+    assert!(again["handed"].as_str() >= short["lease_until"].as_str(), "{again} after {short}");
     let token = &long["deliveries"][0]["token"];
     assert_eq!(post(&server, "ack", &format!(r#"{{"tokens":[{token}]}}"#))["acked"], 1);
 }

@@ -21,6 +21,7 @@
 //! | `percent`, `params`, `conditions` | paths, queries and preconditions |
 //! | `bodies` | what each call takes |
 //! | `render` | what each call answers |
+//! | `metrics` | what Prometheus scrapes |
 //! | `problem` | every error, in one table |
 //! | `tokens`, `access` | who may do what |
 //! | `gate`, `extract` | what is checked of every request, and what handlers are given of it |
@@ -40,6 +41,7 @@ mod extract;
 mod gate;
 mod json;
 mod listen;
+mod metrics;
 mod openapi;
 mod params;
 mod percent;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::calls::table::{CALLS, Call, TEST_CLOCK};
 use crate::json::{Field, Form, Shape};
+use crate::metrics;
 use crate::problem::Code;
 use crate::shapes;
 use crate::tokens::Right;
@@ -112,6 +113,7 @@ fn responses(call: &Call, schemas: &mut Schemas) -> Value {
             "Document" => ("application/json", json!({"type": "object"})),
             "Events" => ("text/event-stream", json!({"type": "string"})),
             "Dump" => ("application/x-ndjson", json!({"type": "string"})),
+            "Metrics" => (metrics::KIND, json!({"type": "string"})),
             _ => ("application/json", schemas.add(shape)),
         };
         let content = json!({kind: {"schema": schema}});

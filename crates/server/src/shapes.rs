@@ -19,6 +19,9 @@ pub(crate) const DOCUMENT: Shape = Shape { name: "Document", fields: &[] };
 /// A stream of events.
 pub(crate) const EVENTS: Shape = Shape { name: "Events", fields: &[] };
 
+/// Metrics in the text format of Prometheus.
+pub(crate) const METRICS: Shape = Shape { name: "Metrics", fields: &[] };
+
 /// Lines of JSON.
 pub(crate) const DUMP: Shape = Shape { name: "Dump", fields: &[] };
 

@@ -109,7 +109,7 @@ struct Asked {
 struct Lease {
     /// The wall clock of the hand-out.
     wall: u64,
-    /// The end by the steady clock.
+    /// The end by the steady clock: a millisecond after its length, since readings are rounded down.
     end: u64,
     /// The wall clock of the turn that came after the end.
     lapsed: Option<u64>,
@@ -275,7 +275,8 @@ impl Ledger {
             self.keeps_pace(&record.spec.queue, steady)?;
         }
         let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
-        self.leases.insert(handed, Lease { wall, end: steady + length, lapsed: None, told });
+        let end = steady + length + u64::from(length > 0);
+        self.leases.insert(handed, Lease { wall, end, lapsed: None, told });
         Ok(())
     }
 

@@ -255,8 +255,8 @@ impl Ledger {
             let handed = entry.handed();
             let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);
             let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
-            self.leases
-                .insert(handed, Lease { wall: before, end: steady + left, lapsed: None, told });
+            let end = steady + left + u64::from(left > 0);
+            self.leases.insert(handed, Lease { wall: before, end, lapsed: None, told });
             self.out.insert(handed.0, handed);
             self.queue_of.insert(handed.0, record.spec.queue.clone());
         }

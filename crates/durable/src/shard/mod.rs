@@ -416,15 +416,13 @@ impl Shard {
             }
             Place::Out => {
                 let lease = record.lease.expect("what is out has a lease");
-                // Of a lease that was given before a restart: what is left of it by the wall clock.
+                // Of a lease that was given before a restart: what is left of it by the wall clock. Readings are
+                // rounded down to milliseconds: one more, so that no lease is short.
                 let left = lease.until.since(self.wall).min(lease.length);
                 self.out += 1;
-                let until = Time::from((self.steady + left).millis());
-                Hold::Lease(
-                    self.expiries
-                        .insert(until, Expiry::Lease(generation))
-                        .expect("what is out is bounded"),
-                )
+                let until = (self.steady + left).millis() + u64::from(left > Span::ZERO);
+                let key = self.expiries.insert(Time::from(until), Expiry::Lease(generation));
+                Hold::Lease(key.expect("what is out is bounded"))
             }
             Place::Dead(_) | Place::Remembered(_) => return,
         };

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::bodies;
 use crate::extract;
 use crate::json::Object;
+use crate::metrics;
 use crate::openapi;
 use crate::problem::{Code, Problem};
 use crate::tokens::Grant;
@@ -40,16 +41,38 @@ pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
     }
 }
 
+/// What the server and its queues do.
+pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Reply {
+    of_all(&grant, "the metrics are of every queue")?;
+    let mut queues = Vec::new();
+    for name in durable.queues().await? {
+        let queue = durable.queue(name.as_str());
+        let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
+        queues.extend(queue.stats().await?.map(|stats| (name.to_string(), stats)));
+    }
+    let ready = matches!(durable.health(), Health::Ready);
+    let text = metrics::text(ready, &queues, durable.now());
+    Ok(([(CONTENT_TYPE, metrics::KIND)], text).into_response())
+}
+
+/// Refuses a token that is for some queues alone.
+fn of_all(grant: &Grant, what: &str) -> Result<(), Problem> {
+    match grant.scope {
+        None => Ok(()),
+        Some(_) => {
+            let detail = format!("{what}, and the token is for some");
+            Err(Problem::new(Code::Forbidden, detail))
+        }
+    }
+}
+
 /// The bytes of a dump that wait to be sent, in pieces.
 const PIECES: usize = 4;
 const PIECE: usize = 64 << 10;
 
 /// Every timer, of one state of the store, while the server runs.
 pub(crate) async fn dump(State(durable): State<Durable>, grant: Grant) -> Reply {
-    if grant.scope.is_some() {
-        let detail = "a dump has every queue, and the token is for some";
-        return Err(Problem::new(Code::Forbidden, detail));
-    }
+    of_all(&grant, "a dump has every queue")?;
     let lines = Dump::new(durable.image().await?, durable.now());
     let (send, pieces) = mpsc::channel(PIECES);
     // It reads the store, and waits for a client that is slow.

@@ -67,6 +67,11 @@ pub(crate) const CALLS: &[Call] = &[
         ..call("get", "/openapi.json", || get(outside::openapi))
     },
     Call {
+        about: "What the server and its queues do, for Prometheus; not with a token for some queues.",
+        answers: &[(200, &shapes::METRICS)],
+        ..call("get", "/metrics", || get(outside::metrics))
+    },
+    Call {
         about: "What happens to timers, as server-sent events; a slow reader is told how many it lost.",
         query: events::EVENTS,
         answers: &[(200, &shapes::EVENTS)],

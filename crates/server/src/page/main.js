@@ -80,9 +80,13 @@ at("schedule").addEventListener("submit", async (event) => {
   if (at("payload").value) timer.push(`"payload":${at("payload").value}`);
   const path = `/v1/queues/${encodeURIComponent(at("queue").value)}/timers`;
   const headers = { "content-type": "application/json" };
-  const response = await ask(path, { method: "POST", headers, body: `{${timer}}` });
-  const answer = await response.json();
-  at("answer").textContent = response.ok ? `${answer.key} is due at ${answer.due}` : answer.detail;
+  try {
+    const response = await ask(path, { method: "POST", headers, body: `{${timer}}` });
+    const answer = await response.json();
+    at("answer").textContent = response.ok ? `${answer.key} is due at ${answer.due}` : answer.detail;
+  } catch {
+    at("answer").textContent = "The server does not answer: the timer may have been scheduled or not.";
+  }
   lookSoon();
 });
 

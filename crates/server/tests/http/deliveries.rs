@@ -119,7 +119,7 @@ fn a_lease_lapses_and_is_extended() {
     settle(&world, "extend", &first, r#","lease":"1m""#, &until);
     world.advance(59);
     assert_eq!(receive(&world), Value::Null);
-    world.advance(1);
+    world.advance(2);
     settle(&world, "nack", &first, "", &stale("lapsed"));
     settle(
         &world,
@@ -132,7 +132,7 @@ fn a_lease_lapses_and_is_extended() {
     settle(&world, "ack", &first, "", &json!({"acked": 1}));
     world.ask("POST q/timers", r#"{"in":"0s","key":"b"}"#);
     let first = receive(&world);
-    world.advance(30);
+    world.advance(31);
     assert_eq!(receive(&world)["attempt"], 2);
     settle(&world, "ack", &first, "", &stale("handed_again"));
 }

@@ -1,4 +1,4 @@
-//! The stream of events, and the dump.
+//! The stream of events, metrics, and the dump.
 
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -58,8 +58,42 @@ fn streams_have_a_limit_and_a_scope() {
     assert!(world.run(first.body_mut().frame()).is_some());
     drop(first);
     assert_eq!(ask("GET /v1/events", "all-of-it").status(), 200);
+    assert_eq!(ask("GET /metrics", "only-one").status(), 403);
+    assert_eq!(ask("GET /metrics", "all-of-it").status(), 200);
     assert_eq!(ask("GET /v1/dump", "only-one").status(), 403);
     assert_eq!(ask("GET /v1/dump", "all-of-it").status(), 200);
+}
+
+#[test]
+fn metrics_say_what_queues_hold_and_how_late_they_are() {
+    let world = World::new();
+    world.ask("POST q/timers", r#"{"in":"1h"}"#);
+    world.ask("POST q/timers", r#"{"in":"2s"}"#);
+    world.ask("POST q/timers", r#"{"in":"0s"}"#);
+    world.advance(1);
+    let taken = world.ask("POST q/receive", "{}");
+    assert_eq!(taken.json["deliveries"].as_array().unwrap().len(), 1);
+    world.advance(4);
+    world.ask("PATCH other", r#"{"paused":true}"#);
+    let metrics = world.ask("GET /metrics", "");
+    for line in [
+        "# TYPE tourbillon_timers gauge",
+        "tourbillon_ready 1",
+        r#"tourbillon_timers{queue="q",state="scheduled"} 1"#,
+        r#"tourbillon_timers{queue="q",state="due"} 1"#,
+        r#"tourbillon_timers{queue="q",state="delivering"} 1"#,
+        r#"tourbillon_timers{queue="other",state="dead"} 0"#,
+        r#"tourbillon_lateness_seconds{queue="q",quantile="1"} 1"#,
+        r#"tourbillon_oldest_due_seconds{queue="q"} 3"#,
+        r#"tourbillon_paused{queue="other"} 1"#,
+        r#"tourbillon_paused{queue="q"} 0"#,
+    ] {
+        assert!(
+            metrics.text.lines().any(|there| there == line),
+            "{line} is not in\n{}",
+            metrics.text
+        );
+    }
 }
 
 #[test]
