@@ -79,7 +79,7 @@ impl Copy {
         let mut names: Vec<String> =
             from.list_tables()?.map(|table| table.name().to_owned()).collect();
         names.sort_unstable();
-        let (mut room, mut whole) = (Room { rows: ROWS, bytes: BYTES }, true);
+        let (mut room, mut whole) = (Room::beside(changes), true);
         for name in names {
             let after = match &self.cursor {
                 Some((table, _)) if *table > name => continue,
@@ -178,6 +178,15 @@ struct Room {
 }
 
 impl Room {
+    /// Twice what the commit has changed, or the copy might never catch up with what is appended.
+    fn beside(changes: &[Change]) -> Self {
+        let bytes = changes.iter().map(|change| match change {
+            Change::Put(_, key, value) => key.len() + value.len(),
+            Change::Remove(..) | Change::Drop(_) => 0,
+        });
+        Room { rows: ROWS.max(2 * changes.len()), bytes: BYTES.max(2 * bytes.sum::<usize>()) }
+    }
+
     fn take(&mut self, bytes: usize) {
         self.rows = self.rows.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);

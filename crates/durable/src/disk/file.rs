@@ -26,6 +26,9 @@ pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, Vi
     if !path.exists() {
         make(directory, &path)?;
     }
+    // A copy may have taken this name just before a crash: the name must be durable before a commit is.
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| error::io(directory, "written", &error))?;
     // What redb says of a file that it cannot write, or that is short, does not tell one from the other.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;

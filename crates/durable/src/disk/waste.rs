@@ -73,7 +73,8 @@ impl Look {
         let needed = estimate(view, &database.begin_read()?)?;
         self.failures = 0;
         if taken > LEAST && needed > 0.0 {
-            self.scale = (taken as f64 / needed).clamp(0.5, 4.0);
+            // However much the estimate is off: else the next copy would begin at once, and so on.
+            self.scale = (taken as f64 / needed).max(0.5);
         }
         Ok(())
     }

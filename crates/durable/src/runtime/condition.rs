@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Failure;
 use super::feed::Feed;
+use super::{Failure, quietly};
 use crate::message::FarOff;
 use crate::store::{Damage, Image};
 use crate::sync::{Mutex, lock};
@@ -65,7 +65,9 @@ impl Condition {
 
     /// Nobody gets a state of the store now.
     pub(super) fn refuse_images(&self, failure: &Failure) {
-        self.take_images().into_iter().for_each(|reply| reply(Err(failure.clone())));
+        for reply in self.take_images() {
+            quietly(|| reply(Err(failure.clone())));
+        }
     }
 
     pub(crate) fn health(&self) -> Health {

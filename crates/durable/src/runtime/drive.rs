@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::clocks::{Alarms, Clocks};
 use super::condition::{Condition, Notice};
 use super::mailbox::{Letter, Mailbox};
-use super::{Failure, Reply};
+use super::{Failure, Reply, quietly};
 use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
 use crate::store::{Damage, Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
@@ -157,7 +157,8 @@ impl<S: Store> Driver<S> {
             let rows = contained(|| self.store.snapshot());
             let (shard, queues) = (self.shard.row(), self.shard.queues());
             let image = rows.map(|rows| Image { shard, queues, rows });
-            reply(image.map_err(|error| Failure::Unavailable(error.to_string().into())));
+            let image = image.map_err(|error| Failure::Unavailable(error.to_string().into()));
+            quietly(|| reply(image));
         }
     }
 
@@ -267,12 +268,8 @@ impl<S: Store> Drop for Driver<S> {
     }
 }
 
-/// Gives an answer. The waker of a task is foreign code: its panic must not end the thread that others wait for.
 fn call(reply: Reply, answer: Result<Answer, Failure>) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| reply(answer))) {
-        // What it carries may panic when it is dropped.
-        std::mem::forget(panic);
-    }
+    quietly(|| reply(answer));
 }
 
 /// A store that panics has failed.

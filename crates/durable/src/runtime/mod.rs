@@ -36,6 +36,7 @@ mod models;
 mod slot;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -191,5 +192,13 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Gives an answer. The waker of a task is foreign code: its panic must not end the thread that others wait for.
+pub(super) fn quietly(reply: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(reply)) {
+        // What it carries may panic when it is dropped.
+        std::mem::forget(panic);
     }
 }

@@ -9,6 +9,9 @@ use tourbillon::Cron;
 
 use super::{Moment, Span, ValueError};
 
+/// The longest cron expression in bytes: it is part of every view and of every row.
+const LONGEST: usize = 256;
+
 /// When a recurring timer is due again, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurrence {
@@ -78,6 +81,10 @@ impl Rhythm {
     /// ```
     pub fn cron(expression: &str, zone: &str) -> Result<Self, ValueError> {
         let fields = expression.split_whitespace().count();
+        if expression.len() > LONGEST {
+            let length = format!("{} bytes long", expression.len());
+            return Err(ValueError::new("cron", &length, "at most 256 bytes long"));
+        }
         let wrong = |must: String| ValueError::new("cron", expression, must);
         if !(5..=6).contains(&fields) {
             return Err(wrong("five fields, or six with seconds before them".into()));
@@ -227,6 +234,14 @@ mod tests {
     fn next(rhythm: &Rhythm, missed: Missed, last: u64, now: u64) -> Option<u64> {
         let recurrence = Recurrence { rhythm: rhythm.clone(), missed, until: None, times: None };
         recurrence.next(at(last), at(now), 1).map(|next| next.millis() / 1000)
+    }
+
+    #[test]
+    fn a_cron_expression_is_short() {
+        let padded = |length: usize| format!("{:<length$}", "0 9 * * *");
+        assert!(Rhythm::cron(&padded(LONGEST), "UTC").is_ok());
+        let wrong = Rhythm::cron(&padded(LONGEST + 1), "UTC").unwrap_err().to_string();
+        assert!(wrong.len() < 100 && wrong.contains("256 bytes"), "{wrong}");
     }
 
     #[test]

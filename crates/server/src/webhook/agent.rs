@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -118,14 +119,18 @@ impl Agent {
         let limit = Duration::from(webhook.timeout);
         let host = webhook.url.parse::<axum::http::Uri>().ok();
         let host = host.and_then(|uri| Some(uri.authority()?.as_str().to_lowercase()));
-        let Ok(Ok(_place)) =
-            timeout(limit, self.host(host.unwrap_or_default()).acquire_owned()).await
-        else {
-            return;
+        let host = self.host(host.unwrap_or_default());
+        let place = match host.clone().try_acquire_owned() {
+            Ok(place) => place,
+            // The lease is as long as a post may take, and this one has waited.
+            Err(_) => match timeout(limit, host.acquire_owned()).await {
+                Ok(Ok(place)) if delivery.extend(limit + MARGIN).await.is_ok() => place,
+                _ => return,
+            },
         };
-        let verdict = match timeout(limit, self.send(delivery, &webhook)).await {
-            Ok(verdict) => verdict,
-            Err(_) => Verdict::Nack(None, format!("no answer within {}", webhook.timeout)),
+        let (verdict, answer) = match timeout(limit, self.send(delivery, &webhook)).await {
+            Ok((verdict, answer)) => (verdict, answer),
+            Err(_) => (Verdict::Nack(None, format!("no answer within {}", webhook.timeout)), None),
         };
         let Some(delivery) = unsent.take() else { return };
         let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
@@ -143,6 +148,11 @@ impl Agent {
                 drop(delivery.nack(nack).await);
             }
         }
+        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it.
+        if let Some(answer) = answer {
+            let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
+        }
+        drop(place);
     }
 
     /// The room for connections to a host.
@@ -157,25 +167,25 @@ impl Agent {
         room
     }
 
-    async fn send(&self, delivery: &Delivery, webhook: &Webhook) -> Verdict {
+    /// Sends it: what its status means, and the rest of the answer.
+    async fn send(&self, delivery: &Delivery, webhook: &Webhook) -> (Verdict, Option<Incoming>) {
         let request = match self.request(delivery, webhook) {
             Ok(request) => request,
-            Err(why) => return Verdict::Nack(None, why.into()),
+            Err(why) => return (Verdict::Nack(None, why.into()), None),
         };
         let response = match self.0.client.request(request).await {
             Ok(response) => response,
             Err(error) => {
                 let cause = error.source().map(|cause| format!(": {cause}"));
-                return Verdict::Nack(None, format!("{error}{}", cause.unwrap_or_default()));
+                let why = format!("{error}{}", cause.unwrap_or_default());
+                return (Verdict::Nack(None, why), None);
             }
         };
         let (status, headers) = (response.status().as_u16(), response.headers());
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let now = self.0.durable.now().into();
         let verdict = judge(status, retry_after, now, delivery.retry().longest.into());
-        // A connection is used again when its answer was read; a long one is not worth it.
-        let _ = Limited::new(response.into_body(), ANSWER).collect().await;
-        verdict
+        (verdict, Some(response.into_body()))
     }
 
     fn request(

@@ -43,7 +43,8 @@ impl Post {
     }
 }
 
-/// A receiver that answers with these statuses in turn, the last for ever; 0 is no answer.
+/// A receiver that answers with these statuses in turn, the last for ever. An empty one is no answer; one that stalls
+/// never ends.
 struct Hook {
     address: String,
     posts: Receiver<Post>,
@@ -63,8 +64,12 @@ impl Hook {
                     nth += 1;
                     let _ = send.send(post);
                     let stream: &mut TcpStream = reader.get_mut();
-                    if answer.is_empty() {
-                        // Kept open, and not answered.
+                    let begun = answer.strip_suffix(" and stalls");
+                    if answer.is_empty() || begun.is_some() {
+                        // Kept open, and not answered, or not to the end.
+                        if let Some(begun) = begun {
+                            let _ = write!(stream, "HTTP/1.1 {begun}\r\nContent-Length: 2\r\n\r\n");
+                        }
                         std::mem::forget(stream.try_clone());
                         break;
                     }
@@ -320,4 +325,19 @@ fn a_post_under_way_when_the_server_stops_is_not_counted() {
     world.stop_polls();
     until(&world, "a", &json!({"state": "due", "attempt": 1, "last_error": null}));
     drop(runtime);
+}
+
+/// The status counts, whatever becomes of the rest of the answer.
+#[test]
+fn an_answer_that_stalls_has_a_status() {
+    let (world, _runtime) = posting(allowed());
+    for (answer, state) in [(&["200 OK and stalls"], "done"), (&["410 Gone and stalls"], "dead")] {
+        let hook = Hook::start(answer);
+        let address = &hook.address;
+        let webhook = format!(r#"{{"url":"http://{address}/","timeout":"1s"}}"#);
+        world
+            .ask("POST q/timers", &format!(r#"{{"in":"0s","key":"{state}","webhook":{webhook}}}"#));
+        hook.post();
+        until(&world, state, &json!({"state": state, "attempt": 1}));
+    }
 }
