@@ -6,7 +6,7 @@
 //! it is swept first, because redb visits every page of a table that it drops.
 
 use super::compact::Change;
-use super::error::Outcome;
+use super::error::{Fault, Outcome};
 use super::table::{Numbered, bucket_name, marks_name};
 use super::view::{Held, View};
 use super::write::Writer;
@@ -23,8 +23,9 @@ const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
 impl View {
     /// The bucket that is being swept, or is to be next.
     pub(super) fn to_sweep(&self) -> Option<(Bucket, &Held)> {
-        let begun = self.buckets.iter().find(|(_, held)| held.sweep.is_some());
-        let full = self.buckets.iter().filter(|(_, held)| {
+        let readable = || self.buckets.iter().filter(|(_, held)| !held.unreadable);
+        let begun = readable().find(|(_, held)| held.sweep.is_some());
+        let full = readable().filter(|(_, held)| {
             held.row.removed >= FEWEST && held.row.removed > held.row.filling.count / 2
         });
         let chosen = begun.or_else(|| full.max_by_key(|(_, held)| held.row.removed));
@@ -63,11 +64,19 @@ impl Writer<'_, '_> {
             return self.delete(bucket);
         }
         let (from, lists) = held.sweep.unwrap_or((0, held.row.next_marks));
+        match self.load_removed(bucket) {
+            // It is named, and must not fail every commit.
+            Err(Fault::Damaged(damage)) => {
+                self.view.damage.insert(damage);
+                self.held(bucket).unreadable = true;
+                return Ok(());
+            }
+            read => read?,
+        }
         // New markers go to a list of their own.
-        if held.sweep.is_none() {
+        if self.held(bucket).sweep.is_none() {
             self.held(bucket).tail.0.clear();
         }
-        self.load_removed(bucket)?;
         let set = self.held(bucket).removed.take().unwrap_or_default();
         let piece = set.from(from, PIECE);
         let (_, rows) = self.rows(bucket)?;

@@ -44,6 +44,8 @@ pub(super) struct Held {
     pub(super) tail: Marks,
     /// How far it has been swept, and the first list of markers that is not yet swept.
     pub(super) sweep: Option<(u64, u64)>,
+    /// Some of its markers cannot be read: it is left as it is.
+    pub(super) unreadable: bool,
 }
 
 impl View {

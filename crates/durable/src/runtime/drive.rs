@@ -100,6 +100,10 @@ impl<S: Store> Driver<S> {
         let wall = self.clocks.wall();
         self.shard.listen(self.condition.events.is_heard());
         let turn = self.shard.turn(wall, self.clocks.steady(), inputs);
+        // Before the answers: whoever is answered by this reading of the clock finds the notice of it.
+        if let Some(far_off) = turn.clock {
+            self.condition.notices.tell(&Notice::Clock(far_off));
+        }
         let (answers, work): (Vec<Effect>, Vec<Effect>) =
             turn.effects.into_iter().partition(|effect| matches!(effect, Effect::Answer(..)));
         // First of all: what they say is durable, and need not wait for the next commit.
@@ -115,9 +119,6 @@ impl<S: Store> Driver<S> {
                     answer => Ok(answer),
                 },
             );
-        }
-        if let Some(far_off) = turn.clock {
-            self.condition.notices.tell(&Notice::Clock(far_off));
         }
         let mut next = Vec::new();
         for effect in work {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition, TableHandle};
 use tourbillon_durable::disk::{DiskStore, FILE};
 use tourbillon_durable::record::Place;
 use tourbillon_durable::store::{Loaded, Op, Query, Store};
@@ -82,4 +82,43 @@ fn removed_rows_are_swept_and_the_living_stay() {
     let table: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(&name);
     let rows = database.begin_read().unwrap().open_table(table).unwrap().len().unwrap();
     assert!(rows < living.len() as u64 + 5000, "{rows} rows are there for {} living", living.len());
+}
+
+/// A list of markers is lost while a sweep is under way. The bucket is named as damaged and left alone; the store opens,
+/// and commits to others go on.
+#[test]
+fn markers_that_cannot_be_read_stop_no_commit() {
+    let scratch = Scratch::in_memory("marks");
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    let timers = (0..TIMERS).flat_map(|generation| make(timer(generation, 5000)));
+    store.commit(epoch, &timers.chain(rows(TIMERS)).collect::<Vec<_>>()).unwrap();
+    let of = bucket(&timer(0, 5000));
+    let remove = |generation: u64| {
+        let record = timer(generation, 5000);
+        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
+        Op::Remove { from: Place::Bucket(of), queue, key, generation: record.generation() }
+    };
+    // More than one commit sweeps.
+    store.commit(epoch, &(0..15_000).map(remove).collect::<Vec<_>>()).unwrap();
+    drop(store);
+    let database = Database::open(scratch.path().join(FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let name = transaction.list_tables().unwrap().map(|table| table.name().to_owned());
+    let name = name.into_iter().find(|name| name.ends_with(".removed")).unwrap();
+    let marks: TableDefinition<u64, &[u8]> = TableDefinition::new(&name);
+    transaction.open_table(marks).unwrap().insert(0, &b"nonsense"[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    for generation in 0..9 {
+        let far = make(timer(TIMERS + generation, 90_000_000));
+        store.commit(epoch, &far.into_iter().chain(rows(TIMERS + 9)).collect::<Vec<_>>()).unwrap();
+    }
+    let damage = store.damage();
+    let row = "list 0 of its removed rows";
+    assert!(damage.iter().any(|damage| damage.row.as_deref() == Some(row)), "{damage:?}");
+    let query = Query::Bucket { bucket: of, after: None, limit: 10 };
+    assert!(store.load(&query).is_err(), "what was cancelled must not live again");
 }
