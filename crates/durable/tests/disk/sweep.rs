@@ -84,8 +84,8 @@ fn removed_rows_are_swept_and_the_living_stay() {
     assert!(rows < living.len() as u64 + 5000, "{rows} rows are there for {} living", living.len());
 }
 
-/// A list of markers is lost while a sweep is under way. The bucket is named as damaged and left alone; the store opens,
-/// and commits to others go on.
+/// A list of markers is lost while a sweep is under way. The bucket is named as damaged and left alone; the store
+/// opens, and commits to others go on.
 #[test]
 fn markers_that_cannot_be_read_stop_no_commit() {
     let scratch = Scratch::in_memory("marks");
