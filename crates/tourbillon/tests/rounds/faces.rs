@@ -13,6 +13,9 @@ use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, SECOND, panic_quietly};
 use crate::{Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named};
 
+/// With so many keys every table of keys, 256 at most, has had one: it keeps the memory of its first.
+const ALL_TABLES: usize = 1 << 13;
+
 /// So large that it lies in a box, or a node of its own.
 type Large = [u8; 2048];
 const LARGE: Large = [7; 2048];
@@ -41,6 +44,10 @@ pub(crate) fn cases() -> Vec<Case> {
 fn keyed(_: usize) -> Round {
     let (timer, clock) = timer();
     let timers: KeyedTimer<String> = KeyedTimer::new(&timer);
+    for first in 0..ALL_TABLES {
+        timers.schedule(format!("first {first}"), HOUR, |_| ()).unwrap();
+        assert_eq!(timers.clear(), 1);
+    }
     let mut number = 0;
     Box::new(move || {
         number += 1;
@@ -231,6 +238,11 @@ fn watch(purgatory: &Purgatory<String, Holds>, keys: [String; 2]) {
 fn purgatory(_: usize) -> Round {
     let (timer, clock) = timer();
     let purgatory: Purgatory<String, Holds> = Purgatory::new(&timer);
+    for first in 0..ALL_TABLES {
+        let key = || format!("first {first}");
+        purgatory.when([key()], HOUR, || None::<()>, |_| ()).unwrap();
+        purgatory.cancel_key(&key());
+    }
     let mut number = 0;
     Box::new(move || {
         number += 1;
