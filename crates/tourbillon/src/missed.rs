@@ -18,7 +18,7 @@ pub enum Missed {
     Delay,
 }
 
-/// Below this nothing counts as late, in nanoseconds: a thread takes about so long to wake on a busy machine.
+/// What is late by no more than this counts as punctual, in nanoseconds. tokio's intervals have the same limit.
 const SLACK: u64 = 5_000_000;
 
 /// A run of a timer, or a tick that was taken.

@@ -250,3 +250,19 @@ pub(super) fn remove(path: &Path) -> Outcome {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A commit that appends much copies more than it appends, or the copy would never end.
+    #[test]
+    fn a_copy_is_faster_than_what_is_appended() {
+        let put = |nth: u64| Change::Put("hour.1".into(), nth.to_be_bytes().into(), vec![0; 1000]);
+        let changes: Vec<Change> = (0..5000).map(put).collect();
+        let room = Room::beside(&changes);
+        assert!(room.rows >= 2 * 5000 && room.bytes >= 2 * 5000 * 1000);
+        let room = Room::beside(&[]);
+        assert_eq!((room.rows, room.bytes), (ROWS, BYTES));
+    }
+}

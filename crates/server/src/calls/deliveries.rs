@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use http_body::{Frame, SizeHint};
 use tourbillon_durable::{Delivery, Outcomes, Settled, Token};
 
-use super::many::fitting;
 use super::{Reply, ok};
 use crate::app::App;
 use crate::bodies::{self, Take};
@@ -68,10 +67,7 @@ impl Drop for Unsent {
     }
 }
 
-/// The answer with those deliveries that fit in it; the others are given back.
-fn answer(queue: &str, mut deliveries: Vec<Delivery>) -> Response {
-    let fits = fitting(deliveries.iter().map(|delivery| delivery.payload().len()));
-    drop(Unsent(deliveries.split_off(fits.min(deliveries.len()))));
+fn answer(queue: &str, deliveries: Vec<Delivery>) -> Response {
     let text = Some(render::deliveries(queue, &deliveries).into());
     let body = Outgoing::new(Handed { text, unsent: Unsent(deliveries) });
     ([(CONTENT_TYPE, "application/json")], body).into_response()

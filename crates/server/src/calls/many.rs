@@ -1,6 +1,6 @@
 //! Many timers: lists, and cancelling and reviving many.
 
-use tourbillon_durable::{Cursor, Filter, Queue, State};
+use tourbillon_durable::{Cursor, Filter, State};
 
 use super::{Reply, ok};
 use crate::bodies;
@@ -10,9 +10,6 @@ use crate::params::Params;
 use crate::problem::{Code, Problem};
 use crate::render;
 use crate::tokens::{Grant, Right};
-
-/// The most bytes of payloads in an answer.
-pub(crate) const MOST_PAYLOADS: usize = 16 << 20;
 
 const fn param(name: &'static str, form: Form, about: &'static str) -> Field {
     Field { name, form, about }
@@ -40,43 +37,13 @@ pub(crate) async fn list(InQueue(queue): InQueue, Query(query): Query) -> Reply 
     let limit = params.whole("limit")?.unwrap_or(100);
     let after = params.text("cursor").map(|text| cursor(&text)).transpose()?;
     let payload = params.flag("payload")?;
-    page(&queue, &filter, after, limit, payload).await
+    let page = queue.list(filter, after, limit).await?;
+    ok(render::page(queue.name(), &page.timers, page.next.as_ref(), payload))
 }
 
 fn cursor(text: &str) -> Result<Cursor, Problem> {
     let must = "the `next` of the page before, as it came";
     render::read_cursor(text).ok_or_else(|| Problem::value("cursor", &format!("{text:?}"), must))
-}
-
-/// A page. If its payloads are too large for an answer, a shorter one.
-async fn page(
-    queue: &Queue,
-    filter: &Filter,
-    after: Option<Cursor>,
-    mut limit: usize,
-    payload: bool,
-) -> Reply {
-    loop {
-        let page = queue.list(filter.clone(), after.clone(), limit).await?;
-        let sizes = page.timers.iter().map(|timer| timer.payload.len());
-        let fits = fitting(sizes);
-        if !payload || fits >= page.timers.len() {
-            let (views, next) = (&page.timers, page.next.as_ref());
-            return ok(render::page(queue.name(), views, next, payload));
-        }
-        // Only the store knows the cursor of a page that ends earlier.
-        limit = fits;
-    }
-}
-
-/// How many of these payloads fit in an answer, at least one.
-pub(crate) fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
-    let mut total = 0;
-    let fits = |size: &usize| {
-        total += size;
-        total <= MOST_PAYLOADS
-    };
-    sizes.take_while(fits).count().max(1)
 }
 
 pub(crate) const CANCEL: &[Field] = &[
@@ -131,17 +98,4 @@ pub(crate) async fn redrive(
     Params::read(&query, &[])?;
     let prefix = bodies::prefix(&body)?;
     ok(render::revived(queue.redrive(prefix.as_deref()).await?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_stops_at_its_limit_and_has_at_least_one() {
-        let half = MOST_PAYLOADS / 2;
-        assert_eq!(fitting([half, half, 1].into_iter()), 2);
-        assert_eq!(fitting([MOST_PAYLOADS + 1, 1].into_iter()), 1);
-        assert_eq!(fitting([0; 5].into_iter()), 5);
-    }
 }

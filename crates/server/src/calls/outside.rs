@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tourbillon_durable::dump::Dump;
 use tourbillon_durable::{Durable, Health};
 
-use super::{Reply, ok};
+use super::{Reply, ok, queues};
 use crate::app::App;
 use crate::bodies;
 use crate::extract;
@@ -44,12 +44,7 @@ pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
 /// What the server and its queues do.
 pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Reply {
     of_all(&grant, "the metrics are of every queue")?;
-    let mut queues = Vec::new();
-    for name in durable.queues().await? {
-        let queue = durable.queue(name.as_str());
-        let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
-        queues.extend(queue.stats().await?.map(|stats| (name.to_string(), stats)));
-    }
+    let queues = queues::stats(&durable, &grant).await?;
     let ready = matches!(durable.health(), Health::Ready);
     let text = metrics::text(ready, &queues, durable.now());
     Ok(([(CONTENT_TYPE, metrics::KIND)], text).into_response())

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use tourbillon_durable::values::Span;
-use tourbillon_durable::{Durable, Error, Queue};
+use tourbillon_durable::{Durable, Error, Queue, Stats};
 
 use super::{Reply, ok};
 use crate::app::App;
@@ -21,15 +21,25 @@ pub(crate) async fn all(
     Query(query): Query,
 ) -> Reply {
     Params::read(&query, &[])?;
-    let mut queues = Vec::new();
+    let queues = stats(&durable, &grant).await?;
+    let mut object = Object::new();
+    object.raw("queues", List::of(queues.iter().map(|(name, stats)| render::queue(name, stats))));
+    ok(object.end())
+}
+
+/// What is known of every queue that the token sees, by name.
+pub(super) async fn stats(
+    durable: &Durable,
+    grant: &Grant,
+) -> Result<Vec<(String, Stats)>, Problem> {
+    let mut all = Vec::new();
     for name in durable.queues().await?.iter().filter(|name| grant.sees(name.as_str())) {
         let queue = durable.queue(name.as_str());
         let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
-        queues.extend(look(&queue).await?);
+        // It may have been deleted meanwhile.
+        all.extend(queue.stats().await?.map(|stats| (name.to_string(), stats)));
     }
-    let mut object = Object::new();
-    object.raw("queues", List::of(queues));
-    ok(object.end())
+    Ok(all)
 }
 
 /// A queue as it is shown, if it is there.

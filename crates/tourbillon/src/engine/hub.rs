@@ -114,7 +114,8 @@ impl Hub {
         std::ptr::from_ref(self) as usize
     }
 
-    /// So many timers are no longer pending. Called under their shard's lock: whoever finds the shard empty has room.
+    /// Returns the places of timers that are no longer pending. The caller holds their shard's lock, so that a thread
+    /// which finds the shard empty also finds room.
     #[inline]
     pub(crate) fn give_back(&self, places: usize) {
         if let Some(limit) = &self.limit {

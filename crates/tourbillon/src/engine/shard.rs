@@ -352,7 +352,7 @@ impl<T> Shard<T> {
         look(&mut state.leases, entry.map(|entry| &mut entry.value));
     }
 
-    /// A timer that was to be armed again is handed back instead, if `mark` says so under the lock. Says what it said.
+    /// Counts a timer as armed and handed back if `mark`, called under the lock, returns `true`. Returns the same.
     pub(crate) fn hand_back(&self, mark: impl FnOnce() -> bool) -> bool {
         let mut state = lock(&self.state);
         let marked = mark();

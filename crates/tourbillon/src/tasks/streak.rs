@@ -1,8 +1,8 @@
-//! Cooperative yielding: a task with a long backlog lets others run.
+//! Cooperative yielding: a task with a long backlog returns to its runtime now and then.
 
 use std::task::{Poll, Waker};
 
-/// So many results in a row, and then a pause.
+/// The most results in a row before a task yields.
 const MOST: u32 = 128;
 
 /// How many results a task was given in a row, without waiting once.
@@ -10,7 +10,7 @@ const MOST: u32 = 128;
 pub(super) struct Streak(u32);
 
 impl Streak {
-    /// Polls, unless the streak has come to its end: then the task is woken at once and yields.
+    /// Polls. After [`MOST`] results in a row it wakes the task and returns `Pending` once instead.
     pub(super) fn poll<T>(&mut self, waker: &Waker, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
         if self.0 == MOST {
             self.0 = 0;

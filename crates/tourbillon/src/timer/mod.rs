@@ -101,7 +101,8 @@ pub(crate) struct Callbacks {
     owner: OnceLock<Weak<Owner>>,
     pub(crate) wall: Arc<Registry>,
     tasks: Tasks,
-    /// The next runs of those that ran when the timer was stopped, for who stops it. `None` when nobody can any more.
+    /// The next runs of repeating timers that were running during a stop, until a stop returns them. `None` once the
+    /// last `Timer` is dropped.
     interrupted: Mutex<Option<Interrupted>>,
 }
 

@@ -120,8 +120,8 @@ impl Timer {
     }
 }
 
-/// The timer was stopped during the run: leaves the next one to who stops it. `false` if it was cancelled meanwhile, or
-/// if nobody can stop it any more.
+/// Keeps the next run of a timer that was running when the engine was stopped, for `stop` to return. Returns `false` if
+/// the timer was cancelled meanwhile, or if the last `Timer` is dropped.
 pub(super) fn hand_back(
     core: &TimerCore,
     shard: &Shard<Task>,
