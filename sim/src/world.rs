@@ -115,6 +115,8 @@ pub struct World {
     /// Written, and not yet synced.
     written: Vec<CommitId>,
     inputs: Vec<Input>,
+    /// Requests that the shard was given while it opens.
+    held: Vec<RequestId>,
     next_request: u64,
     /// How the next shard is opened.
     opened: Opened,
@@ -165,6 +167,7 @@ impl World {
             work: VecDeque::new(),
             written: Vec::new(),
             inputs: Vec::new(),
+            held: Vec::new(),
             next_request: 0,
             opened: Opened::Started,
             // A new shard wants a turn.
@@ -196,12 +199,10 @@ impl World {
         };
         let inputs: Vec<Input> = self.inputs.drain(..count.min(self.inputs.len())).collect();
         self.tell(|| format!("turn {inputs:?}"));
-        for input in &inputs {
-            // A request that comes while it opens waits until it is open.
-            if let (Input::Request(id, _), false) = (input, self.shard.is_opening()) {
-                self.ledger.taken(*id, self.wall, self.steady);
-            }
-        }
+        self.held.extend(inputs.iter().filter_map(|input| match input {
+            Input::Request(id, _) => Some(*id),
+            _ => None,
+        }));
         self.ledger.turn(self.wall, self.steady, !self.shard.is_opening());
         self.tally.turns += 1;
         let turn = self.shard.turn(
@@ -209,6 +210,12 @@ impl World {
             Steady::from_millis(self.steady),
             inputs,
         );
+        // A request that comes while it opens waits until it is open.
+        if !self.shard.is_opening() {
+            for id in self.held.drain(..) {
+                self.ledger.taken(id, self.wall, self.steady);
+            }
+        }
         self.wake = (turn.wall, turn.steady);
         turn.effects.iter().for_each(|effect| self.tell(|| format!("  {effect:?}")));
         self.tell(|| format!("  wake {:?}, holds {:?}", self.wake, self.shard.resident()));
@@ -352,6 +359,7 @@ impl World {
         self.work.clear();
         self.written.clear();
         self.inputs.clear();
+        self.held.clear();
         let head = self.store.open().expect("a store in memory opens");
         self.epoch = head.epoch;
         self.tell(|| format!("opened anew with {head:?}"));

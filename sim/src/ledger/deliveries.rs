@@ -64,8 +64,11 @@ impl Ledger {
         };
         let due = delivery.due.millis();
         let may = moments.is_some_and(|moments| moments.contains(&Some(due)));
-        if entry.loose || may && entry.due != due {
+        if entry.loose {
             (entry.due, entry.next) = (due, due);
+        } else if may && entry.due != due {
+            // One that was run keeps the moment of that.
+            (entry.due, entry.next) = (due, due.max(entry.next));
         }
         if entry.expired && entry.phase != Phase::Out {
             (entry.due, entry.occurrence, entry.phase) = (due, token.occurrence, Phase::Pending);

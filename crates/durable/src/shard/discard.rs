@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 
-use super::look::Far;
 use super::queue::Queue;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
@@ -74,7 +73,8 @@ impl Shard {
         resident.into_iter().for_each(|generation| self.release(generation));
         let Some(queue) = self.queues.get_mut(name) else { return };
         queue.row.discard(self.row.next_generation);
-        (queue.far, queue.died, queue.sweep_at) = (Far::empty(), None, None);
+        queue.far.clear();
+        (queue.died, queue.sweep_at) = (None, None);
         for lane in Lane::ALL {
             let line = queue.line_mut(lane);
             (line.horizon, line.dropped) = (None, None);

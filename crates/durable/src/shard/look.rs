@@ -75,6 +75,12 @@ impl Far {
         };
     }
 
+    /// Every row was discarded.
+    pub(super) fn clear(&mut self) {
+        self.changes += 1;
+        self.first = Known::Is(None);
+    }
+
     /// Rows that were resident are not any more, or what had come is to come again. A look under way has not seen them.
     pub(super) fn forget(&mut self) {
         self.changes += 1;

@@ -50,10 +50,12 @@ impl Shard {
         match recurrence.missed(record.due, event) {
             Some(due) if due == record.due => return false,
             Some(due) => {
-                let moved = Record { due, next_attempt: due, ..record.clone() };
+                // One that was run keeps its place in the line: that moment is later than the one it takes.
+                let next_attempt = due.max(record.next_attempt);
+                let moved = Record { due, next_attempt, ..record.clone() };
                 self.change(
                     Some((place, record)),
-                    Some((self.place_for(&record.spec, due), moved)),
+                    Some((self.place_for(&record.spec, next_attempt), moved)),
                 );
             }
             None => self.retire(place, record, record.clone()),

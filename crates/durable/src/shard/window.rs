@@ -298,14 +298,22 @@ impl Shard {
         if held.count <= limits.window && held.bytes <= limits.window_bytes {
             return;
         }
-        let (mut count, mut bytes, mut end) = (held.count, held.bytes, self.window.end);
-        for (bucket, filling) in self.window.buckets.range(..Bucket::bound(self.window.end)).rev() {
-            if count <= limits.window / 4 * 3 && bytes <= limits.window_bytes / 4 * 3 {
+        // What is resident of each bucket. Its filling counts discarded rows, too.
+        let mut resident: BTreeMap<Bucket, Filling> = BTreeMap::new();
+        for timer in self.timers.values() {
+            let Place::Bucket(bucket) = timer.place else { continue };
+            let filling = resident.entry(bucket).or_default();
+            filling.count += 1;
+            filling.bytes += timer.record.size();
+        }
+        let (mut left, mut end) = (held, self.window.end);
+        for (bucket, filling) in resident.iter().rev() {
+            if left.count <= limits.window / 4 * 3 && left.bytes <= limits.window_bytes / 4 * 3 {
                 break;
             }
             end = bucket.start();
-            count = count.saturating_sub(filling.count);
-            bytes = bytes.saturating_sub(filling.bytes);
+            left.count -= filling.count;
+            left.bytes -= filling.bytes;
         }
         if let Some(Pass { work: Work::Load(bucket, _), load, .. }) = &self.window.pass {
             // What was read of it is let go with the rest.

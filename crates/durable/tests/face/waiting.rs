@@ -69,6 +69,26 @@ fn nobody_is_handed_a_moment_that_was_missed() {
     assert_eq!((delivery.due(), delivery.occurrence()), (begin + Span::from_secs(3 * HOUR), 1));
 }
 
+/// A run says when its timer is next in line. That a moment of it was missed moves it no further ahead.
+#[test]
+fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
+    let (clock, durable, queue) = memory();
+    let begin = durable.now();
+    let minutely = NewTimer::every(60 * SECOND).unwrap().missed(Missed::Once);
+    queue.schedule(minutely.key("run").unwrap()).wait().unwrap();
+    queue.schedule(seconds(195).key("other").unwrap()).wait().unwrap();
+    queue.pause().wait().unwrap();
+    clock.advance(210 * SECOND).unwrap();
+    queue.run_now("run").wait().unwrap();
+    clock.advance(10 * SECOND).unwrap();
+    queue.resume().wait().unwrap();
+    let view = queue.get("run").wait().unwrap().unwrap();
+    let after = |seconds| begin + Span::from_secs(seconds);
+    assert_eq!((view.due, view.next_attempt), (after(180), after(210)));
+    let keys: Vec<String> = take(&queue).iter().map(|one| one.key().to_owned()).collect();
+    assert_eq!(keys, ["other", "run"]);
+}
+
 #[test]
 fn what_is_a_little_late_was_not_missed() {
     let (clock, durable, queue) = memory();

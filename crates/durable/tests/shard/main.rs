@@ -1,12 +1,13 @@
 //! The shard on a store in memory, with a runtime of a few lines: what it costs, and what a caller sees.
 
+mod discard;
 mod lanes;
 mod set_back;
 
 use tourbillon_durable::memory::MemoryStore;
 use tourbillon_durable::shard::{
-    Answer, Conflict, Counts, Effect, Input, Limits, NewTimer, Opened, Outcome, Request, RequestId,
-    Scheduled, Settled, Shard, Stale, State, Token, Turn, Verdict, When,
+    Answer, Conflict, Counts, Effect, Input, Limits, Many, NewTimer, Opened, Outcome, Request,
+    RequestId, Scheduled, Settled, Shard, Stale, State, Token, Turn, Verdict, When,
 };
 use tourbillon_durable::store::{Loaded, Query, Store};
 use tourbillon_durable::values::{
