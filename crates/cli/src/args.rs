@@ -68,7 +68,7 @@ Examples:
   tourbillon check --repair tourbillon-data";
 
 const DUMP_HELP: &str = "\
-Dead and remembered timers are in a dump; settings of queues are not. Loading makes due what was out. Progress goes to
+A dump has dead and remembered timers too, and the settings of queues. Loading makes due what was out. Progress goes to
 the standard error.
 
 Examples:

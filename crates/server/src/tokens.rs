@@ -104,8 +104,8 @@ fn parse(line: &str) -> Result<(&str, Grant), &'static str> {
     if name.is_empty() {
         return Err("the name is missing: NAME:TOKEN:RIGHT[:SCOPE]");
     }
-    if token.len() < 8 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("the token is not 8 or more visible ASCII characters without a colon");
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the token is not visible ASCII characters without a colon");
     }
     let right = match right {
         "read" => Right::Read,
@@ -165,7 +165,7 @@ mod tests {
             "# nothing",
             "hush-hush",
             ":hush-hush:read",
-            "ann:hush:read",
+            "ann::read",
             "ann:hush hush:read",
             "ann:hush-hush",
             "ann:hush-hush:",

@@ -248,12 +248,13 @@ impl FromStr for Span {
     }
 }
 
-/// With as few units as it takes: `1h30m`, `0s`.
+/// With as few units as it takes: `1h30m`, `0s`. In weeks only if they are whole: `2w`, but `30d`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
-        for (name, unit) in UNITS {
-            if rest >= unit {
+        let weeks = usize::from(!self.0.is_multiple_of(UNITS[0].1));
+        for (name, unit) in &UNITS[weeks..] {
+            if rest >= *unit {
                 write!(f, "{}{name}", rest / unit)?;
                 rest %= unit;
             }
@@ -320,5 +321,8 @@ mod tests {
             (Span(5_400_000).to_string(), Span(0).to_string()),
             ("1h30m".into(), "0s".into())
         );
+        for text in ["30d", "2w", "8d", "1w", "365250d"] {
+            assert_eq!(text.parse().map(|span: Span| span.to_string()), Ok(text.into()));
+        }
     }
 }

@@ -194,12 +194,15 @@ impl Agent {
         webhook: &Webhook,
     ) -> Result<Request<Full<Bytes>>, &'static str> {
         let uri = target::target(&webhook.url, &self.0.settings.allow)?;
-        let body = Bytes::copy_from_slice(delivery.payload());
-        let mut headers = HeaderMap::new();
-        let kind = match delivery.content() {
-            Content::Json => "application/json",
-            Content::Bytes => "application/octet-stream",
+        let (body, kind) = match (delivery.content(), delivery.payload()) {
+            // As every other answer shows it. A body without a byte has no length either, which servers refuse.
+            (_, []) => (Bytes::from_static(b"null"), "application/json"),
+            (Content::Json, payload) => (Bytes::copy_from_slice(payload), "application/json"),
+            (Content::Bytes, payload) => {
+                (Bytes::copy_from_slice(payload), "application/octet-stream")
+            }
         };
+        let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let agent = concat!("tourbillon/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));

@@ -176,6 +176,13 @@ fn headers_are_sent_and_not_shown() {
     until(&world, "a", &json!({"state": "done"}));
     world.ask("PUT q/timers/a", &timer("{}", r#","payload_base64":"AP8=""#));
     assert_eq!(hook.post().header("content-type"), "application/octet-stream");
+    until(&world, "a", &json!({"state": "done"}));
+    // No payload is null here as well, and has a length: some receivers refuse a body without one.
+    let made = world.ask("PUT q/timers/a", &timer("{}", ""));
+    assert_eq!(made.status, 200, "{}", made.text);
+    let post = hook.post();
+    assert_eq!((post.header("content-length"), &*post.body), ("4", &b"null"[..]));
+    assert_eq!(post.header("content-type"), "application/json");
 }
 
 #[test]
