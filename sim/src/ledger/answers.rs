@@ -253,6 +253,7 @@ impl Ledger {
             phase: Phase::Pending,
             closed: false,
             unsure: None,
+            given: self.events.count(),
             token: None,
         };
         self.entries.insert(name, entry);
@@ -272,6 +273,7 @@ impl Ledger {
             Answer::Timer(Some(view)) if there != Some(false) => {
                 self.apply_lapse(name);
                 let entry = self.entries.get_mut(name).expect("what may be there is known");
+                entry.given = self.events.count();
                 entry.expired |= entry.spec.expires.is_some() && entry.phase != Phase::Pending;
                 let target = |wall: u64| match when {
                     When::In(span) => (Moment::from_millis(wall) + span).millis(),

@@ -26,6 +26,8 @@ pub(super) struct Entry {
     pub(super) closed: bool,
     /// A delivery whose lease has lapsed, though nobody was told: a crash may take that back.
     pub(super) unsure: Option<(u64, u64, u32)>,
+    /// How many events there were when a client was told that it had set its moment.
+    pub(super) given: u64,
     /// The last delivery that a client was given.
     pub(super) token: Option<Token>,
 }

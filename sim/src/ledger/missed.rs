@@ -9,38 +9,61 @@ use tourbillon_durable::record::{Place, Record};
 use tourbillon_durable::values::{Moment, QueueName};
 
 use super::entry::{Entry, Gone, Phase};
-use super::{Broken, Ledger, Name, promise};
+use super::{Broken, Ledger, Name, names, promise};
 
 /// Starts, resumptions and settings of the clock: by their wall clock.
 #[derive(Default)]
 pub(super) struct Events {
     /// The last of a queue, if it came after the last of all.
-    resumed: BTreeMap<QueueName, u64>,
-    last: u64,
+    resumed: BTreeMap<QueueName, Event>,
+    last: Event,
+    count: u64,
     /// Since all was quiet, and the last before that.
     log: Vec<(Option<QueueName>, u64)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Event {
+    wall: u64,
+    /// How many there were before it.
+    nth: u64,
 }
 
 impl Events {
     pub(super) fn set(&mut self, wall: u64) {
         self.resumed.clear();
-        self.last = wall;
+        self.last = Event { wall, nth: self.count };
+        self.count += 1;
         self.log.push((None, wall));
     }
 
     pub(super) fn resume(&mut self, queue: &QueueName, wall: u64) {
-        self.resumed.insert(queue.clone(), wall);
+        self.resumed.insert(queue.clone(), Event { wall, nth: self.count });
+        self.count += 1;
         self.log.push((Some(queue.clone()), wall));
     }
 
     /// All is quiet: those before the last no longer matter.
     fn forget(&mut self) {
-        let resumed = self.resumed.iter().map(|(queue, wall)| (Some(queue.clone()), *wall));
-        self.log = [(None, self.last)].into_iter().chain(resumed).collect();
+        let resumed = self.resumed.iter().map(|(queue, event)| (Some(queue.clone()), event.wall));
+        self.log = [(None, self.last.wall)].into_iter().chain(resumed).collect();
     }
 
-    fn of(&self, queue: &QueueName) -> u64 {
-        self.resumed.get(queue).copied().unwrap_or(self.last)
+    /// The process has ended, and what there was until then does not matter.
+    pub(super) fn restart(&mut self, wall: u64) {
+        *self = Events { count: self.count, ..Events::default() };
+        self.set(wall);
+    }
+
+    /// How many there were.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The last that concerns a timer: its moment was not set since.
+    fn of(&self, queue: &QueueName, entry: &Entry) -> u64 {
+        let event = self.resumed.get(queue).copied().unwrap_or(self.last);
+        if event.nth < entry.given { 0 } else { event.wall }
     }
 }
 
@@ -76,8 +99,10 @@ impl Ledger {
         }
         let (queue, key) = (&record.spec.queue, &record.spec.key);
         let Some(entry) = self.entries.get(&(queue.clone(), key.clone())) else { return Ok(()) };
-        let (due, event) = (record.due.millis(), self.events.of(queue));
-        let known = entry.spec.generation == record.generation();
+        let (due, event) = (record.due.millis(), self.events.of(queue, entry));
+        // What was asked and not answered may have set its moment.
+        let asked = self.asked.values().any(|asked| names(&asked.request, queue, key));
+        let known = entry.spec.generation == record.generation() && !asked;
         let fresh = record.attempt == 1 && record.behind.is_none() && known;
         let missed = record.spec.recurrence.is_some() && fresh && due + 10_000 < event;
         if missed && entry.selected(due, event) != Some(due) {
@@ -131,8 +156,8 @@ impl Ledger {
         self.events.forget();
         let punctual = self.punctual(self.wall);
         for (name, moments) in doubtful {
-            let event = self.events.of(&name.0);
             let entry = self.entries.get_mut(&name).expect("its name was just read");
+            let event = self.events.of(&name.0, entry);
             let row = rows.get(&name).filter(|(_, row)| row.generation() == entry.spec.generation);
             if let Some((Place::Out, row)) = row {
                 (entry.due, entry.loose) = (row.due.millis(), false);

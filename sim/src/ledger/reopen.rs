@@ -11,7 +11,6 @@ use tourbillon_durable::values::{Moment, QueueName};
 
 use super::discard::clears;
 use super::entry::{Entry, Gone, Kept, Phase};
-use super::missed::Events;
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
@@ -53,8 +52,7 @@ impl Ledger {
         self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
         self.asked.clear();
         self.steady = steady;
-        self.events = Events::default();
-        self.events.set(wall);
+        self.events.restart(wall);
         self.paced.clear();
         self.since_set.clear();
         self.revived = 0;
@@ -247,6 +245,7 @@ impl Ledger {
             phase,
             closed: record.fate != Fate::Lapsed,
             unsure: None,
+            given: old.as_ref().map_or(0, |old| old.given),
             token: old.and_then(|old| old.token),
         };
         if let (Phase::Out, Some(lease)) = (phase, record.lease) {

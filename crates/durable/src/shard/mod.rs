@@ -380,6 +380,7 @@ impl Shard {
         if let Some((place, record)) = old {
             self.release(record.generation());
             self.tally(place, record, -1);
+            self.forget_given(record, new.as_ref());
         }
         let from = old.map(|old| old.0);
         match new {

@@ -12,7 +12,7 @@
 //! **Every waiting row before the horizon is resident**; without a horizon all are. So the first of both sets is the
 //! longest due of the line, if it lies before the horizon; else a page from the horizon on is loaded first.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::look::Far;
 use super::takers::Taker;
@@ -46,6 +46,8 @@ pub(super) struct Queue {
     pub(super) far: Far,
     /// The last start, resumption or setting of the clock.
     pub(super) event: Moment,
+    /// Recurring timers whose moment a client has set since that event: it is not missed, however far back it lies.
+    pub(super) given: HashSet<Generation>,
     /// When what is due is to be looked at, or before.
     pub(super) sweep_at: Option<Moment>,
     pub(super) sweeping: bool,

@@ -275,6 +275,7 @@ impl Shard {
         let (place, record) = (self.place_for(&spec, due), Record::new(spec, due));
         let timer = alone.then(|| Box::new(self.view(place, &record)));
         self.note(Happened::Scheduled, &record);
+        self.note_given(&record);
         self.change(None, Some((place, record)));
         Scheduled { key, generation, due, outcome, timer }
     }
@@ -300,6 +301,7 @@ impl Shard {
         let to = self.place_for(&record.spec, due);
         let view = self.view(to, &moved);
         self.note(Happened::Scheduled, &moved);
+        self.note_given(&moved);
         self.change(Some((place, record)), Some((to, moved)));
         Answer::Timer(Some(view))
     }

@@ -3,12 +3,15 @@
 //! - One whose occurrence has **expired** is given up.
 //! - A recurring one whose moment was **missed** takes the moment that its policy selects. Missed is what lies more
 //!   than 10 s before the last start of the shard, resumption of its queue, or setting of the clock, if it was not
-//!   handed out. A shard takes a clock for set that has moved 10 s more or less than the steady clock.
+//!   handed out, and no client has set it since. A shard takes a clock for set that has moved 10 s more or less than the steady clock.
 //!
 //! A timer is looked at before it is handed out and before a request that names it is decided, so nobody sees one that
 //! should be elsewhere. For the others a sweep goes over everything that waits in the queue, in pages, when there may
 //! be something to do: after such an event, and at the second after the earliest expiry.
 
+use std::collections::HashSet;
+
+use super::queue::Queue;
 use super::{Purpose, Shard};
 use crate::bucket::{Level, ceil};
 use crate::message::LoadId;
@@ -24,10 +27,15 @@ pub(super) fn expiry(record: &Record) -> Option<Moment> {
     record.spec.expires.map(|span| record.due + span)
 }
 
-impl Record {
-    fn is_missed(&self, event: Moment) -> bool {
-        let fresh = self.attempt == 0 && self.behind.is_none();
-        self.spec.recurrence.is_some() && fresh && self.due + LATE < event
+impl Queue {
+    /// Whether the moment of a timer was missed at the last event.
+    fn has_missed(&self, record: &Record) -> bool {
+        self.is_back(record) && !self.given.contains(&record.generation())
+    }
+
+    fn is_back(&self, record: &Record) -> bool {
+        let fresh = record.attempt == 0 && record.behind.is_none();
+        record.spec.recurrence.is_some() && fresh && record.due + LATE < self.event
     }
 }
 
@@ -42,9 +50,9 @@ impl Shard {
             self.give_up(place, record.clone());
             return true;
         }
-        let event = self.queues.get(&record.spec.queue).map_or(Moment::ZERO, |queue| queue.event);
-        let Some(recurrence) = record.spec.recurrence.as_ref().filter(|_| record.is_missed(event))
-        else {
+        let Some(queue) = self.queues.get(&record.spec.queue) else { return false };
+        let (event, recurrence) = (queue.event, record.spec.recurrence.as_ref());
+        let Some(recurrence) = recurrence.filter(|_| queue.has_missed(record)) else {
             return false;
         };
         match recurrence.missed(record.due, event) {
@@ -67,13 +75,32 @@ impl Shard {
     pub(super) fn note_event(&mut self, name: &QueueName) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         (queue.event, queue.sweep_at) = (self.wall, Some(Moment::ZERO));
+        queue.given = HashSet::new();
         self.sweep_at = Moment::ZERO;
+    }
+
+    /// A client has set the moment of a timer: no event before that concerns it.
+    pub(super) fn note_given(&mut self, record: &Record) {
+        let queue = self.queue_entry(&record.spec.queue);
+        if queue.is_back(record) {
+            queue.given.insert(record.generation());
+        }
+    }
+
+    /// A timer changes: once it is handed out or has ended, who has set its moment does not matter.
+    pub(super) fn forget_given(&mut self, old: &Record, new: Option<&(Place, Record)>) {
+        let waits = |(place, record): &(Place, Record)| {
+            record.attempt == 0 && matches!(place, Place::Bucket(_) | Place::Waiting(..))
+        };
+        if old.spec.recurrence.is_some() && !new.is_some_and(waits) {
+            self.queue_entry(&old.spec.queue).given.remove(&old.generation());
+        }
     }
 
     /// A timer has become due: a sweep must come in time.
     pub(super) fn note_due(&mut self, record: &Record) {
         let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
-        let missed = record.is_missed(queue.event).then_some(Moment::ZERO);
+        let missed = queue.has_missed(record).then_some(Moment::ZERO);
         let expires = expiry(record)
             .map(|at| Moment::from_millis(ceil(at.millis() + 1, Level::Second.width())));
         queue.sweep_at = queue.sweep_at.into_iter().chain(missed).chain(expires).min();

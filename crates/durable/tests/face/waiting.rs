@@ -89,6 +89,37 @@ fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
     assert_eq!(keys, ["other", "run"]);
 }
 
+/// A moment in the past that a client sets is due at once, and is no moment that was missed before it was set. The next
+/// event concerns it as any other.
+#[test]
+fn a_moment_that_is_set_in_the_past_was_not_missed() {
+    let (clock, durable, queue) = memory();
+    clock.advance(86_400 * SECOND).unwrap();
+    queue.pause().wait().unwrap();
+    queue.resume().wait().unwrap();
+    let now = durable.now();
+    let back = |hours| now.back(Span::from_secs(hours * HOUR));
+    for missed in [Missed::Skip, Missed::Once] {
+        let due = || take(&queue).iter().map(|one| one.due()).collect::<Vec<_>>();
+        queue.schedule(hourly(missed).first(back(3))).wait().unwrap();
+        assert_eq!(due(), [back(3)], "{missed:?}: as it was made");
+        let key = format!("{missed:?}");
+        queue.cancel(&key).wait().unwrap();
+        queue.replace(hourly(missed)).wait().unwrap();
+        queue.reschedule(&key, back(5)).wait().unwrap();
+        assert_eq!(
+            queue.get(&key).wait().unwrap().unwrap().due,
+            back(5),
+            "{missed:?}: as it was moved"
+        );
+        queue.pause().wait().unwrap();
+        queue.resume().wait().unwrap();
+        let due = queue.get(&key).wait().unwrap().unwrap().due;
+        assert_eq!(due, if missed == Missed::Skip { now + Span::from_secs(HOUR) } else { now });
+        queue.cancel(&key).wait().unwrap();
+    }
+}
+
 #[test]
 fn what_is_a_little_late_was_not_missed() {
     let (clock, durable, queue) = memory();
