@@ -257,7 +257,7 @@ fn settle(world: &mut World, queue: QueueName) -> Request {
         5 => Verdict::Nack(Some(Span::from_millis(random.length())), None),
         6 => Verdict::GiveUp(Some("gone".into())),
         7 => Verdict::Extend(Span::from_millis(random.pick(&[1000, 30_000, 3_600_000]))),
-        _ => Verdict::Release,
+        _ => Verdict::Release(Span::from_millis(random.pick(&[0, 0, 1, 5000, 600_000]))),
     };
     Request::Settle { queue, tokens, verdict }
 }

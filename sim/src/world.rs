@@ -136,6 +136,9 @@ impl World {
                 out: random.pick(&[2, 8, 1000]),
                 page: random.pick(&[1, 2, 3, 7]),
                 window_bytes: random.pick(&[2000, 10_000, 1 << 20]),
+                waiting_bytes: random.pick(&[2000, 10_000, 1 << 20]),
+                out_bytes: random.pick(&[4000, 1 << 20]),
+                timers: u64::MAX,
             },
         };
         // A day in 2026, with an odd number of milliseconds; or the first hours of 1970.

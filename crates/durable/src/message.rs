@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::record::{Fate, Generation, Place, Record};
-use crate::store::{Loaded, Op, Query, Settings};
+use crate::store::{Filling, Loaded, Op, Query, Settings};
 pub use crate::values::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
     Settled, Stale, State, Token, Verdict, View, When,
@@ -292,6 +292,8 @@ pub enum Answer {
     Refused(usize),
     /// This timer of the request has an assigned key that no timer has: nothing was scheduled.
     NotAssigned(usize),
+    /// There would be more timers than the limit: nothing was scheduled.
+    TooMany,
     /// This timer of the request was to be another one; its key has that one, or none. Nothing was changed.
     Mismatch(usize, Option<Generation>),
     /// To a get, a move and a run; `None`: there is no such timer.
@@ -379,22 +381,32 @@ pub struct Limits {
     pub window: u64,
     /// The most bytes of the near window.
     pub window_bytes: u64,
-    /// The most waiting timers that are kept at the heads of queues.
+    /// The most waiting timers that are kept at the heads of queues, beside a page of each.
     pub waiting: usize,
+    /// The most bytes of them, beside one timer of each queue.
+    pub waiting_bytes: u64,
     /// The most timers that are out at once.
     pub out: usize,
+    /// The most bytes of them, beside one.
+    pub out_bytes: u64,
+    /// The most timers of all queues that are not done or cancelled. More are refused.
+    pub timers: u64,
     /// The rows of a page.
     pub page: usize,
 }
 
-/// A million timers and 64 MiB in the window, 100 000 waiting, a million out, pages of 1000.
+/// A million timers and 64 MiB in the window, 100 000 and 64 MiB waiting, a million and 256 MiB out, pages of 1000, any
+/// number of timers.
 impl Default for Limits {
     fn default() -> Self {
         Limits {
             window: 1_000_000,
             window_bytes: 64 << 20,
             waiting: 100_000,
+            waiting_bytes: 64 << 20,
             out: 1_000_000,
+            out_bytes: 256 << 20,
+            timers: u64::MAX,
             page: 1000,
         }
     }
@@ -407,10 +419,10 @@ pub struct Resident {
     pub window: u64,
     /// Their bytes, roughly.
     pub window_bytes: u64,
-    /// Waiting timers at the heads of queues.
-    pub waiting: usize,
-    /// Timers that are out.
-    pub out: usize,
+    /// Waiting timers at the heads of queues, and their bytes.
+    pub waiting: Filling,
+    /// Timers that are out, and their bytes.
+    pub out: Filling,
     /// Names that were changed while a load is under way.
     pub touched: usize,
 }

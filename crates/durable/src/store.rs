@@ -195,13 +195,27 @@ pub struct Head {
     pub forget: Option<Moment>,
 }
 
-/// How much lives in a bucket.
+/// How much lives in a bucket, or in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
     /// Its rows.
     pub count: u64,
     /// Their [size](Record::size).
     pub bytes: u64,
+}
+
+impl Filling {
+    /// A row comes.
+    pub(crate) fn add(&mut self, record: &Record) {
+        self.count += 1;
+        self.bytes += record.size();
+    }
+
+    /// A row that was added goes.
+    pub(crate) fn remove(&mut self, record: &Record) {
+        self.count -= 1;
+        self.bytes -= record.size();
+    }
 }
 
 /// A question. Every page has a limit.

@@ -33,6 +33,9 @@ pub use entry::CRONS;
 use entry::{Entry, Phase};
 use missed::Events;
 
+/// The largest row of the simulator's clients.
+const LARGEST: u64 = 2000;
+
 /// A promise that was broken.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -337,8 +340,10 @@ impl Ledger {
         let fine = resident.window <= limits.window
             && resident.window_bytes <= limits.window_bytes
             // A page of each lane.
-            && resident.waiting <= limits.waiting + limits.page * queues * 2
-            && resident.out <= limits.out.max(1);
+            && resident.waiting.count <= (limits.waiting + limits.page * queues * 2) as u64
+            && resident.waiting.bytes <= limits.waiting_bytes + LARGEST * (queues as u64 * 2 + 1)
+            && resident.out.count <= limits.out.max(1) as u64
+            && resident.out.bytes <= limits.out_bytes + LARGEST;
         if fine {
             Ok(())
         } else {
@@ -359,9 +364,11 @@ impl Ledger {
         self.entries.values_mut().for_each(|entry| entry.unsure = None);
         let rows: Vec<_> = rows.collect();
         rows.iter().try_for_each(|(place, record)| self.is_reclaimed(*place, record))?;
+        let is_out = |row: &&(Place, &Record)| row.0 == Place::Out;
+        let bytes: u64 = rows.iter().filter(is_out).map(|(_, record)| record.size()).sum();
         self.pin(rows.into_iter())?;
         let out = self.entries.values().filter(|entry| matches!(entry.phase, Phase::Out)).count();
-        if out >= self.limits.out {
+        if out >= self.limits.out || bytes >= self.limits.out_bytes {
             return Ok(());
         }
         for asked in self.asked.values() {

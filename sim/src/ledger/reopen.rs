@@ -95,7 +95,7 @@ impl Ledger {
         let remember = self.entries.get(name).map_or(0, |entry| entry.spec.remember.millis());
         let forgets = |asked: &Asked| match &asked.request {
             Request::Set { queue, .. } => *queue == name.0 && self.is_dead(name),
-            Request::Settle { verdict: Verdict::Extend(_) | Verdict::Release, .. }
+            Request::Settle { verdict: Verdict::Extend(_) | Verdict::Release(_), .. }
             | Request::Move { .. } => false,
             request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
         };

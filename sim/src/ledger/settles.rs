@@ -65,7 +65,7 @@ impl Ledger {
             Ok(Settled::Again(next)) => {
                 let next = next.millis();
                 let (least, most) = match verdict {
-                    Verdict::Nack(Some(delay), _) => {
+                    Verdict::Nack(Some(delay), _) | Verdict::Release(delay) => {
                         (range.0 + delay.millis(), range.1 + delay.millis())
                     }
                     Verdict::Nack(None, _) => {
@@ -87,7 +87,7 @@ impl Ledger {
                     ));
                 }
                 entry.closed = true;
-                if *verdict == Verdict::Release {
+                if matches!(verdict, Verdict::Release(_)) {
                     (entry.phase, entry.next) = (Phase::Pending, next);
                 } else {
                     entry.fail(next, range);

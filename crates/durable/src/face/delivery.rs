@@ -7,7 +7,7 @@ use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
 use crate::shard::{self, Answer, Request, Settled, Stale, Token, Verdict};
-use crate::values::{Content, Moment, Retry, Webhook};
+use crate::values::{Content, Moment, Retry, Span, Webhook};
 
 /// A timer that is due, in the hands of its taker for as long as its lease runs.
 ///
@@ -138,9 +138,14 @@ impl Delivery {
     }
 
     /// Gives it back: due again at once, and no attempt is used up.
-    pub fn release(mut self) -> Receipt<()> {
+    pub fn release(self) -> Receipt<()> {
+        self.release_for(Duration::ZERO)
+    }
+
+    /// Gives it back: due again after so long, and no attempt is used up.
+    pub fn release_for(mut self, delay: Duration) -> Receipt<()> {
         self.on_drop = OnDrop::Nothing;
-        self.settle(Verdict::Release, |_| ())
+        self.settle(Verdict::Release(delay.into()), |_| ())
     }
 
     /// Lets it go unanswered. Its lease runs on, and whoever has the token may settle it with [`Queue::ack`],
@@ -239,7 +244,7 @@ impl Drop for Delivery {
     fn drop(&mut self) {
         let verdict = match self.on_drop {
             OnDrop::Nothing => return,
-            OnDrop::Release => Verdict::Release,
+            OnDrop::Release => Verdict::Release(Span::ZERO),
             OnDrop::Nack => Verdict::Nack(None, Some("dropped unanswered".into())),
         };
         drop(self.settle(verdict, |_| ()));

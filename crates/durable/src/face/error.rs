@@ -116,6 +116,8 @@ pub enum Refused {
     PayloadTooLarge(usize),
     /// There are none, or more than 10 000.
     Count,
+    /// There would be more timers than [`Limits`](crate::shard::Limits) allow.
+    TooMany,
     /// The request was not carried out.
     Request(Error),
 }
@@ -154,6 +156,9 @@ impl fmt::Display for ScheduleError {
                 )
             }
             Refused::Count => f.write_str("1 to 10000 timers fit in a request: split it"),
+            Refused::TooMany => {
+                f.write_str("the store has its most timers: cancel some, or raise the limit")
+            }
             Refused::Request(error) => error.fmt(f),
         }
     }

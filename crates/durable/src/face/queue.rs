@@ -143,6 +143,7 @@ impl Queue {
                 Ok(Answer::Scheduled(scheduled)) => return Ok(read(scheduled)),
                 Ok(Answer::KeyTaken(index, state)) => Refused::KeyTaken(index, state),
                 Ok(Answer::Refused(index)) => Refused::Never(index),
+                Ok(Answer::TooMany) => Refused::TooMany,
                 Ok(Answer::NotAssigned(index)) => Refused::NotAssigned(index),
                 Ok(Answer::Mismatch(index, there)) => Refused::Mismatch(index, there),
                 Ok(other) => unreachable!("a schedule was answered with {other:?}"),

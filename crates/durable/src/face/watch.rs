@@ -10,6 +10,7 @@ use futures_core::Stream;
 use super::Durable;
 use super::queue::Queue;
 use crate::runtime::{Health, Heard, Notice, Reader};
+use crate::store::Damage;
 use crate::values::Event;
 
 /// What is told from now on: a stream, or one after the other with [`next_within`](Watch::next_within). It ends when
@@ -58,6 +59,11 @@ impl Durable {
     /// What a person should know: a clock that is far off, damage, failures of the store. The last 100 come first.
     pub fn notices(&self) -> Watch<Notice> {
         Watch { reader: self.runtime.condition.notices.listen(Box::new(|_| true)) }
+    }
+
+    /// What was found since the start that cannot be read. Other timers are not affected.
+    pub fn damage(&self) -> Vec<Damage> {
+        self.runtime.condition.damage()
     }
 
     /// Whether it takes writes, or why not.

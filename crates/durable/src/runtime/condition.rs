@@ -1,5 +1,6 @@
 //! The condition of a runtime: what the thread tells those who watch it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -50,12 +51,29 @@ pub(crate) struct Condition {
     pub(crate) events: Feed<Event>,
     pub(crate) notices: Feed<Notice>,
     health: Mutex<Health>,
+    /// What was found that cannot be read.
+    damage: Mutex<BTreeSet<Damage>>,
 }
 
 impl Condition {
     pub(crate) fn new(name: u64) -> Self {
         let (images, health) = (Mutex::new(Vec::new()), Mutex::new(Health::Ready));
-        Condition { images, name, events: Feed::new(0), notices: Feed::new(KEPT), health }
+        let (events, notices, damage) = (Feed::new(0), Feed::new(KEPT), Mutex::default());
+        Condition { images, name, events, notices, health, damage }
+    }
+
+    /// What was found that cannot be read, since the start.
+    pub(crate) fn damage(&self) -> Vec<Damage> {
+        lock(&self.damage).iter().cloned().collect()
+    }
+
+    /// Tells what was not told before.
+    pub(super) fn tell_damage(&self, found: Vec<Damage>) {
+        for damage in found {
+            if lock(&self.damage).insert(damage.clone()) {
+                self.notices.tell(&Notice::Damaged(damage));
+            }
+        }
     }
 
     /// Those who want a state of the store, each once.

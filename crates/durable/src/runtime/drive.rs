@@ -1,6 +1,6 @@
 //! The runtime's thread: turns, commits, loads, answers, and what happens after a failure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::condition::{Condition, Notice};
 use super::mailbox::{Letter, Mailbox};
 use super::{Failure, Reply, quietly};
 use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Shard};
-use crate::store::{Damage, Head, Image, Store, StoreError};
+use crate::store::{Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
 
 /// The delays between attempts to open the store anew.
@@ -29,8 +29,6 @@ pub(super) struct Driver<S: Store> {
     /// How the next shard is opened.
     opened: Opened,
     condition: Arc<Condition>,
-    /// The damage that was told.
-    damage: BTreeSet<Damage>,
 }
 
 /// Somebody who waits for an answer.
@@ -66,11 +64,10 @@ impl<S: Store> Driver<S> {
             waiting: BTreeMap::new(),
             opened: Opened::Started,
             condition,
-            damage: BTreeSet::new(),
         }
     }
 
-    /// Takes turns until the mailbox is closed and empty.
+    /// Takes turns until the mailbox is closed and empty. Deliveries whose takers have gone are given back by then.
     pub(super) fn run(mut self) {
         // A new shard wants a turn.
         let (mut inputs, mut rest) = (Vec::new(), false);
@@ -82,7 +79,7 @@ impl<S: Store> Driver<S> {
                 Ok((next, at_once)) => {
                     rest = next.is_empty() && !at_once;
                     inputs = next;
-                    if last && rest {
+                    if last && rest && self.mailbox.end_if_idle() {
                         return;
                     }
                 }
@@ -140,7 +137,7 @@ impl<S: Store> Driver<S> {
                 Effect::Answer(..) => {}
             }
         }
-        self.tell_damage();
+        self.condition.tell_damage(self.store.damage());
         self.answer_images();
         // After the commit: what they tell of is durable.
         turn.events.iter().for_each(|event| self.condition.events.tell(event));
@@ -160,15 +157,6 @@ impl<S: Store> Driver<S> {
             let image = rows.map(|rows| Image { shard, queues, rows });
             let image = image.map_err(|error| Failure::Unavailable(error.to_string().into()));
             quietly(|| reply(image));
-        }
-    }
-
-    /// Tells what was found damaged since the last turn.
-    fn tell_damage(&mut self) {
-        for damage in self.store.damage() {
-            if self.damage.insert(damage.clone()) {
-                self.condition.notices.tell(&Notice::Damaged(damage));
-            }
         }
     }
 

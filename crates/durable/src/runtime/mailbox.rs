@@ -67,9 +67,12 @@ impl Mailbox {
         let mut state = lock(&self.state);
         let id = RequestId(state.next);
         state.next += 1;
-        let full = state.bytes > 0 && state.bytes + size > LIMIT && !is_answer(&request);
-        if state.closed || full {
-            let failure = if state.closed { Failure::Stopped } else { Failure::Full };
+        let answers = is_answer(&request);
+        let full = state.bytes > 0 && state.bytes + size > LIMIT && !answers;
+        let stopped = state.ended
+            || state.closed && planted!("runtime.close-refuses-answers", true, !answers);
+        if stopped || full {
+            let failure = if stopped { Failure::Stopped } else { Failure::Full };
             drop(state);
             reply(Err(failure));
             return id;
@@ -92,7 +95,7 @@ impl Mailbox {
         self.notify(state);
     }
 
-    /// Takes no further requests; those that wait are carried out.
+    /// Takes no further requests but answers to deliveries; those that wait are carried out.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -131,6 +134,14 @@ impl Mailbox {
         while !state.ended && (state.has_work() || !state.resting) {
             state = wait(&self.idle, state, None);
         }
+    }
+
+    /// Ends the mailbox if it was closed and nothing waits. What the last turn gave back was posted in that turn, so
+    /// the thread asks after it.
+    pub(crate) fn end_if_idle(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.ended |= state.closed && state.turn.is_empty();
+        state.ended
     }
 
     /// The runtime's thread ends. Returns the requests that nobody will take.
@@ -239,8 +250,13 @@ mod tests {
         mailbox.post(Request::Leave(Some(queue.clone()), RequestId(0)), note(&refused));
         assert_eq!(lock(&refused).len(), 1);
         mailbox.close();
-        mailbox.post(Request::Queue(queue), note(&refused));
+        mailbox.post(Request::Queue(queue.clone()), note(&refused));
         assert_eq!(*lock(&refused), [Failure::Full, Failure::Stopped]);
-        assert_eq!(mailbox.end().len(), 2);
+        // What a holder says is taken until the thread has ended.
+        mailbox.post(Request::Leave(Some(queue.clone()), RequestId(0)), note(&refused));
+        assert!(!mailbox.end_if_idle());
+        assert_eq!(mailbox.end().len(), 3);
+        mailbox.post(Request::Leave(Some(queue), RequestId(0)), note(&refused));
+        assert_eq!(*lock(&refused), [Failure::Full, Failure::Stopped, Failure::Stopped]);
     }
 }

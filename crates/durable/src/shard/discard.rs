@@ -83,6 +83,7 @@ impl Shard {
                 self.agents.pages -= usize::from(lane == Lane::Push);
             }
         }
+        self.count_living();
         self.outbox.clear(name);
         self.note_cleared(name);
         self.begin_reclaim();

@@ -7,7 +7,7 @@ use super::queue::Order;
 use super::{Purpose, Shard};
 use crate::message::{Delivery, LoadId, Opened, RequestId, Token};
 use crate::record::{Fate, Generation, Lane, Lease, Place, Record};
-use crate::store::Query;
+use crate::store::{Filling, Query};
 use crate::values::{Happened, QueueName, Span};
 use tourbillon_wheel::Time;
 
@@ -31,7 +31,7 @@ impl Shard {
             let queue = self.queues.get(name)?;
             let settings = &queue.row.settings;
             let crowded = settings.concurrency.is_some_and(|most| queue.row.out >= most.into());
-            if settings.paused || crowded || self.out >= self.limits.out {
+            if settings.paused || crowded || self.is_out_full(self.held.out) {
                 return None;
             }
             let line = queue.line(lane);
@@ -115,8 +115,13 @@ impl Shard {
         delivery
     }
 
-    /// Keeps a waiting row resident if it lies before the horizon. Beyond the limit, the last of the line leaves and
-    /// the horizon comes nearer; a page of each line may always be there.
+    /// Whether no more may be out.
+    pub(super) fn is_out_full(&self, out: Filling) -> bool {
+        out.count >= self.limits.out as u64 || out.bytes >= self.limits.out_bytes
+    }
+
+    /// Keeps a waiting row resident if it lies before the horizon. Beyond a limit, the last of the line leaves and the
+    /// horizon comes nearer. A page of each line may always be there, and beyond the limit of bytes one row.
     pub(super) fn keep_waiting(&mut self, name: &QueueName, lane: Lane, order: Order) -> bool {
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
         let line = queue.line_mut(lane);
@@ -125,7 +130,11 @@ impl Shard {
             return false;
         }
         self.stirred.insert(name.clone());
-        if self.waiting >= self.limits.waiting && line.waiting.len() >= self.limits.page {
+        let (held, limits) = (self.held.waiting, self.limits);
+        let rows = held.count >= limits.waiting as u64 && line.waiting.len() >= limits.page;
+        let bytes =
+            held.bytes >= planted!("waiting-counts-no-bytes", u64::MAX, limits.waiting_bytes);
+        if rows || bytes && !line.waiting.is_empty() {
             let last = line.waiting.last().copied().filter(|&last| last > order);
             line.draw_horizon(last.unwrap_or(order));
             let Some(last) = last else { return false };
@@ -133,7 +142,6 @@ impl Shard {
         }
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
         queue.line_mut(lane).waiting.insert(order);
-        self.waiting += 1;
         true
     }
 

@@ -77,6 +77,7 @@ use queue::Queue;
 use request::Found;
 use sweep::LATE;
 use takers::Agents;
+use tally::Held;
 use window::Window;
 
 /// The most timers that one turn takes from a wheel.
@@ -105,9 +106,7 @@ pub struct Shard {
     outbox: Outbox,
     /// The rows of the request that is being decided.
     deciding: Found,
-    /// How many are out, and how many waiting ones are resident.
-    out: usize,
-    waiting: usize,
+    held: Held,
     /// Queues in which a hand-out may have become possible.
     stirred: BTreeSet<QueueName>,
     agents: Agents,
@@ -170,8 +169,7 @@ impl Shard {
             loads: Loads::default(),
             outbox: Outbox::default(),
             deciding: Found::new(),
-            out: 0,
-            waiting: 0,
+            held: Held::default(),
             stirred: BTreeSet::new(),
             agents: Agents::default(),
             forget: head.forget,
@@ -184,6 +182,7 @@ impl Shard {
             #[cfg(planted)]
             opened: wall,
         };
+        shard.count_living();
         shard.note_start(wall);
         if wall < shard.row.wall {
             shard.set_window_back();
@@ -235,8 +234,8 @@ impl Shard {
         Resident {
             window: self.window.held.count,
             window_bytes: self.window.held.bytes,
-            waiting: self.waiting,
-            out: self.out,
+            waiting: self.held.waiting,
+            out: self.held.out,
             touched: self.loads.touched(),
         }
     }
@@ -413,6 +412,7 @@ impl Shard {
                 if !self.keep_waiting(&record.spec.queue, lane, (at, generation)) {
                     return;
                 }
+                self.held.waiting.add(&record);
                 Hold::Queue
             }
             Place::Out => {
@@ -420,7 +420,7 @@ impl Shard {
                 // Of a lease that was given before a restart: what is left of it by the wall clock. Readings are
                 // rounded down to milliseconds: one more, so that no lease is short.
                 let left = lease.until.since(self.wall).min(lease.length);
-                self.out += 1;
+                self.held.out.add(&record);
                 let until = (self.steady + left).millis() + u64::from(left > Span::ZERO);
                 let key = self.expiries.insert(Time::from(until), Expiry::Lease(generation));
                 Hold::Lease(key.expect("what is out is bounded"))
@@ -452,9 +452,9 @@ impl Shard {
             }
             Place::Waiting(lane, _) => {
                 queue.line_mut(lane).waiting.remove(&order);
-                self.waiting -= 1;
+                self.held.waiting.remove(&timer.record);
             }
-            _ => self.out -= 1,
+            _ => self.held.out.remove(&timer.record),
         }
         match timer.hold {
             Hold::Wheel(key) => drop(self.due.cancel(key)),

@@ -200,7 +200,7 @@ impl Shard {
         conflict: Conflict,
         arrived: Moment,
     ) -> Answer {
-        let mut keys = HashSet::new();
+        let (mut keys, mut more) = (HashSet::new(), 0);
         for (index, timer) in timers.iter().enumerate() {
             if timer.key.as_ref().is_some_and(|key| !keys.insert(key))
                 || timer.first_due(arrived).is_none()
@@ -209,6 +209,8 @@ impl Shard {
             }
             let there = timer.key.as_ref().and_then(|key| self.living(key));
             let generation = there.as_ref().map(|(_, record)| record.generation());
+            more +=
+                u64::from(!there.as_ref().is_some_and(|(place, _)| adds_none(*place, conflict)));
             match (conflict, there) {
                 (Conflict::ReplaceOnly(only), _) if generation != Some(only) => {
                     return Answer::Mismatch(index, generation);
@@ -221,6 +223,9 @@ impl Shard {
                 }
                 _ => {}
             }
+        }
+        if self.held.living.saturating_add(more) > self.limits.timers {
+            return Answer::TooMany;
         }
         self.queue_mut(queue);
         let alone = timers.len() == 1;
@@ -342,4 +347,9 @@ impl Shard {
     pub(super) fn view(&self, place: Place, record: &Record) -> View {
         View::new(state(place, record, self.wall), record)
     }
+}
+
+/// Whether a new timer leaves the number of timers as it is: its key has one that counts, or that is kept.
+fn adds_none(place: Place, conflict: Conflict) -> bool {
+    conflict == Conflict::Keep || !matches!(place, Place::Remembered(_))
 }

@@ -47,7 +47,12 @@ impl Shard {
                     false => self.bury(place, &given_up),
                 })
             }
-            (Ok(()), Verdict::Release) => Ok(self.again(&record, Fate::Released, self.wall)),
+            (Ok(()), Verdict::Release(delay)) => {
+                // No attempt starts after the expiry: then it is given up.
+                let latest = expiry(&record).map_or(Moment::MAX, |at| at + Span::from_millis(1));
+                let next = (self.wall + *delay).min(latest.max(self.wall));
+                Ok(self.again(&record, Fate::Released, next))
+            }
         }
     }
 

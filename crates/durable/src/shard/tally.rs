@@ -7,11 +7,22 @@ use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
 use crate::message::{Answer, Counts, Effect, LoadId, RequestId};
 use crate::record::{Lane, Place, Record};
-use crate::store::{Op, Query, QueueRow, Settings, ShardRow};
+use crate::store::{Filling, Op, Query, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, QueueName};
 
 /// The rows that are looked at to find those that have been kept long enough.
 const PURGE: usize = 100;
+
+/// What there is, in all queues.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Out.
+    pub(super) out: Filling,
+    /// Waiting, and resident.
+    pub(super) waiting: Filling,
+    /// How many timers are not done or cancelled.
+    pub(super) living: u64,
+}
 
 impl Shard {
     /// Counts a row in its place, by one up or down.
@@ -30,6 +41,9 @@ impl Shard {
             return;
         }
         queue.stored = true;
+        if !matches!(place, Place::Remembered(_)) {
+            add(&mut self.held.living);
+        }
         match place {
             Place::Bucket(bucket) => {
                 add(&mut queue.row.pending);
@@ -60,7 +74,9 @@ impl Shard {
                 if by < 0 && queue.row.settings.concurrency.is_some() {
                     self.stirred.insert(name.clone());
                 }
-                if by < 0 && self.out + 1 >= self.limits.out {
+                let mut before = self.held.out;
+                before.add(record);
+                if by < 0 && self.is_out_full(before) {
                     self.stirred.extend(self.queues.keys().cloned());
                 }
             }
@@ -74,6 +90,12 @@ impl Shard {
                 self.forget = Some(self.forget.map_or(until, |forget| forget.min(until)));
             }
         }
+    }
+
+    /// Counts the timers of all queues anew.
+    pub(super) fn count_living(&mut self) {
+        let rows = self.queues.values().map(|queue| &queue.row);
+        self.held.living = rows.map(|row| row.pending + row.out + row.dead).sum();
     }
 
     /// Every queue that is stored, as of the last turn.

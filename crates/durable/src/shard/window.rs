@@ -129,14 +129,12 @@ impl Window {
 
     /// A row of a bucket is resident.
     pub(super) fn hold(&mut self, record: &Record) {
-        self.held.count += 1;
-        self.held.bytes += record.size();
+        self.held.add(record);
     }
 
     /// A row of a bucket is no longer resident.
     pub(super) fn let_go(&mut self, record: &Record) {
-        self.held.count -= 1;
-        self.held.bytes -= record.size();
+        self.held.remove(record);
     }
 
     #[cfg(planted)]

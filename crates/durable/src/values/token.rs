@@ -73,8 +73,8 @@ pub enum Verdict {
     GiveUp(Option<Arc<str>>),
     /// It takes so long from now.
     Extend(Span),
-    /// It never reached its holder: due again at once, and not a failed attempt.
-    Release,
+    /// It never reached its holder: due again after so long, and not a failed attempt.
+    Release(Span),
 }
 
 /// What became of a token.

@@ -1,5 +1,6 @@
 //! The face: what a caller sees, under virtual time. `real.rs` alone needs real time.
 
+mod closing;
 mod conditions;
 mod consuming;
 mod discard;

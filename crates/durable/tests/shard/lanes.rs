@@ -7,7 +7,7 @@ use tourbillon_durable::shard::{
     Settled, Stale, State, Verdict, When,
 };
 use tourbillon_durable::values::{
-    Missed, Moment, QueueName, Recurrence, Retry, Rhythm, Span, Webhook,
+    Missed, Moment, Payload, QueueName, Recurrence, Retry, Rhythm, Span, Webhook,
 };
 
 use crate::{Driver, MIDNIGHT, in_secs, key, queue, timer};
@@ -102,7 +102,7 @@ fn a_flood_in_one_lane_neither_hides_nor_delays_the_other() {
             assert!(driver.rows <= 5, "{} rows were read", driver.rows);
             driver.pass_until(driver.wall + 60_000);
         }
-        assert!(driver.shard.resident().waiting <= 10 + 2 * 5);
+        assert!(driver.shard.resident().waiting.count <= 10 + 2 * 5);
     }
 }
 
@@ -239,8 +239,15 @@ fn a_release_makes_a_timer_due_at_once_and_uses_up_no_attempt() {
         let [one] = driver.push(1).try_into().unwrap();
         assert_eq!(one.token.attempt, attempt);
         let now = Moment::from_millis(MIDNIGHT);
-        assert_eq!(driver.settle(vec![one.token], Verdict::Release), [Ok(Settled::Again(now))]);
+        let release = Verdict::Release(Span::ZERO);
+        assert_eq!(driver.settle(vec![one.token], release), [Ok(Settled::Again(now))]);
     }
+    // After a delay: not before it.
+    let [one] = driver.push(1).try_into().unwrap();
+    let later = Moment::from_millis(MIDNIGHT) + Span::from_secs(60);
+    let release = Verdict::Release(Span::from_secs(60));
+    assert_eq!(driver.settle(vec![one.token], release), [Ok(Settled::Again(later))]);
+    assert!(driver.push(1).is_empty());
 }
 
 /// What a queue allows goes to its lanes in turn.
@@ -273,4 +280,23 @@ fn lanes_share_the_concurrency_of_their_queue() {
         inputs = vec![(800 + id, poll), (900 + id, ack)];
     }
     assert!(seen == "><".repeat(10) || seen == "<>".repeat(10), "{seen}");
+}
+
+/// Beyond the limit of bytes a line keeps one timer in memory, and hands out all.
+#[test]
+fn waiting_timers_are_limited_in_bytes() {
+    let limits = Limits { waiting_bytes: 100_000, page: 4, ..Limits::default() };
+    let mut driver = Driver::new(limits);
+    let payload: Payload = std::sync::Arc::<[u8]>::from([0; 10_000]).into();
+    let large =
+        |n: u64| NewTimer { payload: payload.clone(), ..pushed(&n.to_string(), in_secs(0)) };
+    driver.schedule((0..100).map(large).collect(), Conflict::Refuse);
+    let mut handed = 0;
+    while handed < 100 {
+        let bytes = driver.shard.resident().waiting.bytes;
+        assert!(bytes <= 120_000, "{bytes}");
+        let deliveries = driver.push(7);
+        assert!(!deliveries.is_empty(), "after {handed}");
+        handed += deliveries.len();
+    }
 }
