@@ -5,6 +5,7 @@
 //! | `chromium` | the process: found, started on a profile of its own, ended with all that it started |
 //! | `page` | one tab: opened with a size, colours and a language; clicked, typed into, asked, photographed |
 //! | `visit` | a visitor: server, browser and page together, and what `replay` says to the same |
+//! | `served` | `tourbillon serve` in this process |
 //! | `demo` | a server of the page in this process, which can be stopped and started again on its port |
 //!
 //! It speaks the DevTools protocol over its WebSocket. A crate for all of that protocol was the tempting
@@ -15,9 +16,11 @@
 mod chromium;
 mod demo;
 mod page;
+mod served;
 mod visit;
 
 pub use chromium::Chromium;
 pub use demo::Demo;
 pub use page::{Look, Page};
+pub use served::Served;
 pub use visit::{Visit, replay, same_lines, scenarios};

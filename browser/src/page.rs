@@ -79,11 +79,16 @@ impl Page {
         self.call("Emulation.setUserAgentOverride", agent);
     }
 
-    /// Opens an address and waits until the page has its wheel.
-    pub fn goto(&mut self, url: &str) {
+    /// Opens an address.
+    pub fn visit(&mut self, url: &str) {
         // The same address with another fragment is no new page to a browser.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         self.call("Page.navigate", json!({"url": url}));
+    }
+
+    /// Opens an address of the live page and waits until it has its wheel.
+    pub fn goto(&mut self, url: &str) {
+        self.visit(url);
         self.wait("document.querySelector('#done')?.textContent");
     }
 

@@ -247,6 +247,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "BYTES", env = "TOURBILLON_MAX_PAYLOAD", default_value_t = 256 << 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256 << 10))]
     max_payload: u32,
+    /// The most timers that are not done or cancelled [default: no limit]
+    #[arg(long, value_name = "COUNT", env = "TOURBILLON_MAX_TIMERS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    max_timers: Option<u64>,
     /// Log as JSON, one object a line
     #[arg(long, env = "TOURBILLON_LOG_JSON")]
     pub(crate) log_json: bool,
@@ -278,6 +282,7 @@ impl Serve {
             webhook_secret_file: self.webhook_secret_file,
             webhook_connections: self.webhook_connections.into(),
             max_payload: self.max_payload as usize,
+            max_timers: self.max_timers.unwrap_or(u64::MAX),
             test_clock: self.test_clock.map(|Reading(first)| first),
         }
     }

@@ -6,18 +6,20 @@
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tourbillon::VirtualClock;
 use tourbillon_durable::values::Moment;
-use tourbillon_durable::{Durable, OpenError};
-use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, Webhooks, serve};
+use tourbillon_durable::{Durable, Limits, OpenError};
+use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, Webhooks};
+
+use crate::demo;
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -44,8 +46,32 @@ pub struct Settings {
     pub webhook_connections: usize,
     /// The largest payload in bytes.
     pub max_payload: usize,
+    /// The most timers.
+    pub max_timers: u64,
     /// The wall clock can be set, and reads this at first, or what the system's reads.
     pub test_clock: Option<Option<Moment>>,
+}
+
+/// In `./tourbillon-data`, on any port of loopback, with the limits of the server's own settings.
+impl Default for Settings {
+    fn default() -> Self {
+        let webhooks = Webhooks::default();
+        Settings {
+            data: "tourbillon-data".into(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            hosts: Vec::new(),
+            insecure: false,
+            token_file: None,
+            token_rate: None,
+            tls: None,
+            webhook_allow: webhooks.allow,
+            webhook_secret_file: None,
+            webhook_connections: webhooks.per_host,
+            max_payload: tourbillon_server::Settings::default().max_payload,
+            max_timers: u64::MAX,
+            test_clock: None,
+        }
+    }
 }
 
 /// Why a server did not start, or did not go on.
@@ -135,14 +161,15 @@ pub async fn run(
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let clock = settings.test_clock.map(test_clock);
-    let mut builder = Durable::builder();
+    let limits = Limits { timers: settings.max_timers, ..Limits::default() };
+    let mut builder = Durable::builder().limits(limits);
     if let Some(clock) = &clock {
         builder = builder.clock(clock);
     }
     tracing::info!(data = %settings.data.display(), "opening the store");
     let durable = builder.open(&settings.data).map_err(ServeError::Store)?;
-    let listener = TcpListener::bind(settings.listen).await;
-    let listener = listener.map_err(|error| ServeError::Listen(settings.listen, error))?;
+    let listener =
+        listen(settings.listen).map_err(|error| ServeError::Listen(settings.listen, error))?;
     let address = listener.local_addr().map_err(ServeError::System)?;
     let mut hosts = settings.hosts;
     hosts.push(address.ip().to_string());
@@ -162,8 +189,8 @@ pub async fn run(
     let stop = async {
         stop.await;
         tracing::info!("stopping");
-        api.stop_polls();
     };
+    let router = api.router().nest_service("/tour/", api.guard(demo::page()));
     let connections = Connections { tls, ..Connections::default() };
     tokio::spawn(api.log_notices());
     let posting = tokio::spawn(api.post_webhooks());
@@ -180,7 +207,7 @@ pub async fn run(
         pending::<()>().await;
     };
     tokio::select! {
-        () = serve(listener, api.router(), connections, stop) => {}
+        () = api.serve(listener, router, connections, stop) => {}
         () = reloading => {}
     }
     // Posts under way have had as long as the connections.
@@ -188,6 +215,17 @@ pub async fn run(
     // What was answered is durable already; what is under way is carried out.
     let closed = tokio::task::spawn_blocking(move || durable.close()).await;
     closed.map_err(|error| ServeError::System(io::Error::other(error)))
+}
+
+/// Connections that wait to be accepted, if the system allows as many: a crowd that comes at once is not sent away to
+/// try again a second later.
+const BACKLOG: u32 = 16_384;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A clock that can be set and runs on: a virtual one, moved by the real one.

@@ -10,6 +10,7 @@ use tourbillon_durable::Durable;
 
 use crate::access::Access;
 use crate::gate::Hosts;
+use crate::room::Room;
 use crate::tokens::Tokens;
 use crate::webhook::Webhooks;
 
@@ -38,13 +39,17 @@ pub struct Settings {
     pub max_polls: usize,
     /// The most streams of events at once; the next are answered 429.
     pub max_streams: usize,
+    /// The most dumps at once; the next are answered 429.
+    pub max_dumps: usize,
+    /// The most bytes of large requests and answers that are held at once; the next are answered 429.
+    pub max_bytes: usize,
     /// How timers are posted that have a webhook.
     pub webhooks: Arc<Webhooks>,
     /// The clock of the timers, if `POST /v1/test/clock` may set it.
     pub test_clock: Option<VirtualClock>,
 }
 
-/// Loopback only, 256 KiB, 30 s, no tokens, 16 384 polls, 256 streams, no test clock.
+/// Loopback only, 256 KiB, 30 s, no tokens, 16 384 polls, 256 streams, 2 dumps, 128 MiB, no test clock.
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -55,6 +60,8 @@ impl Default for Settings {
             token_rate: None,
             max_polls: 16_384,
             max_streams: 256,
+            max_dumps: 2,
+            max_bytes: 128 << 20,
             webhooks: Arc::default(),
             test_clock: None,
         }
@@ -71,6 +78,10 @@ pub(crate) struct App {
     pub(crate) polls: Arc<Semaphore>,
     /// Room for streams of events.
     pub(crate) streams: Arc<Semaphore>,
+    /// Room for dumps.
+    pub(crate) dumps: Arc<Semaphore>,
+    /// Room for the bytes of requests and answers.
+    pub(crate) room: Room,
     /// Becomes true when the server stops: long polls are answered.
     pub(crate) stopping: watch::Receiver<bool>,
 }

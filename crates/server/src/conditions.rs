@@ -30,6 +30,14 @@ pub(crate) enum Tags {
 }
 
 impl Tags {
+    /// The one that they name, if it is one.
+    pub(crate) fn only(&self) -> Option<Generation> {
+        match self {
+            Tags::These(tags) if tags.len() == 1 => tags.first().copied(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn have(&self, generation: Generation) -> bool {
         match self {
             Tags::Any => true,

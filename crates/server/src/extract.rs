@@ -13,6 +13,7 @@ use tourbillon_durable::values::Key;
 use crate::app::App;
 use crate::json::check_depth;
 use crate::problem::{Code, Problem, unknown_path};
+use crate::room::{Place, Room};
 
 /// The largest body.
 pub(crate) const LARGEST_BODY: usize = 16 << 20;
@@ -63,27 +64,27 @@ impl FromRequestParts<App> for Query {
     }
 }
 
-/// The text of a JSON body, not deeper than it may be. One that is empty is an empty object.
-pub(crate) struct Body(pub(crate) String);
+/// The text of a JSON body, not deeper than it may be, and its place. One that is empty is an empty object.
+pub(crate) struct Body(pub(crate) String, pub(crate) Place);
 
 impl FromRequest<App> for Body {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let declared = length(&parts.headers)?;
-        let text = match timeout(app.settings.body_time, read(body)).await {
-            Ok(text) => text?,
+        let (text, place) = match timeout(app.settings.body_time, read(body, &app.room)).await {
+            Ok(read) => read?,
             Err(_) => {
                 let detail = "the body did not arrive in time: send it faster, or in pieces";
                 return Err(Problem::new(Code::Timeout, detail));
             }
         };
         if text.is_empty() && declared.is_none_or(|length| length == 0) {
-            return Ok(Body("{}".into()));
+            return Ok(Body("{}".into(), place));
         }
         check_kind(&parts.headers)?;
         check_depth(&text)?;
-        Ok(Body(text))
+        Ok(Body(text, place))
     }
 }
 
@@ -102,17 +103,25 @@ fn too_large() -> Problem {
     Problem::new(Code::BodyTooLarge, detail)
 }
 
-async fn read(body: Incoming) -> Result<String, Problem> {
-    let read = Limited::new(body, LARGEST_BODY).collect().await;
-    let bytes = read.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            return too_large();
-        }
-        Problem::new(Code::BadJson, format!("the body did not arrive: {error}"))
-    })?;
-    String::from_utf8(bytes.to_bytes().into()).map_err(|error| {
+/// Reads a body. Each piece has its place before it is kept.
+async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
+    let mut body = Limited::new(body, LARGEST_BODY);
+    let (mut bytes, mut place) = (Vec::new(), Place::default());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return too_large();
+            }
+            Problem::new(Code::BadJson, format!("the body did not arrive: {error}"))
+        })?;
+        let Ok(piece) = frame.into_data() else { continue };
+        room.grow(&mut place, bytes.len() + piece.len())?;
+        bytes.extend_from_slice(&piece);
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
         Problem::new(Code::BadJson, format!("the body is not UTF-8: {}", error.utf8_error()))
-    })
+    })?;
+    Ok((text, place))
 }
 
 /// Checks that a body is JSON, as it is.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName};
-use axum::http::{HeaderValue, Uri};
+use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 
 /// The server's wall clock when the answer was written.
-const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
+pub(crate) const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
 
 /// For which hosts requests may be.
 #[derive(Clone, Debug)]
@@ -67,7 +67,12 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
     let hosts = &app.settings.hosts;
     let mut response = match check(hosts, request.uri(), request.headers()) {
         Err(problem) => problem.into_response(),
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            // What is not sent of a receive is given back.
+            let receives = request.uri().path().ends_with("/receive");
+            let changes = request.method() != Method::GET && !receives;
+            app.room.hold(next.run(request).await, changes)
+        }
     };
     let now = app.durable.now().to_string();
     let headers = response.headers_mut();

@@ -1,6 +1,6 @@
 //! Durable timers over HTTP, for any language: an axum router over `tourbillon-durable`.
 //!
-//! Mount it in a service of yours, or run it as a server with [`serve`]:
+//! Mount it in a service of yours, or run it as a server with [`Api::serve`]:
 //!
 //! ```
 //! use axum::Router;
@@ -28,7 +28,8 @@
 //! | `calls` | the table of calls, and their handlers |
 //! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
 //! | `webhook` | posting timers |
-//! | `listen`, `tls` | sockets and connections |
+//! | `room` | how many bytes of requests and answers are held |
+//! | `listen`, `patient`, `tls` | sockets and connections |
 
 #![forbid(unsafe_code)]
 
@@ -44,9 +45,11 @@ mod listen;
 mod metrics;
 mod openapi;
 mod params;
+mod patient;
 mod percent;
 mod problem;
 mod render;
+mod room;
 mod shapes;
 mod tls;
 mod tokens;
@@ -57,7 +60,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use futures_core::Stream;
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tourbillon_durable::{Durable, Heard};
 
@@ -65,7 +70,8 @@ use access::Access;
 use app::App;
 pub use app::Settings;
 pub use gate::Hosts;
-pub use listen::{Connections, serve};
+pub use listen::Connections;
+use room::Room;
 pub use tls::Tls;
 pub use tokens::Tokens;
 use webhook::Agent;
@@ -84,15 +90,39 @@ impl Api {
         access.set(settings.tokens.take());
         let room = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let (polls, streams) = (room(settings.max_polls), room(settings.max_streams));
+        let (dumps, room) = (room(settings.max_dumps), Room::new(settings.max_bytes));
         let stopping = watch::Sender::new(false);
         let settings = Arc::new(settings);
-        let app = App { durable, settings, access, polls, streams, stopping: stopping.subscribe() };
+        let stops = stopping.subscribe();
+        let app = App { durable, settings, access, polls, streams, dumps, room, stopping: stops };
         Api { app, stopping }
     }
 
     /// Every call, as a router to serve or to merge into another.
     pub fn router(&self) -> Router {
         calls::router(self.app.clone())
+    }
+
+    /// Adds the checks of `Host` and `Origin` of every call to a router that is served beside it.
+    pub fn guard(&self, router: Router) -> Router {
+        router.layer(from_fn_with_state(self.app.clone(), gate::gate))
+    }
+
+    /// Serves a router, as [`router`](Api::router) or one with more in it, until `stop` ends; then takes no more
+    /// connections, answers polls with nothing, and gives requests under way 4 s. When it returns, deliveries that did
+    /// not reach their takers are given back.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        router: Router,
+        limits: Connections,
+        stop: impl Future<Output = ()>,
+    ) {
+        let stop = async {
+            stop.await;
+            self.stop_polls();
+        };
+        listen::serve(listener, router, limits, self.app.durable.clone(), stop).await;
     }
 
     /// Replaces the tokens: requests to come need one of these.

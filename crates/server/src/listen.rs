@@ -1,7 +1,8 @@
 //! Sockets and connections: how many, and for how long.
 //!
 //! A connection has a limited time to send the head of a request, so that a slow client only wastes its own; one that
-//! has begun a request by then is answered 408. At the most connections the next one is answered 429 and closed.
+//! has begun a request by then is answered 408. One that takes nothing of its answer for long is closed. At the most
+//! connections the next one is answered 429 and closed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +16,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tourbillon::tasks::{HyperTimer, sleep, timeout};
+use tourbillon_durable::Durable;
+use tourbillon_durable::values::Moment;
 
+use crate::gate::NOW;
+use crate::patient::Patient;
 use crate::problem::{Code, Problem};
 use crate::tls::Tls;
 
@@ -28,48 +34,56 @@ pub struct Connections {
     pub most: usize,
     /// How long the head of a request may take.
     pub head_time: Duration,
+    /// How long a client may take nothing of an answer; then its connection is closed.
+    pub answer_time: Duration,
     /// The largest head of a request in bytes, at least 8192.
     pub head_size: usize,
     /// HTTPS, with this certificate.
     pub tls: Option<Tls>,
 }
 
-/// 16 384 at once, 10 s, 64 KiB, no TLS.
+/// 16 384 at once, 10 s, 30 s, 16 KiB, no TLS.
 impl Default for Connections {
     fn default() -> Self {
-        let head_time = Duration::from_secs(10);
-        Connections { most: 16_384, head_time, head_size: 64 << 10, tls: None }
+        let (head_time, answer_time) = (Duration::from_secs(10), Duration::from_secs(30));
+        Connections { most: 16_384, head_time, answer_time, head_size: 16 << 10, tls: None }
     }
 }
 
 /// How long connections have to end after the server is told to stop.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Serves a router until `stop` ends; then takes no more connections, and gives requests under way 4 s.
-pub async fn serve(
+/// Serves a router until `stop` ends; then takes no more connections, and gives requests under way 4 s. Those that are
+/// left are dropped before this returns.
+pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     limits: Connections,
+    clock: Durable,
     stop: impl Future<Output = ()>,
 ) {
     let room = Arc::new(Semaphore::new(limits.most));
     let stopping = watch::Sender::new(false);
+    let mut connections = JoinSet::new();
     let accepting = async {
         loop {
-            match listener.accept().await {
+            let accepted = listener.accept().await;
+            while connections.try_join_next().is_some() {}
+            match accepted {
                 Ok((stream, _)) => match Arc::clone(&room).try_acquire_owned() {
                     Ok(place) => {
                         let (router, limits) = (router.clone(), limits.clone());
-                        let stopping = stopping.subscribe();
-                        tokio::spawn(async move {
-                            accepted(stream, router, limits, stopping).await;
+                        let (stopping, clock) = (stopping.subscribe(), clock.clone());
+                        connections.spawn(async move {
+                            serve_stream(stream, router, limits, clock, stopping).await;
                             drop(place);
                         });
                     }
                     Err(_) => {
                         let detail =
                             "the server has its most connections: close some, or try later";
-                        tokio::spawn(turn_away(stream, Problem::new(Code::TooMany, detail)));
+                        let problem = Problem::new(Code::TooMany, detail);
+                        connections.spawn(turn_away(stream, problem, clock.now()));
                     }
                 },
                 // Of one connection, or too many open files: neither is the end of the others.
@@ -86,23 +100,25 @@ pub async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    let most = u32::try_from(limits.most).unwrap_or(u32::MAX);
-    let _ = timeout(PATIENCE, room.acquire_many(most)).await;
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let _ = timeout(PATIENCE, ended).await;
+    connections.shutdown().await;
 }
 
-async fn accepted(
+async fn serve_stream(
     stream: TcpStream,
     router: Router,
     limits: Connections,
+    clock: Durable,
     stopping: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
     match &limits.tls {
-        None => connection(stream, router, &limits, stopping).await,
+        None => connection(stream, router, &limits, clock, stopping).await,
         Some(tls) => {
             let accepting = TlsAcceptor::from(tls.0.clone()).accept(stream);
             if let Ok(Ok(stream)) = timeout(limits.head_time, accepting).await {
-                connection(stream, router, &limits, stopping).await;
+                connection(stream, router, &limits, clock, stopping).await;
             }
         }
     }
@@ -112,13 +128,16 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     router: Router,
     limits: &Connections,
+    clock: Durable,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let stream = Patient::new(stream, limits.answer_time);
     let mut connection = http1::Builder::new()
         .timer(HyperTimer::new())
         .header_read_timeout(limits.head_time)
         .max_buf_size(limits.head_size.max(8192))
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .with_upgrades();
     let stopped = async {
         let _ = stopping.wait_for(|stopping| *stopping).await;
     };
@@ -134,21 +153,21 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     };
     if ended.is_err_and(|error| error.is_timeout()) {
-        let parts = connection.into_parts();
         // One that was idle has asked for nothing.
-        if !parts.read_buf.is_empty() {
+        if let Some(parts) = connection.into_parts().filter(|parts| !parts.read_buf.is_empty()) {
             let detail = "the head of the request did not arrive in time: send it faster";
-            turn_away(parts.io.into_inner(), Problem::new(Code::Timeout, detail)).await;
+            let stream = parts.io.into_inner().into_inner();
+            turn_away(stream, Problem::new(Code::Timeout, detail), clock.now()).await;
         }
     }
 }
 
 /// Says why, and closes; a client that does not take it is not waited for.
-async fn turn_away<S: AsyncWrite + Unpin>(mut stream: S, problem: Problem) {
+async fn turn_away<S: AsyncWrite + Unpin>(mut stream: S, problem: Problem, now: Moment) {
     let ((status, _, title), body) = (problem.code.parts(), problem.body());
     let head = format!(
         "HTTP/1.1 {status} {title}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n\
-         Content-Length: {}\r\n\r\n",
+         {NOW}: {now}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let said = async {

@@ -14,10 +14,16 @@ pub(crate) const KIND: &str = "text/plain; version=0.0.4";
 type Sample = (String, f64);
 
 /// The metrics of a server and of its queues.
-pub(crate) fn text(ready: bool, queues: &[(String, Stats)], now: Moment) -> String {
+pub(crate) fn text(
+    (ready, damaged): (bool, usize),
+    queues: &[(String, Stats)],
+    now: Moment,
+) -> String {
     let mut text = String::new();
     let ready = [(String::new(), f64::from(u8::from(ready)))];
     family(&mut text, "ready", "Whether the server takes changes.", ready);
+    let damaged = [(String::new(), damaged as f64)];
+    family(&mut text, "damaged", "Rows and tables that cannot be read.", damaged);
     let each = |samples: fn(&str, &Stats, Moment) -> Vec<Sample>| {
         queues.iter().flat_map(move |(name, stats)| samples(name, stats, now))
     };

@@ -200,6 +200,7 @@ impl Problem {
             Refused::Count => {
                 return Problem::new(Code::BadValue, detail).field("timers");
             }
+            Refused::TooMany => return Problem::new(Code::TooMany, detail),
             Refused::Request(error) => return error.into(),
             _ => return Problem::new(Code::Internal, detail),
         };

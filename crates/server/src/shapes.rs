@@ -11,7 +11,13 @@ const WHOLE: Form = Form::Whole(0, (1 << 53) - 1);
 const STATE: Form = Form::OneOf(&["scheduled", "due", "delivering", "dead", "done", "cancelled"]);
 
 pub(crate) const STATUS: Shape =
-    Shape { name: "Status", fields: &[field("status", Form::Text, "`ok` or `ready`.")] };
+    Shape { name: "Status", fields: &[field("status", Form::Text, "`ok`.")] };
+
+pub(crate) const READY: Shape =
+    Shape { name: "Ready", fields: &[field("status", Form::Text, "`ready`."), DAMAGED] };
+
+const DAMAGED: Field =
+    field("damaged", Form::Flag, "Whether some of the store cannot be read; the log says what.");
 
 /// Any object.
 pub(crate) const DOCUMENT: Shape = Shape { name: "Document", fields: &[] };
@@ -255,7 +261,10 @@ pub(crate) const DELETED: Shape = Shape {
 
 pub(crate) const QUEUES: Shape = Shape {
     name: "Queues",
-    fields: &[field("queues", Form::List(&Form::Object(&QUEUE), usize::MAX), "In no order.")],
+    fields: &[
+        field("queues", Form::List(&Form::Object(&QUEUE), usize::MAX), "In no order."),
+        DAMAGED,
+    ],
 };
 
 const BUCKET: Shape = Shape {

@@ -7,7 +7,7 @@ use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::gate::gate;
+use super::gate::{gate, headers};
 use super::session::{self, Sessions};
 
 /// Path, kind and text of each file.
@@ -26,12 +26,18 @@ const FILES: &[(&str, &str, &str)] = files! {
         "shapes.js" "sparks.js" "story.js" "touch.js" "wire.js" "words.js";
 };
 
+/// The page on its own server.
 pub(super) fn router() -> Router {
+    page().layer(from_fn(gate))
+}
+
+/// The page, to mount where somebody else looks at the `Host` and the `Origin`. Its files name each other relatively.
+pub fn page() -> Router {
     Router::new()
         .route("/live", get(session::upgrade))
         .with_state(Sessions::default())
         .fallback(file)
-        .layer(from_fn(gate))
+        .layer(from_fn(headers))
 }
 
 async fn file(uri: Uri) -> Response {

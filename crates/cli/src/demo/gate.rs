@@ -26,10 +26,18 @@ const HEADERS: &[(HeaderName, &str)] = &[
 
 /// Lets a request in or turns it away.
 pub(super) async fn gate(request: Request, next: Next) -> Response {
-    let mut response = match refusal(&request) {
-        Some(refusal) => refusal.into_response(),
+    match refusal(&request) {
+        Some(refusal) => with_headers(refusal.into_response()),
         None => next.run(request).await,
-    };
+    }
+}
+
+/// Says what every answer says.
+pub(super) async fn headers(request: Request, next: Next) -> Response {
+    with_headers(next.run(request).await)
+}
+
+fn with_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

@@ -21,6 +21,7 @@ mod gate;
 mod serve;
 mod session;
 
+pub use assets::page;
 pub use serve::{MOST_CONNECTIONS, listen, serve};
 pub use session::{MOST_MESSAGE, MOST_SESSIONS, MOST_SLOTS, MOST_TIMERS};
 

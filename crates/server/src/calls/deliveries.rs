@@ -23,10 +23,12 @@ pub(crate) async fn receive(
     State(mut app): State<App>,
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let Take { max, wait, lease } = bodies::take(&body)?;
+    // It may wait for long.
+    drop((body, place));
     let queue = queue.lease(lease.into()).map_err(|wrong| Problem::refused("lease", &wrong))?;
     let _room = app.polls.clone().try_acquire_owned().map_err(|_| {
         let detail = "the server has its most polls: take more deliveries with each, or try later";
@@ -101,14 +103,22 @@ impl http_body::Body for Handed {
     }
 }
 
-pub(crate) async fn ack(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+pub(crate) async fn ack(
+    InQueue(queue): InQueue,
+    Query(query): Query,
+    Body(body, _place): Body,
+) -> Reply {
     Params::read(&query, &[])?;
     let tokens = Tokens::of(bodies::tokens(&body, &bodies::ACK)?.tokens);
     let outcomes = queue.ack(&tokens.read).await?;
     ok(tokens.answer("acked", &outcomes, None))
 }
 
-pub(crate) async fn nack(InQueue(queue): InQueue, Query(query): Query, Body(body): Body) -> Reply {
+pub(crate) async fn nack(
+    InQueue(queue): InQueue,
+    Query(query): Query,
+    Body(body, _place): Body,
+) -> Reply {
     Params::read(&query, &[])?;
     let said = bodies::tokens(&body, &bodies::NACK)?;
     let tokens = Tokens::of(said.tokens);
@@ -119,7 +129,7 @@ pub(crate) async fn nack(InQueue(queue): InQueue, Query(query): Query, Body(body
 pub(crate) async fn extend(
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let said = bodies::tokens(&body, &bodies::EXTEND)?;

@@ -82,7 +82,7 @@ pub(crate) async fn cancel_many(
 pub(crate) async fn cancel(
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let keys = bodies::keys(&body)?;
@@ -93,7 +93,7 @@ pub(crate) async fn cancel(
 pub(crate) async fn redrive(
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let prefix = bodies::prefix(&body)?;

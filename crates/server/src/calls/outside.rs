@@ -33,7 +33,11 @@ pub(crate) async fn healthz() -> Reply {
 /// The store takes changes; else why not.
 pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
     match durable.health() {
-        Health::Ready => ok(r#"{"status":"ready"}"#.into()),
+        Health::Ready => {
+            let mut object = Object::new();
+            object.text("status", "ready").raw("damaged", !durable.damage().is_empty());
+            ok(object.end())
+        }
         Health::Failing(why) => {
             Err(Problem::new(Code::Unavailable, format!("the store failed: {why}")))
         }
@@ -45,8 +49,8 @@ pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
 pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Reply {
     of_all(&grant, "the metrics are of every queue")?;
     let queues = queues::stats(&durable, &grant).await?;
-    let ready = matches!(durable.health(), Health::Ready);
-    let text = metrics::text(ready, &queues, durable.now());
+    let state = (matches!(durable.health(), Health::Ready), durable.damage().len());
+    let text = metrics::text(state, &queues, durable.now());
     Ok(([(CONTENT_TYPE, metrics::KIND)], text).into_response())
 }
 
@@ -66,8 +70,12 @@ const PIECES: usize = 4;
 const PIECE: usize = 64 << 10;
 
 /// Every timer, of one state of the store, while the server runs.
-pub(crate) async fn dump(State(durable): State<Durable>, grant: Grant) -> Reply {
+pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     of_all(&grant, "a dump has every queue")?;
+    let room = app.dumps.clone().try_acquire_owned().map_err(|_| {
+        Problem::new(Code::TooMany, "the server has its most dumps: wait for one to end")
+    })?;
+    let durable = app.durable;
     let lines = Dump::new(durable.image().await?, durable.now());
     let (send, pieces) = mpsc::channel(PIECES);
     // It reads the store, and waits for a client that is slow.
@@ -83,6 +91,7 @@ pub(crate) async fn dump(State(durable): State<Durable>, grant: Grant) -> Reply 
             }
         }
         let _ = send.blocking_send(piece);
+        drop(room);
     });
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::new(Pieces(pieces))).into_response())
 }
@@ -110,7 +119,10 @@ pub(crate) async fn openapi() -> Reply {
 }
 
 /// Sets the wall clock, which then runs on.
-pub(crate) async fn set_clock(State(app): State<App>, extract::Body(body): extract::Body) -> Reply {
+pub(crate) async fn set_clock(
+    State(app): State<App>,
+    extract::Body(body, _place): extract::Body,
+) -> Reply {
     let now = bodies::clock(&body)?;
     let Some(clock) = app.settings.test_clock.clone() else {
         return Err(Problem::new(Code::UnknownPath, "there is no test clock"));

@@ -24,6 +24,7 @@ pub(crate) async fn all(
     let queues = stats(&durable, &grant).await?;
     let mut object = Object::new();
     object.raw("queues", List::of(queues.iter().map(|(name, stats)| render::queue(name, stats))));
+    object.raw("damaged", !durable.damage().is_empty());
     ok(object.end())
 }
 
@@ -61,7 +62,7 @@ pub(crate) async fn set(
     State(app): State<App>,
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let (mut change, retry) = bodies::queue(&body)?;

@@ -57,7 +57,7 @@ pub(crate) const CALLS: &[Call] = &[
     },
     Call {
         about: "Says whether the server takes changes, else why not.",
-        answers: &[(200, &shapes::STATUS)],
+        answers: &[(200, &shapes::READY)],
         right: Right::Open,
         ..call("get", "/readyz", || get(outside::readyz))
     },

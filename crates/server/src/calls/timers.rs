@@ -28,7 +28,7 @@ pub(crate) async fn schedule(
     State(app): State<App>,
     InQueue(queue): InQueue,
     Query(query): Query,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     let conflict = match Params::read(&query, ON_CONFLICT)?.one_of("on_conflict")? {
         None => Conflict::Refuse,
@@ -53,7 +53,7 @@ pub(crate) async fn replace(
     AtKey(key): AtKey,
     Query(query): Query,
     condition: Condition,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let mut draft = bodies::timer(&body, app.settings.max_payload)?;
@@ -65,8 +65,11 @@ pub(crate) async fn replace(
         Condition::None => Conflict::Replace,
         Condition::Absent => Conflict::Refuse,
         Condition::Match(tags) => {
-            let meant = meant(&queue, &key, &tags).await?;
-            Conflict::ReplaceOnly(meant.ok_or_else(precondition_failed)?)
+            let there = match tags.only() {
+                Some(only) => Some(only),
+                None => there(&queue, &key).await?.filter(|there| tags.have(*there)),
+            };
+            Conflict::ReplaceOnly(there.ok_or_else(precondition_failed)?)
         }
     };
     draft.timer.key = Some(key);
@@ -81,15 +84,9 @@ pub(crate) async fn replace(
     made(&queue, scheduled)
 }
 
-/// The generation that a condition stands for: the one of its tags that is there.
-async fn meant(queue: &Queue, key: &Key, tags: &Tags) -> Result<Option<Generation>, Problem> {
-    if let Tags::These(tags) = tags
-        && let [only] = tags[..]
-    {
-        return Ok(Some(only));
-    }
-    let there = queue.get(key.as_str()).await?.map(|view| view.generation);
-    Ok(there.filter(|there| tags.have(*there)))
+/// The timer that has a key.
+async fn there(queue: &Queue, key: &Key) -> Result<Option<Generation>, Problem> {
+    Ok(queue.get(key.as_str()).await?.map(|view| view.generation))
 }
 
 fn precondition_failed() -> Problem {
@@ -97,7 +94,8 @@ fn precondition_failed() -> Problem {
     Problem::new(Code::PreconditionFailed, detail)
 }
 
-/// The only timer that may be changed, if there is a condition; `None`: any.
+/// The only timer that may be changed, if there is a condition; `None`: any. A timer that is not there is unknown,
+/// whatever the condition: without one the answer would be the same.
 async fn only(
     queue: &Queue,
     key: &Key,
@@ -106,7 +104,11 @@ async fn only(
     match condition {
         Condition::None | Condition::Match(Tags::Any) => Ok(None),
         Condition::Match(tags) => {
-            meant(queue, key, &tags).await?.map(Some).ok_or_else(precondition_failed)
+            if let Some(only) = tags.only() {
+                return Ok(Some(only));
+            }
+            let there = there(queue, key).await?.ok_or_else(|| unknown_timer(key))?;
+            if tags.have(there) { Ok(Some(there)) } else { Err(precondition_failed()) }
         }
         Condition::Absent => {
             let detail = "If-None-Match is for PUT: leave it out";
@@ -189,7 +191,7 @@ pub(crate) async fn reschedule(
     AtKey(key): AtKey,
     Query(query): Query,
     condition: Condition,
-    Body(body): Body,
+    Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
     let when = bodies::moved(&body)?;

@@ -39,6 +39,7 @@ async function look() {
   const queues = answer.queues.sort((one, other) => one.queue.localeCompare(other.queue));
   at("queues").replaceChildren(...queues.map(row));
   at("none").hidden = queues.length > 0;
+  at("damaged").hidden = !answer.damaged;
 }
 
 // Looks again when something has happened, at most four times a second.
@@ -89,5 +90,8 @@ at("schedule").addEventListener("submit", async (event) => {
   }
   lookSoon();
 });
+
+// The tour is there if the server has it.
+fetch("/tour/", { method: "HEAD" }).then((answer) => (at("tour").hidden = !answer.ok), () => {});
 
 follow();

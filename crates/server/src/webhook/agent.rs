@@ -1,12 +1,11 @@
 //! The agent: takes what is due and has a webhook, posts it, and settles it by what the receiver says.
 //!
-//! A post that has not begun when its time is over is given back: the host had no connection free, and that is no
-//! failed attempt. So is one that is under way when the server stops.
+//! A post that has not begun when its time is over is given back: the host had no connection free (`hosts.rs`), and
+//! that is no failed attempt. So is one that is under way when the server stops.
 
-use std::collections::HashMap;
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
@@ -15,12 +14,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tourbillon::tasks::{HyperTimer, sleep, timeout};
 use tourbillon_durable::{Content, Delivery, Durable, Nack, Webhook};
 
 use super::connect::Connector;
+use super::hosts::Hosts;
 use super::judge::{Verdict, judge};
 use super::{Webhooks, target};
 use crate::calls::Unsent;
@@ -45,7 +45,7 @@ struct Inner {
     durable: Durable,
     settings: Arc<Webhooks>,
     client: Client<Connector, Full<Bytes>>,
-    hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
+    hosts: Hosts,
 }
 
 impl Agent {
@@ -65,25 +65,27 @@ impl Agent {
             .pool_idle_timeout(Duration::from_secs(30))
             .pool_max_idle_per_host(settings.per_host)
             .build(connector);
-        Agent(Arc::new(Inner { durable, settings, client, hosts: Mutex::default() }))
+        let hosts = Hosts::new(settings.per_host);
+        Agent(Arc::new(Inner { durable, settings, client, hosts }))
     }
 
     /// Posts until the server stops.
     pub(crate) async fn run(self, mut stopping: watch::Receiver<bool>) {
-        let room = Arc::new(Semaphore::new(self.0.settings.most));
+        let room = Arc::new(Semaphore::new(self.0.settings.most.max(1)));
         let mut posts = JoinSet::new();
         loop {
-            let free = room.available_permits().clamp(1, BATCH);
             let received = tokio::select! {
-                received = self.take(&room, free) => received,
+                received = self.take(&room) => received,
                 _ = stopping.wait_for(|stopping| *stopping) => break,
             };
             match received {
                 Ok(deliveries) => {
-                    for (delivery, place) in deliveries {
-                        let agent = self.clone();
+                    for delivery in deliveries {
+                        let (agent, room) = (self.clone(), room.clone());
+                        // Nobody else takes places, and those were free.
+                        let Ok(place) = room.clone().try_acquire_owned() else { break };
                         posts.spawn(async move {
-                            agent.post(delivery).await;
+                            agent.post(Unsent::one(delivery), &room).await;
                             drop(place);
                         });
                     }
@@ -99,39 +101,38 @@ impl Agent {
         posts.shutdown().await;
     }
 
-    /// Takes up to `free` deliveries, each with a place among the posts.
-    async fn take(
-        &self,
-        room: &Arc<Semaphore>,
-        free: usize,
-    ) -> Result<Vec<(Unsent, OwnedSemaphorePermit)>, tourbillon_durable::Error> {
-        let Ok(mut places) = room.clone().acquire_many_owned(free as u32).await else {
-            return Ok(Vec::new());
-        };
-        let deliveries = self.0.durable.push(free, WAIT, MARGIN).await?;
-        let one = |delivery| Some((Unsent::one(delivery), places.split(1)?));
-        Ok(deliveries.into_iter().filter_map(one).collect())
+    /// Takes as many deliveries as places are free.
+    async fn take(&self, room: &Semaphore) -> Result<Vec<Delivery>, tourbillon_durable::Error> {
+        drop(room.acquire().await);
+        let free = room.available_permits().clamp(1, BATCH);
+        self.0.durable.push(free, WAIT, MARGIN).await
     }
 
-    async fn post(&self, mut unsent: Unsent) {
+    async fn post(&self, mut unsent: Unsent, room: &Semaphore) {
         let Some(delivery) = unsent.first() else { return };
         let Some(webhook) = delivery.webhook().cloned() else { return };
         let limit = Duration::from(webhook.timeout);
-        let host = webhook.url.parse::<axum::http::Uri>().ok();
-        let host = host.and_then(|uri| Some(uri.authority()?.as_str().to_lowercase()));
-        let host = self.host(host.unwrap_or_default());
-        let place = match host.clone().try_acquire_owned() {
-            Ok(place) => place,
-            // The lease is as long as a post may take, and this one has waited.
-            Err(_) => match timeout(limit, host.acquire_owned()).await {
-                Ok(Ok(place)) if delivery.extend(limit + MARGIN).await.is_ok() => place,
-                _ => return,
+        let host = self.0.hosts.of(&webhook.url);
+        let connection = match host.connection() {
+            Some(connection) => Some(connection),
+            None => match timeout(limit, host.wait(room.available_permits())).await {
+                // The lease is as long as a post may take, and this one has waited.
+                Ok(Some(free)) if delivery.extend(limit + MARGIN).await.is_ok() => Some(free),
+                _ => None,
             },
         };
+        let Some(connection) = connection else {
+            if let Some(delivery) = unsent.take() {
+                drop(delivery.release_for(host.later()));
+            }
+            return;
+        };
+        let began = Instant::now();
         let (verdict, answer) = match timeout(limit, self.send(delivery, &webhook)).await {
             Ok((verdict, answer)) => (verdict, answer),
             Err(_) => (Verdict::Nack(None, format!("no answer within {}", webhook.timeout)), None),
         };
+        host.ended(began.elapsed());
         let Some(delivery) = unsent.take() else { return };
         let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
         // An answer that is lost means that the lease decides.
@@ -152,19 +153,7 @@ impl Agent {
         if let Some(answer) = answer {
             let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
         }
-        drop(place);
-    }
-
-    /// The room for connections to a host.
-    fn host(&self, host: String) -> Arc<Semaphore> {
-        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(room) = hosts.get(&host).and_then(Weak::upgrade) {
-            return room;
-        }
-        hosts.retain(|_, room| room.strong_count() > 0);
-        let room = Arc::new(Semaphore::new(self.0.settings.per_host.max(1)));
-        hosts.insert(host, Arc::downgrade(&room));
-        room
+        drop(connection);
     }
 
     /// Sends it: what its status means, and the rest of the answer.

@@ -6,12 +6,14 @@
 //! | `target.rs` | which URLs and headers a webhook may have. Pure |
 //! | `sign.rs` | secrets and signatures, after Standard Webhooks. Pure |
 //! | `judge.rs` | what an answer means. Pure |
+//! | `hosts.rs` | how many connections a host has, and what waits for one |
 //! | `connect.rs` | resolving, checking and connecting |
 //! | `agent.rs` | takes what is due, posts it, settles it |
 
 mod address;
 mod agent;
 mod connect;
+mod hosts;
 mod judge;
 mod sign;
 mod target;

@@ -31,6 +31,13 @@ fn a_change_is_of_the_timer_that_was_meant() {
         ("PATCH q/timers/a", r#"{"in":"2h"}"#, "if-match", &both, 200, ""),
         ("PATCH q/timers/a", r#"{"in":"2h"}"#, "if-match", "*", 200, ""),
         ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", &new, 404, "unknown_timer"),
+        // A timer that is not there is unknown, whatever the condition.
+        ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", &both, 404, "unknown_timer"),
+        ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", "*", 404, "unknown_timer"),
+        ("DELETE q/timers/b", "", "if-match", &new, 404, "unknown_timer"),
+        ("DELETE q/timers/b", "", "if-match", &both, 404, "unknown_timer"),
+        ("DELETE q/timers/b", "", "if-match", "\"x\"", 404, "unknown_timer"),
+        ("PUT q/timers/b", r#"{"in":"2h"}"#, "if-match", &both, 412, failed),
         ("PATCH q/timers/a", r#"{"in":"2h"}"#, "if-none-match", "*", 400, "bad_value"),
         ("DELETE q/timers/a", "", "if-match", &old, 412, failed),
         ("GET q/timers/a", "", "if-none-match", &new, 200, ""),

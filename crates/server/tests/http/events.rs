@@ -1,7 +1,11 @@
 //! The stream of events, metrics, and the dump.
 
+use std::time::{Duration, Instant};
+
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use tourbillon::VirtualClock;
+use tourbillon_durable::{Durable, Limits};
 use tourbillon_server::{Settings, Tokens};
 
 use crate::world::{World, request};
@@ -115,4 +119,44 @@ fn a_dump_has_every_timer() {
         "{}",
         dump.text
     );
+}
+
+#[test]
+fn the_number_of_dumps_is_limited() {
+    let world = World::with(Settings { max_dumps: 1, ..Settings::default() });
+    let timers: Vec<String> =
+        (0..20).map(|_| format!(r#"{{"in":"1h","payload":"{}"}}"#, "x".repeat(100_000))).collect();
+    world.ask("POST q/timers", &format!(r#"{{"timers":[{}]}}"#, timers.join(",")));
+    // It is being read by a client that takes its time.
+    let first = world.response(request("GET /v1/dump", ""));
+    let refused = world.ask("GET /v1/dump", "");
+    assert_eq!((refused.status, &refused.json["code"]), (429, &json!("too_many")));
+    drop(first);
+    let began = Instant::now();
+    while world.ask("GET /v1/dump", "").status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn the_number_of_timers_is_limited() {
+    let clock = VirtualClock::new();
+    let limits = Limits { timers: 2, ..Limits::default() };
+    let durable = Durable::builder().clock(&clock).limits(limits).memory().unwrap();
+    let world = World::of(durable, clock, Settings::default());
+    world.steps(&[
+        (
+            "POST q/timers",
+            r#"{"timers":[{"in":"1h"},{"in":"1h"},{"in":"1h"}]}"#,
+            429,
+            r#"{"code":"too_many"}"#,
+        ),
+        ("POST q/timers", r#"{"timers":[{"in":"1h","key":"a"},{"in":"1h"}]}"#, 201, "{}"),
+        ("PUT q/timers/b", r#"{"in":"1h"}"#, 429, r#"{"code":"too_many"}"#),
+        ("PUT q/timers/a", r#"{"in":"1h"}"#, 200, "{}"),
+        ("DELETE q/timers/a", "", 200, "{}"),
+        ("PUT q/timers/b", r#"{"in":"1h"}"#, 201, "{}"),
+        ("GET /v1/queues", "", 200, r#"{"damaged":false}"#),
+    ]);
+    assert!(world.ask("POST q/timers", r#"{"in":"1h"}"#).headers.contains_key("retry-after"));
 }

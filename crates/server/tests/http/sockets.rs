@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tourbillon_durable::Durable;
-use tourbillon_server::{Api, Connections, Settings, Tls, serve};
+use tourbillon_server::{Api, Connections, Settings, Tls};
 
 /// A server on a port of its own; it is stopped with the test.
 struct Server {
@@ -18,6 +18,10 @@ struct Server {
 
 impl Server {
     fn start(limits: Connections) -> Self {
+        Server::with(limits, Settings::default())
+    }
+
+    fn with(limits: Connections, settings: Settings) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -26,12 +30,11 @@ impl Server {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 ready.send(listener.local_addr().unwrap()).unwrap();
-                let api = Api::new(Durable::memory().unwrap(), Settings::default());
+                let api = Api::new(Durable::memory().unwrap(), settings);
                 let stop = async {
                     let _ = stopped.await;
-                    api.stop_polls();
                 };
-                serve(listener, api.router(), limits, stop).await;
+                api.serve(listener, api.router(), limits, stop).await;
             });
         });
         Server { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
@@ -105,6 +108,7 @@ fn a_slow_head_is_408_and_an_idle_connection_is_closed() {
     let answer = server.ask("GET /healthz HTTP/1.1\r\nHost: loc");
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
     assert!(answer.contains("\"code\":\"timeout\""), "{answer:?}");
+    assert!(answer.contains("tourbillon-now: 2"), "{answer:?}");
     assert_eq!(server.ask(""), "");
 }
 
@@ -121,6 +125,7 @@ fn at_the_most_connections_the_next_is_429() {
         }
     };
     assert!(answer.starts_with("HTTP/1.1 429") && answer.contains("too_many"), "{answer:?}");
+    assert!(answer.contains("tourbillon-now: 2"), "{answer:?}");
     drop(open);
     let began = Instant::now();
     while !server.ask(GET).starts_with("HTTP/1.1 200") {
@@ -210,4 +215,68 @@ fn https_is_served_with_a_certificate() {
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&answer));
     // Plain HTTP is not for this port.
     assert!(!server.ask(GET).contains("200"));
+}
+
+/// Bodies that have begun to arrive hold what was read of them: beyond the limit the next is refused, small ones not.
+#[test]
+fn the_bytes_of_bodies_under_way_are_limited() {
+    let settings = Settings { max_bytes: 1 << 20, ..Settings::default() };
+    let server = Server::with(Connections::default(), settings);
+    let head = "POST /v1/queues/q/timers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Connection: close\r\nContent-Length: 900000\r\n\r\n";
+    let large = format!("{head}{}", " ".repeat(800_000));
+    let mut first = server.connect();
+    first.write_all(large.as_bytes()).unwrap();
+    let began = Instant::now();
+    loop {
+        let mut second = server.connect();
+        second.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let _ = second.write_all(large.as_bytes());
+        let answer = rest(second);
+        if answer.starts_with("HTTP/1.1 429") {
+            assert!(answer.contains("too_many") && answer.contains("retry-after"), "{answer}");
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{answer}");
+    }
+    // Small requests are served meanwhile.
+    let made = server.ask(&post("/v1/queues/q/timers", r#"{"in":"1h"}"#));
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    // When the first has gone, there is room.
+    drop(first);
+    let body = format!(r#"{{"in":"1h","payload":"{}"}}"#, "x".repeat(200_000));
+    let made = server.ask(&post("/v1/queues/q/timers", &body));
+    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
+}
+
+/// A client that does not read its answer is cut off, and what the answer held is free.
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let limits = Connections { answer_time: Duration::from_millis(300), ..Connections::default() };
+    let settings = Settings { max_bytes: 9 << 20, ..Settings::default() };
+    let server = Server::with(limits, settings);
+    let payload = "x".repeat(250_000);
+    let timers: Vec<String> =
+        (0..32).map(|_| format!(r#"{{"in":"1h","payload":"{payload}"}}"#)).collect();
+    let made = server
+        .ask(&post("/v1/queues/q/timers", &format!(r#"{{"timers":[{}]}}"#, timers.join(","))));
+    assert!(made.starts_with("HTTP/1.1 201"), "{}", &made[..80]);
+    let list = "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut deaf = server.connect();
+    deaf.write_all(list.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    // 8 MiB wait for it: another such answer does not fit.
+    let refused = server.ask(list);
+    assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
+    let began = Instant::now();
+    loop {
+        let answer = server.ask(list);
+        if answer.starts_with("HTTP/1.1 200") {
+            assert!(answer.len() > 8_000_000, "{}", answer.len());
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{}", &answer[..80]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(rest(deaf).len() < 8_000_000);
 }

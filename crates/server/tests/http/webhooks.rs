@@ -348,3 +348,34 @@ fn an_answer_that_stalls_has_a_status() {
         until(&world, state, &json!({"state": state, "attempt": 1}));
     }
 }
+
+/// A host that does not answer has its connections, however it is spelled, and not the places of other hosts.
+#[test]
+fn a_host_that_does_not_answer_leaves_places_to_others() {
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = dead.local_addr().unwrap().port();
+    let webhooks = Webhooks { most: 8, per_host: 2, ..allowed() };
+    let (world, _runtime) = posting(webhooks);
+    let hosts = ["127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1"];
+    let timers: Vec<String> = (0..60)
+        .map(|nth| {
+            let host = hosts[nth % hosts.len()];
+            format!(r#"{{"in":"0s","webhook":{{"url":"http://{host}:{port}/{nth}"}}}}"#)
+        })
+        .collect();
+    let many = format!(r#"{{"timers":[{}]}}"#, timers.join(","));
+    assert_eq!(world.ask("POST dead/timers", &many).status, 201);
+    std::thread::sleep(Duration::from_millis(300));
+    let hook = Hook::start(&["200 Fine"]);
+    let began = Instant::now();
+    assert_eq!(world.ask("POST q/timers", &hook.timer(r#""key":"a""#)).status, 201);
+    hook.post();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // What does not fit waits in the store, and no attempt of it is used up.
+    let counts = &world.ask("GET dead", "").json["counts"];
+    assert!(counts["delivering"].as_u64() <= Some(8), "{counts}");
+    assert_eq!(counts["dead"], 0, "{counts}");
+    dead.set_nonblocking(true).unwrap();
+    let connections = dead.incoming().map_while(Result::ok).count();
+    assert!((1..=2).contains(&connections), "{connections} connections");
+}

@@ -65,7 +65,7 @@ impl World {
         World::of(Durable::memory().unwrap(), VirtualClock::new(), settings)
     }
 
-    fn of(durable: Durable, clock: VirtualClock, settings: Settings) -> Self {
+    pub(crate) fn of(durable: Durable, clock: VirtualClock, settings: Settings) -> Self {
         let api = Api::new(durable.clone(), settings);
         let router = api.router();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

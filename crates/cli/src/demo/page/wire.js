@@ -15,7 +15,9 @@ export class Wire {
   // Opens a new run in place of the old one.
   async open(scenario) {
     this.close();
-    const socket = new WebSocket(`ws://${location.host}/live`);
+    const address = new URL("live", location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    const socket = new WebSocket(address);
     this.socket = socket;
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;

@@ -1,20 +1,17 @@
-//! `tourbillon serve` as a process: how it starts, what it says, how it ends, and what a kill leaves.
+//! `tourbillon serve` as a process: how it starts, what it says, and how it ends.
 //!
 //! In real time: the server is a process of its own, and what it does is seen from outside.
 
-mod served;
-
-use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::served::{Scratch, Server, command};
 use serde_json::{Value, json};
-use served::{Scratch, Server, command};
 
 /// The lines of the README with curl, in order: a timer fires, and after kill -9 a pending one is there.
 #[test]
 fn the_story_of_the_readme() {
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     let lines: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     let begin = lines.iter().position(|line| line.starts_with("q=http://localhost:7420")).unwrap();
     let scratch = Scratch::new("story");
@@ -42,120 +39,6 @@ fn the_story_of_the_readme() {
     let (made, shown) = (&answers[1].1, &answers[3].1);
     for field in ["generation", "due", "created", "state"] {
         assert_eq!(shown[field], made[field], "{field}");
-    }
-}
-
-/// A restart neither ends a lease nor hands the timer to another while it runs.
-#[test]
-fn leases_survive_kill_9() {
-    let scratch = Scratch::new("leases");
-    let mut server = Server::start(scratch.path(), &[]);
-    let post = |server: &Server, path: &str, body: &str| {
-        let (status, answer) = server.ask("POST", &format!("/v1/queues/q/{path}"), body);
-        assert!(status < 300, "{answer}");
-        answer
-    };
-    post(&server, "timers", r#"{"timers":[{"in":"0s","key":"short"},{"in":"0s","key":"long"}]}"#);
-    let short = post(&server, "receive", r#"{"lease":"3s"}"#);
-    let long = post(&server, "receive", r#"{"lease":"1h"}"#);
-    server.kill();
-    let server = Server::start(scratch.path(), &[]);
-    assert_eq!(post(&server, "receive", r#"{"max":9}"#), json!({"deliveries": []}));
-    let again = post(&server, "receive", r#"{"max":9,"wait":"10s"}"#);
-    let (again, short) = (&again["deliveries"][0], &short["deliveries"][0]);
-    assert_eq!((&again["key"], &again["attempt"]), (&short["key"], &json!(2)));
-    assert!(again["handed"].as_str() >= short["lease_until"].as_str(), "{again} after {short}");
-    let token = &long["deliveries"][0]["token"];
-    assert_eq!(post(&server, "ack", &format!(r#"{{"tokens":[{token}]}}"#))["acked"], 1);
-}
-
-/// Acknowledged is durable: what was answered 2xx is there after a kill, as the answer said.
-#[test]
-fn nothing_that_was_answered_is_lost_by_kill_9() {
-    let rounds = std::env::var("TOURBILLON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
-    let rounds: u64 = rounds.unwrap_or(10);
-    let scratch = Scratch::new("kill");
-    let mut ledger: HashMap<String, Value> = HashMap::new();
-    for round in 0..rounds {
-        let mut server = Server::start(scratch.path(), &[]);
-        assert!(server.started < Duration::from_secs(10), "{:?}", server.started);
-        for (key, known) in &ledger {
-            let (status, shown) = server.ask("GET", &format!("/v1/queues/q/timers/{key}"), "");
-            assert_eq!(status, 200, "{key} is lost in round {round}: {known}");
-            assert_eq!(
-                (&shown["generation"], &shown["state"]),
-                (&known["generation"], &known["state"]),
-                "{key}"
-            );
-        }
-        let living = ledger.values().filter(|known| known["state"] == "scheduled").count();
-        let counts = server.ask("GET", "/v1/queues/q", "").1["counts"]["scheduled"].clone();
-        // One request was under way when it was killed: it happened, or not.
-        let counts = counts.as_u64().unwrap_or(0);
-        assert!((living as u64..=living as u64 + round).contains(&counts), "{counts} of {living}");
-        let end = Instant::now() + Duration::from_millis(30 + 17 * (round % 7));
-        let address = server.address.clone();
-        let changes = std::thread::spawn(move || {
-            let mut known = Vec::new();
-            for nth in 0.. {
-                let key = format!("r{round}-{nth}");
-                let body = format!(r#"{{"in":"1h","key":"{key}"}}"#);
-                let Some((201, made)) =
-                    served::try_ask(&address, "POST", "/v1/queues/q/timers", &body)
-                else {
-                    break;
-                };
-                known.push((key.clone(), made));
-                if nth % 3 == 0 {
-                    let path = format!("/v1/queues/q/timers/{key}");
-                    let Some((200, _)) = served::try_ask(&address, "DELETE", &path, "") else {
-                        // It is cancelled, or not.
-                        known.pop();
-                        break;
-                    };
-                    known.last_mut().unwrap().1["state"] = json!("cancelled");
-                }
-            }
-            known
-        });
-        std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        server.kill();
-        ledger.extend(changes.join().unwrap());
-    }
-    assert!(ledger.len() as u64 >= rounds, "{} changes", ledger.len());
-}
-
-/// A post whose outcome nobody knows is tried again at once, and its attempt does not count.
-#[test]
-fn webhooks_under_way_survive_kill_9() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let hook = listener.local_addr().unwrap();
-    let scratch = Scratch::new("webhooks");
-    let mut server = Server::start(scratch.path(), &["--webhook-allow", "127.0.0.1"]);
-    let timer = format!(
-        r#"{{"in":"0s","key":"a","webhook":{{"url":"http://{hook}/"}},"payload":1,"retry":{{"attempts":1}}}}"#
-    );
-    assert_eq!(server.ask("POST", "/v1/queues/q/timers", &timer).0, 201);
-    // It is taken, and not answered.
-    let first = served::read_head(&mut listener.accept().unwrap().0);
-    server.kill();
-    let server = Server::start(scratch.path(), &["--webhook-allow", "127.0.0.1"]);
-    let (mut stream, _) = listener.accept().unwrap();
-    let second = served::read_head(&mut stream);
-    std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        .unwrap();
-    let value = |head: &str, name: &str| {
-        let found = head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
-        found.unwrap_or_default().to_owned()
-    };
-    assert_eq!(value(&first, "webhook-id"), value(&second, "webhook-id"));
-    assert_eq!(
-        ["1", "2"],
-        [&first, &second].map(|head| value(head, "tourbillon-attempt")).each_ref().map(|it| &**it)
-    );
-    let began = Instant::now();
-    while server.ask("GET", "/v1/queues/q/timers/a", "").1["state"] != "done" {
-        assert!(began.elapsed() < Duration::from_secs(10));
     }
 }
 

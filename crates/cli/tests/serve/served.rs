@@ -63,6 +63,7 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line = line.replace("https://", "http://");
         let address = line.strip_prefix("tourbillon listening on http://");
         let address = address.and_then(|address| address.strip_suffix('\n'));
         let address = address.unwrap_or_else(|| panic!("{line:?} is no address")).to_owned();

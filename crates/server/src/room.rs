@@ -1,0 +1,150 @@
+//! Room: how many bytes of requests and answers the server holds at once.
+//!
+//! Small ones are not counted: connections are, and each holds one request. Of a larger one what is beyond [`SMALL`] is
+//! counted, from the first byte that is read of a body until the request is answered, and from the answer until its
+//! last byte is on its way. So clients that send slowly, or do not read, cannot fill the memory, and small requests are
+//! served meanwhile.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::{Code, Problem};
+
+/// So many bytes are not counted.
+const SMALL: usize = 16 << 10;
+
+/// Room for the bytes of requests and answers.
+#[derive(Clone)]
+pub(crate) struct Room {
+    free: Arc<Semaphore>,
+    most: usize,
+}
+
+/// Bytes that are held.
+#[derive(Default)]
+pub(crate) struct Place(Option<OwnedSemaphorePermit>);
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        let most = most.min(u32::MAX as usize).min(Semaphore::MAX_PERMITS);
+        Room { free: Arc::new(Semaphore::new(most)), most }
+    }
+
+    /// Makes `place` one for so many bytes.
+    pub(crate) fn grow(&self, place: &mut Place, bytes: usize) -> Result<(), Problem> {
+        // One that is larger than all the room takes all of it.
+        let counted = bytes.saturating_sub(SMALL).min(self.most);
+        let held = place.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let Some(more) = counted.checked_sub(held).filter(|&more| more > 0) else { return Ok(()) };
+        let more = self.free.clone().try_acquire_many_owned(more as u32).map_err(|_| {
+            let detail =
+                "the server holds its most bytes of requests and answers: ask for less, or try later";
+            Problem::new(Code::TooMany, detail)
+        })?;
+        match &mut place.0 {
+            Some(held) => held.merge(more),
+            None => place.0 = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Counts an answer until it is sent. Without room it is refused, unless it tells of a change: that has happened.
+    pub(crate) fn hold(&self, response: Response, tells_of_change: bool) -> Response {
+        let size = response.body().size_hint().exact();
+        let Some(size) = size.and_then(|size| usize::try_from(size).ok()) else { return response };
+        let mut place = Place::default();
+        match self.grow(&mut place, size) {
+            Err(problem) if !tells_of_change => problem.into_response(),
+            _ if place.0.is_none() => response,
+            _ => response.map(|inner| Body::new(Held { inner, place })),
+        }
+    }
+}
+
+/// A body whose bytes have a place until they are sent.
+struct Held {
+    inner: Body,
+    place: Place,
+}
+
+/// Bytes and their place, which is free when the last of them is.
+struct Placed {
+    bytes: Bytes,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Placed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
+            return Poll::Ready(None);
+        };
+        let place = std::mem::take(&mut self.place);
+        // An answer that has a length is one frame.
+        let placed = |bytes| Bytes::from_owner(Placed { bytes, _place: place });
+        Poll::Ready(Some(frame.map(|frame| frame.map_data(placed))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_ones_are_not_counted_and_large_ones_are_until_they_are_sent() {
+        let room = Room::new(100);
+        let mut places: Vec<Place> = (0..1000).map(|_| Place::default()).collect();
+        places.iter_mut().for_each(|place| room.grow(place, SMALL).unwrap());
+        let mut place = Place::default();
+        for bytes in [SMALL + 10, SMALL + 60, SMALL + 60, SMALL + 20] {
+            room.grow(&mut place, bytes).unwrap();
+        }
+        assert_eq!(room.free.available_permits(), 40);
+        let mut other = Place::default();
+        assert_eq!(room.grow(&mut other, SMALL + 41).unwrap_err().code, Code::TooMany);
+        drop(place);
+        // Larger than all there is: alone.
+        room.grow(&mut other, SMALL + 1_000_000).unwrap();
+        assert_eq!(room.free.available_permits(), 0);
+
+        let answer = || "x".repeat(SMALL + 50).into_response();
+        assert_eq!(room.hold(answer(), false).status(), 429);
+        assert_eq!(room.hold(answer(), true).status(), 200);
+        drop(other);
+        let mut held = room.hold(answer(), false).into_body();
+        assert_eq!(held.size_hint().exact(), Some(SMALL as u64 + 50));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut held).poll_frame(&mut context) else {
+            panic!("a frame");
+        };
+        drop(held);
+        assert_eq!(room.free.available_permits(), 50, "its bytes are on their way");
+        drop(frame);
+        assert_eq!(room.free.available_permits(), 100);
+    }
+}

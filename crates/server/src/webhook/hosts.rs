@@ -1,0 +1,190 @@
+//! Hosts that are posted to: how many connections each has, and how much waits for one.
+//!
+//! Of what is taken for a host beyond its connections, as many wait in memory as places are free for all hosts; so a
+//! host that does not answer never has all of them. The rest is given back, and is due again when the host is likely to
+//! have a connection free: one after the other, by how long its posts take.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::http::Uri;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::address::literal;
+
+/// How long a post is given back for, at least and at most.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(300);
+/// How long posts take, as long as none has ended.
+const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// The hosts that are posted to now.
+pub(super) struct Hosts {
+    /// The most connections to each.
+    most: usize,
+    all: Mutex<HashMap<String, Weak<Host>>>,
+}
+
+/// A host that is posted to.
+pub(super) struct Host {
+    connections: Arc<Semaphore>,
+    most: usize,
+    line: Mutex<Line>,
+}
+
+/// What waits for a host, in memory and given back.
+struct Line {
+    waiting: usize,
+    /// How long posts take; `None`: none has ended.
+    mean: Option<Duration>,
+    /// When the last has ended, or the first came.
+    ended: Instant,
+    /// When the last that was given back is due again.
+    last: Instant,
+}
+
+impl Hosts {
+    pub(super) fn new(most: usize) -> Self {
+        Hosts { most: most.max(1), all: Mutex::default() }
+    }
+
+    /// The host of a URL.
+    pub(super) fn of(&self, url: &str) -> Arc<Host> {
+        let name = url.parse().ok().and_then(|uri| name(&uri)).unwrap_or_default();
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = all.get(&name).and_then(Weak::upgrade) {
+            return host;
+        }
+        all.retain(|_, host| host.strong_count() > 0);
+        let now = Instant::now();
+        let line = Mutex::new(Line { waiting: 0, mean: None, ended: now, last: now });
+        let connections = Arc::new(Semaphore::new(self.most));
+        let host = Arc::new(Host { connections, most: self.most, line });
+        all.insert(name, Arc::downgrade(&host));
+        host
+    }
+}
+
+/// One name for all spellings of a scheme, a host and a port.
+fn name(uri: &Uri) -> Option<String> {
+    let (scheme, host) = (uri.scheme_str()?, uri.host()?);
+    let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+    let host = match literal(host) {
+        Some(address) => address.to_canonical().to_string(),
+        None => host.trim_end_matches('.').to_ascii_lowercase(),
+    };
+    Some(format!("{scheme} {host} {port}"))
+}
+
+impl Host {
+    /// A connection, if one is free.
+    pub(super) fn connection(&self) -> Option<OwnedSemaphorePermit> {
+        self.connections.clone().try_acquire_owned().ok()
+    }
+
+    /// Waits for a connection if fewer wait than places are `free`. `None`: not now.
+    pub(super) async fn wait(&self, free: usize) -> Option<OwnedSemaphorePermit> {
+        let _waits = Waits::new(self, free)?;
+        self.connections.clone().acquire_owned().await.ok()
+    }
+
+    /// When to try again: after those that were told so before.
+    pub(super) fn later(&self) -> Duration {
+        self.line().later(self.most, Instant::now())
+    }
+
+    /// A post has ended that took so long.
+    pub(super) fn ended(&self, took: Duration) {
+        self.line().ended(took, Instant::now());
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One that waits, until it is dropped.
+struct Waits<'a>(&'a Host);
+
+impl<'a> Waits<'a> {
+    fn new(host: &'a Host, free: usize) -> Option<Self> {
+        let mut line = host.line();
+        if line.waiting >= free {
+            return None;
+        }
+        line.waiting += 1;
+        Some(Waits(host))
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.line().waiting -= 1;
+    }
+}
+
+impl Line {
+    fn later(&mut self, most: usize, now: Instant) -> Duration {
+        // A host that has ended nothing for long is slower than its mean.
+        let silent = now.saturating_duration_since(self.ended);
+        let each = self.mean.unwrap_or(UNKNOWN).max(silent) / most as u32;
+        self.last = (self.last.max(now) + each).min(now + LONGEST);
+        (self.last - now).max(SHORTEST)
+    }
+
+    fn ended(&mut self, took: Duration, now: Instant) {
+        self.mean = Some(self.mean.map_or(took, |mean| (mean * 7 + took) / 8));
+        self.ended = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_a_host_are_one() {
+        let name = |url: &str| name(&url.parse().unwrap()).unwrap();
+        for url in ["http://EXAMPLE.com/a", "http://example.com:80/b?c", "http://example.com.:80/"]
+        {
+            assert_eq!(name(url), name("http://example.com"), "{url}");
+        }
+        for url in ["http://127.1/", "http://0x7f000001:80", "http://[::ffff:127.0.0.1]/"] {
+            assert_eq!(name(url), name("http://127.0.0.1"), "{url}");
+        }
+        for url in ["https://example.com", "http://example.com:8080", "http://www.example.com"] {
+            assert_ne!(name(url), name("http://example.com"), "{url}");
+        }
+        let hosts = Hosts::new(1);
+        let held = hosts.of("http://example.com").connection();
+        assert!(held.is_some());
+        // Nobody else keeps the host: it is forgotten.
+        assert!(hosts.of("http://Example.com:80").connection().is_some());
+        let host = hosts.of("http://example.com");
+        let held = host.connection();
+        assert!(held.is_some() && hosts.of("http://Example.com:80").connection().is_none());
+    }
+
+    #[test]
+    fn what_is_given_back_comes_again_one_after_the_other() {
+        let now = Instant::now();
+        let mut line = Line { waiting: 0, mean: None, ended: now, last: now };
+        let later = |line: &mut Line, count: u64, now| {
+            (0..count).map(|_| line.later(10, now)).last().unwrap()
+        };
+        assert_eq!(later(&mut line, 1, now), Duration::from_millis(100));
+        assert_eq!(
+            later(&mut line, 99, now),
+            Duration::from_secs(10),
+            "a second each, ten at once"
+        );
+        let mut fast = Line { waiting: 0, mean: None, ended: now, last: now };
+        fast.ended(Duration::from_millis(5), now);
+        assert_eq!(later(&mut fast, 1000, now), Duration::from_millis(500));
+        // It falls silent.
+        let now = now + Duration::from_secs(10);
+        assert_eq!(later(&mut fast, 10, now), Duration::from_secs(10));
+        assert_eq!(later(&mut fast, 100_000, now), LONGEST);
+    }
+}
