@@ -3,7 +3,8 @@
 //! - One whose occurrence has **expired** is given up.
 //! - A recurring one whose moment was **missed** takes the moment that its policy selects. Missed is what lies more
 //!   than 10 s before the last start of the shard, resumption of its queue, or setting of the clock, if it was not
-//!   handed out, and no client has set it since. A shard takes a clock for set that has moved 10 s more or less than the steady clock.
+//!   handed out, and no client has set it since. A shard takes a clock for set that has moved 10 s more or less than
+//!   the steady clock.
 //!
 //! A timer is looked at before it is handed out and before a request that names it is decided, so nobody sees one that
 //! should be elsewhere. For the others a sweep goes over everything that waits in the queue, in pages, when there may
