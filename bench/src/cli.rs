@@ -47,13 +47,16 @@ pub enum Command {
     /// One run of one contestant of `purgatory`, told in JSON
     #[command(hide = true)]
     PurgatoryTurn(Turn<purgatory::Row>),
-    /// Instructions an operation at 1 k timers, counted by valgrind's callgrind
+    /// Instructions an operation of the wheel and of the engine, counted by valgrind's callgrind
     Instructions {
+        /// Rows, by a part of their name
+        #[arg(long, value_delimiter = ',', value_name = "ROW")]
+        rows: Vec<String>,
         /// Operations of the shorter of the two runs
         #[arg(long, default_value_t = 100_000)]
         iterations: usize,
     },
-    /// Do one operation of the hierarchical wheel so many times, to be run under a profiler
+    /// Do one operation of the wheel or of the engine so many times, to be run under a profiler
     Count {
         operation: Counted,
         /// How many times

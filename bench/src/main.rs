@@ -1,9 +1,9 @@
 //! Tourbillon beside its peers, in one run.
 //!
-//! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they execute; `bench timer`
-//! measures the engine, in real time, and `bench task` its tasks: `league` is what these two share. `bench
-//! purgatory` measures what waits for conditions, `bench people` what else is built on timers, `bench durable` the
-//! store on disk. For the wheels, a contestant is an adapter in `contestants`, an operation a function in `ops`;
+//! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they and the engine execute;
+//! `bench timer` measures the engine, in real time, and `bench task` its tasks: `league` is what these two share.
+//! `bench purgatory` measures what waits for conditions, `bench people` what else is built on timers, `bench durable`
+//! the store on disk. For the wheels, a contestant is an adapter in `contestants`, an operation a function in `ops`;
 //! `suite` lets them take turns, `results` keeps the samples, `table` and `report` show them.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Command::Turn(turn) => timer::turn(&turn),
         Command::Purgatory(options) => purgatory::run(&options),
         Command::PurgatoryTurn(turn) => purgatory::turn(&turn),
-        Command::Instructions { iterations } => count::instructions(iterations),
+        Command::Instructions { rows, iterations } => count::instructions(&rows, iterations),
         Command::Count { operation, iterations, prepared } => {
             count::count(operation, iterations, prepared)
         }

@@ -2,7 +2,10 @@
 //! operations, all else alike. The difference divided by n is what one operation takes.
 //!
 //! The rows at 1 k are single verbs on many small wheels. The rows at 10 k are the loops of `bench wheel`, on one wheel
-//! and inlined as there; reading which timer is next, its key and its delay is included.
+//! and inlined as there; reading which timer is next, its key and its delay is included. The rows of the engine are in
+//! `engine.rs`.
+
+mod engine;
 
 use std::hint::black_box;
 use std::process::Command;
@@ -43,6 +46,16 @@ pub enum Counted {
     /// Start 10 k and step until all have fired, a timer
     Life,
     LifeLog,
+    /// Schedule a timer and cancel it by its handle, 10 k pending
+    Handle,
+    /// The same by its key
+    Key,
+    /// The same in an engine of values
+    Typed,
+    /// Create, poll and drop a sleep of the default engine, 10 k pending
+    Sleep,
+    /// Fire one of 10 k timers on the driver
+    FireOnDriver,
 }
 
 impl Counted {
@@ -61,6 +74,11 @@ impl Counted {
             Counted::LaterLog => "the same, log",
             Counted::Life => "whole life, 10 k",
             Counted::LifeLog => "the same, log",
+            Counted::Handle => "engine: schedule + cancel by handle",
+            Counted::Key => "engine: schedule + cancel by key",
+            Counted::Typed => "engine of values: schedule + cancel",
+            Counted::Sleep => "sleep: create + poll + drop",
+            Counted::FireOnDriver => "engine: fire one timer on the driver",
         }
     }
 
@@ -106,6 +124,11 @@ pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
             let steps = load.steps();
             (0..iterations / LOOPED).for_each(|_| Loop::new(&load).live(steps));
         }
+        Counted::Handle => engine::by_handle(iterations),
+        Counted::Key => engine::by_key(iterations),
+        Counted::Typed => engine::typed(iterations),
+        Counted::Sleep => engine::sleep(iterations),
+        Counted::FireOnDriver => engine::fire(iterations, prepared),
     }
     std::process::exit(0)
 }
@@ -208,13 +231,18 @@ impl Loop {
     }
 }
 
-/// Runs [`count`] under callgrind and prints instructions an operation.
-pub fn instructions(iterations: usize) -> Result<(), String> {
+/// Runs [`count`] under callgrind and prints instructions an operation, of the rows that were asked for.
+pub fn instructions(rows: &[String], iterations: usize) -> Result<(), String> {
     let iterations = iterations.max(LOOPED) / LOOPED * LOOPED;
     let header = ["operation", "instructions"].map(str::to_owned).to_vec();
-    let mut table =
-        Table::new("instructions an operation of the hierarchical wheel, by callgrind", header);
-    for counted in Counted::value_variants() {
+    let mut table = Table::new(
+        "instructions an operation of the wheel and of the engine, by callgrind",
+        header,
+    );
+    let asked = |counted: &&Counted| {
+        rows.is_empty() || rows.iter().any(|row| counted.title().contains(row.as_str()))
+    };
+    for counted in Counted::value_variants().iter().filter(asked) {
         let once = collected(*counted, iterations, 2 * iterations)?;
         let twice = collected(*counted, 2 * iterations, 2 * iterations)?;
         let each = (twice as f64 - once as f64) / iterations as f64;

@@ -1,0 +1,90 @@
+//! The verbs of the engine that `bench instructions` counts: with 10 k timers pending, on the default clock.
+//!
+//! A reading of the clock is included, as valgrind executes it. The driver sleeps: nothing is due before the end, and
+//! no timer is the earliest. The row that fires turns the engine itself, so nothing else runs either.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tourbillon::tasks::{self, Sleep};
+use tourbillon::{Driver, Engine, Timer};
+
+/// So many timers are pending.
+const PENDING: usize = 10_000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The delay of a timer that is scheduled and cancelled: later than the pending ones, so that it wakes nobody.
+fn delay(nth: usize) -> Duration {
+    2 * HOUR + Duration::from_millis((nth % 60_000) as u64)
+}
+
+pub(super) fn by_handle(iterations: usize) {
+    let timer = Timer::new();
+    let _pending: Vec<_> = (0..PENDING)
+        .map(|nth| timer.schedule(HOUR + delay(nth) / 60, |_| ()).expect("room"))
+        .collect();
+    for nth in 0..iterations {
+        assert!(timer.schedule(delay(nth), |_| ()).expect("room").cancel(), "it was pending");
+    }
+}
+
+pub(super) fn by_key(iterations: usize) {
+    let timer = Timer::new();
+    for nth in 0..PENDING {
+        timer.arm(HOUR + delay(nth) / 60, |_| ()).expect("room");
+    }
+    for nth in 0..iterations {
+        let key = timer.arm(delay(nth), |_| ()).expect("room");
+        assert!(timer.cancel(key), "it was pending");
+    }
+}
+
+pub(super) fn typed(iterations: usize) {
+    let engine: Engine<u64> = Timer::builder().deliver(|_batch| ()).expect("defaults");
+    for nth in 0..PENDING {
+        engine.schedule(HOUR + delay(nth) / 60, 0).expect("room");
+    }
+    for nth in 0..iterations {
+        let key = engine.schedule(delay(nth), nth as u64).expect("room");
+        assert!(engine.cancel(key).is_some(), "it was pending");
+    }
+}
+
+pub(super) fn sleep(iterations: usize) {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut pending: Vec<Sleep> =
+        (0..PENDING).map(|nth| tasks::sleep(HOUR + delay(nth) / 60)).collect();
+    for sleep in &mut pending {
+        assert!(pin!(sleep).poll(&mut context).is_pending());
+    }
+    for nth in 0..iterations {
+        let mut sleep = tasks::sleep(delay(nth));
+        assert!(pin!(&mut sleep).poll(&mut context).is_pending());
+        drop(black_box(sleep));
+    }
+}
+
+/// Fires timers that are due within 10 ms, 10 k of each engine. As many engines are filled in the shorter run.
+pub(super) fn fire(iterations: usize, prepared: usize) {
+    let engines: Vec<(Timer, Driver)> = (0..prepared.max(iterations) / PENDING)
+        .map(|_| {
+            let (timer, driver) = Timer::builder().build_driven().expect("defaults");
+            for nth in 0..PENDING {
+                let due = Duration::from_micros(1 + nth as u64);
+                timer.arm(due, |_| ()).expect("room");
+            }
+            (timer, driver)
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(20));
+    for (timer, mut driver) in engines.into_iter().take(iterations / PENDING) {
+        let mut ran = 0;
+        while ran < PENDING {
+            ran += driver.turn().ran;
+        }
+        drop((timer, driver));
+    }
+}
