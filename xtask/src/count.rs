@@ -69,7 +69,7 @@ fn crate_of(file: &Path) -> String {
 }
 
 /// Where the module that `file` declares may lie: a file and a folder.
-fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
+pub(crate) fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
     let name = file.file_stem().unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new(""));
     let folder = match name.to_str() {
@@ -80,7 +80,7 @@ fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
 }
 
 /// Whether an item is built for tests, models or planted faults alone.
-fn for_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
         let words = attribute.meta.to_token_stream().to_string();
         let word = |word: &str| words.split(|c: char| !c.is_alphanumeric()).any(|it| it == word);
@@ -88,7 +88,7 @@ fn for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(it) => &it.attrs,
         Item::Enum(it) => &it.attrs,
@@ -106,7 +106,7 @@ fn attributes(item: &Item) -> &[Attribute] {
 }
 
 /// How many lines have a token of these items.
-fn lines(items: &[Item]) -> usize {
+pub(crate) fn lines(items: &[Item]) -> usize {
     let mut seen = BTreeSet::new();
     for item in items.iter().filter(|item| !for_tests(attributes(item))) {
         mark(item.to_token_stream(), &mut seen);

@@ -10,6 +10,7 @@ mod mutants;
 mod packages;
 mod planted;
 mod reach;
+mod rooms;
 mod sample;
 mod scratch;
 mod shell;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::models::{LOOM, SHUTTLE};
 use crate::planted;
+use crate::rooms;
 use crate::shell::{Outcome, root, tracked};
 
 const LONGEST_LINE: usize = 120;
@@ -40,7 +41,9 @@ pub(crate) fn run() -> Outcome {
     for checker in [LOOM, SHUTTLE] {
         checker.check(&mut found)?;
     }
+    let rooms = rooms::check(&mut found)?;
     if found.is_empty() {
+        rooms.iter().for_each(|line| println!("rooms: {line}"));
         println!("tidy: {} files are", files.len());
         return Ok(());
     }
