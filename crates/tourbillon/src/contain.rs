@@ -2,28 +2,45 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use crate::engine::hub::Hub;
-use crate::engine::shard::Shard;
+/// Calls this with the payload of a panic.
+pub(crate) type OnPanic = Arc<dyn Fn(&(dyn Any + Send)) + Send + Sync>;
+
+/// Who counts the panics of foreign code, and knows whom to tell.
+pub(crate) trait Panics {
+    fn count_panic(&self);
+    fn on_panic(&self) -> Option<&OnPanic>;
+}
+
+impl<P: Panics> Panics for Arc<P> {
+    fn count_panic(&self) {
+        (**self).count_panic();
+    }
+
+    fn on_panic(&self) -> Option<&OnPanic> {
+        (**self).on_panic()
+    }
+}
 
 /// Runs foreign code for a timer of the shard. `None` if it panicked; the panic was counted and reported. No lock is
 /// held.
 #[inline]
-pub(crate) fn contain<T, R>(shard: &Shard<T>, foreign: impl FnOnce() -> R) -> Option<R> {
+pub(crate) fn contain<R>(shard: &impl Panics, foreign: impl FnOnce() -> R) -> Option<R> {
     // Unwind safety: what the code was in the middle of belongs to the user, and it is either consumed here or theirs
     // to look after. None of it is ours.
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     ran.map_err(|payload| {
         planted!("engine.panic-not-counted", (), shard.count_panic());
-        report(&shard.hub, payload);
+        report(shard.on_panic(), payload);
     })
     .ok()
 }
 
 #[cold]
-fn report(hub: &Hub, payload: Box<dyn Any + Send>) {
+fn report(on_panic: Option<&OnPanic>, payload: Box<dyn Any + Send>) {
     let report = || {
-        if let Some(report) = &hub.on_panic {
+        if let Some(report) = on_panic {
             report(&*payload);
         }
     };

@@ -85,8 +85,11 @@ pub mod about;
 mod backoff;
 #[cfg(target_os = "linux")]
 mod bell;
+mod builder;
 mod clock;
 mod contain;
+#[cfg(feature = "calendar")]
+mod cron;
 mod engine;
 mod error;
 mod inside;
@@ -96,40 +99,42 @@ mod keyed;
 mod missed;
 mod purgatory;
 mod queue;
-mod settings;
+mod retry;
+mod sleeper;
 mod spawn;
 mod stopped;
 mod sync;
 #[cfg(feature = "tasks")]
 pub mod tasks;
 mod timer;
+mod typed;
 mod view;
-mod wall;
+#[cfg(feature = "tasks")]
+mod wakers;
 
 pub use backoff::{Backoff, Jitter};
+pub use builder::{AnyClock, Builder};
 pub use clock::{AdvanceError, BootClock, Clock, VirtualClock};
+#[cfg(feature = "calendar")]
+pub use cron::{Cron, CronError};
 #[cfg(target_os = "linux")]
 pub use engine::WakeFd;
 pub use engine::counts::{Counts, Lateness};
-pub use engine::typed::{Batch, Engine, Fired};
-pub use engine::{Driver, Sleeper, StartError, Turn};
+pub use engine::{Driver, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;
 pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
 pub use queue::{DelayQueue, PutError, TakeError};
-pub use settings::{AnyClock, Builder};
+pub use retry::{Attempt, Retried, Retry};
+pub use sleeper::Sleeper;
 pub use stopped::Stopped;
-pub use timer::{
-    Attempt, CancelOnDrop, Context, Executor, Job, Repeat, Retried, Retry, State, Timeout, Timer,
-    Unfired,
-};
+pub use timer::{CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
+pub use typed::{Batch, Engine, Fired};
 pub use view::{Pending, ShardView, Snapshot};
-#[cfg(feature = "calendar")]
-pub use wall::cron::{Cron, CronError};
 
 #[cfg(all(loom, test))]
 mod models;

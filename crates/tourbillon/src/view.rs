@@ -50,11 +50,7 @@ impl Snapshot {
     }
 }
 
-pub(crate) fn pending<T, D>(core: &Core<T, D>) -> Vec<Pending>
-where
-    T: Send + 'static,
-    D: Deliver<T>,
-{
+pub(crate) fn pending<D: Deliver>(core: &Core<D>) -> Vec<Pending> {
     let mut all = Vec::new();
     for shard in &core.shards {
         shard.for_each(|key, deadline| {
@@ -66,11 +62,7 @@ where
     all
 }
 
-pub(crate) fn snapshot<T, D>(core: &Core<T, D>) -> Snapshot
-where
-    T: Send + 'static,
-    D: Deliver<T>,
-{
+pub(crate) fn snapshot<D: Deliver>(core: &Core<D>) -> Snapshot {
     let shards = core.shards.iter().map(|shard| {
         let (hand, memory, slots) = shard.view();
         ShardView { hand: core.hub.clock.instant(hand), memory, slots }

@@ -29,8 +29,20 @@ use list::Mutant;
 use report::Explained;
 
 /// The rooms that are mutated, below the sources of the engine.
-const ROOMS: &[&str] =
-    &["clock/", "engine/", "keyed/", "purgatory/", "queue/", "tasks/", "timer/", "wall/"];
+const ROOMS: &[&str] = &[
+    "clock/",
+    "cron/",
+    "engine/",
+    "keyed/",
+    "purgatory/",
+    "queue/",
+    "retry.rs",
+    "sleeper.rs",
+    "tasks/",
+    "timer/",
+    "typed.rs",
+    "wakers/",
+];
 const SOURCE: &str = "crates/tourbillon/src/";
 /// The tests that are tried: those of the engine.
 const TESTED: &[&str] = &["-p", "tourbillon", "--all-features", "--lib", "--tests"];

@@ -31,7 +31,7 @@ pub(super) struct Module {
     globs: Vec<Vec<String>>,
     /// Every path of two names or more in its code, with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// The lines that have a token.
+    /// The lines of its file that have a token; none if it has no file of its own.
     pub(super) lines: usize,
 }
 
@@ -52,12 +52,15 @@ impl Modules {
         let text = read(&file).ok_or_else(|| format!("{} cannot be read", file.display()))?;
         let syntax =
             syn::parse_file(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-        self.read_items(name, &file, &syntax.items, read)
+        self.read_items(name.clone(), &file, &syntax.items, read)?;
+        if let Some(module) = self.all.get_mut(&name) {
+            module.lines = crate::count::lines(&syntax.items);
+        }
+        Ok(())
     }
 
     fn read_items(&mut self, name: Name, file: &Path, items: &[Item], read: &Read<'_>) -> Outcome {
         let mut module = Module { file: file.to_path_buf(), ..Module::default() };
-        module.lines = crate::count::lines(items);
         for item in items.iter().filter(|item| !left_out(attributes(item))) {
             module.add(item);
             let Item::Mod(child) = item else { continue };

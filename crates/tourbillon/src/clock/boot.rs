@@ -52,7 +52,7 @@ mod linux {
 
     use crate::clock::BEGIN;
     use crate::clock::monotonic::together;
-    use crate::engine::Sleeper;
+    use crate::sleeper::Sleeper;
 
     const SECOND: u64 = 1_000_000_000;
 

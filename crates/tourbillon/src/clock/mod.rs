@@ -8,6 +8,7 @@ mod boot;
 mod monotonic;
 mod virtual_clock;
 mod wall;
+pub(crate) mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
-use crate::engine::Sleeper;
+use crate::sleeper::Sleeper;
 pub use boot::BootClock;
 use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;

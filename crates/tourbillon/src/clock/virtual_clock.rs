@@ -148,13 +148,6 @@ impl VirtualClock {
         self.go(|| self.next_due())
     }
 
-    /// [`advance_to_next`](VirtualClock::advance_to_next), past what is due already and waits for its loop: for who
-    /// cannot wait for that to turn.
-    #[cfg(feature = "tasks")]
-    pub(crate) fn advance_a_step(&self) -> Result<bool, AdvanceError> {
-        self.go(|| self.next_step())
-    }
-
     /// [`advance`](VirtualClock::advance) to that moment; to no other, however many do so.
     pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
         self.go(|| Some(to)).map(|_| ())
@@ -207,7 +200,7 @@ impl VirtualClock {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed());
     }
 
-    fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
+    pub(crate) fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
         if inside::any_on(self.id()) {
             return Err(AdvanceError::InsideCallback);
         }

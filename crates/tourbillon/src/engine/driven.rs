@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
+use super::core::{Core, Deliver};
+use super::hub::Hub;
 use super::shard::Shard;
 use super::signal::{NEVER, Wake};
-use super::{Core, Deliver, Hub};
 #[cfg(target_os = "linux")]
 use crate::bell::Bell;
 use crate::clock::nanoseconds;
@@ -119,11 +120,7 @@ pub struct Turn {
 }
 
 impl Driver {
-    pub(crate) fn new<T, D>(core: Arc<Core<T, D>>) -> Self
-    where
-        T: Send + 'static,
-        D: Deliver<T>,
-    {
+    pub(crate) fn new<D: Deliver>(core: Arc<Core<D>>) -> Self {
         // Nothing is started: this opens the shards.
         let opened = core.start();
         debug_assert!(opened.is_ok(), "it is new");
@@ -324,14 +321,14 @@ trait Turns: Send + Sync {
     fn abandon(&self);
 }
 
-impl<T: Send + 'static, D: Deliver<T>> Turns for Core<T, D> {
+impl<D: Deliver> Turns for Core<D> {
     fn hub(&self) -> &Hub {
         &self.hub
     }
 
     /// One round over the shards that have something due.
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize {
-        let attend = |shard: &Arc<Shard<T>>| {
+        let attend = |shard: &Arc<Shard<D>>| {
             let before = shard.counts().fired;
             self.attend(shard, now);
             shard.counts().fired - before

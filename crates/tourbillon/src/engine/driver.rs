@@ -8,29 +8,15 @@ use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
-use super::Core;
+use super::core::{Core, Deliver};
 use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
 
-/// How ready timers come to run.
-pub(crate) trait Deliver<T>: Send + Sync + Sized + 'static {
-    /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
-    fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>);
-    /// The last clone of the engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
-    fn abandon(core: &Core<T, Self>);
-    /// Time stands still until what is ready has run: offers again what was refused.
-    fn offer_again(_core: &Arc<Core<T, Self>>, _shard: &Arc<Shard<T>>) {}
-    /// The wall clock was set: looks again at what waits for it.
-    fn wall_was_set(_core: &Arc<Core<T, Self>>) {}
-    /// The engine has stopped.
-    fn close(&self) {}
-}
-
 /// How long a virtual clock waits before it offers again what an executor refused.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
+impl<D: Deliver> Core<D> {
     /// The driver's thread.
     pub(super) fn drive(self: Arc<Self>) {
         loop {
@@ -50,8 +36,8 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     }
 
     /// The shards that have something to do.
-    pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<T>>> {
-        let is_due = move |shard: &&Arc<Shard<T>>| {
+    pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<D>>> {
+        let is_due = move |shard: &&Arc<Shard<D>>| {
             let next = self.hub.signal.next(shard.index);
             planted!("engine.due-now-is-not-due", next < now.units(), next <= now.units())
         };
@@ -59,13 +45,13 @@ impl<T: Send + 'static, D: Deliver<T>> Core<T, D> {
     }
 
     /// Makes ready what is due in the shard, as much as the budget allows, and has it delivered.
-    pub(super) fn attend(self: &Arc<Self>, shard: &Arc<Shard<T>>, now: Time) {
+    pub(super) fn attend(self: &Arc<Self>, shard: &Arc<Shard<D>>, now: Time) {
         shard.advance(now, self.budget);
         D::deliver(self, shard);
     }
 }
 
-impl<T: Send + 'static, D: Deliver<T>> Driven for Core<T, D> {
+impl<D: Deliver> Driven for Core<D> {
     fn next_due(&self) -> Option<Time> {
         let due = self.shards.iter().filter_map(|shard| shard.next_due());
         planted!("engine.clock-sees-one-shard", due.into_iter().next(), due.min())

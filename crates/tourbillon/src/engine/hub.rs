@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::signal::{Padded, Signal};
 use crate::clock::EngineClock;
+use crate::contain::OnPanic;
 use crate::inside::Inside;
 use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -18,15 +19,8 @@ pub(crate) struct Hub {
     /// everything else here is read by every operation and written by none.
     busy: Padded<AtomicUsize>,
     pub(crate) on_panic: Option<OnPanic>,
-    /// The engine, for who knows a shard of it alone.
-    #[cfg(feature = "tasks")]
-    engine: std::sync::OnceLock<std::sync::Weak<dyn Start>>,
-}
-
-/// An engine that can be started.
-#[cfg(feature = "tasks")]
-pub(crate) trait Start: Send + Sync {
-    fn start(self: Arc<Self>) -> Result<(), super::StartError>;
+    /// Nanoseconds.
+    pub(crate) tick: u64,
 }
 
 /// The top bit of the count of those that are at work.
@@ -59,11 +53,8 @@ pub(crate) struct HubSettings {
     pub(crate) driven: bool,
 }
 
-/// What to do with the payload of a panic.
-pub(crate) type OnPanic = Arc<dyn Fn(&(dyn std::any::Any + Send)) + Send + Sync>;
-
 impl Hub {
-    pub(crate) fn new(settings: HubSettings, shards: usize) -> Self {
+    pub(crate) fn new(settings: HubSettings, shards: usize, tick: u64) -> Self {
         let HubSettings { clock, limit, on_panic, driven } = settings;
         Hub {
             clock,
@@ -72,23 +63,8 @@ impl Hub {
             limit,
             busy: Padded(AtomicUsize::new(0)),
             on_panic,
-            #[cfg(feature = "tasks")]
-            engine: std::sync::OnceLock::new(),
+            tick,
         }
-    }
-
-    /// Whose hub it is.
-    #[cfg(feature = "tasks")]
-    pub(crate) fn know(&self, engine: std::sync::Weak<dyn Start>) {
-        let _never_known_before = self.engine.set(engine);
-    }
-
-    /// Starts the engine, if it is still there.
-    #[cold]
-    #[cfg(feature = "tasks")]
-    pub(crate) fn start(&self) -> Result<(), super::StartError> {
-        let engine = self.engine.get().and_then(std::sync::Weak::upgrade);
-        engine.map_or(Err(super::StartError::Stopped), |engine| engine.start())
     }
 
     /// As long as what is returned lives, the current thread claims timers and runs them. It is there before the first

@@ -13,27 +13,19 @@
 
 mod drive;
 mod look;
-#[cfg(feature = "tasks")]
-mod told;
 
 use std::sync::Arc;
 
 use tourbillon_wheel::{Expired, Full, GeometryError, Key, RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
+use super::face::Face;
 use super::hub::Hub;
-use super::leases::{Lease, Leases, State as Became};
 use super::signal::NEVER;
-#[cfg(feature = "tasks")]
-use super::signal::Padded;
 use super::wheels::{AnyWheel, Geometry};
 use crate::clock::BEGIN;
-#[cfg(feature = "tasks")]
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Mutex, MutexGuard, lock};
-#[cfg(feature = "tasks")]
-pub(crate) use told::{Gone, Told};
 
 /// When to try again what failed for want of memory, in nanoseconds.
 pub(crate) const AGAIN: u64 = 10_000_000;
@@ -42,37 +34,27 @@ pub(crate) const AGAIN: u64 = 10_000_000;
 const AHEAD: usize = 16;
 
 #[repr(align(128))]
-pub(crate) struct Shard<T> {
+pub(crate) struct Shard<F: Face> {
     pub(crate) index: usize,
     pub(crate) hub: Arc<Hub>,
-    state: Mutex<State<T>>,
+    state: Mutex<State<F>>,
     /// How many are ready, for those who look for work without the lock.
     ready: AtomicUsize,
-    /// Everything that was filed due by then has been claimed, for those who ask without the lock. `NEVER` while that
-    /// is not so, and after a stop.
-    #[cfg(feature = "tasks")]
-    claimed: Padded<AtomicU64>,
-    /// Nanoseconds.
-    #[cfg(feature = "tasks")]
-    pub(crate) tick: u64,
+    /// What the face shows to those who look without the lock.
+    pub(crate) shown: F::Shown,
 }
 
-struct State<T> {
-    wheel: AnyWheel<Entry<T>>,
+struct State<F: Face> {
+    wheel: AnyWheel<Entry<F::Value>>,
     phase: Phase,
     /// What the signal says of this shard: nothing is due before.
     next: u64,
     counts: Counts,
     lateness: Lateness,
-    /// What handles know of their timers. Only a `Timer` has handles.
-    leases: Leases,
-    /// How many of the ready ones were shown to who claims them.
-    shown: usize,
-    /// Whether a timer that is ready may have to wait still, by another clock: who claims is asked.
-    asks: bool,
-    /// Whether the last pass has made ready all that was due.
-    #[cfg(feature = "tasks")]
-    all_due: bool,
+    /// What the face keeps.
+    kept: F::Kept,
+    /// How many of the ready ones were prefetched.
+    touched: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +81,37 @@ pub(crate) struct Taken<T> {
     pub(crate) value: T,
 }
 
+/// Why a timer that nobody has cancelled is not pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Fired,
+    /// It was handed back, or it had fired before the engine was stopped.
+    Stopped,
+}
+
+/// What a timer is given when it is armed, under the lock.
+pub(crate) trait ArmWith<F: Face> {
+    type Given;
+    /// `None` if there is no more of it: the timer is not armed.
+    fn give(self, value: &mut F::Value, kept: &mut F::Kept) -> Option<Self::Given>;
+    /// The timer was not armed after all.
+    fn take_back(given: Self::Given, value: &mut F::Value, kept: &mut F::Kept);
+}
+
+/// Nothing.
+struct NoMore;
+
+impl<F: Face> ArmWith<F> for NoMore {
+    type Given = ();
+
+    #[inline]
+    fn give(self, _value: &mut F::Value, _kept: &mut F::Kept) -> Option<()> {
+        Some(())
+    }
+
+    fn take_back((): (), _value: &mut F::Value, _kept: &mut F::Kept) {}
+}
+
 /// Why a value was not armed.
 pub(crate) enum Refused<T> {
     New(T),
@@ -106,7 +119,7 @@ pub(crate) enum Refused<T> {
     Full(T),
 }
 
-impl<T> Shard<T> {
+impl<F: Face> Shard<F> {
     // Never inlined: it has a wheel on the stack, and those of loom's threads are small.
     #[inline(never)]
     pub(crate) fn new(
@@ -122,72 +135,36 @@ impl<T> Shard<T> {
             next: NEVER,
             counts: Counts::default(),
             lateness: Lateness::new(),
-            leases: Leases::new(),
-            shown: 0,
-            asks: false,
-            #[cfg(feature = "tasks")]
-            all_due: true,
+            kept: F::Kept::default(),
+            touched: 0,
         };
         Ok(Shard {
             index,
             hub,
             state: Mutex::new(state),
             ready: AtomicUsize::new(0),
-            #[cfg(feature = "tasks")]
-            claimed: Padded(AtomicU64::new(0)),
-            #[cfg(feature = "tasks")]
-            tick,
+            shown: F::Shown::default(),
         })
     }
 
     /// Arms a timer, if the limit leaves a place for it.
     #[inline]
-    pub(crate) fn arm(&self, deadline: Time, value: T) -> Result<Key, Refused<T>> {
-        self.arm_by(value, |state, value| self.insert(state, deadline, value))
+    pub(crate) fn arm(&self, deadline: Time, value: F::Value) -> Result<Key, Refused<F::Value>> {
+        self.arm_with(deadline, value, NoMore).map(|(key, ())| key)
     }
 
-    /// Arms a timer that has a handle: `lend` is given the lease that both of them hold, under the lock.
+    /// Arms a timer, if the limit leaves a place for it and `with` has what it needs.
     #[inline]
-    pub(crate) fn arm_leased(
+    pub(crate) fn arm_with<W: ArmWith<F>>(
         &self,
         deadline: Time,
-        value: T,
-        lend: impl FnOnce(&mut T, Lease),
-    ) -> Result<(Key, Lease), Refused<T>> {
-        self.arm_by(value, |state, value| {
-            if !state.leases.has_room() {
-                return Err(Refused::Full(value));
-            }
-            let key = planted!(
-                "more.refused-handle-keeps-its-record",
-                match self.insert(state, deadline, value) {
-                    Ok(key) => key,
-                    Err(refused) => {
-                        state.leases.open(Became::Pending);
-                        return Err(refused);
-                    }
-                },
-                self.insert(state, deadline, value)?
-            );
-            let lease = state.leases.open(Became::Pending);
-            if let Some(entry) = state.wheel.get_mut(key) {
-                lend(&mut entry.value, lease);
-            }
-            Ok((key, lease))
-        })
-    }
-
-    /// Arms a timer under the lock, if the limit leaves a place for it.
-    #[inline]
-    fn arm_by<R>(
-        &self,
-        value: T,
-        arm: impl FnOnce(&mut State<T>, T) -> Result<R, Refused<T>>,
-    ) -> Result<R, Refused<T>> {
+        value: F::Value,
+        with: W,
+    ) -> Result<(Key, W::Given), Refused<F::Value>> {
         if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
             return Err(Refused::Full(value));
         }
-        let armed = arm(&mut lock(&self.state), value);
+        let armed = self.insert(&mut lock(&self.state), deadline, value, with);
         self.tell_loop();
         let refused = planted!(
             "later.first-timer-takes-two-places",
@@ -204,40 +181,56 @@ impl<T> Shard<T> {
     pub(crate) fn rearm(
         &self,
         deadline: Time,
-        value: T,
+        value: F::Value,
         allowed: impl FnOnce() -> bool,
         mark: impl FnOnce(Key),
-    ) -> Result<(), Refused<T>> {
+    ) -> Result<(), Refused<F::Value>> {
         let mut state = lock(&self.state);
         if !allowed() {
             return Err(Refused::Stopped(value));
         }
-        mark(self.insert(&mut state, deadline, value)?);
+        mark(self.insert(&mut state, deadline, value, NoMore)?.0);
         drop(state);
         self.tell_loop();
         Ok(())
     }
 
     #[inline(always)]
-    fn insert(&self, state: &mut State<T>, deadline: Time, value: T) -> Result<Key, Refused<T>> {
+    fn insert<W: ArmWith<F>>(
+        &self,
+        state: &mut State<F>,
+        deadline: Time,
+        mut value: F::Value,
+        with: W,
+    ) -> Result<(Key, W::Given), Refused<F::Value>> {
         match state.phase {
             Phase::Open => {}
             Phase::New => return Err(Refused::New(value)),
             Phase::Stopped => return Err(Refused::Stopped(value)),
         }
+        let Some(given) = with.give(&mut value, &mut state.kept) else {
+            return Err(Refused::Full(value));
+        };
         match state.wheel.insert(deadline, Entry { deadline, value }) {
             Ok(key) => {
                 state.counts.armed += 1;
                 self.settle_next(state, key, deadline);
-                Ok(key)
+                Ok((key, given))
             }
-            Err(Full(entry)) => Err(Refused::Full(entry.value)),
+            Err(Full(mut entry)) => {
+                planted!(
+                    "more.refused-handle-keeps-its-record",
+                    drop(given),
+                    W::take_back(given, &mut entry.value, &mut state.kept)
+                );
+                Err(Refused::Full(entry.value))
+            }
         }
     }
 
     /// Wakes the driver if this timer is now the earliest.
     #[inline]
-    fn settle_next(&self, state: &mut State<T>, key: Key, deadline: Time) {
+    fn settle_next(&self, state: &mut State<F>, key: Key, deadline: Time) {
         // A deadline is never after its tick: if it is not earlier, its tick is not.
         if deadline.units() < state.next {
             let due = planted!(
@@ -250,7 +243,7 @@ impl<T> Shard<T> {
     }
 
     #[cold]
-    fn lower(&self, state: &mut State<T>, due: u64) {
+    fn lower(&self, state: &mut State<F>, due: u64) {
         if due < state.next {
             planted!("engine.later-timer-puts-off-the-next", (), state.next = due);
             self.hub.signal.lower(self.index, due);
@@ -259,11 +252,15 @@ impl<T> Shard<T> {
 
     /// Takes a pending timer out. `then` is given its value under the lock, and must not drop what is the user's.
     #[inline]
-    pub(crate) fn cancel<R>(&self, key: Key, then: impl FnOnce(T, &mut Leases) -> R) -> Option<R> {
+    pub(crate) fn cancel<R>(
+        &self,
+        key: Key,
+        then: impl FnOnce(F::Value, &mut F::Kept) -> R,
+    ) -> Option<R> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        let State { wheel, leases, .. } = &mut *state;
-        let done = wheel.cancel_then(key, |entry| then(entry.value, leases));
+        let State { wheel, kept, .. } = &mut *state;
+        let done = wheel.cancel_then(key, |entry| then(entry.value, kept));
         let done = planted!(
             "engine.late-cancel-is-counted",
             {
@@ -282,7 +279,7 @@ impl<T> Shard<T> {
     /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of
     /// them to go.
     #[inline]
-    fn leave(&self, state: MutexGuard<'_, State<T>>, ready_before: usize) {
+    fn leave(&self, state: MutexGuard<'_, State<F>>, ready_before: usize) {
         if state.wheel.ready() == ready_before {
             return;
         }
@@ -293,17 +290,13 @@ impl<T> Shard<T> {
         }
     }
 
-    /// Moves a pending timer. `mark` sees its value under the lock.
+    /// Moves a pending timer.
     #[inline]
-    pub(crate) fn reschedule(
-        &self,
-        key: Key,
-        deadline: Time,
-        mark: impl FnOnce(&T),
-    ) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
-        self.move_to(&mut state, key, deadline, mark)?;
+        self.move_to(&mut state, key, deadline)?;
+        state.wheel.get(key).into_iter().for_each(|entry| F::moved(&entry.value));
         self.leave(state, ready);
         planted!("engine.moved-earlier-does-not-wake-the-loop", (), self.tell_loop());
         Ok(())
@@ -314,25 +307,24 @@ impl<T> Shard<T> {
         let mut state = lock(&self.state);
         let ready = state.wheel.ready();
         let Some(deadline) = deadline() else { return };
-        if self.move_to(&mut state, key, deadline, |_| ()).is_ok() {
+        if self.move_to(&mut state, key, deadline).is_ok() {
             self.leave(state, ready);
             planted!("more.a-clock-that-is-set-does-not-wake-the-loop", (), self.tell_loop());
         }
     }
 
+    /// Moves a pending timer, and says whether its value is to be told.
     #[inline]
     fn move_to(
         &self,
-        state: &mut State<T>,
+        state: &mut State<F>,
         key: Key,
         deadline: Time,
-        mark: impl FnOnce(&T),
     ) -> Result<(), RescheduleError> {
         state.wheel.reschedule(key, deadline)?;
         let entry = state.wheel.get_mut(key);
         if let Some(entry) = planted!("engine.moved-timer-shows-the-old-deadline", None, entry) {
             entry.deadline = deadline;
-            mark(&entry.value);
         }
         planted!("engine.moved-earlier-wakes-nobody", (), self.settle_next(state, key, deadline));
         Ok(())
@@ -343,13 +335,20 @@ impl<T> Shard<T> {
         lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
     }
 
-    /// Looks at the leases, and at a timer if it is pending.
+    /// Looks at what the face keeps, and at a timer if it is pending.
     #[inline]
-    pub(crate) fn with_leases(&self, key: Key, look: impl FnOnce(&mut Leases, Option<&mut T>)) {
+    pub(crate) fn visit<R>(
+        &self,
+        key: Key,
+        visit: impl FnOnce(&mut F::Kept, Result<&mut F::Value, Gone>) -> R,
+    ) -> R {
         let mut state = lock(&self.state);
         let state = &mut *state;
-        let entry = state.wheel.get_mut(key);
-        look(&mut state.leases, entry.map(|entry| &mut entry.value));
+        let stopped =
+            planted!("engine.stopped-sleep-looks-over", false, state.phase == Phase::Stopped);
+        let gone = if stopped { Gone::Stopped } else { Gone::Fired };
+        let entry = state.wheel.get_mut(key).map(|entry| &mut entry.value);
+        visit(&mut state.kept, entry.ok_or(gone))
     }
 
     /// Counts a timer as armed and handed back if `mark`, called under the lock, returns `true`. Returns the same.
@@ -366,8 +365,18 @@ impl<T> Shard<T> {
 
     /// Something that must be decided together with the wheel.
     #[inline]
-    pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut Leases) -> R) -> R {
-        decide(&mut lock(&self.state).leases)
+    pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut F::Kept) -> R) -> R {
+        decide(&mut lock(&self.state).kept)
+    }
+
+    /// Has the face show how the shard stands. The lock is held.
+    #[inline]
+    fn show(&self, state: &mut State<F>, all_due: Option<bool>) {
+        let State { wheel, kept, phase, .. } = state;
+        // A pass may come after the stop: what that has shown stands.
+        let open = planted!("engine.pass-after-a-stop-tells", true, *phase != Phase::Stopped);
+        let hand = (open && wheel.ready() == 0).then(|| wheel.now());
+        F::show(&self.shown, kept, all_due, hand);
     }
 }
 

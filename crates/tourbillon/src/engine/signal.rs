@@ -19,19 +19,13 @@
 //! `next` is lowered by whoever arms an earlier timer and raised by the driver alone, both under the shard's lock.
 //! It may be too early (its timer was cancelled), never too late: a timer that is armed later than `next` needs no
 //! signal at all, which is what makes arming silent and free of shared writes.
-//!
-//! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
 use std::cell::Cell;
 use std::sync::Arc;
-#[cfg(target_os = "linux")]
-use std::sync::OnceLock;
-use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-use crate::bell::Bell;
+use crate::sleeper::Sleeper;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use crate::sync::{Condvar, Mutex, lock, thread_local, wait};
+use crate::sync::{Mutex, lock, thread_local};
 
 /// `until` while the driver is awake.
 const AWAKE: u64 = 0;
@@ -75,7 +69,8 @@ impl Drop for Later {
 
 /// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
 #[repr(align(128))]
-pub(super) struct Padded<X>(pub(super) X);
+#[derive(Default)]
+pub(crate) struct Padded<X>(pub(crate) X);
 
 /// What the driver found when it wanted to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,84 +242,5 @@ impl Signal {
         // Pairs with the look in `rest`, after a sleep that the permit ends.
         self.stopping.store(true, Ordering::Release);
         planted!("engine.stop-does-not-wake-the-driver", (), self.wake());
-    }
-}
-
-/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it, and may keep a clone to wake it.
-#[derive(Clone)]
-pub struct Sleeper {
-    shared: Arc<Bed>,
-}
-
-struct Bed {
-    permit: Mutex<bool>,
-    woken: Condvar,
-    /// Made when somebody sleeps on file descriptors.
-    #[cfg(target_os = "linux")]
-    bell: OnceLock<Bell>,
-}
-
-impl Sleeper {
-    pub(crate) fn new() -> Self {
-        let bed = Bed {
-            permit: Mutex::new(false),
-            woken: Condvar::new(),
-            #[cfg(target_os = "linux")]
-            bell: OnceLock::new(),
-        };
-        Sleeper { shared: Arc::new(bed) }
-    }
-
-    /// Sleeps for so long, or until [`wake`](Sleeper::wake); for ever without a limit. At once if there was a
-    /// wake since the last sleep. It may end a little early: look at the clock.
-    pub fn sleep(&self, limit: Option<Duration>) {
-        let mut permit = lock(&self.shared.permit);
-        if !*permit && limit != Some(Duration::ZERO) {
-            permit = wait(&self.shared.woken, permit, limit);
-        }
-        *permit = false;
-    }
-
-    /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
-    /// last sleep. It may end early.
-    ///
-    /// The bell is there before the look at the permit: who wakes after that look finds it.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
-        use rustix::event::{PollFd, PollFlags, poll};
-        let bell = match self.shared.bell.get() {
-            Some(bell) => bell,
-            None => {
-                let made = Bell::new()?;
-                self.shared.bell.get_or_init(|| made)
-            }
-        };
-        let woken = *lock(&self.shared.permit);
-        if !woken {
-            // Interrupted by a signal, it ends early.
-            let _ = poll(
-                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(bell, PollFlags::IN)],
-                None,
-            );
-        }
-        bell.silence();
-        planted!("engine.boot-permit-never-spent", (), *lock(&self.shared.permit) = false);
-        Ok(())
-    }
-
-    /// Ends the sleep, or the next one.
-    pub fn wake(&self) {
-        planted!("engine.wake-leaves-no-permit", (), *lock(&self.shared.permit) = true);
-        self.shared.woken.notify_one();
-        #[cfg(target_os = "linux")]
-        if let Some(bell) = planted!("engine.wake-forgets-the-bell", None, self.shared.bell.get()) {
-            bell.ring();
-        }
-    }
-}
-
-impl std::fmt::Debug for Sleeper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sleeper")
     }
 }

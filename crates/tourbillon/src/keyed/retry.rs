@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 
 use super::alarm::Place;
+use crate::retry::{Attempt, Retried};
 use crate::sync::{Mutex, lock};
-use crate::timer::{Attempt, Retried};
 
 /// The closures of a retry, for who must give them back if it is refused. They belong to the timer: when it lets go of
 /// them they are dropped, whoever still looks on here.

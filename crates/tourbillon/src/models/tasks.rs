@@ -47,7 +47,7 @@ impl Model {
     /// Time passes: the clock is set, and whoever sleeps looks at it.
     fn pass(&self, ticks: u64) {
         self.clock.ticks.store(ticks, SeqCst);
-        self.timer.given().hub().signal.sleeper().wake();
+        crate::tasks::Given::on(&self.timer).hub().signal.sleeper().wake();
     }
 
     /// The same, on a thread of its own.

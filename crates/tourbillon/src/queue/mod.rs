@@ -15,10 +15,10 @@ use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
 use crate::engine::counts::Counts;
-use crate::engine::typed::Fired;
+use crate::engine::settings::Settings;
 use crate::key::Key;
-use crate::settings::{Builder, Settings};
 use crate::sync::lock;
+use crate::typed::Fired;
 pub use error::{PutError, TakeError};
 use take::Shared;
 
@@ -76,11 +76,6 @@ pub struct DelayQueue<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> DelayQueue<T> {
-    /// A queue with a tick of 1 ms. For other settings there is [`Builder::queue`].
-    pub fn new() -> Self {
-        Builder::default().queue().expect("the defaults are in range")
-    }
-
     pub(crate) fn with(settings: Settings) -> Self {
         DelayQueue { shared: Shared::new(settings) }
     }
@@ -276,12 +271,6 @@ impl<T: Send + 'static> DelayQueue<T> {
 impl<T: Send + 'static> Clone for DelayQueue<T> {
     fn clone(&self) -> Self {
         DelayQueue { shared: self.shared.clone() }
-    }
-}
-
-impl<T: Send + 'static> Default for DelayQueue<T> {
-    fn default() -> Self {
-        DelayQueue::new()
     }
 }
 

@@ -27,9 +27,9 @@ use super::error::TakeError;
 use super::state::{Look, State};
 use crate::clock::{Driven, EngineClock};
 use crate::contain::drop_quietly;
-use crate::engine::Sleeper;
+use crate::engine::settings::Settings;
 use crate::engine::shard::Taken;
-use crate::settings::Settings;
+use crate::sleeper::Sleeper;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 
 pub(super) struct Shared<T> {

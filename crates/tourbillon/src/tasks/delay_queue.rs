@@ -119,7 +119,7 @@ impl Timer {
     /// stays there, to be removed. If there was no room for its timer, or no thread, the stream says so, and the next
     /// poll tries again.
     pub fn delay_queue<K: Hash + Eq + Clone, V>(&self) -> DelayQueue<K, V, Given> {
-        DelayQueue::with(self.given())
+        DelayQueue::with(Given::on(self))
     }
 }
 

@@ -6,12 +6,13 @@ use std::task::Waker;
 
 use tourbillon_wheel::Time;
 
-use super::wakers::{TaskCore, Wakers};
+use crate::builder::Builder;
 use crate::clock::EngineClock;
-use crate::engine::shard::{Refused, Shard};
-use crate::engine::{Core, StartError, Unarmed};
+use crate::engine::shard::Refused;
+use crate::engine::{StartError, Unarmed};
 use crate::key::Key;
-use crate::settings::Builder;
+use crate::timer::Timer;
+use crate::wakers::{TaskCore, TaskShard, Wakers};
 
 /// Where the timer of a future lives: [`Global`] or [`Given`]. It decides what the future gives.
 #[expect(private_bounds, reason = "nobody else can have one")]
@@ -29,7 +30,7 @@ pub struct Global;
 #[derive(Clone)]
 pub struct Given {
     /// The shard of the thread that made it, whose count that thread writes: nothing that all threads write.
-    shard: Arc<Shard<Waker>>,
+    shard: Arc<TaskShard>,
 }
 
 /// Why a future on a timer of yours could not wait for its time. The time had not come. What was refused for want of
@@ -64,9 +65,9 @@ pub(crate) trait Place: fmt::Debug + Send + Sync + Unpin + 'static {
     fn clock(&self) -> &EngineClock;
     /// Nanoseconds.
     fn tick(&self) -> u64;
-    fn shard(&self, key: Key) -> &Shard<Waker>;
+    fn shard(&self, key: Key) -> &TaskShard;
     /// Where to count what concerns no key.
-    fn any_shard(&self) -> &Shard<Waker>;
+    fn any_shard(&self) -> &TaskShard;
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)>;
     fn output<T>(outcome: Result<T, SleepError>) -> Self::Output<T>
     where
@@ -97,7 +98,7 @@ impl Global {
             let settings = Builder::default().name("tourbillon-tasks").settings();
             let settings = settings.expect("the defaults are in range");
             let clock = settings.hub.clock.clone();
-            DefaultEngine { clock, core: Core::new(settings, Wakers::new()) }
+            DefaultEngine { clock, core: Wakers::engine(settings) }
         })
     }
 
@@ -114,16 +115,16 @@ impl Place for Global {
     }
 
     fn tick(&self) -> u64 {
-        Global::core().shards[0].tick
+        Global::core().hub.tick
     }
 
     #[inline]
-    fn shard(&self, key: Key) -> &Shard<Waker> {
+    fn shard(&self, key: Key) -> &TaskShard {
         &Global::core().shards
             [planted!("tasks.the-default-engine-looks-at-its-first-shard", 0, key.shard())]
     }
 
-    fn any_shard(&self) -> &Shard<Waker> {
+    fn any_shard(&self) -> &TaskShard {
         &Global::core().shards[0]
     }
 
@@ -146,9 +147,10 @@ impl Place for Global {
 }
 
 impl Given {
+    /// On the shard of this thread.
     #[inline]
-    pub(crate) fn new(shard: &Arc<Shard<Waker>>) -> Self {
-        Given { shard: shard.clone() }
+    pub(crate) fn on(timer: &Timer) -> Self {
+        Given { shard: timer.core().delivery.tasks.engine().own_shard().clone() }
     }
 
     /// Whether the other one is on the same timer.
@@ -172,15 +174,15 @@ impl Place for Given {
     }
 
     fn tick(&self) -> u64 {
-        self.shard.tick
+        self.shard.hub.tick
     }
 
     #[inline]
-    fn shard(&self, _key: Key) -> &Shard<Waker> {
+    fn shard(&self, _key: Key) -> &TaskShard {
         &self.shard
     }
 
-    fn any_shard(&self) -> &Shard<Waker> {
+    fn any_shard(&self) -> &TaskShard {
         &self.shard
     }
 
@@ -188,7 +190,7 @@ impl Place for Given {
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
         let mut armed = self.shard.arm(at, waker);
         if let Err(Refused::New(waker)) = armed {
-            match self.shard.hub.start() {
+            match self.shard.shown.start() {
                 Ok(()) => armed = self.shard.arm(at, waker),
                 Err(StartError::Stopped) => return Err((waker, SleepError::Stopped)),
                 Err(StartError::Thread(_)) => {

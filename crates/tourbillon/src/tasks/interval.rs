@@ -59,12 +59,12 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn interval(&self, period: Duration) -> Interval<Given> {
-        Interval::new(Sleep::after(self.given(), Duration::ZERO), period)
+        Interval::new(Sleep::after(Given::on(self), Duration::ZERO), period)
     }
 
     /// Ticks at that moment and then every period.
     pub fn interval_at(&self, first: Instant, period: Duration) -> Interval<Given> {
-        Interval::new(Sleep::at(self.given(), first), period)
+        Interval::new(Sleep::at(Given::on(self), first), period)
     }
 }
 

@@ -84,7 +84,6 @@ mod streak;
 mod timeout;
 #[cfg(feature = "tokio")]
 mod tokio;
-pub(crate) mod wakers;
 
 #[cfg(feature = "hyper")]
 pub use self::hyper::HyperTimer;

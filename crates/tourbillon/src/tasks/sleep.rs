@@ -11,9 +11,9 @@
 //! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never
 //! early.
 //!
-//! Nearly no poll takes a lock: a shard tells without it what was claimed and what was not, as long as it has a clear
-//! conscience (`Shard::tell`), and a sleep knows which waker it has armed. What was filed behind the hand, or may have
-//! been moved there, is in *doubt*: the poll looks at the clock, and takes the waker out itself if the time has come.
+//! Nearly no poll takes a lock: the watermark of the shard tells without it what was claimed and what was not, and a
+//! sleep knows which waker it has armed. What was filed behind the hand, or may have been moved there, is in *doubt*:
+//! the poll looks at the clock, and takes the waker out itself if the time has come.
 
 use std::fmt;
 use std::future::Future;
@@ -26,9 +26,10 @@ use tourbillon_wheel::{RescheduleError, Time};
 use super::home::{Given, Global, Home, SleepError};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
-use crate::engine::shard::{Gone, Told};
+use crate::engine::shard::Gone;
 use crate::key::Key;
 use crate::timer::Timer;
+use crate::wakers::Told;
 
 /// Is ready after so long, never earlier; on the default engine.
 ///
@@ -92,7 +93,7 @@ impl Timer {
     /// ```
     #[inline]
     pub fn sleep(&self, after: Duration) -> Sleep<Given> {
-        Sleep::after(self.given(), after)
+        Sleep::after(Given::on(self), after)
     }
 
     /// Is ready at that moment, never earlier.
@@ -101,7 +102,7 @@ impl Timer {
     /// As [`tasks::sleep`](crate::tasks::sleep).
     #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep<Given> {
-        Sleep::at(self.given(), at)
+        Sleep::at(Given::on(self), at)
     }
 }
 
@@ -150,7 +151,7 @@ impl Identity {
 impl Sleep<Given> {
     /// Whether it is on that timer.
     pub(super) fn is_on(&self, timer: &Timer) -> bool {
-        self.home.shares(&timer.given())
+        self.home.shares(&Given::on(timer))
     }
 }
 
@@ -267,7 +268,7 @@ impl<H: Home> Sleep<H> {
         if planted!("tasks.a-sleep-moved-to-the-past-waits-for-an-advance", false, over) {
             return self.wake(key);
         }
-        match self.home.shard(key).reschedule(key.inner(), deadline, |_| ()) {
+        match self.home.shard(key).reschedule(key.inner(), deadline) {
             Ok(()) if ahead => self.armed(key, waker),
             Ok(()) => {
                 let doubt = planted!("tasks.a-sleep-moved-to-the-past-is-not-ready", false, true);
@@ -282,7 +283,7 @@ impl<H: Home> Sleep<H> {
     fn armed(&mut self, key: Key, waker: Identity) {
         // After it was filed: if it is told to be pending then, it is ahead of the hand, and will be told when it is
         // claimed.
-        let told = self.home.shard(key).tell(self.deadline);
+        let told = self.home.shard(key).shown.tell(self.deadline);
         let doubt = planted!(
             "tasks.a-sleep-filed-in-a-pass-is-trusted",
             told == Told::Claimed,
@@ -379,7 +380,7 @@ impl<H: Home> Sleep<H> {
     fn look(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let State::Armed { key, waker: armed, .. } = self.state else { return None };
         let shard = self.home.shard(key);
-        match shard.tell(self.deadline) {
+        match shard.shown.tell(self.deadline) {
             Told::Claimed => return Some(Ok(())),
             // Should it be claimed just now, its task is woken after this, and asks again.
             Told::Pending if armed == Identity::of(waker) => return None,
@@ -388,7 +389,7 @@ impl<H: Home> Sleep<H> {
         let same = |armed: &mut Waker| {
             planted!("tasks.another-task-does-not-replace-the-waker", true, armed.will_wake(waker))
         };
-        match shard.visit(key.inner(), same) {
+        match shard.visit(key.inner(), |_, armed| armed.map(same)) {
             Ok(true) => None,
             Ok(false) => self.replace(key, waker),
             Err(gone) => Some(self.end(gone)),
@@ -436,7 +437,8 @@ impl<H: Home> Sleep<H> {
         let mut other = waker.clone();
         let identity = Identity::of(&other);
         let shard = self.home.shard(key);
-        let replaced = shard.visit(key.inner(), |armed| std::mem::swap(armed, &mut other));
+        let replaced = shard
+            .visit(key.inner(), |_, armed| armed.map(|armed| std::mem::swap(armed, &mut other)));
         planted!("later.replaced-waker-panics-out", drop(other), {
             contain(shard, || drop(other));
         });

@@ -73,7 +73,7 @@ impl Timer {
     where
         F: IntoFuture,
     {
-        Timeout { future: future.into_future(), limit: Sleep::after(self.given(), after) }
+        Timeout { future: future.into_future(), limit: Sleep::after(Given::on(self), after) }
     }
 
     /// The output of the future, or [`Elapsed`] if it is not ready at that moment.
@@ -85,7 +85,7 @@ impl Timer {
     where
         F: IntoFuture,
     {
-        Timeout { future: future.into_future(), limit: Sleep::at(self.given(), at) }
+        Timeout { future: future.into_future(), limit: Sleep::at(Given::on(self), at) }
     }
 }
 

@@ -40,7 +40,8 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
     let (clock, pulse) = (clock.clone(), Arc::new(Pulse::default()));
     let beats = pulse.clone();
     let park = move || {
-        if clock.advance_a_step() == Ok(true) {
+        // Past what is due already and waits for its loop: this cannot wait for that to turn.
+        if clock.go(|| clock.next_step()) == Ok(true) {
             planted!("tasks.runtime-parks-after-a-move-for-others", (), beats.beat());
         }
     };

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, Time};
 
+use super::leases::Lease;
 use super::shared::Shared;
-use super::task::Task;
 use super::timeout::Hold;
+use super::wall::Plan;
 use super::{State, Timeout, Timer, TimerCore};
 use crate::clock::nanoseconds;
-use crate::engine::leases::Lease;
-use crate::engine::shard::Shard;
 use crate::key::Key;
-use crate::wall::Plan;
+use crate::timer::TimerShard;
 
 /// What a callback may know and do while it runs.
 ///
@@ -35,11 +34,11 @@ use crate::wall::Plan;
 /// ```
 pub struct Context<'a> {
     pub(crate) core: &'a Arc<TimerCore>,
-    pub(super) shard: &'a Arc<Shard<Task>>,
+    pub(crate) shard: &'a Arc<TimerShard>,
     pub(super) key: wheel::Key,
     pub(super) held: Held<'a>,
     pub(super) deadline: Time,
-    pub(super) started: Time,
+    pub(crate) started: Time,
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
     pub(crate) may_repeat: bool,
@@ -86,7 +85,8 @@ impl Context<'_> {
         let hold = match &self.held {
             Held::Nothing => return None,
             Held::Shared(shared) => Hold::Shared((*shared).clone()),
-            Held::Lease(held) => Hold::lease(self.shard.under_lock(|leases| {
+            Held::Lease(held) => Hold::lease(self.shard.under_lock(|kept| {
+                let leases = &mut kept.leases;
                 if held.get() != Lease::NONE {
                     planted!(
                         "timer.handle-taken-in-the-run-is-not-counted",

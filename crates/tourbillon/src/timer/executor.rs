@@ -9,13 +9,12 @@ use std::sync::{Arc, Weak};
 
 use super::pool::Pool;
 use super::run::{discard, run_one};
-use super::task::Task;
-use super::{Callbacks, State, TimerCore};
+use super::{Callbacks, TimerCore};
 use crate::contain::contain;
 use crate::engine::Deliver;
-use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use crate::sync::lock;
+use crate::timer::TimerShard;
 
 /// An executor of your own, for [`Builder::executor`](crate::Builder::executor). Closures of the same shape are
 /// executors too.
@@ -141,7 +140,7 @@ impl Tickets {
         Tickets { out, wait: AtomicU64::new(LEAST_WAIT) }
     }
 
-    fn offer(&self, executor: &dyn Executor, core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+    fn offer(&self, executor: &dyn Executor, core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         let out = &self.out[shard.index];
         let ready = shard.count_ready();
         let ready = planted!("timer.one-job-too-few", ready.saturating_sub(1), ready);
@@ -174,7 +173,7 @@ impl Tickets {
     }
 
     /// Has the driver offer again after a while, and longer each time until one is taken.
-    fn remind(&self, core: &TimerCore, shard: &Shard<Task>) {
+    fn remind(&self, core: &TimerCore, shard: &TimerShard) {
         let wait = self.wait.load(SeqCst);
         let longer = wait.saturating_mul(2);
         let longer =
@@ -184,8 +183,8 @@ impl Tickets {
     }
 }
 
-impl Deliver<Task> for Callbacks {
-    fn deliver(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+impl Deliver for Callbacks {
+    fn deliver(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         match &core.delivery.run {
             Run::Driver => {
                 let _at_work = core.hub.work();
@@ -199,7 +198,7 @@ impl Deliver<Task> for Callbacks {
         }
     }
 
-    fn offer_again(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) {
+    fn offer_again(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         match &core.delivery.run {
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
             // A worker that was started and never came is not coming.
@@ -213,7 +212,7 @@ impl Deliver<Task> for Callbacks {
     }
 
     fn abandon(core: &TimerCore) {
-        let stopped = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
+        let stopped = core.stop();
         let interrupted = lock(&core.delivery.interrupted).take();
         for (shard, taken) in stopped.into_iter().chain(interrupted).flatten() {
             discard(&core.shards[shard], taken.value);

@@ -2,10 +2,11 @@
 
 mod context;
 mod executor;
+mod face;
+pub(crate) mod leases;
 mod look;
 mod pool;
 mod repeat;
-mod retry;
 mod run;
 mod shared;
 mod small;
@@ -14,6 +15,7 @@ mod task;
 mod tasks;
 mod timeout;
 mod unfired;
+pub(crate) mod wall;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -22,20 +24,20 @@ use tourbillon_wheel::{RescheduleError, Time};
 
 use crate::clock::nanoseconds;
 use crate::contain::contain;
-pub use crate::engine::leases::State;
+use crate::engine::settings::Settings;
+use crate::engine::shard::Shard;
 use crate::engine::{Core, Deliver, Driver, Unarmed};
 use crate::error::ScheduleError;
 use crate::key::Key;
-use crate::settings::{Builder, Settings};
 use crate::sync::Mutex;
-use crate::wall::Registry;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
+use face::WithLease;
+pub use leases::State;
 use pool::Pool;
 pub use repeat::Repeat;
-pub use retry::{Attempt, Retried, Retry};
 use run::discard;
 use shared::Again;
 #[cfg(feature = "calendar")]
@@ -49,6 +51,7 @@ use tasks::Tasks;
 use timeout::Hold;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
+use wall::Registry;
 
 /// Runs closures when their time has come. Clones are the same timer, and any thread may use it.
 ///
@@ -93,30 +96,21 @@ impl Drop for Owner {
     }
 }
 
-pub(crate) type TimerCore = Core<Task, Callbacks>;
+pub(crate) type TimerCore = Core<Callbacks>;
+pub(crate) type TimerShard = Shard<Callbacks>;
 
 /// How a timer's callbacks come to run, who owns the timer, and what waits for the wall clock.
 pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<Owner>>,
     pub(crate) wall: Arc<Registry>,
-    tasks: Tasks,
+    pub(crate) tasks: Tasks,
     /// The next runs of repeating timers that were running during a stop, until a stop returns them. `None` once the
     /// last `Timer` is dropped.
     interrupted: Mutex<Option<Interrupted>>,
 }
 
 impl Timer {
-    /// A timer with a tick of 1 ms whose callbacks run on a pool. It starts no thread before the first timer.
-    pub fn new() -> Self {
-        Timer::builder().build().expect("the defaults are in range")
-    }
-
-    /// Settings for a timer, or for an [`Engine`](crate::Engine).
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn with(settings: Settings, run: Where) -> Self {
         let run = match run {
             Where::Driver => Run::Driver,
@@ -266,9 +260,12 @@ impl Timer {
 
     /// Knows nothing of the callback's type: it is compiled once, and not for every callback.
     fn schedule_once(&self, at: Time, task: Task) -> Result<Timeout, Unarmed<Task>> {
-        let (key, lease) = self.core().arm_leased(at, task, Task::hold)?;
-        let shard = self.core().shards[key.shard()].clone();
-        Ok(Timeout::new(Hold::lease(lease), shard, key.inner()))
+        let core = self.core();
+        let shard = core.own_shard();
+        let armed = shard.arm_with(at, task, WithLease).or_else(|refused| {
+            shard.arm_with(at, core.started(refused)?, WithLease).map_err(Unarmed::from)
+        });
+        armed.map(|(key, lease)| Timeout::new(Hold::lease(lease), shard.clone(), key))
     }
 
     #[inline]
@@ -306,7 +303,10 @@ impl Timer {
     /// Cancels a timer. True means that it will never start; false that it has started, was cancelled or handed back
     /// before, or is another engine's.
     pub fn cancel(&self, key: Key) -> bool {
-        let Some(left) = self.core().cancel(key, Task::cancelled) else { return false };
+        let Some(left) = self.core().cancel(key, |task, kept| task.cancelled(&mut kept.leases))
+        else {
+            return false;
+        };
         discard(&self.core().shards[key.shard()], left);
         true
     }
@@ -343,7 +343,7 @@ impl Timer {
 
     #[inline]
     pub(crate) fn move_to(&self, key: Key, at: Time) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, at, Task::moved)
+        self.core().reschedule(key, at)
     }
 
     /// Whether the timer is pending.
@@ -380,22 +380,9 @@ impl Timer {
         &self.owner.core
     }
 
-    /// A home for the future of a task.
-    #[inline]
-    #[cfg(feature = "tasks")]
-    pub(crate) fn given(&self) -> crate::tasks::Given {
-        crate::tasks::Given::new(self.core().delivery.tasks.engine().own_shard())
-    }
-
     #[inline]
     pub(crate) fn time(&self) -> Time {
         self.core().hub.clock.now()
-    }
-}
-
-impl Default for Timer {
-    fn default() -> Self {
-        Timer::new()
     }
 }
 

@@ -25,11 +25,10 @@ use std::sync::Arc;
 use super::TimerCore;
 use super::executor::Run;
 use super::run::run_one;
-use super::task::Task;
-use crate::engine::shard::Shard;
 use crate::spawn::Spawn;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::timer::TimerShard;
 
 /// The driver comes back after so long, in nanoseconds, or after an eighth of a tick if that is less: about as long as
 /// it takes to wake a thread.
@@ -62,7 +61,7 @@ impl Pool {
     }
 
     /// Sees to it that what is ready runs. The driver calls this, after it was at the shard.
-    pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &Shard<Task>) {
+    pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &TimerShard) {
         let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
         let first = ready();
         if core.hub.clock.is_system() {
@@ -74,7 +73,7 @@ impl Pool {
                 first > called,
                 called == more && first > more
             ) {
-                shard.remind(core.hub.clock.now() + PATIENCE.min(core.tick / 8));
+                shard.remind(core.hub.clock.now() + PATIENCE.min(core.hub.tick / 8));
             }
             return;
         }

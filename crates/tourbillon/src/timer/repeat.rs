@@ -174,7 +174,7 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let at = self.time() + repeat.first_delay(self.core().tick);
+        let at = self.time() + repeat.first_delay(self.core().hub.tick);
         let cell = Arc::new(WithState::new(Rhythmic { repeat, callback }));
         self.schedule_cell(at, cell, |rhythmic| rhythmic.callback)
     }
@@ -195,7 +195,7 @@ impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
         }
         if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
             let Context { core, deadline, started, .. } = *context;
-            let next = self.repeat.next(deadline, started, core.hub.clock.now(), core.tick);
+            let next = self.repeat.next(deadline, started, core.hub.clock.now(), core.hub.tick);
             context.again.set(next);
         }
         context.wants_again().then_some(self)

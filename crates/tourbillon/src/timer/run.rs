@@ -11,26 +11,23 @@ use super::context::{Context, Held};
 use super::shared::Shared;
 use super::stop::hand_back;
 use super::task::{Named, Once, Task};
-use crate::clock::nanoseconds;
 use crate::contain::contain;
-use crate::engine::shard::{Refused, Shard, Taken};
+use crate::engine::shard::{Refused, Taken};
+use crate::timer::TimerShard;
 
 /// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
 #[inline]
-pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>) -> bool {
+pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     if !shard.has_ready() {
         return false;
     }
     let now = core.hub.clock.now();
-    let not_yet = |task: &Task| Some(now + nanoseconds(task.not_yet(&core.hub.clock)?));
-    let Some(taken) = shard.claim(now, Task::touch, not_yet, Task::mark_started) else {
-        return false;
-    };
+    let Some(taken) = shard.claim(now) else { return false };
     run(core, shard, taken, now);
     true
 }
 
-fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now: Time) {
+fn run(core: &Arc<TimerCore>, shard: &Arc<TimerShard>, taken: Taken<Task>, now: Time) {
     let Taken { key, deadline, value } = taken;
     let may_repeat = value.can_repeat();
     let context = |held| Context {
@@ -52,7 +49,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
             contain(shard, || callback.run(&context));
             if let Some(lease) = context.lease() {
                 let end = planted!("timer.end-not-told-to-handles", State::Running, State::Fired);
-                shard.under_lock(|leases| leases.end(lease, end));
+                shard.under_lock(|kept| kept.leases.end(lease, end));
             }
         }
         Task::Alarm(alarm) => {
@@ -71,7 +68,7 @@ fn run(core: &Arc<TimerCore>, shard: &Arc<Shard<Task>>, taken: Taken<Task>, now:
 }
 
 /// The callback will not run again.
-fn end(shard: &Shard<Task>, shared: &dyn Shared) {
+fn end(shard: &TimerShard, shared: &dyn Shared) {
     if planted!("timer.wall-timer-gives-two-places-back", true, shared.can_repeat()) {
         // Its handles may be cancelling it at this moment.
         shard.under_lock(|_| shared.cell().fired());
@@ -88,7 +85,7 @@ fn end(shard: &Shard<Task>, shared: &dyn Shared) {
 
 fn arm_again(
     core: &Arc<TimerCore>,
-    shard: &Arc<Shard<Task>>,
+    shard: &Arc<TimerShard>,
     shared: Arc<dyn Shared>,
     key: Key,
     at: Time,
@@ -126,7 +123,7 @@ fn arm_again(
 
 /// Drops what is left of a callback that will not run, with no lock held.
 #[inline]
-pub(super) fn discard(shard: &Shard<Task>, left: impl Into<Option<Task>>) {
+pub(super) fn discard(shard: &TimerShard, left: impl Into<Option<Task>>) {
     if let Some(task) = left.into() {
         planted!("timer.drop-of-a-callback-not-contained", task.discard(shard), {
             contain(shard, || task.discard(shard));

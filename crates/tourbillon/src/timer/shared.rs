@@ -6,13 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tourbillon_wheel as wheel;
 
 use super::context::Context;
-use super::task::Task;
+use super::leases::State;
+use super::wall::Plan;
 use crate::contain::contain;
-use crate::engine::leases::State;
-use crate::engine::shard::Shard;
 use crate::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, lock};
-use crate::wall::Plan;
+use crate::timer::TimerShard;
 
 /// A callback that its handles share.
 pub(crate) trait Shared: Send + Sync {
@@ -24,7 +23,7 @@ pub(crate) trait Shared: Send + Sync {
     /// Runs the callback, and answers whether it is to be armed again.
     fn run(&self, context: &Context<'_>) -> bool;
     /// Drops the callback.
-    fn discard(&self, shard: &Shard<Task>);
+    fn discard(&self, shard: &TimerShard);
     /// Whether it can arm itself again.
     fn can_repeat(&self) -> bool;
     /// Whether it wants to know that it will not run any more.
@@ -62,7 +61,7 @@ pub(crate) trait Callback: Send + Sized {
     /// Runs, and comes back if it is to be armed again.
     fn call(self, context: &Context<'_>) -> Option<Self>;
     /// It will not run any more; its state says why. No lock is held.
-    fn dropped(self, _state: State, _shard: &Shard<Task>) {
+    fn dropped(self, _state: State, _shard: &TimerShard) {
         drop(self);
     }
 }
@@ -128,7 +127,7 @@ impl<C: Callback + 'static> Shared for WithState<C> {
         true
     }
 
-    fn discard(&self, shard: &Shard<Task>) {
+    fn discard(&self, shard: &TimerShard) {
         // Most callbacks own nothing: then there is nothing to do, and the lock would be most of the cost.
         let listens = planted!("timer.listener-that-owns-nothing-is-not-told", false, C::LISTENS);
         if listens || std::mem::needs_drop::<C>() {

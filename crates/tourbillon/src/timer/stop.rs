@@ -10,10 +10,11 @@ use super::shared::Shared;
 use super::task::Task;
 use super::{State, Timer, TimerCore, Unfired};
 use crate::engine::StartError;
-use crate::engine::shard::{Shard, Taken};
+use crate::engine::shard::Taken;
 use crate::key::Key;
 use crate::stopped::Stopped;
 use crate::sync::lock;
+use crate::timer::TimerShard;
 
 /// The next runs of timers that ran during a stop, each with its shard.
 pub(super) type Interrupted = Vec<(usize, Taken<Task>)>;
@@ -71,7 +72,7 @@ impl Timer {
             limit.map(|limit| Instant::now() + limit),
             limit.and_then(|limit| Instant::now().checked_add(limit))
         );
-        let first = core.stop(|task, leases| task.mark_ended(State::HandedBack, leases));
+        let first = core.stop();
         // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
         planted!(
             "later.stop-waits-before-it-wakes-the-tasks",
@@ -124,7 +125,7 @@ impl Timer {
 /// the timer was cancelled meanwhile, or if the last `Timer` is dropped.
 pub(super) fn hand_back(
     core: &TimerCore,
-    shard: &Shard<Task>,
+    shard: &TimerShard,
     shared: &Arc<dyn Shared>,
     key: wheel::Key,
     at: Time,

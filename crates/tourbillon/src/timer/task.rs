@@ -1,7 +1,7 @@
 //! What a `Timer` keeps in the wheel.
 //!
 //! A callback that runs once lies in the wheel itself, if it is [small](super::small). What its handles need to know of
-//! it is in a [lease](crate::engine::leases). One that may run again, or waits for the wall clock, is
+//! it is in a [lease](super::leases). One that may run again, or waits for the wall clock, is
 //! [shared](super::shared) with its handles. Either way they tell the truth as long as they live:
 //!
 //! | state | written | by |
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Context;
+use super::leases::{Lease, Leases, State};
 use super::shared::Shared;
 use super::small::Small;
 use crate::clock::EngineClock;
 use crate::contain::contain;
-use crate::engine::leases::{Lease, Leases, State};
-use crate::engine::shard::Shard;
+use crate::timer::TimerShard;
 
 pub(crate) enum Task {
     /// A callback that runs once.
@@ -162,7 +162,7 @@ impl Task {
     }
 
     /// Drops the callback. Foreign code: no lock is held, and the caller contains it.
-    pub(crate) fn discard(self, shard: &Shard<Task>) {
+    pub(crate) fn discard(self, shard: &TimerShard) {
         match self {
             Task::Once(once) => drop(once),
             Task::Shared(shared) => shared.discard(shard),
@@ -177,7 +177,7 @@ impl Task {
     }
 
     /// The engine was stopped: tells a callback that listens. No lock is held.
-    pub(crate) fn handed_back(&self, shard: &Shard<Task>) {
+    pub(crate) fn handed_back(&self, shard: &TimerShard) {
         match self {
             Task::Shared(shared) if shared.listens() => shared.discard(shard),
             Task::Alarm(alarm) => {

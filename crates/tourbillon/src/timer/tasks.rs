@@ -16,12 +16,11 @@ mod with {
     use std::sync::{Arc, OnceLock};
     use std::time::Duration;
 
-    use crate::engine::Core;
     use crate::engine::counts::{Counts, Lateness};
-    use crate::settings::Settings;
+    use crate::engine::settings::Settings;
     use crate::sync::{Mutex, lock};
-    use crate::tasks::wakers::{TaskCore, Wakers, hand_back};
     use crate::view::Snapshot;
+    use crate::wakers::{TaskCore, Wakers, hand_back};
 
     pub(crate) struct Tasks {
         settings: Settings,
@@ -58,11 +57,10 @@ mod with {
             let stopped = lock(&self.stopped);
             self.core.get_or_init(|| {
                 if planted!("tasks.a-stopped-timer-makes-a-live-engine", true, !*stopped) {
-                    return Core::new(self.settings.clone(), Wakers::new());
+                    return Wakers::engine(self.settings.clone());
                 }
                 // It will never start: who comes after a stop must find that.
-                let core =
-                    Core::new(Settings { shards: 1, ..self.settings.clone() }, Wakers::new());
+                let core = Wakers::engine(Settings { shards: 1, ..self.settings.clone() });
                 hand_back(&core);
                 core
             })
@@ -121,7 +119,7 @@ mod without {
     use std::time::Duration;
 
     use crate::engine::counts::{Counts, Lateness};
-    use crate::settings::Settings;
+    use crate::engine::settings::Settings;
     use crate::view::Snapshot;
 
     pub(crate) struct Tasks;

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
 use super::State;
+use super::leases::{Lease, Leases};
 use super::run::discard;
 use super::shared::Shared;
-use super::task::Task;
+use super::wall::Plan;
 use crate::clock::nanoseconds;
-use crate::engine::leases::{Lease, Leases};
-use crate::engine::shard::Shard;
 use crate::key::Key;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use crate::wall::Plan;
+use crate::timer::TimerShard;
 
 /// The handle of one timer. Dropping it changes nothing; clones are the same handle.
 ///
@@ -36,7 +35,7 @@ use crate::wall::Plan;
 /// ```
 pub struct Timeout {
     hold: Hold,
-    shard: Arc<Shard<Task>>,
+    shard: Arc<TimerShard>,
     /// The key it was first armed with.
     first: wheel::Key,
 }
@@ -94,7 +93,7 @@ impl Hold {
 }
 
 impl Timeout {
-    pub(super) fn new(hold: Hold, shard: Arc<Shard<Task>>, first: wheel::Key) -> Self {
+    pub(super) fn new(hold: Hold, shard: Arc<TimerShard>, first: wheel::Key) -> Self {
         Timeout { hold, shard, first }
     }
 
@@ -117,9 +116,9 @@ impl Timeout {
 
     #[inline]
     fn cancel_pending(&self, key: wheel::Key) -> bool {
-        let cancelled = self.shard.cancel(key, |task, leases| {
-            let left = task.cancelled(leases);
-            self.hold.cancelled(leases);
+        let cancelled = self.shard.cancel(key, |task, kept| {
+            let left = task.cancelled(&mut kept.leases);
+            self.hold.cancelled(&mut kept.leases);
             left
         });
         let Some(left) = cancelled else { return false };
@@ -179,7 +178,7 @@ impl Timeout {
     }
 
     pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
-        self.shard.reschedule(self.current(), deadline, Task::moved)
+        self.shard.reschedule(self.current(), deadline)
     }
 
     /// When it is to run, if it is pending.
@@ -206,9 +205,9 @@ impl Timeout {
     pub fn state(&self) -> State {
         match &self.hold {
             Hold::Shared(shared) => shared.cell().get(),
-            Hold::Lease { lease, over } => {
-                self.shard.under_lock(|leases| over.get().unwrap_or_else(|| leases.state(*lease)))
-            }
+            Hold::Lease { lease, over } => self
+                .shard
+                .under_lock(|kept| over.get().unwrap_or_else(|| kept.leases.state(*lease))),
         }
     }
 
@@ -248,11 +247,11 @@ impl Clone for Timeout {
     fn clone(&self) -> Self {
         let hold = match &self.hold {
             Hold::Shared(shared) => Hold::Shared(shared.clone()),
-            Hold::Lease { lease, over } => self.shard.under_lock(|leases| {
+            Hold::Lease { lease, over } => self.shard.under_lock(|kept| {
                 match planted!("more.clone-of-a-cancelled-handle-panics", None, over.get()) {
                     Some(state) => Hold::over(state),
                     None => {
-                        leases.share(*lease);
+                        kept.leases.share(*lease);
                         Hold::lease(*lease)
                     }
                 }
@@ -267,15 +266,15 @@ impl Drop for Timeout {
     fn drop(&mut self) {
         match &self.hold {
             Hold::Lease { lease, over } if over.get().is_none() => {
-                self.shard.with_leases(self.first, |leases, pending| {
+                self.shard.visit(self.first, |kept, pending| {
                     let held = planted!(
                         "timer.handle-of-a-timer-that-is-over-leaks",
-                        pending.is_some(),
+                        pending.is_ok(),
                         true
                     );
-                    if held && leases.release(*lease) {
+                    if held && kept.leases.release(*lease) {
                         // What is left is the timer, which needs it for nobody.
-                        pending.into_iter().for_each(|task| task.forget_lease(leases));
+                        pending.into_iter().for_each(|task| task.forget_lease(&mut kept.leases));
                     }
                 });
             }

@@ -118,7 +118,8 @@ fn sleeps(bench: &Bench, happen: Happening) -> bool {
         }
     }
     let waker = Waker::from(Arc::new(Happens(Mutex::new(Some(happen)))));
-    let mut sleep = bench.timer.sleep(MS);
+    // Long enough that its time has not come when it is polled, also on a loaded machine.
+    let mut sleep = bench.timer.sleep(50 * MS);
     let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
     // Its drop would take the waker with it.
     std::mem::forget(sleep);

@@ -6,21 +6,17 @@ use tourbillon_wheel::{Progress, Time};
 
 use super::{AGAIN, AHEAD, Entry, Phase, Shard, State, Taken};
 use crate::contain::contain;
-use crate::engine::leases::Leases;
+use crate::engine::face::Face;
 use crate::engine::signal::NEVER;
 use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock};
 
-impl<T> Shard<T> {
+impl<F: Face> Shard<F> {
     /// Makes ready what is due, at most `budget` at a time, and says when to come back.
     pub(crate) fn advance(&self, now: Time, budget: usize) {
         let mut state = lock(&self.state);
         let progress = state.wheel.advance(now, budget);
-        #[cfg(feature = "tasks")]
-        {
-            state.all_due = progress == Progress::Done;
-            self.tell_all(&state);
-        }
+        self.show(&mut state, Some(progress == Progress::Done));
         let next = match progress {
             Progress::Done => state.wheel.upcoming().map_or(NEVER, Time::units),
             Progress::More => {
@@ -76,25 +72,21 @@ impl<T> Shard<T> {
         }
     }
 
-    /// From now on, who claims a timer is asked whether it has to wait still.
-    pub(crate) fn ask(&self) {
-        lock(&self.state).asks = true;
-    }
-
     /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
     /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
     #[cold]
     fn send_back<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State<T>>,
-        not_yet: impl Fn(&T) -> Option<Time>,
-    ) -> Option<MutexGuard<'a, State<T>>> {
+        mut state: MutexGuard<'a, State<F>>,
+        now: Time,
+    ) -> Option<MutexGuard<'a, State<F>>> {
         loop {
             // A few at a time: there may be many, and others want the lock.
             for _ in 0..AHEAD {
                 let (key, entry) = state.wheel.peek()?;
-                let Some(later) = not_yet(&entry.value) else { return Some(state) };
-                self.move_to(&mut state, key, later, |_| ()).ok()?;
+                let later = F::waits(&entry.value, now, &self.hub.clock);
+                let Some(later) = later else { return Some(state) };
+                self.move_to(&mut state, key, later).ok()?;
                 self.publish_ready(&state);
             }
             drop(state);
@@ -102,54 +94,51 @@ impl<T> Shard<T> {
         }
     }
 
-    /// Claims the next timer that is ready: from now on it has started. `touch` is shown a few of them beforehand.
-    /// Under the lock, `not_yet` may say that the timer has to wait until later, if it is [asked](Shard::ask); if not,
-    /// `mark` sees it, and says whether it keeps its place among the pending. Whoever claims is
-    /// [at work](super::hub::Hub::work).
+    /// Claims the next timer that is ready: from now on it has started, unless it has to [wait](Face::waits) still.
+    /// Whoever claims is [at work](super::hub::Hub::work).
     #[inline]
-    pub(crate) fn claim(
-        &self,
-        now: Time,
-        touch: impl Fn(&T, &Leases),
-        not_yet: impl Fn(&T) -> Option<Time>,
-        mark: impl FnOnce(&mut T, &mut Leases) -> bool,
-    ) -> Option<Taken<T>> {
+    pub(crate) fn claim(&self, now: Time) -> Option<Taken<F::Value>> {
         if !self.has_ready() {
             return None;
         }
         let mut state = lock(&self.state);
-        let asks = state.asks;
-        if asks {
-            let Some(waiting) = self.send_back(state, not_yet) else {
+        let may_wait = F::may_wait(&state.kept);
+        if may_wait {
+            let Some(waiting) = self.send_back(state, now) else {
                 self.tell_loop();
                 return None;
             };
             state = waiting;
         }
-        if state.shown == 0 {
+        if state.touched == 0 {
             // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
-            state.wheel.show_ready(AHEAD, |entry| touch(&entry.value, &state.leases));
-            state.shown = AHEAD;
+            state.wheel.show_ready(AHEAD, |entry| F::touch(&entry.value, &state.kept));
+            state.touched = AHEAD;
         }
-        state.shown -= 1;
+        state.touched -= 1;
         let mut taken = state.wheel.pop().map(Taken::from)?;
         state.counts.fired += 1;
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-        let keeps = mark(&mut taken.value, &mut state.leases);
+        let keeps = F::start(&mut taken.value, &mut state.kept);
         self.publish_ready(&state);
         state.wheel.release_when_empty();
         // One that may be armed again keeps its place among the pending.
         let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
         self.hub.give_back(places);
         drop(state);
-        if asks {
+        if may_wait {
             self.tell_loop();
         }
         Some(taken)
     }
 
     /// Claims all that is ready, at most `most`, as one batch, which runs as one.
-    pub(crate) fn claim_batch(&self, now: Time, most: usize, batch: &mut VecDeque<Taken<T>>) {
+    pub(crate) fn claim_batch(
+        &self,
+        now: Time,
+        most: usize,
+        batch: &mut VecDeque<Taken<F::Value>>,
+    ) {
         let mut state = lock(&self.state);
         while batch.len() < most {
             let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
@@ -158,8 +147,7 @@ impl<T> Shard<T> {
             planted!("later.lateness-without-the-batches", (), state.lateness.record(late, 1));
             batch.push_back(taken);
         }
-        #[cfg(feature = "tasks")]
-        self.tell_all(&state);
+        self.show(&mut state, None);
         self.publish_ready(&state);
         planted!("third.delivered-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
         let places = planted!("engine.delivered-keep-their-places", 0, batch.len());
@@ -193,7 +181,7 @@ impl<T> Shard<T> {
     }
 
     #[inline]
-    pub(super) fn publish_ready(&self, state: &State<T>) {
+    pub(super) fn publish_ready(&self, state: &State<F>) {
         // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
         self.ready.store(state.wheel.ready(), Ordering::Release);
     }
@@ -209,8 +197,8 @@ impl<T> Shard<T> {
         }
     }
 
-    /// Refuses what comes from now on and takes out all that is pending. `mark` sees each under the lock.
-    pub(crate) fn stop(&self, mut mark: impl FnMut(&mut T, &mut Leases)) -> Vec<Taken<T>> {
+    /// Refuses what comes from now on and takes out all that is pending.
+    pub(crate) fn stop(&self) -> Vec<Taken<F::Value>> {
         let mut state = lock(&self.state);
         planted!("engine.stop-leaves-the-shard-open", (), state.phase = Phase::Stopped);
         let mut taken = Vec::with_capacity(state.wheel.len());
@@ -222,13 +210,12 @@ impl<T> Shard<T> {
             );
             let Some(Entry { deadline, mut value }) = entry else { continue };
             state.counts.handed_back += 1;
-            mark(&mut value, &mut state.leases);
+            F::hand_back(&mut value, &mut state.kept);
             taken.push(Taken { key, deadline, value });
         }
         state.wheel.shrink();
         self.publish_ready(&state);
-        #[cfg(feature = "tasks")]
-        planted!("engine.stop-is-not-told", (), self.claimed.0.store(NEVER, Ordering::Release));
+        planted!("engine.stop-is-not-told", (), self.show(&mut state, None));
         planted!("more.stop-keeps-the-places", (), self.hub.give_back(taken.len()));
         drop(state);
         taken

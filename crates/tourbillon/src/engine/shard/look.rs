@@ -3,17 +3,15 @@
 use tourbillon_wheel::{Key, SlotView, Time};
 
 use super::Shard;
+use crate::contain::{OnPanic, Panics};
 use crate::engine::counts::{Counts, Lateness};
+use crate::engine::face::{Face, Kept};
 use crate::sync::lock;
 
-impl<T> Shard<T> {
+impl<F: Face> Shard<F> {
     pub(crate) fn counts(&self) -> Counts {
         let state = lock(&self.state);
         state.counts.with_pending(state.wheel.len())
-    }
-
-    pub(crate) fn count_panic(&self) {
-        lock(&self.state).counts.panicked += 1;
     }
 
     pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
@@ -26,21 +24,31 @@ impl<T> Shard<T> {
 
     pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
         let state = lock(&self.state);
-        let leases = planted!("third.memory-of-handles-is-not-told", 0, state.leases.memory());
-        let memory = state.wheel.memory() + leases;
+        let kept = planted!("third.memory-of-handles-is-not-told", 0, state.kept.memory());
+        let memory = state.wheel.memory() + kept;
         (state.wheel.now(), memory, state.wheel.occupied())
     }
 
     pub(crate) fn shrink(&self) {
         let mut state = lock(&self.state);
         state.wheel.shrink();
-        planted!("engine.shrink-keeps-the-leases", (), state.leases.shrink());
+        planted!("engine.shrink-keeps-the-leases", (), state.kept.shrink());
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
         let state = lock(&self.state);
         state.wheel.check()?;
-        state.leases.check()?;
+        state.kept.check()?;
         state.counts.with_pending(state.wheel.len()).check()
+    }
+}
+
+impl<F: Face> Panics for Shard<F> {
+    fn count_panic(&self) {
+        lock(&self.state).counts.panicked += 1;
+    }
+
+    fn on_panic(&self) -> Option<&OnPanic> {
+        self.hub.on_panic.as_ref()
     }
 }

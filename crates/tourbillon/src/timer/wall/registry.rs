@@ -21,7 +21,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use super::watch::{self, Attached};
+use crate::clock::watch::{self, Attached, Follows};
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
 use crate::timer::{Shared, TimerCore};
@@ -57,18 +57,18 @@ impl Registry {
     }
 
     /// From now on the engine is told when the clock is set, until it stops.
-    pub(super) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
+    pub(crate) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
         let mut attached = lock(&self.attached);
         // To be told so by a thread would be a waste.
         if attached.is_none() && !core.is_stopped() {
             planted!(
                 "later.one-shard-asks-the-wall",
-                core.shards[0].ask(),
-                core.shards.iter().for_each(|shard| shard.ask())
+                core.shards[0].under_lock(|kept| kept.wall = true),
+                core.shards.iter().for_each(|shard| shard.under_lock(|kept| kept.wall = true))
             );
             // A virtual clock says so by itself.
             let is_virtual = core.hub.clock.as_virtual().is_some();
-            let engine = Arc::downgrade(core);
+            let engine: Weak<TimerCore> = Arc::downgrade(core);
             *attached = Some(if is_virtual { None } else { Some(watch::attach(engine)?) });
             // It may have been stopped before: nobody would detach it.
             if core.is_stopped() {
@@ -86,7 +86,7 @@ impl Registry {
     }
 
     /// How often the clock was set.
-    pub(super) fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         lock(&self.state).epoch
     }
 
@@ -192,5 +192,15 @@ impl Looked {
         if let Some(plan) = self.shared.wall() {
             plan.follow(core, &*self.shared, self.first, self.at);
         }
+    }
+}
+
+impl Follows for TimerCore {
+    fn look_again(&self) {
+        self.delivery.wall.look_again(self);
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.delivery.wall.is_waiting()
     }
 }

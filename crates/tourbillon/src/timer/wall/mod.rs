@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   the clock was set                         a thread wants to start the timer
-//!   (watch: a timerfd, or a virtual clock)    (the shard's lock is held)
+//!   (clock/watch, or a virtual clock)          (the shard's lock is held)
 //!        │                                         │
 //!        ▼                                         ▼
 //!   registry: each one that waits is looked   plan: has the wall clock reached the moment?
@@ -17,28 +17,21 @@
 //! | `plan.rs` | when one timer runs by the wall clock, and what it has run for |
 //! | `fired.rs` | the occurrences that a timer has run for: none of them twice |
 //! | `registry.rs` | the timers of one engine that wait for the wall clock |
-//! | `watch/` | how a setting of the system's clock is noticed: one thread for the process |
-//! | `cron/` | cron expressions in a time zone |
 
-#[cfg(feature = "calendar")]
-pub(crate) mod cron;
 mod fired;
 mod plan;
 mod registry;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
-mod watch;
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tourbillon_wheel as wheel;
 
-use crate::engine::shard::Shard;
 use crate::error::ScheduleError;
-use crate::timer::{
-    AtMoment, Callback, Cell, Context, Holds, Shared, Task, Timeout, Timer, WithState,
-};
+use crate::timer::TimerShard;
+use crate::timer::{AtMoment, Callback, Cell, Context, Holds, Shared, Timeout, Timer, WithState};
 pub(crate) use plan::{Plan, Rule};
 pub(crate) use registry::Registry;
 
@@ -120,7 +113,7 @@ impl Timer {
 
     /// Arms a timer by its plan. Settings of the clock are [counted](Registry::epoch): so many had been seen when `at`
     /// was decided upon.
-    fn schedule_plan<C, F>(
+    pub(crate) fn schedule_plan<C, F>(
         &self,
         at: SystemTime,
         rule: Option<Box<Rule>>,
@@ -171,7 +164,7 @@ impl<C: Callback + 'static> Shared for AtWall<C> {
         again
     }
 
-    fn discard(&self, shard: &Shard<Task>) {
+    fn discard(&self, shard: &TimerShard) {
         planted!("third.cancelled-wall-timer-stays-registered", (), self.plan.leave());
         self.inner.discard(shard);
     }

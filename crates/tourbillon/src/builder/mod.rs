@@ -1,36 +1,24 @@
 //! How an engine is to be made. Everything has a default; what cannot be is an error that names it.
 
+mod check;
+mod defaults;
+
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tourbillon_wheel::MAX_SLOTS;
-
-use crate::clock::{BootClock, Clock, EngineClock, Source, VirtualClock, nanoseconds};
-use crate::contain::Kept;
+use crate::clock::{BootClock, Clock, Source, VirtualClock};
+use crate::contain::{Kept, OnPanic};
 use crate::engine::Driver;
-use crate::engine::hub::{HubSettings, Limit, OnPanic};
-use crate::engine::typed::{Batch, Engine};
+use crate::engine::settings::Settings;
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
 use crate::queue::DelayQueue;
 use crate::spawn::Spawn;
 use crate::timer::{Executor, Timer, Where};
-
-/// The settings of an engine, checked.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) geometry: Geometry,
-    /// Nanoseconds.
-    pub(crate) tick: u64,
-    /// A power of two.
-    pub(crate) shards: usize,
-    pub(crate) budget: usize,
-    pub(crate) spawn: Spawn,
-    pub(crate) name: String,
-    pub(crate) hub: HubSettings,
-}
+use crate::typed::{Batch, Engine};
+use check::{processors, wrong};
 
 /// Settings of a [`Timer`] or an [`Engine`], each with a default.
 ///
@@ -403,68 +391,8 @@ impl Builder {
         settings.hub.driven = true;
         Ok(settings)
     }
-
-    pub(crate) fn settings(self) -> Result<Settings, BuildError> {
-        let tick = nanoseconds(self.tick);
-        if tick == 0 {
-            return Err(wrong("tick", format!("{:?}", self.tick), "at least 1ns"));
-        }
-        if planted!("settings.budget-of-zero", false, self.budget == 0) {
-            return Err(wrong("budget", 0, "at least 1"));
-        }
-        if self.name.contains('\0') {
-            return Err(wrong("name", format!("{:?}", self.name), "without a zero byte"));
-        }
-        if self.limit == Some(0) {
-            return Err(wrong("limit", 0, "at least 1"));
-        }
-        let shards = self.shards.unwrap_or_else(processors);
-        if planted!(
-            "settings.no-shards",
-            shards > MOST_SHARDS,
-            !(1..=MOST_SHARDS).contains(&shards)
-        ) {
-            return Err(wrong("shards", shards, "1 to 1024"));
-        }
-        let geometry = match self.geometry {
-            Geometry::Hashed(slots)
-                if planted!(
-                    "settings.too-many-slots",
-                    slots == 0,
-                    !(1..=MAX_SLOTS).contains(&slots)
-                ) =>
-            {
-                return Err(wrong("hashed", slots, "1 to 1048576 slots"));
-            }
-            Geometry::Hashed(slots) => Geometry::Hashed(slots.next_power_of_two()),
-            Geometry::Hierarchical(slots) => {
-                let none = planted!("settings.no-levels", false, slots.is_empty());
-                let least = planted!("later.level-of-one-slot-panics", 1, 2);
-                if none || slots.iter().any(|slots| !(least..=MAX_SLOTS).contains(slots)) {
-                    let slots = format!("{slots:?}");
-                    return Err(wrong("hierarchical", slots, "a list of 2 to 1048576 slots each"));
-                }
-                Geometry::Hierarchical(slots)
-            }
-        };
-        Ok(Settings {
-            geometry,
-            tick,
-            shards: planted!("third.shards-not-rounded-up", shards, shards.next_power_of_two()),
-            budget: self.budget,
-            spawn: self.spawn,
-            name: self.name,
-            hub: HubSettings {
-                clock: EngineClock::new(self.source),
-                limit: self.limit.map(|most| Arc::new(Limit::new(most))),
-                on_panic: self.on_panic,
-                driven: false,
-            },
-        })
-    }
 }
 
-const MOST_SHARDS: usize = 1024;
 const HANDLERS: &str = "left out: a handler runs on the driver";
 
 /// What [`Builder::clock`] takes: a [`VirtualClock`], the [`BootClock`], or a [`Clock`] of your own.
@@ -486,12 +414,4 @@ impl From<&VirtualClock> for AnyClock {
     fn from(clock: &VirtualClock) -> Self {
         AnyClock(Source::Virtual(clock.clone()))
     }
-}
-
-fn wrong(setting: &'static str, value: impl ToString, must: &'static str) -> BuildError {
-    BuildError { setting, value: value.to_string(), must }
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_SHARDS))
 }

@@ -4,16 +4,24 @@
 //! The driver claims what is ready in batches under the shard's lock, and wakes with empty hands. A waker is foreign
 //! code in each of its parts: it is cloned, woken and dropped with none of our locks held, and its panics end here.
 
+mod watermark;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
+use tourbillon_wheel::Time;
+
 use crate::contain::contain;
+use crate::engine::face::{Face, Kept};
+use crate::engine::settings::Settings;
 use crate::engine::shard::{Shard, Taken};
 use crate::engine::{Core, Deliver};
 use crate::sync::{Mutex, lock};
+pub(crate) use watermark::{Told, Watermark};
 
-pub(crate) type TaskCore = Core<Waker, Wakers>;
+pub(crate) type TaskCore = Core<Wakers>;
+pub(crate) type TaskShard = Shard<Wakers>;
 
 /// How wakers are woken: on the driver's thread.
 pub(crate) struct Wakers {
@@ -22,13 +30,47 @@ pub(crate) struct Wakers {
 }
 
 impl Wakers {
-    pub(crate) fn new() -> Self {
-        Wakers { batch: Mutex::new(VecDeque::new()) }
+    /// An engine of tasks. It starts with its first timer.
+    pub(crate) fn engine(settings: Settings) -> Arc<TaskCore> {
+        let core = Core::new(settings, Wakers { batch: Mutex::new(VecDeque::new()) });
+        for shard in &core.shards {
+            let _never_set_before = shard.shown.engine.set(Arc::downgrade(&core));
+        }
+        core
     }
 }
 
-impl Deliver<Waker> for Wakers {
-    fn deliver(core: &Arc<TaskCore>, shard: &Arc<Shard<Waker>>) {
+impl Face for Wakers {
+    type Value = Waker;
+    type Kept = AllDue;
+    type Shown = Watermark;
+
+    #[inline]
+    fn show(
+        watermark: &Watermark,
+        AllDue(kept): &mut AllDue,
+        all_due: Option<bool>,
+        hand: Option<Time>,
+    ) {
+        *kept = all_due.unwrap_or(*kept);
+        let all_due = planted!("engine.cut-pass-tells", true, *kept);
+        watermark.show(hand.filter(|_| all_due));
+    }
+}
+
+/// Whether the last pass has made ready all that was due.
+pub(crate) struct AllDue(bool);
+
+impl Default for AllDue {
+    fn default() -> Self {
+        AllDue(true)
+    }
+}
+
+impl Kept for AllDue {}
+
+impl Deliver for Wakers {
+    fn deliver(core: &Arc<TaskCore>, shard: &Arc<TaskShard>) {
         if !shard.has_ready() {
             return;
         }
@@ -56,7 +98,7 @@ impl Deliver<Waker> for Wakers {
 
 /// Stops the engine and wakes all tasks, which find that it was stopped.
 pub(crate) fn hand_back(core: &TaskCore) {
-    for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
+    for (shard, taken) in core.stop().unwrap_or_default() {
         let wake = || planted!("tasks.a-stop-wakes-no-task", drop(taken.value), taken.value.wake());
         let woken = contain(&core.shards[shard], wake);
         planted!(

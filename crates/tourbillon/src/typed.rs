@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::{RescheduleError, Time};
 
-use super::counts::{Counts, Lateness};
-use super::shard::{Shard, Taken};
-use super::{Core, Deliver, Driver, StartError};
 use crate::clock::{instant, nanoseconds};
 use crate::contain::{Kept, contain};
+use crate::engine::counts::{Counts, Lateness};
+use crate::engine::face::Face;
+use crate::engine::settings::Settings;
+use crate::engine::shard::{Shard, Taken};
+use crate::engine::{Core, Deliver, Driver, StartError};
 use crate::error::ScheduleError;
 use crate::key::Key;
-use crate::settings::Settings;
 use crate::stopped::Stopped;
 use crate::sync::{Mutex, lock};
 use crate::view::{Pending, Snapshot};
@@ -52,7 +53,7 @@ pub struct Engine<T: Send + 'static> {
 }
 
 struct Owner<T: Send + 'static> {
-    core: Arc<Core<T, Handler<T>>>,
+    core: Arc<Core<Handler<T>>>,
 }
 
 /// A timer whose time has come, or that was handed back.
@@ -119,8 +120,14 @@ struct HandlerState<T> {
     batch: VecDeque<Taken<T>>,
 }
 
-impl<T: Send + 'static> Deliver<T> for Handler<T> {
-    fn deliver(core: &Arc<Core<T, Self>>, shard: &Arc<Shard<T>>) {
+impl<T: Send + 'static> Face for Handler<T> {
+    type Value = T;
+    type Kept = ();
+    type Shown = ();
+}
+
+impl<T: Send + 'static> Deliver for Handler<T> {
+    fn deliver(core: &Arc<Core<Self>>, shard: &Arc<Shard<Self>>) {
         if !shard.has_ready() {
             return;
         }
@@ -153,8 +160,8 @@ impl<T: Send + 'static> Deliver<T> for Handler<T> {
         *lock(&core.delivery.state) = Some(state);
     }
 
-    fn abandon(core: &Core<T, Self>) {
-        for (shard, taken) in core.stop(|_, _| ()).unwrap_or_default() {
+    fn abandon(core: &Core<Self>) {
+        for (shard, taken) in core.stop().unwrap_or_default() {
             planted!("third.value-panics-out-of-the-last-clone", drop(taken.value), {
                 contain(&core.shards[shard], || drop(taken.value));
             });
@@ -201,7 +208,7 @@ impl<T: Send + 'static> Engine<T> {
     /// Cancels a timer and returns its value: it will never be delivered. `None` if it is not pending.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        self.core().cancel(key, |value, _| value)
+        self.core().cancel(key, |value, ()| value)
     }
 
     /// Moves a timer to so long after now.
@@ -209,7 +216,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after), |_| ())
+        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after))
     }
 
     /// Moves a timer to that moment.
@@ -217,7 +224,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// As [`reschedule`](Engine::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at), |_| ())
+        self.core().reschedule(key, self.core().hub.clock.time(at))
     }
 
     /// Whether the timer is pending.
@@ -263,7 +270,7 @@ impl<T: Send + 'static> Engine<T> {
 
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Fired<T>> {
         let core = self.core();
-        let first = core.stop(|_, _| ());
+        let first = core.stop();
         let outside = planted!("engine.second-stop-does-not-wait", false, core.depth() == 0);
         let finished = (first.is_some() || outside) && core.wait_for_silence(limit);
         let begin = core.hub.clock.begin();
@@ -326,7 +333,7 @@ impl<T: Send + 'static> Engine<T> {
     }
 
     #[inline]
-    pub(crate) fn core(&self) -> &Arc<Core<T, Handler<T>>> {
+    pub(crate) fn core(&self) -> &Arc<Core<Handler<T>>> {
         &self.owner.core
     }
 }

@@ -21,16 +21,11 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
-use super::State;
-use super::context::Context;
-use super::shared::{Callback, WithState};
-use super::task::Task;
-use super::{Timeout, Timer};
 use crate::backoff::Backoff;
 use crate::contain::contain;
-use crate::engine::shard::Shard;
 use crate::error::ScheduleError;
 use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard, WithState};
 
 /// What became of a job that was [tried](Timer::retry) until it succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +297,7 @@ where
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
                     // A virtual clock stands still while something is due: with no delay at all, for ever.
-                    let tick = Duration::from_nanos(context.core.tick);
+                    let tick = Duration::from_nanos(context.core.hub.tick);
                     let at_once =
                         planted!("timer.retry-without-delay-is-no-tick", false, delay.is_zero());
                     context.again(if at_once { tick } else { delay });
@@ -319,7 +314,7 @@ where
         None
     }
 
-    fn dropped(self, state: State, shard: &Shard<Task>) {
+    fn dropped(self, state: State, shard: &TimerShard) {
         let cancelled = state == State::Cancelled;
         self.tell(shard, if cancelled { Retried::Cancelled } else { Retried::Stopped });
     }
@@ -327,7 +322,7 @@ where
 
 impl<J, L> Trying<J, L> {
     /// It is over. What the job held goes first: who hears of the outcome may count on that.
-    fn tell<T, E>(self, shard: &Shard<Task>, outcome: Retried<T, E>)
+    fn tell<T, E>(self, shard: &TimerShard, outcome: Retried<T, E>)
     where
         L: FnOnce(Retried<T, E>),
     {

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::watch;
+use crate::clock::watch;
 use crate::{Timer, VirtualClock};
 
 const HOUR: Duration = Duration::from_secs(3600);

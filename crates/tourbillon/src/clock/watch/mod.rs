@@ -15,7 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread;
 
-use crate::timer::TimerCore;
 use poll::Poll;
 #[cfg(target_os = "linux")]
 use timerfd::Timerfd;
@@ -23,10 +22,18 @@ use timerfd::Timerfd;
 static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0, bell: None });
 
 struct Watch {
-    engines: Vec<(u64, Weak<TimerCore>)>,
+    engines: Vec<(u64, Weak<dyn Follows>)>,
     numbers: u64,
     /// There while the thread is.
     bell: Option<Arc<Bell>>,
+}
+
+/// An engine that follows the wall clock.
+pub(crate) trait Follows: Send + Sync {
+    /// The clock was set: looks again at what waits for it.
+    fn look_again(&self);
+    /// Whether anything waits for it.
+    fn is_waiting(&self) -> bool;
 }
 
 /// What the thread sleeps by.
@@ -37,13 +44,13 @@ enum Bell {
 }
 
 /// An engine is told of settings of the clock as long as this lives.
-pub(super) struct Attached {
+pub(crate) struct Attached {
     number: u64,
     bell: Arc<Bell>,
 }
 
 /// Has the engine look again at its timers whenever the clock is set, from now on.
-pub(super) fn attach(engine: Weak<TimerCore>) -> io::Result<Attached> {
+pub(crate) fn attach(engine: Weak<dyn Follows>) -> io::Result<Attached> {
     let mut watch = lock();
     let bell = match &watch.bell {
         Some(bell) => bell.clone(),
@@ -68,7 +75,7 @@ pub(super) fn attach(engine: Weak<TimerCore>) -> io::Result<Attached> {
 
 impl Attached {
     /// A timer waits that is the first to do so.
-    pub(super) fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         match &*self.bell {
             // The kernel watches anyway.
             #[cfg(target_os = "linux")]
@@ -94,7 +101,7 @@ impl Drop for Attached {
 fn run(bell: &Bell) {
     loop {
         bell.wait();
-        let engines: Vec<Weak<TimerCore>> = {
+        let engines: Vec<Weak<dyn Follows>> = {
             let mut watch = lock();
             if planted!("wall.watch-thread-never-ends", false, watch.engines.is_empty()) {
                 planted!("wall.ended-watch-not-started-again", (), watch.bell = None);
@@ -104,7 +111,7 @@ fn run(bell: &Bell) {
         };
         for engine in engines {
             // The last owner may have gone meanwhile: then its executor, which is foreign, is dropped here.
-            let look = || engine.upgrade().map(|core| core.delivery.wall.look_again(&core));
+            let look = || engine.upgrade().map(|engine| engine.look_again());
             let _ = catch_unwind(AssertUnwindSafe(look)).map_err(std::mem::forget);
         }
     }
@@ -114,7 +121,7 @@ fn run(bell: &Bell) {
 fn is_waiting() -> bool {
     let engines: Vec<_> =
         lock().engines.iter().filter_map(|(_, engine)| engine.upgrade()).collect();
-    engines.iter().any(|core| core.delivery.wall.is_waiting())
+    engines.iter().any(|engine| engine.is_waiting())
 }
 
 impl Bell {
@@ -147,7 +154,7 @@ impl Bell {
 
 /// Has the thread look as if the clock had been set, and answers whether there is one.
 #[cfg(all(test, not(any(loom, shuttle))))]
-pub(super) fn pretend() -> bool {
+pub(crate) fn pretend() -> bool {
     lock().bell.as_ref().map(|bell| bell.ring()).is_some()
 }
 

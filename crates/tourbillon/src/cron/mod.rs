@@ -16,8 +16,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::ScheduleError;
+use crate::timer::wall::Rule;
 use crate::timer::{Callback, Context, Timeout, Timer, call_again};
-use crate::wall::Rule;
 pub use error::CronError;
 
 /// A cron expression in a time zone. Clones are cheap.

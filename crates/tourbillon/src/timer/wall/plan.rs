@@ -144,7 +144,7 @@ impl Plan {
 
     /// Plans the next run, after one has ended, and says when to arm it for; `None` if it was the last.
     #[cfg(feature = "calendar")]
-    pub(super) fn next(&self, clock: &EngineClock) -> Option<Time> {
+    pub(crate) fn next(&self, clock: &EngineClock) -> Option<Time> {
         // In this order: a setting of the clock that is not seen here is seen by `settle`.
         let seen = self.registry.epoch();
         let now = planted!(

@@ -1,0 +1,326 @@
+//! An engine: its shards, the life of its driver, and the verbs that choose a shard.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tourbillon_wheel::{self as wheel, RescheduleError, Time};
+
+#[cfg(feature = "tracing")]
+use super::alive::Alive;
+use super::counts::{Counts, Lateness};
+use super::face::Face;
+use super::hub::Hub;
+use super::settings::Settings;
+use super::shard::{Refused, Shard, Taken};
+use crate::inside;
+use crate::key::Key;
+use crate::spawn::Spawn;
+use crate::sync::thread::{ThreadId, current};
+use crate::sync::{Mutex, lock};
+
+pub(crate) struct Core<D: Face> {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) shards: Box<[Arc<Shard<D>>]>,
+    pub(crate) delivery: D,
+    pub(crate) budget: usize,
+    life: Mutex<Life>,
+    spawn: Spawn,
+    name: String,
+    #[cfg(feature = "tracing")]
+    _alive: Alive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    New,
+    /// That thread starts the driver.
+    Starting(ThreadId),
+    Started,
+    Stopped,
+}
+
+/// Why a value was not armed.
+pub(crate) enum Unarmed<T> {
+    Stopped(T),
+    Full(T),
+    Thread(T, io::Error),
+}
+
+/// How ready timers come to run.
+pub(crate) trait Deliver: Face {
+    /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
+    fn deliver(core: &Arc<Core<Self>>, shard: &Arc<Shard<Self>>);
+    /// The last clone of the engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
+    fn abandon(core: &Core<Self>);
+    /// Time stands still until what is ready has run: offers again what was refused.
+    fn offer_again(_core: &Arc<Core<Self>>, _shard: &Arc<Shard<Self>>) {}
+    /// The wall clock was set: looks again at what waits for it.
+    fn wall_was_set(_core: &Arc<Core<Self>>) {}
+    /// The engine has stopped.
+    fn close(&self) {}
+}
+
+impl<T> From<Refused<T>> for Unarmed<T> {
+    fn from(refused: Refused<T>) -> Self {
+        match refused {
+            Refused::New(value) | Refused::Stopped(value) => Unarmed::Stopped(value),
+            Refused::Full(value) => planted!(
+                "engine.full-is-called-stopped",
+                Unarmed::Stopped(value),
+                Unarmed::Full(value)
+            ),
+        }
+    }
+}
+
+impl<D: Deliver> Core<D> {
+    // Never inlined, as that of a shard.
+    #[inline(never)]
+    pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
+        let hub = Arc::new(Hub::new(settings.hub, settings.shards, settings.tick));
+        let shard = |index| {
+            let shard = Shard::new(index, hub.clone(), &settings.geometry, settings.tick);
+            Arc::new(shard.expect("the settings were checked"))
+        };
+        let core = Arc::new(Core {
+            shards: (0..settings.shards).map(shard).collect(),
+            delivery,
+            budget: settings.budget,
+            life: Mutex::new(Life::New),
+            spawn: settings.spawn,
+            name: settings.name,
+            hub,
+            #[cfg(feature = "tracing")]
+            _alive: Alive::new(),
+        });
+        if let Some(clock) = core.hub.clock.as_virtual() {
+            let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
+            clock.attach(driven);
+        }
+        core
+    }
+
+    /// Arms a timer on the thread's own shard, and starts the driver if this is the first.
+    #[inline]
+    pub(crate) fn arm(
+        self: &Arc<Self>,
+        deadline: Time,
+        value: D::Value,
+    ) -> Result<Key, Unarmed<D::Value>> {
+        let shard = self.own_shard();
+        self.arm_on(shard, deadline, value).map(|key| Key::new(shard.index, key))
+    }
+
+    /// [Arms](Core::arm) a timer on a shard.
+    #[inline]
+    pub(crate) fn arm_on(
+        self: &Arc<Self>,
+        shard: &Shard<D>,
+        deadline: Time,
+        value: D::Value,
+    ) -> Result<wheel::Key, Unarmed<D::Value>> {
+        shard
+            .arm(deadline, value)
+            .or_else(|refused| shard.arm(deadline, self.started(refused)?).map_err(Unarmed::from))
+    }
+
+    /// The shard that this thread keeps to.
+    #[inline]
+    pub(crate) fn own_shard(&self) -> &Arc<Shard<D>> {
+        // The number of shards is a power of two.
+        &self.shards[own_number() & (self.shards.len() - 1)]
+    }
+
+    /// What was refused because nobody drives the engine yet, once somebody does.
+    #[cold]
+    pub(crate) fn started(
+        self: &Arc<Self>,
+        refused: Refused<D::Value>,
+    ) -> Result<D::Value, Unarmed<D::Value>> {
+        let Refused::New(value) = refused else { return Err(refused.into()) };
+        match self.start() {
+            Ok(()) => Ok(value),
+            Err(StartError::Stopped) => Err(Unarmed::Stopped(value)),
+            Err(StartError::Thread(wrong)) => Err(Unarmed::Thread(value, wrong)),
+        }
+    }
+
+    /// Starts the driver, unless it was. Who comes while another starts it waits for the outcome.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<(), StartError> {
+        loop {
+            let mut life = lock(&self.life);
+            match *life {
+                Life::Stopped => return Err(StartError::Stopped),
+                Life::Started => return Ok(()),
+                Life::New => {
+                    *life = Life::Starting(current().id());
+                    drop(life);
+                    return self.start_driver();
+                }
+                Life::Starting(by)
+                    if planted!(
+                        "engine.spawn-hook-that-schedules-hangs",
+                        false,
+                        by == current().id()
+                    ) =>
+                {
+                    let wrong = "the spawn hook used the timer that it was to start a thread for";
+                    return Err(StartError::Thread(io::Error::other(wrong)));
+                }
+                Life::Starting(_) => {}
+            }
+            drop(life);
+            let starting = || matches!(*lock(&self.life), Life::Starting(_));
+            self.hub.quiet.wait_until(None, || !starting());
+        }
+    }
+
+    /// Foreign code may start the thread: no lock is held.
+    fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
+        let mut started = Ok(());
+        // An engine on a virtual clock is driven by the clock, and one with a hook by the caller.
+        if self.hub.clock.as_virtual().is_none() && !self.hub.signal.has_hook() {
+            let core = self.clone();
+            let body = Box::new(move || core.drive());
+            started = self.spawn.run(format!("{}-driver", self.name), body);
+        }
+        let mut life = lock(&self.life);
+        // It may have been stopped meanwhile: then the driver ends as soon as it starts.
+        let goes_on = matches!(*life, Life::Starting(_));
+        if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
+            let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
+            *life = if started.is_ok() { Life::Started } else { failed };
+            if started.is_ok() {
+                self.shards.iter().for_each(|shard| shard.open());
+            }
+        }
+        drop(life);
+        planted!("engine.second-starter-not-told", (), self.hub.quiet.changed());
+        started.map_err(StartError::Thread)
+    }
+
+    #[inline]
+    pub(crate) fn cancel<R>(
+        &self,
+        key: Key,
+        then: impl FnOnce(D::Value, &mut D::Kept) -> R,
+    ) -> Option<R> {
+        let shard = key.shard();
+        let shard =
+            planted!("engine.foreign-key-panics", &self.shards[shard], self.shards.get(shard)?);
+        shard.cancel(key.inner(), then)
+    }
+
+    #[inline]
+    pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
+        let shard = self.shards.get(key.shard()).ok_or(RescheduleError::NotPending)?;
+        shard.reschedule(key.inner(), deadline)
+    }
+
+    /// The deadline of a pending timer.
+    pub(crate) fn deadline(&self, key: Key) -> Option<Instant> {
+        let time = self.shards.get(key.shard())?.deadline(key.inner())?;
+        Some(self.hub.clock.instant(time))
+    }
+
+    /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
+    /// before.
+    pub(crate) fn stop(&self) -> Option<Vec<(usize, Taken<D::Value>)>> {
+        if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
+            return None;
+        }
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.stop().into_iter().map(|taken| (shard.index, taken)));
+        }
+        self.hub.signal.stop();
+        let first = planted!("engine.stop-does-not-wake-the-loop", None, self.shards.first());
+        first.into_iter().for_each(|shard| shard.tell_loop());
+        self.delivery.close();
+        planted!("third.who-waits-for-the-start-misses-the-stop", (), self.hub.quiet.changed());
+        Some(all)
+    }
+
+    /// How many callbacks of this engine the thread is inside of. Two that stop the same engine from inside must not
+    /// wait for each other: only the first waits.
+    pub(crate) fn depth(&self) -> usize {
+        inside::depth(self.hub.id())
+    }
+
+    /// Waits until no callback runs, except those that the caller is inside of. Threads end by themselves after that;
+    /// to wait for them too would be to wait for a driver that waits in an executor for who knows what.
+    pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
+        let own = self.depth();
+        let own = planted!("engine.stop-does-not-wait", own + 1, own);
+        self.hub.watch();
+        self.hub.quiet.wait_until(limit, || self.hub.busy() <= own)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *lock(&self.life) == Life::Stopped
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.shards.iter().for_each(|shard| sum.add(shard.counts()));
+        sum
+    }
+
+    pub(crate) fn lateness(&self) -> Lateness {
+        let mut sum = Lateness::new();
+        self.shards.iter().for_each(|shard| shard.add_lateness(&mut sum));
+        sum
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It was stopped, and stays so.
+    Stopped,
+    /// The driver's thread could not be started.
+    Thread(io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Stopped => f.write_str("the timer was stopped: make a new one"),
+            StartError::Thread(wrong) => {
+                write!(f, "the driver's thread could not be started ({wrong}): try again")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartError::Stopped => None,
+            StartError::Thread(wrong) => Some(wrong),
+        }
+    }
+}
+
+/// The number of this thread, which spreads threads over shards.
+#[inline]
+fn own_number() -> usize {
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    let number = NUMBER.get();
+    if number != usize::MAX { number } else { first_number(&NUMBER) }
+}
+
+#[cold]
+fn first_number(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    // Relaxed: it spreads threads over shards, and orders nothing.
+    let number = LAST.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1);
+    own.set(number);
+    number
+}

@@ -1,0 +1,91 @@
+//! Where a driver sleeps, and how it is woken.
+//!
+//! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
+
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use crate::bell::Bell;
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it, and may keep a clone to wake it.
+#[derive(Clone)]
+pub struct Sleeper {
+    shared: Arc<Bed>,
+}
+
+struct Bed {
+    permit: Mutex<bool>,
+    woken: Condvar,
+    /// Made when somebody sleeps on file descriptors.
+    #[cfg(target_os = "linux")]
+    bell: OnceLock<Bell>,
+}
+
+impl Sleeper {
+    pub(crate) fn new() -> Self {
+        let bed = Bed {
+            permit: Mutex::new(false),
+            woken: Condvar::new(),
+            #[cfg(target_os = "linux")]
+            bell: OnceLock::new(),
+        };
+        Sleeper { shared: Arc::new(bed) }
+    }
+
+    /// Sleeps for so long, or until [`wake`](Sleeper::wake); for ever without a limit. At once if there was a
+    /// wake since the last sleep. It may end a little early: look at the clock.
+    pub fn sleep(&self, limit: Option<Duration>) {
+        let mut permit = lock(&self.shared.permit);
+        if !*permit && limit != Some(Duration::ZERO) {
+            permit = wait(&self.shared.woken, permit, limit);
+        }
+        *permit = false;
+    }
+
+    /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
+    /// last sleep. It may end early.
+    ///
+    /// The bell is there before the look at the permit: who wakes after that look finds it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let bell = match self.shared.bell.get() {
+            Some(bell) => bell,
+            None => {
+                let made = Bell::new()?;
+                self.shared.bell.get_or_init(|| made)
+            }
+        };
+        let woken = *lock(&self.shared.permit);
+        if !woken {
+            // Interrupted by a signal, it ends early.
+            let _ = poll(
+                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(bell, PollFlags::IN)],
+                None,
+            );
+        }
+        bell.silence();
+        planted!("engine.boot-permit-never-spent", (), *lock(&self.shared.permit) = false);
+        Ok(())
+    }
+
+    /// Ends the sleep, or the next one.
+    pub fn wake(&self) {
+        planted!("engine.wake-leaves-no-permit", (), *lock(&self.shared.permit) = true);
+        self.shared.woken.notify_one();
+        #[cfg(target_os = "linux")]
+        if let Some(bell) = planted!("engine.wake-forgets-the-bell", None, self.shared.bell.get()) {
+            bell.ring();
+        }
+    }
+}
+
+impl std::fmt::Debug for Sleeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sleeper")
+    }
+}
