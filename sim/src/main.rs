@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sim::planted::faults;
@@ -9,8 +11,8 @@ use sim::run::{Failure, STEPS, run, shrink, trace};
 use sim::world::Tally;
 
 const USAGE: &str = "usage:
-  sim durable [--seeds N] [--seed S] [--steps K] [--trace]
-      runs N seeds from S on, K steps each
+  sim durable [--seeds N] [--crashes C] [--minutes M] [--seed S] [--steps K] [--trace]
+      runs seeds from S on, K steps each: N of them, or until they have met C crashes, or for M minutes
   sim planted
       shows each planted fault caught; needs RUSTFLAGS=\"--cfg planted\"";
 
@@ -41,6 +43,8 @@ fn refuse(wrong: &str) -> ExitCode {
 struct Options {
     seed: Option<u64>,
     seeds: Option<u64>,
+    crashes: Option<u64>,
+    minutes: Option<u64>,
     steps: Option<u64>,
     trace: bool,
 }
@@ -52,6 +56,8 @@ impl Options {
             let value = match word {
                 "--seed" => &mut options.seed,
                 "--seeds" => &mut options.seeds,
+                "--crashes" => &mut options.crashes,
+                "--minutes" => &mut options.minutes,
                 "--steps" => &mut options.steps,
                 "--trace" => {
                     options.trace = true;
@@ -68,21 +74,42 @@ impl Options {
 
 fn durable(options: &Options) -> ExitCode {
     let (first, steps) = (options.seed.unwrap_or(0), options.steps.unwrap_or(STEPS));
-    // A seed that is named runs alone.
-    let seeds = options.seeds.unwrap_or(if options.seed.is_some() { 1 } else { 1000 });
+    let seeds = match options {
+        Options { seeds: Some(seeds), .. } => *seeds,
+        Options { crashes: None, minutes: None, seed, .. } => {
+            // A seed that is named runs alone.
+            if seed.is_some() { 1 } else { 1000 }
+        }
+        _ => u64::MAX - first,
+    };
     if options.trace {
         trace(first, steps);
     }
-    let (began, mut sum) = (Instant::now(), Tally::default());
-    let mut failures: Vec<Failure> = Vec::new();
-    for seed in first..first + seeds {
-        let (tally, failure) = run(seed, steps);
-        sum.add(&tally);
-        failures.extend(failure);
-        if failures.len() >= 5 {
-            break;
+    let began = Instant::now();
+    let done = Mutex::new((first, Tally::default(), Vec::<Failure>::new()));
+    let next_seed = || {
+        let mut done = done.lock().expect("nothing panics while it is held");
+        let (seed, sum, failures) = &mut *done;
+        let over = *seed >= first + seeds
+            || failures.len() >= 5
+            || options.crashes.is_some_and(|crashes| sum.crashes >= crashes)
+            || options.minutes.is_some_and(|minutes| began.elapsed().as_secs() >= minutes * 60);
+        *seed += u64::from(!over);
+        (!over).then_some(*seed - 1)
+    };
+    let work = || {
+        while let Some(seed) = next_seed() {
+            let (tally, failure) = run(seed, steps);
+            let mut done = done.lock().expect("nothing panics while it is held");
+            done.1.add(&tally);
+            done.2.extend(failure);
         }
-    }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let (end, sum, mut failures) = done.into_inner().expect("nothing panics while it is held");
+    failures.sort_by_key(|failure| failure.seed);
+    let seeds = end - first;
     let days = sum.simulated as f64 / 86_400_000.0;
     println!(
         "{seeds} seeds from {first}: {days:.0} days, {} turns, {} crashes, {} failures of the disk, {} settings of the \

@@ -28,7 +28,8 @@ const HELP: &str = "\
 cargo xtask CHORE [PART]
 
   test      everything that must hold: style, lints, docs, packages, all tests, and a sample of planted faults
-              --long      all planted faults and twins, lints with the peers of the benches, packages built
+              --long      all planted faults and twins, lints with the peers of the benches, packages built,
+                          a million simulated crashes
               --seed N    another sample (the default is a hash of the source)
   tidy      the style of the source, as a test
               --count     lines of code and types of each crate

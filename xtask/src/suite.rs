@@ -54,6 +54,10 @@ pub(crate) fn everything(options: Options) -> Outcome {
             run(tests.env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
         stages.run("kill -9, 300 rounds", kill_rounds)?;
+        stages.run("simulator, a million crashes", || {
+            let sim = ["run", "--release", "--quiet", "-p", "sim", "--", "durable"];
+            run(cargo(&sim).args(["--crashes", "1000000"]))
+        })?;
         stages.run("loom, durable", || {
             let mut models =
                 cargo(&["test", "-p", "tourbillon-durable", "--lib", "runtime::models"]);

@@ -277,7 +277,9 @@ impl Ledger {
             self.queue_of.insert(handed.0, record.spec.queue.clone());
             self.keeps_pace(&record.spec.queue, steady)?;
         }
-        let told = self.leases.get(&handed).is_some_and(|lease| lease.told);
+        // One that is extended was handed out before, when the clock may have read more.
+        let old = self.leases.get(&handed);
+        let (told, wall) = old.map_or((false, wall), |lease| (lease.told, lease.wall));
         let end = steady + length + u64::from(length > 0);
         self.leases.insert(handed, Lease { wall, end, lapsed: None, told });
         Ok(())
@@ -290,8 +292,10 @@ impl Ledger {
             paced.retain(|at| at + 1000 > steady);
             paced.push(steady);
         }
-        let sets =
-            |asked: &Asked| matches!(&asked.request, Request::Set { queue: of, .. } if of == queue);
+        let sets = |asked: &Asked| match &asked.request {
+            Request::Set { queue: of, .. } | Request::Delete { queue: of, .. } => of == queue,
+            _ => false,
+        };
         let Some(settings) = self.settings.get(queue) else { return Ok(()) };
         if self.asked.values().any(sets) {
             return Ok(());
