@@ -195,7 +195,7 @@ pub fn filter(random: &mut Random, wall: u64) -> Filter {
     let states = [Scheduled, Due, Delivering, Dead, Done, Cancelled];
     let mut filter = Filter {
         state: random.one_in(2).then(|| random.pick(&states)),
-        prefix: random.one_in(3).then(|| random.pick(&["k", "k1", "k9"]).to_owned()),
+        prefix: random.one_in(3).then(|| random.pick(&["k", "k1", "k9", "~", ""]).to_owned()),
         ..Filter::default()
     };
     if random.one_in(2) {

@@ -132,7 +132,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
     world.settle()?;
     let queue = queues()[world.random.below(2) as usize].clone();
     let opened = world.ledger.opened;
-    let prefix = world.random.pick(&["k", "k1", "k9"]).to_owned();
+    let prefix = world.random.pick(&["k", "k1", "k9", "~", ""]).to_owned();
     match world.random.below(8) {
         2 if world.ledger.is_sure(&queue) => {
             let force = world.random.one_in(2);

@@ -241,22 +241,21 @@ impl<S: Store> Kit<S> {
 
     /// Asks every question of both.
     fn compare(&mut self) {
+        let middle = Some((Moment::from_millis(60_000), Generation(9)));
         let mut queries = vec![
-            Query::Remembered { limit: 2 },
-            Query::Remembered { limit: 1000 },
+            Query::Remembered { after: None, limit: 2 },
+            Query::Remembered { after: middle, limit: 1000 },
             Query::Out { after: None, limit: 3 },
             Query::Out { after: Some(Generation(5)), limit: 1000 },
         ];
         for name in ["a", "ab", "b", "none"] {
             let queue = QueueName::new(name).expect("a name");
-            for from in
-                [(Moment::ZERO, Generation(0)), (Moment::from_millis(60_000), Generation(9))]
-            {
+            for from in [None, middle].map(Option::unwrap_or_default) {
                 for lane in Lane::ALL {
                     queries.push(Query::Waiting { queue: queue.clone(), lane, from, limit: 3 });
                 }
             }
-            for after in [None, Some((Moment::from_millis(60_000), Generation(9)))] {
+            for after in [None, middle] {
                 queries.push(Query::Dead { queue: queue.clone(), after, limit: 3 });
             }
             queries.push(Query::Cells { queue: queue.clone(), from: 0, to: 60_000 });
@@ -279,7 +278,8 @@ impl<S: Store> Kit<S> {
             queries.push(Query::Bucket { bucket, after: Some(Generation(3)), limit: 1000 });
             let middle = self.model.rows.first().map(|row| row.1.order());
             for after in [Some((Moment::ZERO, None)), middle].into_iter().flatten() {
-                queries.push(Query::Sorted { bucket, queue: self.queue(), after, limit: 3 });
+                let (queue, floor) = (self.queue(), Generation(self.random.below(3) * 20));
+                queries.push(Query::Sorted { bucket, queue, floor, after, limit: 3 });
             }
         }
         let rows = self.store.snapshot().expect("a snapshot is taken");
@@ -391,8 +391,12 @@ impl Model {
                 };
                 (Box::new(wanted), *limit)
             }
-            Query::Remembered { limit } => {
-                (Box::new(|at, _| matches!(at, Place::Remembered(_))), *limit)
+            Query::Remembered { after, limit } => {
+                let wanted = |at: &Place, row: &Record| {
+                    let Place::Remembered(until) = *at else { return false };
+                    Some((until, row.generation())) > *after
+                };
+                (Box::new(wanted), *limit)
             }
             Query::Prefix { queue, prefix, after, limit } => {
                 let wanted = |row: &&(Place, Record)| {
@@ -400,13 +404,15 @@ impl Model {
                     spec.queue == *queue
                         && spec.key.as_str().starts_with(prefix)
                         && Some(&spec.key) > after.as_ref()
+                        && spec.key.home(spec.generation.0).is_none()
                 };
                 return self.ordered(wanted, |row| row.spec.key.clone(), *limit);
             }
-            Query::Sorted { bucket, queue, after, limit } => {
+            Query::Sorted { bucket, queue, floor, after, limit } => {
                 let wanted = |(at, row): &&(Place, Record)| {
                     *at == Place::Bucket(*bucket)
                         && row.spec.queue == *queue
+                        && row.generation() >= *floor
                         && row.order() > *after
                 };
                 return self.ordered(wanted, Record::order, *limit);

@@ -290,19 +290,23 @@ impl State {
             }
             Query::Dead { queue, after, limit } => {
                 let least = after.map_or((Moment::ZERO, Generation(0)), |(at, generation)| {
-                    (at, Generation(generation.0 + 1))
+                    (at, Generation(generation.0.saturating_add(1)))
                 });
                 let rows = self.dead.range((queue.clone(), least)..);
                 let rows = rows.take_while(|((of, _), _)| of == queue).take(*limit);
                 rows.map(|((_, row), record)| (Place::Dead(row.0), record.clone())).collect()
             }
-            Query::Remembered { limit } => {
-                let rows = self.remembered.iter().take(*limit);
+            Query::Remembered { after, limit } => {
+                let rows = self.remembered.iter();
+                let rows = rows.filter(|(row, _)| Some(**row) > *after).take(*limit);
                 rows.map(|(row, record)| (Place::Remembered(row.0), record.clone())).collect()
             }
             Query::Prefix { queue, prefix, after: last, limit } => {
-                let rows = self.keys.iter().filter(|((of, key), _)| {
-                    of == queue && key.as_str().starts_with(prefix) && Some(key) > last.as_ref()
+                let rows = self.keys.iter().filter(|((of, key), (_, generation))| {
+                    of == queue
+                        && key.as_str().starts_with(prefix)
+                        && Some(key) > last.as_ref()
+                        && key.home(generation.0).is_none()
                 });
                 rows.filter_map(|(_, &(place, generation))| {
                     Some((place, self.row(queue, place, generation)?.clone()))
@@ -310,9 +314,9 @@ impl State {
                 .take(*limit)
                 .collect()
             }
-            Query::Sorted { bucket, queue, after, limit } => {
-                let rows =
-                    self.buckets.get(bucket).into_iter().flat_map(|table| table.rows.values());
+            Query::Sorted { bucket, queue, floor, after, limit } => {
+                let table = self.buckets.get(bucket).into_iter();
+                let rows = table.flat_map(|table| table.rows.range(*floor..).map(|row| row.1));
                 let mut rows: Vec<&Record> =
                     rows.filter(|row| row.spec.queue == *queue && row.order() > *after).collect();
                 rows.sort_by_key(|row| row.order());

@@ -261,11 +261,13 @@ pub enum Query {
     },
     /// Remembered rows of all queues, by their end.
     Remembered {
+        /// Only those that end after this moment and generation.
+        after: Option<(Moment, Generation)>,
         /// The most rows.
         limit: usize,
     },
-    /// Rows of a queue whose key begins with `prefix`, by key, in every place. Assigned keys are not indexed: a prefix
-    /// that begins with `~` costs a read of every row.
+    /// Rows of a queue whose key begins with `prefix`, by key, in every place. Keys that the shard has assigned are not
+    /// indexed, and their rows are not among them.
     Prefix {
         /// The queue.
         queue: QueueName,
@@ -282,6 +284,8 @@ pub enum Query {
         bucket: Bucket,
         /// The queue.
         queue: QueueName,
+        /// Only this generation and later ones: the others are discarded, and may be many.
+        floor: Generation,
         /// Only rows after this next attempt and key; with `None` for the key, from this next attempt on.
         after: (Moment, Option<Key>),
         /// The most rows.

@@ -228,7 +228,7 @@ pub(crate) fn cursor(cursor: &Cursor) -> String {
         Cursor::Key(key) => format!("k{key}"),
         Cursor::Time(moment, None) => format!("t{}", moment.millis()),
         Cursor::Time(moment, Some(key)) => format!("t{} {key}", moment.millis()),
-        Cursor::Dead(moment, generation) => format!("d{} {}", moment.millis(), generation.0),
+        Cursor::Ended(moment, generation) => format!("d{} {}", moment.millis(), generation.0),
     };
     URL_SAFE_NO_PAD.encode(text)
 }
@@ -249,7 +249,7 @@ pub(crate) fn read_cursor(text: &str) -> Option<Cursor> {
         },
         b'd' => {
             let (at, generation) = rest.split_once(' ')?;
-            Some(Cursor::Dead(moment(at)?, Generation(generation.parse().ok()?)))
+            Some(Cursor::Ended(moment(at)?, Generation(generation.parse().ok()?)))
         }
         _ => None,
     }
@@ -268,7 +268,7 @@ mod tests {
             Cursor::Key(key.clone()),
             Cursor::Time(Moment::MAX, None),
             Cursor::Time(Moment::from_millis(7), Some(key)),
-            Cursor::Dead(Moment::ZERO, Generation(4711)),
+            Cursor::Ended(Moment::ZERO, Generation(4711)),
         ] {
             assert_eq!(read_cursor(&cursor(&one)), Some(one));
         }

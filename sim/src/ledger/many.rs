@@ -24,11 +24,10 @@ impl Ledger {
     /// The pages since the last call are the whole list.
     pub fn listed(&mut self, queue: &QueueName, filter: &Filter) -> Outcomes {
         let listed = std::mem::take(&mut self.listed);
-        let by_key =
-            filter.prefix.is_some() || matches!(filter.state, Some(State::Done | State::Cancelled));
+        let by_key = filter.prefix.is_some();
         let sorted = match (by_key, filter.state) {
             (true, _) => listed.is_sorted_by_key(|view| view.key.clone()),
-            (_, Some(State::Dead)) => true,
+            (_, Some(State::Dead | State::Done | State::Cancelled)) => true,
             _ => listed.is_sorted_by_key(|view| (view.next_attempt, view.key.clone())),
         };
         if !sorted {

@@ -279,8 +279,9 @@ impl Opened {
     fn load(&mut self, query: &Query) -> Outcome<Loaded> {
         let transaction = self.database.begin_read()?;
         let mut reader = Reader::new(&transaction, &mut self.view);
-        if let Query::Sorted { bucket, queue, after, limit } = query
-            && let Some(rows) = reader.sorted(&mut self.order, (*bucket, queue), after, *limit)?
+        if let Query::Sorted { bucket, queue, floor, after, limit } = query
+            && let Some(rows) =
+                reader.sorted(&mut self.order, (*bucket, queue, *floor), after, *limit)?
         {
             return Ok(Loaded::Rows(rows));
         }

@@ -18,13 +18,23 @@ pub(super) const MOST: u64 = 2_000_000;
 pub(super) struct Order {
     pub(super) bucket: Bucket,
     pub(super) queue: QueueName,
+    /// It has no rows of older timers.
+    floor: Generation,
     /// Rows that have left are found out when they are read.
     rows: BTreeSet<(Moment, Generation)>,
 }
 
 impl Order {
-    pub(super) fn new(bucket: Bucket, queue: QueueName) -> Self {
-        Order { bucket, queue, rows: BTreeSet::new() }
+    fn new(bucket: Bucket, queue: QueueName, floor: Generation) -> Self {
+        Order { bucket, queue, floor, rows: BTreeSet::new() }
+    }
+
+    /// Older timers were discarded.
+    fn raise(&mut self, floor: Generation) {
+        if self.floor < floor {
+            self.floor = floor;
+            self.rows.retain(|row| row.1 >= floor);
+        }
     }
 
     /// A row has come to a bucket.
@@ -41,11 +51,12 @@ impl Order {
 }
 
 impl Reader<'_> {
-    /// Rows of a bucket and queue by next attempt and key, after the row of that order. `None`: it is too large.
+    /// Rows of a bucket and queue from a generation on, by next attempt and key, after the row of that order. `None`:
+    /// it is too large.
     pub(super) fn sorted(
         &mut self,
         kept: &mut Option<Order>,
-        (bucket, queue): (Bucket, &QueueName),
+        (bucket, queue, floor): (Bucket, &QueueName, Generation),
         after: &(Moment, Option<Key>),
         limit: usize,
     ) -> Outcome<Option<Vec<(Place, Record)>>> {
@@ -53,11 +64,16 @@ impl Reader<'_> {
             return Ok(None);
         }
         let mut order = match kept.take() {
-            Some(order) if order.bucket == bucket && order.queue == *queue => order,
-            _ => Order::new(bucket, queue.clone()),
+            Some(order)
+                if order.bucket == bucket && order.queue == *queue && order.floor <= floor =>
+            {
+                order
+            }
+            _ => Order::new(bucket, queue.clone(), floor),
         };
+        order.raise(floor);
         if order.rows.is_empty() {
-            self.scan(bucket, 0, &mut |row| {
+            self.scan(bucket, floor.0, &mut |row| {
                 order.put(bucket, &row);
                 ControlFlow::Continue(())
             })?;

@@ -54,18 +54,23 @@ impl<'v> Reader<'v> {
             Query::Dead { queue, after, limit } => {
                 let of_queue = table::of_queue(queue);
                 let begin = after.map_or(of_queue.clone(), |(at, generation)| {
-                    table::moment_key(queue, at, Generation(generation.0 + 1))
+                    successor(table::moment_key(queue, at, generation))
                 });
                 self.range(Small::Dead, &begin, &of_queue, *limit)?
             }
-            Query::Remembered { limit } => self.range(Small::Remembered, &[], &[], *limit)?,
+            Query::Remembered { after, limit } => {
+                let last =
+                    after.map(|(until, generation)| table::remembered_key(until, generation));
+                let begin = last.map(successor).unwrap_or_default();
+                self.range(Small::Remembered, &begin, &[], *limit)?
+            }
             Query::Prefix { queue, prefix, after, limit } => {
                 self.prefix(queue, prefix, after.as_ref(), *limit)?
             }
-            Query::Sorted { bucket, queue, after, limit } => {
+            Query::Sorted { bucket, queue, floor, after, limit } => {
                 let wanted = |row: &Record| row.spec.queue == *queue && row.order() > *after;
                 let mut least = Least::new(*limit);
-                self.scan(*bucket, 0, &mut |row| {
+                self.scan(*bucket, floor.0, &mut |row| {
                     if wanted(&row) {
                         least.push(row.order(), (Place::Bucket(*bucket), row));
                     }
@@ -125,12 +130,16 @@ impl<'v> Reader<'v> {
         let buckets = self.view.around(home);
         let places = [Place::Out].into_iter().chain(buckets.into_iter().map(Place::Bucket));
         let waiting = Lane::ALL.map(|lane| Place::Waiting(lane, home));
+        let mut lost = None;
         for place in places.chain(waiting) {
-            if let Some(found) = self.at(place, queue, generation)? {
-                return Ok(Some(found));
+            match self.at(place, queue, generation) {
+                Ok(None) => {}
+                // A bucket that cannot be read hides none of the other places.
+                Err(Fault::Damaged(damage)) => lost = Some(damage),
+                found => return found,
             }
         }
-        Ok(None)
+        lost.map_or(Ok(None), |damage| Err(Fault::Damaged(damage)))
     }
 
     /// The row in a place.
@@ -326,7 +335,7 @@ impl<'v> Reader<'v> {
         Ok(Loaded::Cells(cells))
     }
 
-    /// Rows by key. Assigned keys are not in the index: they are looked for in every row.
+    /// Rows whose key is in the index, by key.
     fn prefix(
         &mut self,
         queue: &QueueName,
@@ -334,56 +343,38 @@ impl<'v> Reader<'v> {
         after: Option<&Key>,
         limit: usize,
     ) -> Outcome<Vec<(Place, Record)>> {
-        let mut least = Least::new(limit);
-        let begin = index_key(queue, after.map_or(prefix, |after| after.as_str().max(prefix)));
-        let (all, skip) = (index_key(queue, prefix), table::of_queue(queue).len());
-        let mut keys = Vec::new();
-        if let Some(index) = self.table(Small::Keys)? {
-            for row in index.range(&begin[..]..)? {
-                let (name, _) = row?;
-                if keys.len() > limit || !name.value().starts_with(&all) {
-                    break;
+        let (mut rows, all) = (Vec::new(), index_key(queue, prefix));
+        let after = after.map(|after| successor(index_key(queue, after.as_str())));
+        let mut begin = after.into_iter().chain([all.clone()]).max().unwrap_or_default();
+        while rows.len() < limit {
+            let names = self.names(&begin, &all, limit - rows.len())?;
+            let Some(last) = names.last() else { break };
+            begin = successor(last.clone());
+            for name in names {
+                let key = str::from_utf8(&name[table::of_queue(queue).len()..]).ok();
+                let Some(key) = key.and_then(|key| Key::new(key).ok()) else { continue };
+                match self.find(queue, &key) {
+                    Ok(found) => rows.extend(found),
+                    Err(Fault::Damaged(damage)) => drop(self.view.damage.insert(damage)),
+                    Err(fault) => return Err(fault),
                 }
-                keys.extend(
-                    str::from_utf8(&name.value()[skip..]).ok().and_then(|key| Key::new(key).ok()),
-                );
             }
         }
-        for key in keys.into_iter().filter(|key| Some(key) > after) {
-            if let Some(found) = self.find(queue, &key)? {
-                least.push(key, found);
-            }
-        }
-        if prefix.is_empty() || prefix.starts_with('~') {
-            self.every(&mut |place, row| {
-                let key = &row.spec.key;
-                let assigned = key.home(row.generation().0).is_some();
-                if assigned
-                    && row.spec.queue == *queue
-                    && key.as_str().starts_with(prefix)
-                    && Some(key) > after
-                {
-                    least.push(key.clone(), (place, row));
-                }
-            })?;
-        }
-        Ok(least.into_rows())
+        Ok(rows)
     }
 
-    /// Every row.
-    fn every(&mut self, each: &mut dyn FnMut(Place, Record)) -> Outcome {
-        let buckets: Vec<Bucket> = self.view.buckets.keys().copied().collect();
-        for bucket in buckets {
-            self.scan(bucket, 0, &mut |row| {
-                each(Place::Bucket(bucket), row);
-                ControlFlow::Continue(())
-            })?;
+    /// Entries of the index from there on, as long as they begin with `prefix`.
+    fn names(&self, from: &[u8], prefix: &[u8], limit: usize) -> Outcome<Vec<Vec<u8>>> {
+        let mut names = Vec::new();
+        let Some(index) = self.table(Small::Keys)? else { return Ok(names) };
+        for row in index.range(from..)?.take(limit) {
+            let (name, _) = row?;
+            if !name.value().starts_with(prefix) {
+                break;
+            }
+            names.push(name.value().to_vec());
         }
-        for small in Small::ROWS {
-            let rows = self.range(small, &[], &[], usize::MAX)?;
-            rows.into_iter().for_each(|(place, row)| each(place, row));
-        }
-        Ok(())
+        Ok(names)
     }
 
     fn rows(&mut self, bucket: Bucket) -> Outcome<Option<&Rows>> {
@@ -407,6 +398,12 @@ impl<'v> Reader<'v> {
         };
         Ok(cell.get_or_init(|| table).as_ref())
     }
+}
+
+/// The first key after that one.
+fn successor(mut key: Vec<u8>) -> Vec<u8> {
+    key.push(0);
+    key
 }
 
 /// The counters of a day, for a person.

@@ -6,7 +6,7 @@
 //! it is swept first, because redb visits every page of a table that it drops.
 
 use super::compact::Change;
-use super::error::{Fault, Outcome};
+use super::error::Outcome;
 use super::table::{Numbered, bucket_name, marks_name};
 use super::view::{Held, View};
 use super::write::Writer;
@@ -64,14 +64,8 @@ impl Writer<'_, '_> {
             return self.delete(bucket);
         }
         let (from, lists) = held.sweep.unwrap_or((0, held.row.next_marks));
-        match self.load_removed(bucket) {
-            // It is named, and must not fail every commit.
-            Err(Fault::Damaged(damage)) => {
-                self.view.damage.insert(damage);
-                self.held(bucket).unreadable = true;
-                return Ok(());
-            }
-            read => read?,
+        if !self.load_removed(bucket)? {
+            return Ok(());
         }
         // New markers go to a list of their own.
         if self.held(bucket).sweep.is_none() {

@@ -202,6 +202,11 @@ pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) 
     key
 }
 
+/// The key of a row that is remembered.
+pub(super) fn remembered_key(until: Moment, generation: Generation) -> Vec<u8> {
+    [until.millis().to_be_bytes(), generation.0.to_be_bytes()].concat()
+}
+
 /// The table and key of a row that is not in a bucket.
 pub(super) fn small_row(
     place: Place,
@@ -214,9 +219,7 @@ pub(super) fn small_row(
         Place::Waiting(lane, at) => (Small::waiting(lane), moment_key(queue, at, generation)),
         Place::Out => (Small::Out, number.to_vec()),
         Place::Dead(at) => (Small::Dead, moment_key(queue, at, generation)),
-        Place::Remembered(until) => {
-            (Small::Remembered, [until.millis().to_be_bytes(), number].concat())
-        }
+        Place::Remembered(until) => (Small::Remembered, remembered_key(until, generation)),
     })
 }
 

@@ -20,7 +20,7 @@ use super::view::{Held, View, open_rows};
 use crate::bucket::{Bucket, Cell, Level, floor};
 use crate::codec::{DayCells, Home, Marks, Row, ShardState, decode, encode, encode_into};
 use crate::record::{Generation, Place, Record};
-use crate::store::Op;
+use crate::store::{Damage, Op};
 use crate::values::{Key, Moment, QueueName};
 
 /// A list of markers grows to this many, because the page that it is on is written anew in any case.
@@ -150,7 +150,13 @@ impl<'t, 'v> Writer<'t, 'v> {
         let home = match (to, assigned) {
             (_, Some(home)) => Some(home),
             (Place::Bucket(_) | Place::Waiting(..), None) => {
-                Some(self.home(&spec.queue, &spec.key, generation)?)
+                let home = self.home(&spec.queue, &spec.key, generation)?;
+                if home.is_none() {
+                    // A lost entry is made anew: the timer is at home where it goes.
+                    let home = Home { generation, moment: record.next_attempt };
+                    self.put(Small::Keys, &index_key(&spec.queue, spec.key.as_str()), &home)?;
+                }
+                home.or(Some(record.next_attempt))
             }
             // At home, or not, wherever that is.
             _ => None,
@@ -172,30 +178,50 @@ impl<'t, 'v> Writer<'t, 'v> {
     ) -> Outcome {
         self.take(from, queue, generation, None)?;
         let home = match key.home(generation.0) {
-            Some(home) => home,
+            Some(home) => Some(home),
             None => {
                 let home = self.home(queue, key, generation)?;
                 self.erase(Small::Keys, &index_key(queue, key.as_str()))?;
                 home
             }
         };
-        if !is_home(from, home) {
+        if !home.is_some_and(|home| is_home(from, home)) {
             self.erase(Small::Places, &generation.0.to_be_bytes())?;
         }
         Ok(())
     }
 
-    /// The home of a timer that is in the index.
-    fn home(&mut self, queue: &QueueName, key: &Key, generation: Generation) -> Outcome<Moment> {
-        let (name, row) = (index_key(queue, key.as_str()), format!("key {key} of {queue}"));
-        let index = self.table(Small::Keys)?;
-        let Some(value) = index.get(&name[..])? else { return Err(astray(&row, "not there")) };
-        let home: Home = decode(Small::Keys.name(), &name, value.value())
-            .map_err(|wrong| Fault::value("the index of keys", row.clone(), &wrong))?;
-        if home.generation != generation {
-            return Err(astray(&row, &format!("generation {}", home.generation.0)));
+    /// The home of a timer that is in the index; `None` if its entry is lost. That is named, and stops no commit: the
+    /// shard has the row, and knows whose key it is.
+    fn home(
+        &mut self,
+        queue: &QueueName,
+        key: &Key,
+        generation: Generation,
+    ) -> Outcome<Option<Moment>> {
+        let name = index_key(queue, key.as_str());
+        let row = || format!("key {key} of {queue}");
+        let read = match self.table(Small::Keys)?.get(&name[..])? {
+            Some(value) => decode::<Home>(Small::Keys.name(), &name, value.value())
+                .map_err(|wrong| wrong.to_string()),
+            None => Err("it is not there".into()),
+        };
+        match read {
+            Ok(home) if home.generation != generation => {
+                Err(astray(&row(), &format!("generation {}", home.generation.0)))
+            }
+            Ok(home) => Ok(Some(home.moment)),
+            Err(wrong) => {
+                self.lost("the index of keys", row(), wrong);
+                Ok(None)
+            }
         }
-        Ok(home.moment)
+    }
+
+    /// Notes what cannot be read. A commit does without it.
+    fn lost(&mut self, table: &str, row: String, wrong: String) {
+        let (table, row) = (table.into(), Some(row));
+        self.view.damage.insert(Damage { table, row, wrong });
     }
 
     /// Writes a row that was elsewhere, or nowhere, or in the same place.
@@ -223,7 +249,7 @@ impl<'t, 'v> Writer<'t, 'v> {
             return Ok(());
         }
         // A timer that was here before, and left, may still have its marker, and its row.
-        if from.is_some() && self.is_removed(bucket, generation)? {
+        if from.is_some() && self.may_be_removed(bucket, generation)? {
             self.mark(bucket, generation, false);
             self.held(bucket).row.removed -= u64::from(there);
         }
@@ -276,24 +302,36 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    fn is_removed(&mut self, bucket: Bucket, generation: Generation) -> Outcome<bool> {
-        self.load_removed(bucket)?;
+    /// Whether a row has a marker, or may have one because they cannot be read.
+    fn may_be_removed(&mut self, bucket: Bucket, generation: Generation) -> Outcome<bool> {
+        let readable = self.load_removed(bucket)?;
         let removed = &self.held(bucket).removed;
-        Ok(removed.as_ref().is_some_and(|removed| removed.contains(generation)))
+        Ok(!readable || removed.as_ref().is_some_and(|removed| removed.contains(generation)))
     }
 
-    /// Reads the removed rows of a bucket, those of this transaction included.
-    pub(super) fn load_removed(&mut self, bucket: Bucket) -> Outcome {
-        if self.held(bucket).removed.is_some() {
-            return Ok(());
+    /// Reads the removed rows of a bucket, those of this transaction included. Returns whether they can be read; that
+    /// they cannot is named, and stops no commit.
+    pub(super) fn load_removed(&mut self, bucket: Bucket) -> Outcome<bool> {
+        let held = self.held(bucket);
+        if held.removed.is_some() || held.unreadable {
+            return Ok(!held.unreadable);
         }
         let database = self.database;
         let open = |name: &str| open_rows(&database.begin_read()?, name);
-        let removed = self.view.removed(bucket, open)?;
-        for &(generation, is) in self.marks.get(&bucket).into_iter().flatten() {
-            removed.set(generation, is);
+        match self.view.removed(bucket, open) {
+            Ok(removed) => {
+                for &(generation, is) in self.marks.get(&bucket).into_iter().flatten() {
+                    removed.set(generation, is);
+                }
+                Ok(true)
+            }
+            Err(Fault::Damaged(damage)) => {
+                self.view.damage.insert(damage);
+                self.held(bucket).unreadable = true;
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
         }
-        Ok(())
     }
 
     /// The markers of this transaction are of a bucket that is dropped.
@@ -327,7 +365,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         let day = floor(cell.start, Level::Day.width());
         if !self.day.as_ref().is_some_and(|(of, at, _)| *at == day && of == queue) {
             self.leave_day();
-            let cells = self.read_day(queue, day)?;
+            let Some(cells) = self.read_day(queue, day)? else { return Ok(()) };
             self.day = Some((queue.clone(), day, cells));
         }
         let Some((_, _, cells)) = &mut self.day else { return Ok(()) };
@@ -368,17 +406,21 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// The counters of a day: those of this transaction, those of the last ones, or those of the table.
-    fn read_day(&mut self, queue: &QueueName, day: u64) -> Outcome<DayCells> {
+    /// The counters of a day: those of this transaction, those of the last ones, or those of the table. `None`: they
+    /// cannot be read, and are left as they are until a repair counts anew.
+    fn read_day(&mut self, queue: &QueueName, day: u64) -> Outcome<Option<DayCells>> {
         let key = day_key(queue, day);
         if let Some(cells) = self.days.remove(&key).or_else(|| self.view.days.remove(&key)) {
-            return Ok(cells);
+            return Ok(Some(cells));
         }
-        match self.table(Small::Cells)?.get(&key[..])? {
-            None => Ok(DayCells::default()),
-            Some(value) => decode(Small::Cells.name(), &key, value.value())
-                .map_err(|wrong| Fault::value("the forecast", name_of_day(queue, day), &wrong)),
+        let read = match self.table(Small::Cells)?.get(&key[..])? {
+            None => return Ok(Some(DayCells::default())),
+            Some(value) => decode(Small::Cells.name(), &key, value.value()),
+        };
+        if let Err(wrong) = &read {
+            self.lost("the forecast", name_of_day(queue, day), wrong.to_string());
         }
+        Ok(read.ok())
     }
 
     fn write_days(&mut self) -> Outcome {

@@ -13,21 +13,13 @@
 
 use std::collections::VecDeque;
 
-use super::queue::Queue;
+use super::queue::{Order, Queue};
+use super::source::Source;
 use super::{Purpose, Shard};
-use crate::bucket::Bucket;
 use crate::message::{Answer, LoadId, Many, RequestId};
 use crate::record::{Generation, Lane, Place, Record};
-use crate::store::{Query, QueueRow, Settings};
-use crate::values::{Moment, QueueName};
-
-/// A place in which discarded rows may be, and how far it was read.
-pub(super) enum Source {
-    Bucket(Bucket, Option<Generation>),
-    Waiting(QueueName, Lane, (Moment, Generation)),
-    Dead(QueueName, Option<(Moment, Generation)>),
-    Out(Option<Generation>),
-}
+use crate::store::{QueueRow, Settings};
+use crate::values::QueueName;
 
 /// A queue as it was stored.
 pub(super) fn restored((name, row): (QueueName, QueueRow)) -> (QueueName, Queue) {
@@ -91,10 +83,14 @@ impl Shard {
         self.stirred.extend(self.queues.keys().cloned());
     }
 
+    /// The first generation of a queue that is not discarded.
+    pub(super) fn floor(&self, queue: &QueueName) -> Generation {
+        self.queues.get(queue).map_or(Generation(0), |queue| queue.row.floor)
+    }
+
     /// Whether a row is no timer of its queue any more.
     pub(super) fn is_discarded(&self, record: &Record) -> bool {
-        let queue = self.queues.get(&record.spec.queue);
-        queue.is_some_and(|queue| record.generation() < queue.row.floor)
+        record.generation() < self.floor(&record.spec.queue)
     }
 
     /// Removes a loaded row if it is discarded. Returns whether it was.
@@ -118,7 +114,7 @@ impl Shard {
             return;
         }
         let waiting = full.iter().flat_map(|name| {
-            Lane::ALL.map(|lane| Source::Waiting(name.clone(), lane, Default::default()))
+            Lane::ALL.map(|lane| Source::Waiting(name.clone(), lane, Order::default()))
         });
         let dead = full.iter().map(|name| Source::Dead(name.clone(), None));
         let buckets = self.window.buckets.keys().map(|&bucket| Source::Bucket(bucket, None));
@@ -132,20 +128,11 @@ impl Shard {
             self.reclaim.clear();
             return false;
         }
-        let limit = self.limits.page;
-        let query = match &source {
-            Source::Bucket(bucket, _) if !self.window.buckets.contains_key(bucket) => return true,
-            Source::Bucket(bucket, after) => {
-                Query::Bucket { bucket: *bucket, after: *after, limit }
-            }
-            Source::Waiting(queue, lane, from) => {
-                Query::Waiting { queue: queue.clone(), lane: *lane, from: *from, limit }
-            }
-            Source::Dead(queue, after) => {
-                Query::Dead { queue: queue.clone(), after: *after, limit }
-            }
-            Source::Out(after) => Query::Out { after: *after, limit },
-        };
+        if matches!(&source, Source::Bucket(bucket, _) if !self.window.buckets.contains_key(bucket))
+        {
+            return true;
+        }
+        let query = source.query(self.limits.page);
         let load = self.loads.emit(query, Purpose::Pass);
         self.window.reclaims(source, load);
         true
@@ -153,29 +140,18 @@ impl Shard {
 
     /// A page of a place has come.
     pub(super) fn reclaimed(&mut self, id: LoadId, source: Source, rows: Vec<(Place, Record)>) {
-        let last = rows.last().filter(|_| rows.len() == self.limits.page).map(|row| row.1.clone());
-        let at = rows.last().map(|(place, _)| *place);
+        let last = rows.last().filter(|_| rows.len() == self.limits.page).cloned();
         for (place, record) in rows {
             if !self.is_stale(id, &record) {
                 self.drop_discarded(place, &record);
             }
         }
         let Some(last) = last else { return };
-        let generation = last.generation();
         let floor = self.queues.values().map(|queue| queue.row.floor).max().unwrap_or_default();
-        let next = match (source, at) {
-            // Later ones are not discarded.
-            (Source::Bucket(..) | Source::Out(_), _) if generation >= floor => return,
-            (Source::Bucket(bucket, _), _) => Source::Bucket(bucket, Some(generation)),
-            (Source::Out(_), _) => Source::Out(Some(generation)),
-            (Source::Waiting(queue, lane, _), _) => {
-                Source::Waiting(queue, lane, (last.next_attempt, Generation(generation.0 + 1)))
-            }
-            (Source::Dead(queue, _), Some(Place::Dead(at))) => {
-                Source::Dead(queue, Some((at, generation)))
-            }
-            (Source::Dead(..), _) => return,
-        };
-        self.reclaim.push_front(next);
+        // By generation: later ones are not discarded.
+        let ordered = matches!(source, Source::Bucket(..) | Source::Out(_));
+        if !ordered || last.1.generation() < floor {
+            self.reclaim.push_front(source.behind(&last));
+        }
     }
 }

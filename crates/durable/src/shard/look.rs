@@ -187,9 +187,11 @@ impl Shard {
         let around = around.filter(|bucket| self.window.buckets.contains_key(bucket));
         let counted = |bucket: &Bucket| Cell::of(bucket.level(), from).width == cell.width;
         let buckets: BTreeSet<Bucket> = within.chain(around).filter(counted).collect();
+        let floor = self.floor(queue);
         let query = |bucket| Query::Sorted {
             bucket,
             queue: queue.clone(),
+            floor,
             after: (from, None),
             limit: self.limits.page,
         };

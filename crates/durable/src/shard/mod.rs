@@ -54,6 +54,7 @@ mod outbox;
 mod queue;
 mod request;
 mod settle;
+mod source;
 mod sweep;
 mod takers;
 mod tally;
@@ -68,13 +69,13 @@ pub use crate::message::*;
 use crate::record::{Generation, Place, Record, Spec};
 use crate::store::{Head, ShardRow};
 use crate::values::{Event, Happened, Moment, QueueName, Span, Steady};
-use discard::{Source, restored};
+use discard::restored;
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
-use look::Far;
 use outbox::Outbox;
 use queue::Queue;
 use request::Found;
+use source::Source;
 use sweep::LATE;
 use takers::Agents;
 use tally::Held;
@@ -386,6 +387,11 @@ impl Shard {
             None => self.outbox.remove(from, &spec),
             Some((to, record)) => {
                 self.tally(to, &record, 1);
+                if from.is_some_and(|from| to < from)
+                    && let Some(queue) = self.queues.get_mut(&spec.queue)
+                {
+                    queue.went_back += 1;
+                }
                 self.outbox.put(from, to, record.clone());
                 self.keep(to, record);
             }
@@ -469,23 +475,6 @@ impl Shard {
             return Place::Waiting(spec.lane(), next_attempt);
         }
         Place::Bucket(self.window.bucket_for(next_attempt, self.wall))
-    }
-
-    /// The queue, made if it is not there.
-    fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
-        if self.queues.get(name).is_none_or(|queue| queue.row.deleted) {
-            self.outbox.dirty(name);
-        }
-        let queue = self.queue_entry(name);
-        queue.row.deleted = false;
-        queue
-    }
-
-    /// The queue, in memory alone if it is not there.
-    fn queue_entry(&mut self, name: &QueueName) -> &mut Queue {
-        let event = self.event;
-        let new = || Queue { event, far: Far::empty(), ..Queue::default() };
-        self.queues.entry(name.clone()).or_insert_with(new)
     }
 }
 

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use super::Shard;
 use super::look::Far;
 use super::takers::Taker;
 use crate::lateness::LastMinute;
@@ -21,7 +22,7 @@ use crate::message::LoadId;
 use crate::pace::Pace;
 use crate::record::{Generation, Lane};
 use crate::store::QueueRow;
-use crate::values::{Key, Moment};
+use crate::values::{Key, Moment, QueueName};
 
 /// The order of what is due: longest first.
 pub(super) type Order = (Moment, Generation);
@@ -51,6 +52,8 @@ pub(super) struct Queue {
     /// When what is due is to be looked at, or before.
     pub(super) sweep_at: Option<Moment>,
     pub(super) sweeping: bool,
+    /// How often a timer went to an earlier place, as from its taker back to a bucket.
+    pub(super) went_back: u64,
     /// When the longest dead was given up, or before; `None`: there is none.
     pub(super) died: Option<Moment>,
 }
@@ -93,6 +96,25 @@ impl Queue {
     /// Due timers of both lanes whose rows are still in their buckets.
     pub(super) fn popped(&self) -> impl Iterator<Item = Generation> {
         self.lines.iter().flat_map(|line| line.popped.iter().map(|order| order.1))
+    }
+}
+
+impl Shard {
+    /// The queue, made if it is not there.
+    pub(super) fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
+        if self.queues.get(name).is_none_or(|queue| queue.row.deleted) {
+            self.outbox.dirty(name);
+        }
+        let queue = self.queue_entry(name);
+        queue.row.deleted = false;
+        queue
+    }
+
+    /// The queue, in memory alone if it is not there.
+    pub(super) fn queue_entry(&mut self, name: &QueueName) -> &mut Queue {
+        let event = self.event;
+        let new = || Queue { event, far: Far::empty(), ..Queue::default() };
+        self.queues.entry(name.clone()).or_insert_with(new)
     }
 }
 

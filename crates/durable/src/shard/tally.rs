@@ -214,7 +214,7 @@ impl Shard {
     pub(super) fn purge(&mut self) {
         if self.forget.is_some_and(|forget| forget <= self.wall) {
             self.forget = None;
-            self.loads.emit(Query::Remembered { limit: PURGE }, Purpose::Remembered);
+            self.loads.emit(Query::Remembered { after: None, limit: PURGE }, Purpose::Remembered);
         }
         if self.purge_at > self.wall {
             return;

@@ -1,20 +1,24 @@
 //! Walks: requests that go over many rows, a page at a time. Lists, cancelling by prefix, and redriving the dead.
 //!
-//! By key, and over the dead, one query after the other gives the pages. By time the rows of a queue lie in several
-//! places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket. In a stretch at most
-//! one bucket of each level has rows; a page of each, of what waits and of what is out are merged.
+//! By key, over the dead and over what is remembered, one query after the other gives the pages. By time the rows of a
+//! queue lie in several places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket.
+//! In a stretch at most one bucket of each level has rows; a page of each, of what waits and of what is out are merged.
+//!
+//! Keys that the shard has assigned are in no index. A walk over these goes over every place, a page a turn, in the
+//! order in which a timer lives (`Shard::place_after`); a list keeps the least keys that it meets.
 //!
 //! A page of a list may be short. A change that meets a row which was changed since its page was read reads it again.
 
 use std::collections::VecDeque;
+use std::ops::Bound;
 
 use super::hand_out::MOST_BYTES;
+use super::queue::Order;
+use super::source::Source;
 use super::{Purpose, Shard};
 use crate::bucket::Bucket;
 use crate::message::state;
-use crate::message::{
-    Answer, Cancelled, Cursor, Filter, LoadId, Many, Request, RequestId, State, View,
-};
+use crate::message::{Answer, Cancelled, Cursor, LoadId, Many, Request, RequestId, State, View};
 use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
@@ -33,6 +37,9 @@ pub(super) struct Walk {
     sources: VecDeque<Query>,
     end: Moment,
     rows: Vec<(Place, Record)>,
+    /// Over every place: the one that is read, and how often a timer of the queue had gone back when the walk began.
+    place: Option<Source>,
+    went_back: u64,
     views: Vec<View>,
     done: u64,
     delivering: u64,
@@ -51,57 +58,60 @@ impl Shard {
             _ => None,
         };
         let (end, rows, views) = (Moment::ZERO, Vec::new(), Vec::new());
-        let sources = VecDeque::new();
-        let walk = Walk { id, request, after, sources, end, rows, views, done: 0, delivering: 0 };
-        self.next_page_of(walk);
+        let (sources, place, done, delivering) = (VecDeque::new(), None, 0, 0);
+        let went_back = request.queue().map_or(0, |queue| self.went_back(queue));
+        self.next_page_of(Walk {
+            id,
+            request,
+            after,
+            sources,
+            end,
+            rows,
+            place,
+            went_back,
+            views,
+            done,
+            delivering,
+        });
+    }
+
+    fn went_back(&self, queue: &QueueName) -> u64 {
+        self.queues.get(queue).map_or(0, |queue| queue.went_back)
     }
 
     fn next_page_of(&mut self, mut walk: Walk) {
+        let Some(queue) = walk.request.queue().cloned() else { return };
         let limit = self.limits.page;
-        let key = |after: &Option<Cursor>| match after {
-            Some(Cursor::Key(key)) => Some(key.clone()),
-            _ => None,
+        let (key, ended) = match &walk.after {
+            Some(Cursor::Key(key)) => (Some(key.clone()), None),
+            Some(Cursor::Ended(at, generation)) => (None, Some((*at, *generation))),
+            _ => (None, None),
         };
-        let dead = |after: &Option<Cursor>| match after {
-            Some(Cursor::Dead(at, generation)) => Some((*at, *generation)),
-            _ => None,
-        };
-        let by_key = |queue: &QueueName, prefix: &str, after| Query::Prefix {
-            queue: queue.clone(),
-            prefix: prefix.to_owned(),
-            after,
-            limit,
-        };
-        let query = match &walk.request {
-            Request::List { queue, filter, .. } => match filter {
-                Filter { prefix: Some(prefix), .. } => by_key(queue, prefix, key(&walk.after)),
-                Filter { state: Some(State::Done | State::Cancelled), .. } => {
-                    by_key(queue, "", key(&walk.after))
-                }
-                Filter { state: Some(State::Dead), .. } => {
-                    Query::Dead { queue: queue.clone(), after: dead(&walk.after), limit }
-                }
-                _ => {
-                    self.begin_stretch(&mut walk);
-                    return self.next_source(walk);
-                }
-            },
-            Request::CancelPrefix { queue, prefix }
-            | Request::Redrive { queue, prefix: Some(prefix) } => {
-                by_key(queue, prefix, key(&walk.after))
+        let query = match walk.path() {
+            Path::Keys => {
+                let prefix = walk.prefix().unwrap_or_default().to_owned();
+                Query::Prefix { queue, prefix, after: key, limit }
             }
-            Request::Redrive { queue, .. } => {
-                Query::Dead { queue: queue.clone(), after: dead(&walk.after), limit }
+            Path::Dead => Query::Dead { queue, after: ended, limit },
+            Path::Remembered => Query::Remembered { after: ended, limit },
+            Path::Time => {
+                self.begin_stretch(&mut walk);
+                return self.next_source(walk);
             }
-            other => unreachable!("{other:?} is no walk"),
+            Path::Places => {
+                walk.place = self.place_after(&walk, None);
+                return self.next_place(walk);
+            }
         };
         self.loads.emit(query, Purpose::Walk(Box::new(walk)));
     }
 
     /// A page of a walk has come.
     pub(super) fn walked(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
-        if !walk.sources.is_empty() {
-            return self.read_source(id, walk, rows);
+        match walk.path() {
+            Path::Time => return self.read_source(id, walk, rows),
+            Path::Places => return self.read_place(id, walk, rows),
+            _ => {}
         }
         let mut whole = rows.len() < self.limits.page;
         for (place, record) in rows {
@@ -110,11 +120,13 @@ impl Shard {
                 whole = false;
                 break;
             }
-            if !stale && !self.has_passed(place, &record) {
+            if !stale && walk.is_about(&record) && !self.has_passed(place, &record) {
                 self.visit(&mut walk, place, &record);
             }
             walk.after = Some(match place {
-                Place::Dead(at) if !walk.by_key() => Cursor::Dead(at, record.generation()),
+                Place::Dead(at) | Place::Remembered(at) if walk.path() != Path::Keys => {
+                    Cursor::Ended(at, record.generation())
+                }
                 _ => Cursor::Key(record.spec.key.clone()),
             });
             if walk.is_full() {
@@ -161,6 +173,105 @@ impl Shard {
     }
 }
 
+/// Over every place.
+impl Shard {
+    /// The place that is read after that one: in the order in which a timer lives, so that one which goes on its way
+    /// meanwhile is met later. Buckets that a split makes lie behind the one that is split.
+    fn place_after(&self, walk: &Walk, source: Option<&Source>) -> Option<Source> {
+        let queue = walk.request.queue()?.clone();
+        let behind = match source {
+            None => Some(Bound::Unbounded),
+            Some(Source::Bucket(bucket, _)) => Some(Bound::Excluded(*bucket)),
+            _ => None,
+        };
+        let mut buckets = behind
+            .into_iter()
+            .flat_map(|behind| self.window.buckets.range((behind, Bound::Unbounded)));
+        if let Some((&bucket, _)) = buckets.next() {
+            return Some(Source::Bucket(bucket, None));
+        }
+        let lists = matches!(walk.request, Request::List { .. });
+        match source {
+            None | Some(Source::Bucket(..)) => {
+                Some(Source::Waiting(queue, Lane::Pull, Order::default()))
+            }
+            Some(Source::Waiting(_, Lane::Pull, _)) => {
+                Some(Source::Waiting(queue, Lane::Push, Order::default()))
+            }
+            Some(Source::Waiting(..)) => Some(Source::Out(None)),
+            Some(Source::Out(_)) => Some(Source::Dead(queue, None)),
+            Some(Source::Dead(..)) if lists => Some(Source::Remembered(None)),
+            _ => None,
+        }
+    }
+
+    fn next_place(&mut self, walk: Walk) {
+        match walk.place.as_ref().map(|place| place.query(self.limits.page)) {
+            Some(query) => drop(self.loads.emit(query, Purpose::Walk(Box::new(walk)))),
+            None => self.end_places(walk),
+        }
+    }
+
+    fn read_place(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
+        let last = rows.last().filter(|_| rows.len() == self.limits.page).cloned();
+        let mut again = false;
+        for (place, record) in rows {
+            if !walk.is_about(&record) || self.has_passed(place, &record) {
+                continue;
+            }
+            match (&walk.request, self.is_stale(id, &record)) {
+                (Request::List { .. }, false) => walk.rows.push((place, record)),
+                (Request::List { .. }, true) => {}
+                (_, true) => again = true,
+                (_, false) => self.visit(&mut walk, place, &record),
+            }
+            if walk.is_full() {
+                return self.end_walk(walk, true);
+            }
+        }
+        self.keep_least(&mut walk);
+        walk.place = match (walk.place.take(), last) {
+            (Some(source), _) if again => Some(source),
+            (Some(source), Some(last)) => Some(source.behind(&last)),
+            (source, _) => self.place_after(&walk, source.as_ref()),
+        };
+        self.next_place(walk);
+    }
+
+    /// Keeps the rows with the least keys after the cursor: as many as the answer may have, and one that says there are
+    /// more.
+    fn keep_least(&self, walk: &mut Walk) {
+        let Request::List { filter, .. } = &walk.request else { return };
+        let after = match &walk.after {
+            Some(Cursor::Key(key)) => Some(key),
+            _ => None,
+        };
+        walk.rows.retain(|(place, record)| {
+            Some(&record.spec.key) > after && filter.fits(&self.view(*place, record))
+        });
+        walk.rows.sort_by(|one, other| one.1.spec.key.cmp(&other.1.spec.key));
+        // One that went on meanwhile is met twice: where it was last counts.
+        walk.rows.reverse();
+        walk.rows.dedup_by(|one, other| one.1.spec.key == other.1.spec.key);
+        walk.rows.reverse();
+        walk.rows.truncate(walk.limit() + 1);
+    }
+
+    fn end_places(&mut self, mut walk: Walk) {
+        let back = walk.request.queue().map(|queue| self.went_back(queue));
+        let fits = walk.limit().min(walk.rows_that_fit());
+        // A timer that went back meanwhile may have been in none of the places when they were read.
+        let more = match &walk.request {
+            Request::List { .. } => walk.rows.len() > fits,
+            _ => back.is_some_and(|back| back != walk.went_back),
+        };
+        walk.rows.truncate(fits);
+        walk.after = walk.rows.last().map(|row| Cursor::Key(row.1.spec.key.clone()));
+        walk.views = walk.rows.drain(..).map(|(place, row)| self.view(place, &row)).collect();
+        self.end_walk(walk, more);
+    }
+}
+
 /// Lists by time.
 impl Shard {
     /// Decides what is read next: the stretch from the cursor on.
@@ -170,7 +281,7 @@ impl Shard {
             Some(Cursor::Time(at, key)) => (*at, key.clone()),
             _ => (filter.from, None),
         };
-        let limit = walk.limit() + 1;
+        let (limit, floor) = (walk.limit() + 1, self.floor(queue));
         let there = |bucket: &Bucket| self.window.buckets.contains_key(bucket);
         let next = |after: u64| self.window.after(after).map(|(bucket, _)| bucket.start());
         let mut at = from;
@@ -190,6 +301,7 @@ impl Shard {
         let sorted = chain.into_iter().map(|bucket| Query::Sorted {
             bucket,
             queue: queue.clone(),
+            floor,
             after: (from, key.clone()),
             limit,
         });
@@ -260,13 +372,50 @@ impl Shard {
     }
 }
 
+/// How the rows of a walk are found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Path {
+    /// In the index of keys.
+    Keys,
+    /// In every place.
+    Places,
+    Dead,
+    Remembered,
+    /// By their next attempt.
+    Time,
+}
+
 impl Walk {
-    fn by_key(&self) -> bool {
-        match &self.request {
-            Request::List { filter, .. } => filter.prefix.is_some(),
-            Request::Redrive { prefix, .. } => prefix.is_some(),
-            _ => true,
+    fn path(&self) -> Path {
+        let indexed = self.prefix().map(|prefix| !prefix.is_empty() && !prefix.starts_with('~'));
+        match (&self.request, indexed) {
+            (_, Some(true)) => Path::Keys,
+            (Request::Redrive { .. }, _) => Path::Dead,
+            (_, Some(false)) => Path::Places,
+            (Request::List { filter, .. }, None) => match filter.state {
+                Some(State::Done | State::Cancelled) => Path::Remembered,
+                Some(State::Dead) => Path::Dead,
+                _ => Path::Time,
+            },
+            (other, None) => unreachable!("{other:?} is no walk"),
         }
+    }
+
+    /// The beginning of the keys, if only some are meant.
+    fn prefix(&self) -> Option<&str> {
+        match &self.request {
+            Request::List { filter, .. } => filter.prefix.as_deref(),
+            Request::CancelPrefix { prefix, .. } => Some(prefix),
+            Request::Redrive { prefix, .. } => prefix.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a row is of the queue, and its key begins as it should.
+    fn is_about(&self, record: &Record) -> bool {
+        let spec = &record.spec;
+        Some(&spec.queue) == self.request.queue()
+            && self.prefix().is_none_or(|prefix| spec.key.as_str().starts_with(prefix))
     }
 
     fn limit(&self) -> usize {

@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::discard::Source;
+use super::source::Source;
 use super::{LoadId, Purpose, Shard};
 use crate::bucket::{Bucket, Level, ceil, floor};
 use crate::record::{Generation, Lane, Place, Record};

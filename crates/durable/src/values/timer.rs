@@ -133,8 +133,9 @@ pub struct View {
 
 /// Which timers a list shows.
 ///
-/// With a prefix, and of those that are done or cancelled, it goes by key; the dead, by when they were given up; else
-/// by next attempt, then key.
+/// With a prefix it goes by key; else the dead go by when they were given up, those that are done or cancelled by when
+/// they are forgotten, and the others by next attempt, then key. A prefix of assigned keys, which begin with `~`, costs
+/// a read of every timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// In this state; `None`: scheduled, due and delivering, and with a prefix the dead, too.
@@ -172,8 +173,8 @@ pub enum Cursor {
     Key(Key),
     /// In the order of time; without a key, before all of that moment.
     Time(Moment, Option<Key>),
-    /// In the order of being given up.
-    Dead(Moment, Generation),
+    /// In the order of being given up, or of being forgotten.
+    Ended(Moment, Generation),
 }
 
 /// What became of a key of a cancel.

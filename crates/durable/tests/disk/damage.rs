@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use redb::{Database, ReadableTable, TableDefinition};
 use tourbillon_durable::bucket::Bucket;
 use tourbillon_durable::disk::{DiskStore, FILE};
 use tourbillon_durable::record::{Lane, Place, Record};
 use tourbillon_durable::store::{Loaded, Op, Query, Store, StoreError};
 use tourbillon_durable::values::Moment;
 
-use crate::scratch::{Scratch, bucket, elsewhere, make, queue, rows, timer};
+use crate::scratch::{NOW, Scratch, bucket, elsewhere, make, queue, rows, timer};
 
 type Rows = BTreeMap<u64, (Place, Record)>;
 
@@ -55,7 +56,7 @@ fn pages(store: &mut DiskStore, buckets: &[Bucket]) -> Result<Rows, StoreError> 
         },
         Query::Out { after: None, limit: 5000 },
         Query::Dead { queue: queue(), after: None, limit: 5000 },
-        Query::Remembered { limit: 5000 },
+        Query::Remembered { after: None, limit: 5000 },
     ];
     queries.extend(buckets.iter().map(|&bucket| Query::Bucket {
         bucket,
@@ -163,4 +164,134 @@ fn a_file_that_was_cut_is_refused() {
     }
     fs::write(&path, &bytes).unwrap();
     DiskStore::new(scratch.path()).open().expect("the whole file");
+}
+
+/// Overwrites a value of a table.
+fn spoil(directory: &Path, table: &str, key: impl Fn(&[u8]) -> bool) -> usize {
+    let database = Database::open(directory.join(FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let of: TableDefinition<&[u8], &[u8]> = TableDefinition::new(table);
+    let mut rows = transaction.open_table(of).unwrap();
+    let keys: Vec<Vec<u8>> =
+        rows.iter().unwrap().map(|row| row.unwrap().0.value().to_vec()).collect();
+    let spoilt: Vec<_> = keys.iter().filter(|name| key(name)).collect();
+    for name in &spoilt {
+        rows.insert(&name[..], &b"nonsense"[..]).unwrap();
+    }
+    let count = spoilt.len();
+    drop(rows);
+    transaction.commit().unwrap();
+    count
+}
+
+fn names(store: &DiskStore) -> String {
+    let named = store.damage();
+    named.iter().map(|damage| format!("{damage}\n")).collect()
+}
+
+/// Every change of a timer whose entry in the index is lost. The entry is named, and made anew with the next change.
+#[test]
+fn a_lost_entry_of_the_index_stops_no_commit() {
+    let scratch = Scratch::in_memory("index");
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    // One in three has a chosen key.
+    let timers = (0..12).flat_map(|generation| make(timer(generation, 5000)));
+    store.commit(epoch, &timers.chain(rows(12)).collect::<Vec<_>>()).unwrap();
+    drop(store);
+    assert_eq!(spoil(scratch.path(), "keys", |_| true), 4);
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    let at = |generation: u64| {
+        (Place::Bucket(bucket(&timer(generation, 5000))), timer(generation, 5000))
+    };
+    let remove = |generation: u64| {
+        let (from, record) = at(generation);
+        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
+        Op::Remove { from, queue, key, generation: record.generation() }
+    };
+    store.commit(epoch, &[remove(0)]).expect("it is removed with its timer");
+    let (from, record) = at(3);
+    let to = Place::Waiting(Lane::Pull, record.next_attempt);
+    store.commit(epoch, &[Op::Put { from: Some(from), to, record }]).expect("a move");
+    assert!(
+        names(&store).contains("the index of keys, key order-0 of orders"),
+        "{}",
+        names(&store)
+    );
+    let found = |store: &mut DiskStore, generation: u64| {
+        let key = timer(generation, 5000).spec.key.clone();
+        store.load(&Query::Keys(vec![(queue(), key)]))
+    };
+    let Ok(Loaded::Found(moved)) = found(&mut store, 3) else { panic!("it was made anew") };
+    assert_eq!(moved[0].as_ref().map(|row| row.0), Some(to));
+    assert_eq!(found(&mut store, 0), Ok(Loaded::Found(vec![None])));
+    assert!(matches!(found(&mut store, 6), Err(StoreError::Damaged(_))));
+    let prefix = Query::Prefix { queue: queue(), prefix: "order".into(), after: None, limit: 2 };
+    let Loaded::Rows(listed) = store.load(&prefix).expect("the others are listed") else {
+        panic!()
+    };
+    assert_eq!(listed.iter().map(|row| row.1.generation().0).collect::<Vec<_>>(), [3]);
+    assert!(names(&store).contains("key order-9 of orders"), "{}", names(&store));
+    // The discarded row of a key that is lost is met again and again.
+    store.commit(epoch, &[remove(6), remove(9)]).expect("both are removed");
+}
+
+#[test]
+fn lost_counters_of_a_day_stop_no_commit() {
+    let scratch = Scratch::in_memory("cells");
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    store.commit(epoch, &make(timer(0, 5000))).unwrap();
+    drop(store);
+    assert_eq!(spoil(scratch.path(), "cells", |_| true), 1);
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    let cells = Query::Cells { queue: queue(), from: 0, to: u64::MAX };
+    for generation in 1..4 {
+        // The next day can be counted.
+        let far = make(timer(generation + 10, 90_000_000));
+        let ops: Vec<Op> = make(timer(generation, 5000)).into_iter().chain(far).collect();
+        store.commit(epoch, &ops).expect("the timers are made");
+        assert!(matches!(store.load(&cells), Err(StoreError::Damaged(_))), "it is not made up");
+    }
+    assert!(names(&store).contains("the forecast, orders on "), "{}", names(&store));
+    let next = Query::Cells { queue: queue(), from: NOW + 80_000_000, to: u64::MAX };
+    let Ok(Loaded::Cells(counted)) = store.load(&next) else { panic!("the next day") };
+    assert_eq!(counted.iter().map(|cell| cell.1).sum::<u64>(), 3);
+}
+
+/// A timer comes back to a bucket whose markers are lost, and another one is found although its home is there.
+#[test]
+fn lost_markers_stop_neither_a_commit_nor_a_look_elsewhere() {
+    let scratch = Scratch::in_memory("lost-marks");
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    let timers = (0..6).flat_map(|generation| make(timer(generation, 5000)));
+    store.commit(epoch, &timers.chain(rows(6)).collect::<Vec<_>>()).unwrap();
+    let home = Place::Bucket(bucket(&timer(0, 5000)));
+    let waits = |generation: u64| {
+        let record = timer(generation, 5000);
+        (Place::Waiting(Lane::Pull, record.next_attempt), record)
+    };
+    for generation in [0, 3] {
+        let (to, record) = waits(generation);
+        store.commit(epoch, &[Op::Put { from: Some(home), to, record }]).unwrap();
+    }
+    drop(store);
+    let Place::Bucket(of) = home else { panic!("a bucket") };
+    let database = Database::open(scratch.path().join(FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let name = format!("hour.{}.removed", of.start());
+    let marks: TableDefinition<u64, &[u8]> = TableDefinition::new(&name);
+    transaction.open_table(marks).unwrap().insert(0, &b"nonsense"[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let mut store = DiskStore::new(scratch.path());
+    let epoch = store.open().unwrap().epoch;
+    let (from, record) = waits(3);
+    store.commit(epoch, &[Op::Put { from: Some(from), to: home, record }]).expect("it comes back");
+    let (place, record) = waits(0);
+    let query = Query::Keys(vec![(queue(), record.spec.key.clone())]);
+    assert_eq!(store.load(&query), Ok(Loaded::Found(vec![Some((place, record))])));
 }

@@ -45,3 +45,50 @@ fn a_look_begins_anew_when_its_queue_is_cleared() {
     let [Answer::Stats(Some(stats))] = &answers[..] else { panic!("{answers:?}") };
     assert_eq!(stats.next, Some(Moment::from_millis(MIDNIGHT + 4 * DAY)));
 }
+
+/// What was discarded and is still in the store is not read to look at what is there.
+#[test]
+fn a_look_reads_no_discarded_rows() {
+    const DAYS: u64 = 2 * 86_400_000;
+    let mut driver = Driver::new(Limits { page: 10, ..Limits::default() });
+    driver.schedule((0..200).map(|nth| at(DAYS + nth)).collect(), Conflict::Refuse);
+    let keys = ["first", "next"].map(|name| key(name).unwrap());
+    let timers = [30_000, 40_000].map(|later| at(DAYS + later)).into_iter().zip(&keys);
+    let timers = timers.map(|(timer, key)| NewTimer { key: Some(key.clone()), ..timer }).collect();
+    let requests = [
+        Request::Clear(queue()),
+        Request::Schedule { queue: queue(), timers, conflict: Conflict::Refuse },
+        Request::Cancel { queue: queue(), keys: vec![keys[0].clone()], only: None },
+        Request::Stats(queue()),
+    ];
+    let (wall, steady) = (Moment::from_millis(driver.wall), Steady::from_millis(driver.wall));
+    let (mut loads, mut next, mut inputs) = (0, None, Vec::new());
+    for (id, request) in (1000..).map(RequestId).zip(requests) {
+        inputs.push(Input::Request(id, request));
+        let mut answered = false;
+        while !answered {
+            for effect in driver.shard.turn(wall, steady, std::mem::take(&mut inputs)).effects {
+                match effect {
+                    Effect::Commit(id, ops) => {
+                        driver.store.commit(driver.epoch, &ops).unwrap();
+                        inputs.push(Input::Committed(id));
+                    }
+                    // The discarded rows stay: what would remove them is not read.
+                    Effect::Load(_, Query::Waiting { .. } | Query::Bucket { .. }) => {}
+                    Effect::Load(id, query) => {
+                        loads += usize::from(matches!(query, Query::Sorted { .. }));
+                        inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()));
+                    }
+                    Effect::Answer(_, answer) => {
+                        answered = true;
+                        next = match answer {
+                            Answer::Stats(Some(stats)) => stats.next,
+                            _ => None,
+                        };
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!((next, loads), (Some(Moment::from_millis(MIDNIGHT + DAYS + 40_000)), 1));
+}

@@ -3,6 +3,7 @@
 mod discard;
 mod lanes;
 mod set_back;
+mod walks;
 
 use tourbillon_durable::memory::MemoryStore;
 use tourbillon_durable::shard::{
