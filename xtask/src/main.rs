@@ -13,6 +13,7 @@ mod reach;
 mod rooms;
 mod sample;
 mod scratch;
+mod serving;
 mod shell;
 mod stages;
 mod suite;

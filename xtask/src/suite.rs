@@ -6,7 +6,7 @@ use crate::models::{LOOM, SHUTTLE};
 use crate::sample::Sample;
 use crate::shell::{Outcome, TESTED, capture, cargo, nextest, root, run, run_within, with_faults};
 use crate::stages::Stages;
-use crate::{browser, packages, planted, tidy};
+use crate::{browser, packages, planted, serving, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &[
@@ -58,6 +58,9 @@ pub(crate) fn everything(options: Options) -> Outcome {
             let sim = ["run", "--release", "--quiet", "-p", "sim", "--", "durable"];
             run(cargo(&sim).args(["--crashes", "1000000"]))
         })?;
+        stages.run("the server, kill -9, 300 rounds", serving::kill_rounds)?;
+        stages.run("the server, as the README starts it", serving::readme)?;
+        stages.run("the server, schemathesis", serving::schemathesis)?;
         stages.run("loom, durable", || {
             let mut models =
                 cargo(&["test", "-p", "tourbillon-durable", "--lib", "runtime::models"]);

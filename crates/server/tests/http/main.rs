@@ -8,6 +8,7 @@ mod deliveries;
 mod events;
 mod gate;
 mod many;
+mod map;
 mod queues;
 mod random;
 mod schema;

@@ -1,0 +1,73 @@
+//! What `test --long` asks of the server beyond its tests.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::shell::{Outcome, cargo, root, run};
+
+/// kill -9 of a server whose answers are kept in a ledger, more often than the tests do it.
+pub(crate) fn kill_rounds() -> Outcome {
+    let mut test = cargo(&["test", "-p", "tourbillon-cli", "--test", "serve"]);
+    test.args(["--", "nothing_that_was_answered", "--nocapture"]);
+    run(test.env("TOURBILLON_ROUNDS", "300"))
+}
+
+/// The first command of the README, built as it says, and its requests.
+pub(crate) fn readme() -> Outcome {
+    run(&mut cargo(&["build", "--release", "-p", "tourbillon-cli"]))?;
+    let mut test = cargo(&["test", "--release", "-p", "tourbillon-cli", "--test", "serve"]);
+    run(test.args(["--", "the_story_of_the_readme"]))
+}
+
+/// A server that ends with this.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start() -> Outcome<Self> {
+        let program = root().join("target/release/tourbillon");
+        let data = root().join("target/tmp/schemathesis");
+        let _ = std::fs::remove_dir_all(&data);
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = spawned.map_err(|error| format!("the server: {error}"))?;
+        let mut line = String::new();
+        if let Some(output) = process.stdout.take() {
+            let _ = BufReader::new(output).read_line(&mut line);
+        }
+        let address = line.trim().strip_prefix("tourbillon listening on ").map(str::to_owned);
+        let address = address.ok_or("the server does not start")?;
+        Ok(Server { process, address })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// schemathesis against the OpenAPI document: requests that fit it and that do not, and whether the answers fit it.
+///
+/// One of its checks is left out: that whatever fits the schema is accepted. What excludes each other, and what a call
+/// needs, is said in words.
+pub(crate) fn schemathesis() -> Outcome {
+    let place = root().join("target/schemathesis");
+    let tool = place.join("bin/schemathesis");
+    if !tool.is_file() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+        run(Command::new(place.join("bin/pip")).args(["-q", "install", "schemathesis>=4,<5"]))?;
+    }
+    let server = Server::start()?;
+    let mut command = Command::new(tool);
+    command.arg("run").arg(format!("{}/openapi.json", server.address));
+    command.args(["--max-time", "180", "--phases", "examples,coverage,fuzzing,stateful"]);
+    command.args(["--exclude-checks", "positive_data_acceptance", "--continue-on-failure"]);
+    // A stream without an end.
+    command.args(["--exclude-path", "/v1/events", "--request-timeout", "5", "--no-color"]);
+    run(command.current_dir(root().join("target")))
+}
