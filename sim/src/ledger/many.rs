@@ -37,7 +37,7 @@ impl Ledger {
         for (name, entry) in self.entries.iter().filter(|(name, _)| name.0 == *queue) {
             let shown = listed.iter().filter(|view| view.key == name.1).count();
             let there = entry.is_there(range, self.dead_keep(queue));
-            let fits = self.fits(name, entry, filter, by_key);
+            let fits = self.fits(name, entry, filter);
             let fine = match (there, fits) {
                 (Some(true), true) => shown == 1,
                 (None, true) => shown <= 1,
@@ -55,7 +55,7 @@ impl Ledger {
         }
     }
 
-    fn fits(&self, name: &Name, entry: &Entry, filter: &Filter, by_key: bool) -> bool {
+    fn fits(&self, name: &Name, entry: &Entry, filter: &Filter) -> bool {
         let state = match entry.phase {
             Phase::Pending if entry.next <= self.wall => State::Due,
             Phase::Pending => State::Scheduled,
@@ -65,8 +65,7 @@ impl Ledger {
             Phase::Gone(..) => State::Cancelled,
         };
         let kept = matches!(state, State::Done | State::Cancelled);
-        let dead = state == State::Dead && !by_key;
-        let wanted = filter.state.map_or(!kept && !dead, |wanted| wanted == state);
+        let wanted = filter.state.map_or(!kept, |wanted| wanted == state);
         let begins =
             filter.prefix.as_ref().is_none_or(|prefix| name.1.as_str().starts_with(prefix));
         wanted && begins && (filter.from.millis()..filter.to.millis()).contains(&entry.next)

@@ -2,7 +2,9 @@
 //!
 //! By key, over the dead and over what is remembered, one query after the other gives the pages. By time the rows of a
 //! queue lie in several places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket.
-//! In a stretch at most one bucket of each level has rows; a page of each, of what waits and of what is out are merged.
+//! In a stretch at most one bucket of each level has rows; a page of each, of what waits and of what is out are merged,
+//! in the order in which a timer lives: one that goes on its way meanwhile is met later. The dead are ordered by their
+//! end, so a list goes over all of them once, and keeps the first.
 //!
 //! Keys that the shard has assigned are in no index. A walk over these goes over every place, a page a turn, in the
 //! order in which a timer lives (`Shard::place_after`); a list keeps the least keys that it meets.
@@ -37,6 +39,8 @@ pub(super) struct Walk {
     sources: VecDeque<Query>,
     end: Moment,
     rows: Vec<(Place, Record)>,
+    /// By time: the first of the dead behind the cursor, once they were read.
+    dead: Option<Vec<(Place, Record)>>,
     /// Over every place: the one that is read, and how often a timer of the queue had gone back when the walk began.
     place: Option<Source>,
     went_back: u64,
@@ -67,6 +71,7 @@ impl Shard {
             sources,
             end,
             rows,
+            dead: None,
             place,
             went_back,
             views,
@@ -305,11 +310,10 @@ impl Shard {
             after: (from, key.clone()),
             limit,
         });
-        walk.sources = waiting.into_iter().chain(sorted).collect();
-        let resident = self.queues.get(queue).into_iter().flat_map(|queue| queue.keys.values());
-        let out = resident.map(|generation| &self.timers[generation]);
-        let out = out.filter(|timer| timer.place == Place::Out);
-        walk.rows = out.map(|timer| (timer.place, timer.record.clone())).collect();
+        let dead = Query::Dead { queue: queue.clone(), after: None, limit: self.limits.page };
+        let dead = Some(dead).filter(|_| filter.state.is_none() && walk.dead.is_none());
+        walk.dead.get_or_insert_default();
+        walk.sources = sorted.chain(waiting).chain(dead).collect();
     }
 
     fn next_source(&mut self, walk: Walk) {
@@ -320,6 +324,10 @@ impl Shard {
     }
 
     fn read_source(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
+        if let Some(Query::Dead { .. }) = walk.sources.front() {
+            self.read_dead(id, &mut walk, rows);
+            return self.next_source(walk);
+        }
         let full = rows.len() > walk.limit();
         let last = rows.last().map(|(_, record)| (record.order(), record.generation()));
         let fresh = rows
@@ -340,7 +348,29 @@ impl Shard {
         self.next_source(walk);
     }
 
+    /// A page of the dead: keeps the first of those behind the cursor, whatever their stretch.
+    fn read_dead(&self, id: LoadId, walk: &mut Walk, rows: Vec<(Place, Record)>) {
+        let (limit, Some(Cursor::Time(from, key))) = (walk.limit(), &walk.after) else { return };
+        let (begin, dead) = ((*from, key.clone()), walk.dead.get_or_insert_default());
+        let last = rows.last().filter(|_| rows.len() == self.limits.page);
+        let next = last.and_then(|(place, record)| match place {
+            Place::Dead(at) => Some((*at, record.generation())),
+            _ => None,
+        });
+        dead.extend(rows.into_iter().filter(|(place, record)| {
+            let there = !self.is_stale(id, record) && !self.has_passed(*place, record);
+            there && record.order() > begin
+        }));
+        dead.sort_by_key(|(_, record)| record.order());
+        dead.truncate(limit + 1);
+        match (walk.sources.front_mut(), next) {
+            (Some(Query::Dead { after, .. }), Some(_)) => *after = next,
+            _ => drop(walk.sources.pop_front()),
+        }
+    }
+
     /// Keeps the first rows of the stretch that fit: as many as the answer may have, and one that says there are more.
+    /// Of one that went on meanwhile, and was met twice, where it was last.
     fn sort(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
         let Some(Cursor::Time(from, key)) = &walk.after else { return };
@@ -349,13 +379,20 @@ impl Shard {
             let wanted = filter.state.is_none_or(|wanted| wanted == state(*place, record, wall));
             wanted && record.order() > begin && record.next_attempt < end
         });
+        walk.rows.reverse();
         walk.rows.sort_by_key(|(_, record)| record.order());
+        walk.rows.dedup_by_key(|(_, record)| record.order());
         walk.rows.truncate(walk.limit() + 1);
     }
 
     fn end_stretch(&mut self, mut walk: Walk) {
-        let Request::List { filter, .. } = &walk.request else { return };
+        let Request::List { queue, filter, .. } = &walk.request else { return };
         let to = filter.to;
+        let resident = self.queues.get(queue).into_iter().flat_map(|queue| queue.keys.values());
+        let out = resident.map(|generation| &self.timers[generation]);
+        let out = out.filter(|timer| timer.place == Place::Out);
+        walk.rows.extend(out.map(|timer| (timer.place, timer.record.clone())));
+        walk.rows.extend(walk.dead.iter().flatten().cloned());
         self.sort(&mut walk);
         let fits = walk.limit().min(walk.rows_that_fit());
         let more = walk.rows.len() > fits;

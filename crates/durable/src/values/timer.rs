@@ -133,12 +133,12 @@ pub struct View {
 
 /// Which timers a list shows.
 ///
-/// With a prefix it goes by key; else the dead go by when they were given up, those that are done or cancelled by when
-/// they are forgotten, and the others by next attempt, then key. A prefix of assigned keys, which begin with `~`, costs
-/// a read of every timer.
+/// With a prefix it goes by key; else by next attempt, then key. If only the dead are asked for, they go by when they
+/// were given up; those that are done or cancelled go by when they are forgotten. A prefix of assigned keys, which
+/// begin with `~`, costs a read of every timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// In this state; `None`: scheduled, due and delivering, and with a prefix the dead, too.
+    /// In this state; `None`: scheduled, due, delivering and dead.
     pub state: Option<State>,
     /// Only keys that begin so.
     pub prefix: Option<String>,

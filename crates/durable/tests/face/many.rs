@@ -79,6 +79,9 @@ fn the_dead_live_again() {
     drop(take(&queue));
     let dead = Filter { state: Some(State::Dead), ..Filter::default() };
     assert_eq!(keys(&queue, &dead).len(), 3);
+    queue.schedule(keyed(60, "a0")).wait().unwrap();
+    assert_eq!(keys(&queue, &Filter::default()), ["a1", "a2", "b1", "a0"], "by their attempts");
+    queue.cancel("a0").wait().unwrap();
     assert_eq!(queue.redrive(Some("a")).wait().unwrap().done, 2);
     assert_eq!(take(&queue).len(), 2);
     assert_eq!(queue.redrive(None).wait().unwrap().done, 3, "dropped again");

@@ -1,6 +1,7 @@
 //! Requests that go over many rows take a page at a time, and let others in between.
 
 use super::*;
+use tourbillon_durable::record::Generation;
 use tourbillon_durable::shard::{Cancelled, Filter};
 
 const PAGE: usize = 10;
@@ -99,6 +100,56 @@ fn what_is_done_is_listed_without_a_look_at_what_is_not() {
     listed.dedup();
     assert_eq!(listed.len(), 25);
     assert!(driver.rows - before <= 50, "{} rows were read", driver.rows - before);
+}
+
+/// Timers become due while they are listed, and move from place to place. No client has touched them, so each is shown
+/// once.
+#[test]
+fn a_list_meets_each_timer_once_while_time_passes() {
+    // What has passed by then is moved while the first pages are read.
+    for (begin, step) in
+        [(0, 0), (0, 900), (0, 3000), (30_000, 0), (3_600_000, 0), (3_600_000, 900)]
+    {
+        let mut driver = Driver::new(Limits { page: PAGE, ..Limits::default() });
+        driver.schedule((1..100).map(|nth| timer(None, in_secs(nth))).collect(), Conflict::Refuse);
+        let (mut listed, mut inputs, mut after) = (Vec::new(), Vec::new(), None);
+        driver.wall += begin;
+        for page in 0.. {
+            let list = Request::List { queue: queue(), filter: Filter::default(), after, limit: 7 };
+            inputs.push(Input::Request(RequestId(1000 + page), list));
+            let next = loop {
+                driver.wall += step;
+                let now = Moment::from_millis(driver.wall);
+                let steady = Steady::from_millis(driver.wall);
+                let mut answered = None;
+                for effect in driver.shard.turn(now, steady, std::mem::take(&mut inputs)).effects {
+                    match effect {
+                        Effect::Commit(id, ops) => {
+                            driver.store.commit(driver.epoch, &ops).unwrap();
+                            inputs.push(Input::Committed(id));
+                        }
+                        Effect::Load(id, query) => {
+                            inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()));
+                        }
+                        Effect::Answer(_, Answer::List(views, next)) => {
+                            listed.extend(views.into_iter().map(|view| view.generation));
+                            answered = Some(next);
+                        }
+                        Effect::Answer(_, other) => panic!("{other:?}"),
+                    }
+                }
+                if let Some(next) = answered {
+                    break next;
+                }
+            };
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let generations: Vec<_> = (0..99).map(Generation).collect();
+        assert_eq!(listed, generations, "{begin} ms at first, {step} ms in each turn");
+    }
 }
 
 /// A timer whose place was read comes back to it from one that was not.
