@@ -135,7 +135,7 @@ impl<T: Send + 'static> Deliver for Handler<T> {
         // Out of its mutex while it runs: foreign code runs with empty hands.
         let Some(mut state) = lock(&core.delivery.state).take() else { return };
         let HandlerState { call, batch } = &mut state;
-        shard.claim_batch(core.hub.clock.now(), core.budget, batch);
+        let spent = shard.claim_batch(core.hub.clock.now(), core.budget, batch);
         let begin = core.hub.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
         if timers.len() > 0 {
@@ -158,6 +158,9 @@ impl<T: Send + 'static> Deliver for Handler<T> {
             });
         }
         *lock(&core.delivery.state) = Some(state);
+        if spent {
+            shard.release();
+        }
     }
 
     fn abandon(core: &Core<Self>) {

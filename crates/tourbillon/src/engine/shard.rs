@@ -16,7 +16,7 @@ mod look;
 
 use std::sync::Arc;
 
-use tourbillon_wheel::{Expired, Full, GeometryError, Key, RescheduleError, Time};
+use tourbillon_wheel::{Expired, Full, GeometryError, Key, Progress, RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
 use super::face::Face;
@@ -37,6 +37,7 @@ const AHEAD: usize = 16;
 pub(crate) struct Shard<F: Face> {
     pub(crate) index: usize,
     pub(crate) hub: Arc<Hub>,
+    geometry: Geometry,
     state: Mutex<State<F>>,
     /// How many are ready, for those who look for work without the lock.
     ready: AtomicUsize,
@@ -141,6 +142,7 @@ impl<F: Face> Shard<F> {
         Ok(Shard {
             index,
             hub,
+            geometry: geometry.clone(),
             state: Mutex::new(state),
             ready: AtomicUsize::new(0),
             shown: F::Shown::default(),
@@ -270,10 +272,32 @@ impl<F: Face> Shard<F> {
             done?
         );
         state.counts.cancelled += 1;
-        planted!("later.cancelled-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
+        let spent =
+            planted!("later.cancelled-crowd-keeps-its-memory", false, state.wheel.is_spent());
         self.hub.give_back(1);
         self.leave(state, ready);
+        if spent {
+            self.release();
+        }
         Some(done)
+    }
+
+    /// Gives back the memory of a crowd, unless there are timers again. It is freed with no lock held: an allocator
+    /// that merges what a million closures have left takes hundreds of milliseconds for that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn release(&self) {
+        let fresh = AnyWheel::new(&self.geometry, BEGIN, self.hub.tick);
+        let mut other = fresh.expect("there is such a wheel");
+        let mut state = lock(&self.state);
+        if state.wheel.is_spent() {
+            // Nothing is pending, so it is there in one step.
+            let progress = other.advance(state.wheel.now(), 1);
+            debug_assert_eq!(progress, Progress::Done);
+            std::mem::swap(&mut state.wheel, &mut other);
+        }
+        drop(state);
+        drop(other);
     }
 
     /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of

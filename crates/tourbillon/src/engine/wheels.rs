@@ -132,13 +132,11 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.memory())
     }
 
-    /// The last of a crowd has gone: so goes the memory of the crowd. That takes few steps, with nothing pending.
+    /// Whether the last of a crowd has gone: its memory can go, too.
     #[inline]
-    pub(crate) fn release_when_empty(&mut self) {
+    pub(crate) fn is_spent(&self) -> bool {
         let crowd = planted!("engine.crowd-memory-kept", usize::MAX, CROWD);
-        if self.len() == 0 && self.capacity() > crowd {
-            self.shrink();
-        }
+        self.len() == 0 && self.capacity() > crowd
     }
 
     /// Gives back the memory that nothing pending needs; without the memory to do it, it stays as it is.

@@ -78,7 +78,9 @@ impl<T> State<T> {
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.wheel.cancel(key)?;
         self.counts.cancelled += planted!("queue.does-not-count-what-was-removed", 0, 1);
-        self.wheel.release_when_empty();
+        if self.wheel.is_spent() {
+            self.wheel.shrink();
+        }
         Some(entry.value)
     }
 
@@ -122,11 +124,10 @@ impl<T> State<T> {
         }
         if let Some(expired) = self.wheel.pop() {
             self.counts.fired += 1;
-            planted!(
-                "third.crowd-that-was-taken-keeps-its-memory",
-                (),
-                self.wheel.release_when_empty()
-            );
+            let spent = self.wheel.is_spent();
+            if planted!("third.crowd-that-was-taken-keeps-its-memory", false, spent) {
+                self.wheel.shrink();
+            }
             return Look::Due(expired.value.value);
         }
         match progress {

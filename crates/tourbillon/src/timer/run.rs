@@ -22,8 +22,12 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
         return false;
     }
     let now = core.hub.clock.now();
-    let Some(taken) = shard.claim(now) else { return false };
+    let Some((taken, spent)) = shard.claim(now) else { return false };
     run(core, shard, taken, now);
+    if spent {
+        // After the callback, which was due before.
+        shard.release();
+    }
     true
 }
 

@@ -79,7 +79,7 @@ impl Deliver for Wakers {
         let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
         let most =
             planted!("tasks.half-of-a-large-batch-is-left", core.budget.div_ceil(2), core.budget);
-        shard.claim_batch(core.hub.clock.now(), most, &mut batch);
+        let spent = shard.claim_batch(core.hub.clock.now(), most, &mut batch);
         while let Some(taken) = batch.pop_front() {
             let wake = |waker: Waker| {
                 planted!("tasks.a-claimed-waker-is-not-woken", drop(waker), waker.wake());
@@ -89,6 +89,9 @@ impl Deliver for Wakers {
             });
         }
         *lock(&core.delivery.batch) = batch;
+        if spent {
+            shard.release();
+        }
     }
 
     fn abandon(core: &TaskCore) {

@@ -1,12 +1,12 @@
 //! What holds for one shard holds for all of them together: keys name their timers wherever they are, and what is told
 //! of the engine is told of every shard.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{HOUR, MS, SECOND, accounted, panic_quietly};
-use tourbillon::{Key, State, Timeout, Timer, VirtualClock};
+use tourbillon::{Context, Key, State, Timeout, Timer, VirtualClock};
 
 /// Runs on so many threads, one after the other. Each keeps to a shard, and the next one has the next shard.
 fn on_threads(count: usize, run: impl Fn(usize) + Sync) {
@@ -128,4 +128,35 @@ fn the_panics_are_those_of_all_shards() {
     clock.advance(SECOND).unwrap();
     assert_eq!(timer.counts().panicked, 8);
     accounted(&timer);
+}
+
+/// The memory of a crowd is given back after the last callback of it, which is due before: freeing it takes a while.
+#[test]
+fn the_last_of_a_crowd_runs_before_its_memory_is_freed() {
+    const CROWD: u64 = 20_000;
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    for n in 0..CROWD {
+        let sender = sender.clone();
+        let last = move |context: &Context<'_>| {
+            if n == CROWD - 1 {
+                sender.send(context.timer().snapshot().memory()).unwrap();
+            }
+        };
+        timer.arm(Duration::from_millis(n), last).unwrap();
+    }
+    let full = timer.snapshot().memory();
+    clock.advance(Duration::from_millis(CROWD)).unwrap();
+    assert_eq!(timer.counts().fired, CROWD);
+    let seen = receiver.try_recv().unwrap();
+    assert!(seen > full / 2, "of {full} bytes {seen} were left when the last one ran");
+    assert!(timer.snapshot().memory() < full / 10, "it was given back after that");
+    timer.check().unwrap();
+    // The new wheel is where the old one was.
+    let next = timer.arm(Duration::from_millis(5), |_| ()).unwrap();
+    clock.advance(Duration::from_millis(4)).unwrap();
+    assert!(timer.is_pending(next));
+    clock.advance(Duration::from_millis(1)).unwrap();
+    assert_eq!((timer.counts().fired, timer.lateness().max()), (CROWD + 1, Duration::ZERO));
 }

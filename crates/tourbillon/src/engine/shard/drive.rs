@@ -95,9 +95,10 @@ impl<F: Face> Shard<F> {
     }
 
     /// Claims the next timer that is ready: from now on it has started, unless it has to [wait](Face::waits) still.
+    /// With it comes whether the caller has to [release](Shard::release) the memory of a crowd, after it has run.
     /// Whoever claims is [at work](super::hub::Hub::work).
     #[inline]
-    pub(crate) fn claim(&self, now: Time) -> Option<Taken<F::Value>> {
+    pub(crate) fn claim(&self, now: Time) -> Option<(Taken<F::Value>, bool)> {
         if !self.has_ready() {
             return None;
         }
@@ -121,7 +122,7 @@ impl<F: Face> Shard<F> {
         state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
         let keeps = F::start(&mut taken.value, &mut state.kept);
         self.publish_ready(&state);
-        state.wheel.release_when_empty();
+        let spent = state.wheel.is_spent();
         // One that may be armed again keeps its place among the pending.
         let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
         self.hub.give_back(places);
@@ -129,16 +130,18 @@ impl<F: Face> Shard<F> {
         if may_wait {
             self.tell_loop();
         }
-        Some(taken)
+        Some((taken, spent))
     }
 
-    /// Claims all that is ready, at most `most`, as one batch, which runs as one.
+    /// Claims all that is ready, at most `most`, as one batch, which runs as one. Says whether the caller has to
+    /// [release](Shard::release) the memory of a crowd after that.
+    #[must_use]
     pub(crate) fn claim_batch(
         &self,
         now: Time,
         most: usize,
         batch: &mut VecDeque<Taken<F::Value>>,
-    ) {
+    ) -> bool {
         let mut state = lock(&self.state);
         while batch.len() < most {
             let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
@@ -149,7 +152,8 @@ impl<F: Face> Shard<F> {
         }
         self.show(&mut state, None);
         self.publish_ready(&state);
-        planted!("third.delivered-crowd-keeps-its-memory", (), state.wheel.release_when_empty());
+        let spent =
+            planted!("third.delivered-crowd-keeps-its-memory", false, state.wheel.is_spent());
         let places = planted!("engine.delivered-keep-their-places", 0, batch.len());
         planted!(
             "engine.place-given-back-without-the-lock",
@@ -162,6 +166,7 @@ impl<F: Face> Shard<F> {
                 drop(state);
             }
         );
+        spent
     }
 
     #[inline]
