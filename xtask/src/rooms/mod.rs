@@ -15,6 +15,8 @@ use crate::shell::{Outcome, root};
 use modules::{Modules, Name, Read};
 
 const TABLE: &str = "xtask/rooms.txt";
+/// Has a copy of the first part, for readers.
+const COPY: &str = "DESIGN.md";
 /// A room with more lines of code is two rooms.
 const LARGEST: usize = 2500;
 
@@ -35,8 +37,19 @@ type Arrows = BTreeMap<(String, String), String>;
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome<Vec<String>> {
     let text =
         fs::read_to_string(root().join(TABLE)).map_err(|error| format!("{TABLE}: {error}"))?;
+    let copy = fs::read_to_string(root().join(COPY)).map_err(|error| format!("{COPY}: {error}"))?;
+    if !is_copy(&text, &copy) {
+        found.push(format!("{COPY}: its block of rooms is not the first part of {TABLE}"));
+    }
     let read = |file: &Path| fs::read_to_string(root().join(file)).ok();
     parse(&text)?.iter().map(|part| part.check(&read, found)).collect()
+}
+
+/// Whether the block of rooms in a document is the first part of the table.
+fn is_copy(table: &str, document: &str) -> bool {
+    let part = table.split("]\n").nth(1).and_then(|part| part.split("\n\n").next());
+    let block = document.split("```rooms\n").nth(1).and_then(|block| block.split("```").next());
+    part.is_some() && part.map(str::trim_end) == block.map(str::trim_end)
 }
 
 /// Reads the table: `[file module]` begins a part, `room: room !room` is a line of it.
@@ -218,6 +231,15 @@ mod tests {
         assert_eq!(complaints(&marked, upward), [""; 0]);
         let found = complaints(&marked, ENGINE);
         assert!(found.len() == 1 && found[0].contains("engine: !timer"), "{found:?}");
+    }
+
+    #[test]
+    fn a_copy_that_differs_is_noticed() {
+        let table = "# head\n\n[lib.rs]\na: b\nb:\n\n[lib.rs b]\nc:\n";
+        assert!(is_copy(table, "Text.\n```rooms\na: b\nb:\n```\nMore.\n"));
+        for wrong in ["Text.\n", "```rooms\na:\nb:\n```\n", "```rooms\na: b\nb:\n\nc:\n```\n"] {
+            assert!(!is_copy(table, wrong), "{wrong}");
+        }
     }
 
     #[test]
