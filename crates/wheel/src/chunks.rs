@@ -37,6 +37,9 @@ pub(crate) const LOW: u32 = 32;
 /// A chunk with no more than so many is worth emptying.
 pub(crate) const FEW: usize = 16;
 
+/// References in one page.
+const PAGE_LEN: usize = PAGE * CHUNK;
+
 type Page = [[u32; CHUNK]; PAGE];
 
 /// Where the reference to a node is, or a word for why there is none.
@@ -163,14 +166,15 @@ impl Chunks {
         }
         let bit = word.trailing_ones();
         *word |= 1 << (bit % LEN);
-        self.set(head, bit, node);
-        Some(head * LEN + bit)
+        let position = head * LEN + bit;
+        self.set(position, node);
+        Some(position)
     }
 
     #[inline(always)]
-    fn set(&mut self, chunk: u32, bit: u32, node: u32) {
-        let page = &mut self.pages[chunk as usize / PAGE];
-        page[chunk as usize % PAGE][bit as usize % CHUNK] = node;
+    fn set(&mut self, position: Position, node: u32) {
+        let page = self.pages[position as usize / PAGE_LEN].as_flattened_mut();
+        page[position as usize % PAGE_LEN] = node;
     }
 
     /// The slot that a position belongs to, or a number that no slot has.

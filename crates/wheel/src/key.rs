@@ -25,14 +25,13 @@ use core::sync::atomic::Ordering;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     wheel: WheelId,
-    /// The generation above, the index below: two words travel in registers, three do not.
-    name: u64,
+    name: Name,
 }
 
 impl Key {
     #[inline]
-    pub(crate) fn new(wheel: WheelId, index: u32, generation: u32) -> Self {
-        Key { wheel, name: u64::from(generation) << 32 | u64::from(index) }
+    pub(crate) fn new(wheel: WheelId, name: Name) -> Self {
+        Key { wheel, name }
     }
 
     #[inline]
@@ -41,19 +40,60 @@ impl Key {
     }
 
     #[inline]
+    pub(crate) fn name(self) -> Name {
+        self.name
+    }
+
+    #[inline]
     pub(crate) fn index(self) -> u32 {
-        self.name as u32
+        self.name.index()
+    }
+}
+
+/// What a key says of a timer within its wheel: the generation above, the index of its node below. One word, because
+/// two travel in registers with the number of the wheel, and three do not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Name(u64);
+
+impl Name {
+    /// That of no node.
+    pub(crate) const NONE: Name = Name(u64::MAX);
+
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Name(bits)
+    }
+
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        Name((generation as u64) << 32 | index as u64)
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> u32 {
+        self.0 as u32
     }
 
     #[inline]
     pub(crate) fn generation(self) -> u32 {
-        (self.name >> 32) as u32
+        (self.0 >> 32) as u32
+    }
+
+    /// The name of the next timer in the same node. Nobody has a key with the last generation.
+    #[inline]
+    pub(crate) fn next(self) -> Self {
+        Name(self.0.wrapping_add(1 << 32))
     }
 }
 
 impl core::fmt::Debug for Key {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Key({}:{}v{})", self.wheel.0, self.index(), self.generation())
+        write!(f, "Key({}:{}v{})", self.wheel.0, self.index(), self.name.generation())
     }
 }
 

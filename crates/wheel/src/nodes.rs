@@ -5,7 +5,7 @@
 //!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
-//! | `due` | the tick at which it fires | the next vacant node |
+//! | `due` | the tick at which it fires | the name of the next vacant node |
 //! | `generation` | what its key must carry | what the next key will carry |
 //! | `position` | where its reference is, or `READY` | nothing |
 //! | `value` | `Some` | `None` |
@@ -19,7 +19,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::chunks::{NOWHERE, Position, READY};
-use crate::key::{Key, WheelId};
+use crate::key::{Key, Name, WheelId};
 use crate::tick::Tick;
 use crate::{OutOfMemory, boxed, grow_by, tighten};
 
@@ -28,8 +28,10 @@ use crate::{OutOfMemory, boxed, grow_by, tighten};
 const SEGMENT: usize = 128;
 /// The most segments: no node has the index `NONE`.
 const SEGMENTS: usize = NONE as usize / SEGMENT;
-/// A node that reaches this generation is retired. Tests see that sooner.
-pub(crate) const LAST_GENERATION: u32 = if cfg!(test) { 10 } else { u32::MAX };
+/// How many generations a node has before it is retired. Tests see that sooner.
+pub(crate) const GENERATIONS: u32 = if cfg!(test) { 10 } else { u32::MAX };
+/// The generation of a node that is retired.
+const RETIRED: u32 = u32::MAX;
 
 /// The index that stands for "none". It is never given to a node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -53,6 +55,17 @@ impl<T> Node<T> {
         self.due = halves(due);
     }
 
+    /// In the place of `due`, of a vacant node.
+    #[inline]
+    fn next_vacant(&self) -> Name {
+        Name::from_bits(self.due())
+    }
+
+    #[inline]
+    fn set_next_vacant(&mut self, next: Name) {
+        self.set_due(next.bits());
+    }
+
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation
@@ -63,6 +76,11 @@ impl<T> Node<T> {
     }
 }
 
+/// Whether most of the generations are behind one.
+fn is_old(generation: u32) -> bool {
+    RETIRED - generation < GENERATIONS / 2
+}
+
 #[inline]
 fn halves(due: Tick) -> [u32; 2] {
     [due as u32, (due >> 32) as u32]
@@ -71,11 +89,11 @@ fn halves(due: Tick) -> [u32; 2] {
 pub(crate) struct Nodes<T> {
     /// Arrays of one size, so that one comparison is enough to know that an index is in them.
     segments: Vec<Box<[Node<T>; SEGMENT]>>,
-    /// The first vacant node, or `NONE`.
-    vacant: u32,
+    wheel: WheelId,
+    /// The name that the next timer gets, or `Name::NONE`.
+    vacant: Name,
     pending: usize,
     retired: usize,
-    wheel: WheelId,
     /// What a new node's generation begins with: above all that `shrink` has forgotten.
     first_generation: u32,
 }
@@ -84,59 +102,80 @@ impl<T> Nodes<T> {
     pub(crate) fn new() -> Self {
         Nodes {
             segments: Vec::new(),
-            vacant: NONE,
+            wheel: WheelId::unique(),
+            vacant: Name::NONE,
             pending: 0,
             retired: 0,
-            wheel: WheelId::unique(),
-            first_generation: 0,
+            first_generation: RETIRED - GENERATIONS,
         }
     }
 
-    /// The node that the next timer gets. Nodes are made vacant, a segment at a time, so that there is one way to start
-    /// a timer: the tempting alternative, a node is made when it is needed, asks three times how many there are.
-    #[inline(always)]
-    pub(crate) fn vacant(&mut self) -> Result<u32, OutOfMemory> {
-        if self.vacant == NONE {
-            self.grow()?;
-        }
-        Ok(self.vacant)
+    /// Makes sure that there is a vacant node. Nodes are made a segment at a time, so that there is one way to start a
+    /// timer: the tempting alternative, a node is made when it is needed, asks three times how many there are.
+    #[cold]
+    pub(crate) fn prepare(&mut self) -> Result<(), OutOfMemory> {
+        if self.vacant == Name::NONE { self.make_segment() } else { Ok(()) }
     }
 
-    /// The same, or `NONE` if it is still to be made.
+    /// The index of the node that the next timer gets, which is an index of none if there is no vacant one.
     #[inline(always)]
     pub(crate) fn next(&self) -> u32 {
-        self.vacant
+        self.vacant.index()
     }
 
-    /// Puts a timer into the node that [`Nodes::vacant`] has named.
+    /// Puts a timer into the next vacant node, having filed the reference to it. `None` if there is no vacant node, or
+    /// it was not filed.
+    ///
+    /// It reads nothing of the node but the name of the next vacant one.
     #[inline(always)]
-    pub(crate) fn occupy(&mut self, index: u32, due: Tick, position: Position, value: T) -> Key {
-        let node = &mut self.segments[index as usize / SEGMENT][index as usize % SEGMENT];
-        self.vacant = node.due[0];
+    pub(crate) fn occupy(
+        &mut self,
+        due: Tick,
+        value: T,
+        file: impl FnOnce(u32) -> Option<Position>,
+    ) -> Result<Key, T> {
+        let name = self.vacant;
+        let index = name.index() as usize;
+        let Some(segment) = self.segments.get_mut(index / SEGMENT) else { return Err(value) };
+        let Some(position) = file(name.index()) else { return Err(value) };
+        let node = &mut segment[index % SEGMENT];
+        self.vacant = node.next_vacant();
         self.pending += 1;
         node.set_due(due);
         (node.position, node.value) = (position, Some(value));
-        Key::new(self.wheel, index, node.generation)
+        Ok(Key::new(self.wheel, name))
     }
 
-    /// Makes another segment, all vacant.
-    #[cold]
-    fn grow(&mut self) -> Result<(), OutOfMemory> {
+    /// Links the vacant nodes from this one on anew, before the others. The lower ones come first, so that a shrink finds
+    /// the upper ones unused.
+    fn enlist(&mut self, first: u32, others: Name) {
+        self.vacant = others;
+        for index in (first..self.len()).rev() {
+            let (vacant, node) = (self.vacant, self.node_mut(index));
+            if node.generation == RETIRED {
+                self.retired += 1;
+            } else if !node.is_pending() {
+                node.set_next_vacant(vacant);
+                self.vacant = Name::new(index, node.generation);
+            }
+        }
+    }
+
+    /// Makes another segment, all vacant, and puts it before the others.
+    fn make_segment(&mut self) -> Result<(), OutOfMemory> {
         if self.segments.len() == SEGMENTS {
             return Err(OutOfMemory);
         }
-        debug_assert!(
-            self.first_generation <= LAST_GENERATION / 2,
-            "new nodes have many before them"
-        );
+        debug_assert!(!is_old(self.first_generation), "new nodes have many generations left");
         grow_by(&mut self.segments, 1)?;
-        let (generation, mut next) = (self.first_generation, self.len());
+        let (first, generation) = (self.len(), self.first_generation);
+        let mut next = Name::new(first, generation);
         let mut segment = boxed(|| {
-            next += 1;
-            Node { due: [next, 0], generation, position: NOWHERE, value: None }
+            next = Name::new(next.index() + 1, generation);
+            Node { due: halves(next.bits()), generation, position: NOWHERE, value: None }
         })?;
-        segment[SEGMENT - 1].due = [self.vacant, 0];
-        self.vacant = self.len();
+        segment[SEGMENT - 1].set_next_vacant(self.vacant);
+        self.vacant = Name::new(first, generation);
         self.segments.push(segment);
         Ok(())
     }
@@ -144,9 +183,9 @@ impl<T> Nodes<T> {
     /// Takes a timer out of its node and leaves the node to the next one. Returns where its reference is, too.
     #[inline(always)]
     pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
-        let index = key.index() as usize;
+        let (index, generation) = (key.index() as usize, key.name().generation());
         let node = &mut self.segments.get_mut(index / SEGMENT)?[index % SEGMENT];
-        let stale = node.generation != key.generation();
+        let stale = node.generation != generation;
         let foreign = key.wheel() != self.wheel;
         if planted!("wheel.stale-key", false, stale)
             || planted!("wheel.foreign-key", false, foreign)
@@ -157,11 +196,11 @@ impl<T> Nodes<T> {
         let position = node.position;
         node.generation += 1;
         self.pending -= 1;
-        if node.generation == LAST_GENERATION {
+        if node.generation == RETIRED {
             self.retired += 1;
         } else {
-            node.due[0] = self.vacant;
-            self.vacant = key.index();
+            node.set_next_vacant(self.vacant);
+            self.vacant = key.name().next();
         }
         Some((value, position))
     }
@@ -178,7 +217,7 @@ impl<T> Nodes<T> {
         if node.position != READY || node.due() != due {
             return None;
         }
-        let key = Key::new(self.wheel, index, generation);
+        let key = Key::new(self.wheel, Name::new(index, generation));
         self.vacate(key).map(|(value, _)| (key, value))
     }
 
@@ -188,7 +227,8 @@ impl<T> Nodes<T> {
         let index = key.index() as usize;
         let node = &self.segments.get(index / SEGMENT)?[index % SEGMENT];
         // A generation that was given out and is still the node's own has not been taken back: it is pending.
-        (node.generation == key.generation() && key.wheel() == self.wheel).then_some(key.index())
+        let pending = node.generation == key.name().generation() && key.wheel() == self.wheel;
+        pending.then_some(key.index())
     }
 
     #[inline]
@@ -202,7 +242,7 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn key(&self, index: u32) -> Key {
-        Key::new(self.wheel, index, self.node(index).generation)
+        Key::new(self.wheel, Name::new(index, self.node(index).generation))
     }
 
     pub(crate) fn value(&self, index: u32) -> Option<&T> {
@@ -215,7 +255,7 @@ impl<T> Nodes<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Tick, &T)> {
         self.all().enumerate().filter_map(|(index, node)| {
-            let key = Key::new(self.wheel, index as u32, node.generation);
+            let key = Key::new(self.wheel, Name::new(index as u32, node.generation));
             Some((key, node.due(), node.value.as_ref()?))
         })
     }
@@ -254,15 +294,9 @@ impl<T> Nodes<T> {
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
         let missing = self.missing(additional)?;
         self.segments.try_reserve_exact(missing).map_err(|_| OutOfMemory)?;
-        let (first, others) = (self.segments.len(), self.vacant);
-        let made = (0..missing).try_for_each(|_| self.grow());
-        // The lower ones first, so that a shrink finds the upper ones unused.
-        for number in first..self.segments.len() {
-            let next = (number + 1) * SEGMENT;
-            let last = number + 1 == self.segments.len();
-            self.segments[number][SEGMENT - 1].due[0] = if last { others } else { next as u32 };
-            self.vacant = (first * SEGMENT) as u32;
-        }
+        let (first, others) = (self.len(), self.vacant);
+        let made = (0..missing).try_for_each(|_| self.make_segment());
+        self.enlist(first, others);
         made
     }
 
@@ -280,7 +314,7 @@ impl<T> Nodes<T> {
             *self = Nodes::new();
             return;
         }
-        let stays = |node: &Node<T>| node.is_pending() || node.generation > LAST_GENERATION / 2;
+        let stays = |node: &Node<T>| node.is_pending() || is_old(node.generation);
         let last = self.segments.iter().rposition(|segment| segment.iter().any(stays));
         let keep = last.map_or(0, |last| last + 1);
         let forgotten = self.segments[keep..].iter().flat_map(|segment| segment.iter());
@@ -290,43 +324,31 @@ impl<T> Nodes<T> {
             planted!("wheel.generation-begins-again", self.first_generation, least);
         self.segments.truncate(keep);
         tighten(&mut self.segments);
-        (self.vacant, self.retired) = (NONE, 0);
-        for index in (0..self.len()).rev() {
-            let vacant = self.vacant;
-            let node = self.node_mut(index);
-            if node.is_pending() {
-                continue;
-            }
-            if node.generation != LAST_GENERATION {
-                node.due = [vacant, 0];
-                self.vacant = index;
-            } else {
-                self.retired += 1;
-            }
-        }
+        self.retired = 0;
+        self.enlist(0, Name::NONE);
     }
 
     /// Walks the vacant nodes. For `check` alone.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let mut vacant = 0;
         let mut next = self.vacant;
-        while next != NONE {
-            let Some(node) = (next < self.len()).then(|| self.node(next)) else {
+        while next != Name::NONE {
+            let Some(node) = (next.index() < self.len()).then(|| self.node(next.index())) else {
                 return Err("the list of vacant nodes leaves the nodes");
             };
-            if node.is_pending() {
-                return Err("a pending timer is on the list of vacant nodes");
+            if node.is_pending() || node.generation != next.generation() {
+                return Err("the list of vacant nodes names one that is not");
             }
             vacant += 1;
             if vacant > self.len() {
                 return Err("the list of vacant nodes goes in a circle");
             }
-            next = node.due[0];
+            next = node.next_vacant();
         }
         let (mut pending, mut retired) = (0, 0);
         for node in self.all() {
             pending += usize::from(node.is_pending());
-            retired += usize::from(!node.is_pending() && node.generation == LAST_GENERATION);
+            retired += usize::from(node.generation == RETIRED);
         }
         if pending != self.pending {
             return Err("the count of pending timers is wrong");

@@ -13,7 +13,6 @@
 
 use alloc::vec::Vec;
 
-use crate::OutOfMemory;
 use crate::batch::Batch;
 use crate::chunks::{CHUNK, Chunks, LONE, Position};
 use crate::due::Front;
@@ -22,6 +21,7 @@ use crate::nodes::{NONE, Nodes};
 use crate::ready::Ready;
 use crate::rules::{Rules, Scan};
 use crate::tick::{Scale, Tick};
+use crate::{Key, OutOfMemory};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
@@ -82,22 +82,27 @@ impl<T> Core<T> {
         }
     }
 
-    /// Adds a reference to the next vacant node to a slot, if everything it takes is there; both must be told to the
-    /// node. Nothing has changed if it is `None`.
+    /// Starts a timer, if everything it takes is there; gives the value back, with nothing changed, if it is not.
     ///
     /// There is no call in it, so nothing has to be saved before one: that was an eighth of all its instructions.
     #[inline(always)]
-    pub(crate) fn file_next<K: Rules>(&mut self, rules: &K, due: Tick) -> Option<(u32, Position)> {
-        let (index, number) = (self.nodes.next(), rules.near(due, self.hand)?);
-        let slot = self.slots.get_mut(number as usize)?;
-        if index == NONE || number == self.front.slot() {
-            return None;
-        }
-        let position = self.chunks.push(slot.ring.head, index)?;
-        if slot.lower(due, index) {
-            self.lowered::<K>(due);
-        }
-        Some((index, position))
+    pub(crate) fn start<K: Rules>(&mut self, rules: &K, due: Tick, value: T) -> Result<Key, T> {
+        let Core { nodes, slots, chunks, front, hand, stop, earliest, .. } = self;
+        nodes.occupy(due, value, |index| {
+            let number = rules.near(due, *hand)?;
+            let slot = slots.get_mut(number as usize)?;
+            if number == front.slot() {
+                return None;
+            }
+            let position = chunks.push(slot.ring.head, index)?;
+            if slot.lower(due, index) {
+                *earliest = (*earliest).min(due);
+                if K::SCANS {
+                    *stop = (*stop).min(due.max(*hand));
+                }
+            }
+            Some(position)
+        })
     }
 
     /// Adds a reference to a slot; its position must be told to the node. `None` if the level is not made or

@@ -160,10 +160,7 @@ impl<T, K: Kind> Wheel<T, K> {
     #[inline(always)]
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
         let due = self.core.scale.due(deadline);
-        match self.core.file_next(&self.rules, due) {
-            Some((index, position)) => Ok(self.core.nodes.occupy(index, due, position, value)),
-            None => self.insert_anew(due, value),
-        }
+        self.core.start(&self.rules, due, value).or_else(|value| self.insert_anew(due, value))
     }
 
     /// Starts a timer for which a level, a node, or room in its slot is missing, or that the front must know.
@@ -171,16 +168,15 @@ impl<T, K: Kind> Wheel<T, K> {
     #[inline(never)]
     fn insert_anew(&mut self, due: Tick, value: T) -> Result<Key, Full<T>> {
         let Wheel { core, rules } = self;
-        let Ok(index) = core.nodes.vacant() else { return Err(Full(value)) };
-        let spot = rules.spot(due, core.hand);
+        if core.nodes.prepare().is_err() {
+            return Err(Full(value));
+        }
+        let (index, spot) = (core.nodes.next(), rules.spot(due, core.hand));
         let position = core.file(rules, index, due, spot).or_else(|| {
             let spot = core.prepare(rules, due).ok()?;
             core.file(rules, index, due, spot)
         });
-        match position {
-            Some(position) => Ok(core.nodes.occupy(index, due, position, value)),
-            None => Err(Full(value)),
-        }
+        core.nodes.occupy(due, value, |_| position).map_err(Full)
     }
 
     /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
@@ -393,13 +389,13 @@ impl<T, K: Kind> Wheel<T, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::LAST_GENERATION;
+    use crate::nodes::GENERATIONS;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
     fn a_key_stays_stale_for_ever<K: Kind>(mut wheel: Wheel<u32, K>) {
         let mut keys = Vec::new();
-        for n in 0..100 * LAST_GENERATION {
+        for n in 0..100 * GENERATIONS {
             // Every way to leave a node.
             let key = wheel.insert(Time::from(5), n).unwrap();
             match n % 3 {
@@ -430,7 +426,7 @@ mod tests {
         // With a timer pending whole segments are forgotten and made anew, however often. What has few generations left
         // stays, so that new nodes have many.
         let (mut seen, mut forgotten) = (keys.iter().copied().collect::<BTreeSet<Key>>(), 0);
-        for _ in 0..3 * LAST_GENERATION {
+        for _ in 0..3 * GENERATIONS {
             let more: Vec<Key> =
                 (0..500).map(|n| wheel.insert(Time::from(9), n).unwrap()).collect();
             assert!(more.iter().all(|&next| seen.insert(next)));
@@ -472,7 +468,7 @@ mod tests {
     #[test]
     fn what_is_retired_is_no_room() {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
-        for n in 0..500 * LAST_GENERATION {
+        for n in 0..500 * GENERATIONS {
             let key = wheel.insert(Time::from(5), n).unwrap();
             wheel.cancel(key);
         }

@@ -22,7 +22,7 @@ impl Chunks {
         let chunk = self.draw(slot)?;
         *ring = Ring::of(chunk);
         self.words[chunk as usize] = 1;
-        self.set(chunk, 0, node);
+        self.set(chunk * LEN, node);
         Ok(chunk * LEN)
     }
 
