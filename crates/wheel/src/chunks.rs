@@ -16,15 +16,16 @@
 //! Chunks lie in pages of eight. Growing makes another page: it copies no reference, however many there are.
 //!
 //! Gaps are filled by what is filed next ([`rings`] says how), and if there are many chunks for few timers, those that
-//! hold little are emptied when others are wanted ([`sweep`](crate::sweep) says how).
+//! hold little are emptied when others are wanted (`timers::sweep` says how).
 
 mod rings;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::nodes::NONE;
-use crate::{MAX_SLOTS, OutOfMemory, boxed, grow_by};
+use crate::OutOfMemory;
+use crate::memory::{boxed, grow_by};
+use crate::position::{LONE, NONE, Position};
 
 /// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and emptied
 /// twice as often, and each time surprises the processor.
@@ -41,17 +42,6 @@ pub(crate) const FEW: usize = 16;
 const PAGE_LEN: usize = PAGE * CHUNK;
 
 type Page = [[u32; CHUNK]; PAGE];
-
-/// Where the reference to a node is, or a word for why there is none.
-pub(crate) type Position = u32;
-/// The position of a new node.
-pub(crate) const NOWHERE: Position = NONE;
-/// The position of a timer that is ready to be popped: it is in no slot any more.
-pub(crate) const READY: Position = NONE - 1;
-/// From here on: the timer is the only one of slot 0, 1 and so on. No chunk has a reference to it: the slot names it.
-pub(crate) const LONE: Position = READY - (1 << 24);
-/// A level multiplies what the levels reach by its slots, and 64 bits are all there is to reach: four of the largest.
-const _: () = assert!(4 * MAX_SLOTS + 64 < READY - LONE);
 
 /// How a chunk is linked to others.
 #[derive(Clone, Copy)]
@@ -82,7 +72,7 @@ pub(crate) struct Chunks {
     fresh: u32,
     free_len: usize,
     /// For fewer timers than this there are too many chunks: `FEW` for each, but for the first of each ring.
-    pub(crate) least: usize,
+    least: usize,
     /// The one that was looked at last by who gives them back.
     look: u32,
 }
@@ -241,6 +231,12 @@ impl Chunks {
     /// How many references count, in all chunks. For `check` alone.
     pub(crate) fn bits(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// For fewer timers than this there are too many chunks.
+    #[inline]
+    pub(crate) fn least(&self) -> usize {
+        self.least
     }
 
     /// Chunks that are in no ring.

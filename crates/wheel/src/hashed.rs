@@ -1,22 +1,21 @@
 //! The hashed wheel: one ring, on which timers of many turns share a slot.
 //!
 //! - A timer is filed in slot `due mod slots`; what is already due, in the slot under the hand.
-//! - `min` of a slot says in which turn something there is due: before that the hand passes over it.
+//! - The bound of a slot says in which turn something there is due: before that the hand passes over it.
 //! - A slot in which something is due is scanned once, unless one timer is all it has: its ring is taken off, and
 //!   what is due becomes ready, what was moved to another slot goes there, the rest goes into a new ring. A scan that
 //!   the budget cuts goes on in the next call; the hand stays until it is done.
 
-use alloc::vec::Vec;
-
 use crate::bitmap::Bitmap;
-use crate::held::Held;
-use crate::nodes::NONE;
-use crate::rules::{Budget, Cut, Rules, Scan, Watch};
-use crate::shared::{Core, Slot};
+use crate::budget::{Budget, Cut};
+use crate::geometry::Geometry;
+use crate::kind::{Motion, Watch};
+use crate::place::{LevelView, Place, Slot};
 use crate::tick::Tick;
-use crate::{GeometryError, LevelView, MAX_SLOTS, OutOfMemory, Place};
+use crate::timers::Timers;
+use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 
-/// The rules of [`HashedWheel`](crate::HashedWheel).
+/// The ring of [`HashedWheel`](crate::HashedWheel).
 pub struct Hashed {
     slots: u32,
     /// Whether the ring has been made: an empty wheel takes no memory for it.
@@ -32,8 +31,9 @@ impl Hashed {
         Ok(Hashed { slots, made: false, occupied: Bitmap::default() })
     }
 
+    /// The slot that a tick falls in.
     #[inline]
-    pub(crate) fn slot(&self, tick: Tick) -> u32 {
+    fn slot_of(&self, tick: Tick) -> u32 {
         if self.slots.is_power_of_two() {
             tick as u32 & (self.slots - 1)
         } else {
@@ -41,28 +41,29 @@ impl Hashed {
         }
     }
 
-    /// A timer that was moved to later waits for the hand where it was: the hand must come there once more
-    /// before it is due.
-    fn floor(&self, number: u32, due: Tick, hand: Tick) -> Tick {
-        let since = (self.slot(due) + self.slots - (number)) % self.slots;
-        if due <= hand { due } else { due - u64::from(since) }
+    /// The bound of a slot, or the tick at which the hand meets it before. A timer that was moved to later waits for
+    /// the hand where it was: the hand must come there once more before it is due.
+    fn floor<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
+        let due = timers.bound(number);
+        let since = (self.slot_of(due) + self.slots - number) % self.slots;
+        if due <= timers.hand() { due } else { due - u64::from(since) }
     }
 
     /// The first tick after the hand at which it meets a slot.
     #[inline]
-    pub(crate) fn visit(&self, slot: u32, hand: Tick) -> Tick {
-        let here = self.slot(hand);
+    fn visit(&self, slot: u32, hand: Tick) -> Tick {
+        let here = self.slot_of(hand);
         let ahead = if slot > here { slot - here } else { slot + self.slots - here };
         hand.saturating_add(u64::from(ahead))
     }
 }
 
-impl Rules for Hashed {
+impl Geometry for Hashed {
     const SCANS: bool = true;
 
     #[inline(always)]
     fn spot(&self, due: Tick, hand: Tick) -> u32 {
-        self.slot(due.max(hand))
+        self.slot_of(due.max(hand))
     }
 
     #[inline(always)]
@@ -70,12 +71,17 @@ impl Rules for Hashed {
         Some(self.spot(due, hand))
     }
 
+    fn is_made(&self, _due: Tick, _hand: Tick) -> bool {
+        self.made
+    }
+
+    fn level_of(&self, _due: Tick, _hand: Tick) -> (u8, u32) {
+        (0, self.slots)
+    }
+
     #[cold]
-    fn make(&mut self, _due: Tick, _hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
-        let count = self.slots as usize;
-        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        self.occupied = Bitmap::new(count)?;
-        slots.resize(slots.len() + count, Slot::new(0));
+    fn make(&mut self, _level: u8, _base: u32) -> Result<(), OutOfMemory> {
+        self.occupied = Bitmap::new(self.slots as usize)?;
         self.made = true;
         Ok(())
     }
@@ -95,29 +101,17 @@ impl Rules for Hashed {
         self.occupied.remove(number);
     }
 
-    #[inline]
-    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> bool {
-        self.slot(due.max(hand)) == number
+    fn is_marked(&self, _level: u8, number: u32) -> bool {
+        self.occupied.contains(number)
     }
 
-    /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
-    fn next_stop<T>(&mut self, core: &Core<T>, budget: &mut Budget) -> Tick {
-        if core.scan.slot != NONE {
-            return core.hand;
-        }
-        let mut least = Tick::MAX;
-        for (number, visit) in self.met(0, core.hand) {
-            if visit >= least {
-                break;
-            }
-            let min = self.floor(number, core.slots[number as usize].min, core.hand);
-            if min > visit {
-                let work = planted!("wheel.slots-for-nothing", 0, 1);
-                budget.work = budget.work.saturating_sub(work);
-            }
-            least = least.min(min.max(visit));
-        }
-        least
+    #[inline]
+    fn covers(&self, _level: u8, number: u32, due: Tick, hand: Tick) -> bool {
+        self.spot(due, hand) == number
+    }
+
+    fn levels(&self) -> usize {
+        1
     }
 
     fn first(&self, _level: usize, hand: Tick) -> Tick {
@@ -126,101 +120,87 @@ impl Rules for Hashed {
 
     /// The slot under the hand may hold both what is due now and what is due a turn later: it comes first.
     fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
-        let here = self.slot(hand);
+        let here = self.slot_of(hand);
         let first = self.occupied.contains(here).then_some((here, hand));
         let rest = self.occupied.round(here).take_while(move |&slot| slot != here);
         first.into_iter().chain(rest.map(move |slot| (slot, self.visit(slot, hand))))
     }
+}
 
-    fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let min = self.floor(number, core.slots[number as usize].min, core.hand);
-        let due_now = min <= core.hand || core.scan.slot == number;
-        if number == self.slot(core.hand) && due_now {
-            core.hand
-        } else {
-            self.visit(number, core.hand)
+impl Motion for Hashed {
+    /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
+    fn next_stop<T>(&mut self, timers: &Timers<T>, budget: &mut Budget) -> Tick {
+        if timers.is_scanning() {
+            return timers.hand();
         }
+        let mut least = Tick::MAX;
+        for (number, visit) in self.met(0, timers.hand()) {
+            if visit >= least {
+                break;
+            }
+            let floor = self.floor(timers, number);
+            if floor > visit {
+                budget.spend(planted!("wheel.slots-for-nothing", 0, 1));
+            }
+            least = least.min(floor.max(visit));
+        }
+        least
     }
 
-    fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        self.floor(number, core.slots[number as usize].min, core.hand).max(core.hand)
-    }
-
-    fn next_slot<T>(&self, core: &Core<T>) -> Tick {
-        // The slot under the hand comes first among those that are met, but may be the last to be met again.
-        let begins = self.met(0, core.hand).take(2).map(|(number, _)| self.begin(core, number));
-        begins.min().unwrap_or(Tick::MAX)
-    }
-
-    fn is_occupied(&self, _level: u8, number: u32) -> bool {
-        self.occupied.contains(number)
-    }
-
-    fn levels(&self) -> usize {
-        1
-    }
-
-    /// Looks through the slot under the hand once: what is due becomes ready, the other rounds stay.
+    /// Scans the slot under the hand once: what is due becomes ready, the other rounds stay.
     fn settle<T>(
         &mut self,
-        core: &mut Core<T>,
+        timers: &mut Timers<T>,
         budget: &mut Budget,
         _watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        let number = self.slot(core.hand);
-        if budget.work == 0 {
-            return Err(Cut::Budget);
-        }
-        loop {
-            let Some(slot) = core.slots.get_mut(number as usize) else { return Ok(()) };
-            let scans = core.scan.slot != NONE;
-            // What has come while the slot is being looked through waits until that is done.
-            let held = if scans { Held::Ring(core.scan.head) } else { slot.ring.held() };
-            if !scans && self.floor(number, slot.min, core.hand) > core.hand {
-                return Ok(());
-            }
-            match held {
-                Held::Nothing => return Ok(()),
-                Held::One(node) => {
-                    budget.room(core.ready.len())?;
-                    core.settle_one(self, number, node, budget)?;
-                }
-                Held::Ring(head) => {
-                    let room = budget.room(core.ready.len())?;
-                    if !scans {
-                        core.scan = Scan { slot: number, head };
-                        *slot = Slot::new(slot.level);
-                    }
-                    self.scan(core, number, room, budget)?;
-                }
-            }
-        }
+        budget.work()?;
+        let number = self.slot_of(timers.hand());
+        let is_due = |timers: &Timers<T>, hashed: &Self| {
+            timers.is_scanning()
+                || number < timers.slots() && hashed.floor(timers, number) <= timers.hand()
+        };
+        while is_due(timers, self) && timers.scan(self, number, budget)? {}
+        Ok(())
     }
 
-    fn place(&self, _level: u8, _number: u32, due: Tick, hand: Tick) -> Place {
-        if due <= hand {
-            return Place::Due;
-        }
+    fn begin<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
+        let hand = timers.hand();
+        let due_now = self.floor(timers, number) <= hand || timers.is_scanned(number);
+        if number == self.slot_of(hand) && due_now { hand } else { self.visit(number, hand) }
+    }
+
+    fn next_slot<T>(&self, timers: &Timers<T>) -> Tick {
+        // The slot under the hand comes first among those that are met, but may be the last to be met again.
+        let begins = self.met(0, timers.hand()).take(2);
+        begins.map(|(number, _)| self.begin(timers, number)).min().unwrap_or(Tick::MAX)
+    }
+
+    fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
+        self.floor(timers, number).max(timers.hand())
+    }
+
+    fn home(&self, _level: u8, _number: u32, due: Tick, hand: Tick) -> Place {
         self.place_of(due, hand)
     }
 
     fn place_of(&self, due: Tick, hand: Tick) -> Place {
-        Place::Ring { slot: self.slot(due), rounds: (due - hand) / u64::from(self.slots) }
+        Place::Ring { slot: self.slot_of(due), rounds: (due - hand) / u64::from(self.slots) }
     }
 
-    fn slot_place(&self, _level: u8, number: u32) -> Place {
-        Place::Ring { slot: number, rounds: 0 }
+    fn slot(&self, _level: u8, number: u32) -> Slot {
+        Slot::Ring { slot: number }
     }
 
-    fn range<T>(&self, core: &Core<T>, place: Place) -> Option<(Tick, Tick)> {
-        let Place::Ring { slot, .. } = place else { return None };
+    fn range<T>(&self, timers: &Timers<T>, slot: Slot) -> Option<(Tick, Tick)> {
+        let Slot::Ring { slot } = slot else { return None };
         if slot >= self.slots {
             return None;
         }
         let begin = if self.occupied.contains(slot) {
-            self.begin(core, slot)
+            self.begin(timers, slot)
         } else {
-            self.visit(slot, core.hand)
+            self.visit(slot, timers.hand())
         };
         Some((begin, begin))
     }
@@ -231,32 +211,5 @@ impl Rules for Hashed {
 
     fn memory(&self) -> usize {
         self.occupied.memory()
-    }
-}
-
-impl Hashed {
-    fn scan<T>(
-        &mut self,
-        core: &mut Core<T>,
-        number: u32,
-        room: usize,
-        budget: &mut Budget,
-    ) -> Result<(), OutOfMemory> {
-        core.look(number, core.scan.head, room);
-        core.ready.reserve(core.batch.len, &mut core.nodes)?;
-        core.chunks.reserve(core.batch.len)?;
-        core.take(self);
-        for nth in 0..core.batch.len {
-            let (node, due) = core.batch.get(nth);
-            if due <= core.hand {
-                core.file_ready(node, due);
-            } else {
-                // Into the ring of what was looked at, or, if it was moved, into that of another slot.
-                core.refile(self, node, due);
-                budget.work -= 1;
-                planted!("wheel.hashed-stops-at-first", break, ());
-            }
-        }
-        Ok(())
     }
 }

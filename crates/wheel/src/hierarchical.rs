@@ -8,17 +8,18 @@
 //! - A slot may hold a timer that was moved to later: it is filed anew when its slot is met.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
-use crate::chunks::CHUNK;
-use crate::held::Held;
-use crate::levels::{Level, Levels};
-use crate::rules::{Budget, Cut, Rules, Watch};
-use crate::shared::{Core, Slot};
+use crate::budget::{Budget, Cut};
+use crate::geometry::Geometry;
+use crate::kind::{Motion, Watch};
+use crate::levels::Levels;
+use crate::outcome::Moved;
+use crate::place::{LevelView, Place, Slot};
 use crate::tick::Tick;
-use crate::{GeometryError, LevelView, Moved, OutOfMemory, Place};
+use crate::timers::Timers;
+use crate::{GeometryError, OutOfMemory};
 
-/// The rules of [`HierarchicalWheel`](crate::HierarchicalWheel).
+/// The levels of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
     /// No occupied slot of a level begins before its tick here. Not kept for the lowest.
@@ -31,12 +32,12 @@ pub struct Hierarchical {
 impl Hierarchical {
     pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
         let levels = Levels::new(slots)?;
-        let begins = levels.levels.iter().map(|_| Tick::MAX).collect();
+        let begins = levels.iter().map(|_| Tick::MAX).collect();
         Ok(Hierarchical { levels, begins, above: Tick::MAX })
     }
 }
 
-impl Rules for Hierarchical {
+impl Geometry for Hierarchical {
     const SCANS: bool = false;
 
     #[inline(always)]
@@ -49,14 +50,19 @@ impl Rules for Hierarchical {
         self.levels.near(due, hand)
     }
 
+    #[inline]
+    fn is_made(&self, due: Tick, hand: Tick) -> bool {
+        self.levels.is_made(due.saturating_sub(hand))
+    }
+
     #[cold]
-    fn make(&mut self, due: Tick, hand: Tick, slots: &mut Vec<Slot>) -> Result<(), OutOfMemory> {
+    fn level_of(&self, due: Tick, hand: Tick) -> (u8, u32) {
         let level = self.levels.reaching(due.saturating_sub(hand));
-        let count = self.levels.levels[level].slots as usize;
-        slots.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-        self.levels.make(level, slots.len() as u32)?;
-        slots.resize(slots.len() + count, Slot::new(level as u8));
-        Ok(())
+        (level as u8, self.levels.level(level).slots())
+    }
+
+    fn make(&mut self, level: u8, base: u32) -> Result<(), OutOfMemory> {
+        self.levels.make(usize::from(level), base)
     }
 
     fn unmake(&mut self) {
@@ -67,8 +73,8 @@ impl Rules for Hierarchical {
 
     #[inline]
     fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick {
-        let here = &mut self.levels.levels[usize::from(level)];
-        here.occupied.insert(number - here.base);
+        let here = self.levels.level_mut(usize::from(level));
+        here.mark(here.slot_numbered(number));
         let begin = here.begin(due);
         if level > planted!("wheel.earlier-slot-above-unnoticed", 1, 0) {
             let first = &mut self.begins[usize::from(level)];
@@ -80,100 +86,83 @@ impl Rules for Hierarchical {
 
     #[inline]
     fn unmark(&mut self, level: u8, number: u32) {
-        let level = &mut self.levels.levels[usize::from(level)];
-        level.occupied.remove(number - level.base);
+        let level = self.levels.level_mut(usize::from(level));
+        level.unmark(level.slot_numbered(number));
+    }
+
+    fn is_marked(&self, level: u8, number: u32) -> bool {
+        let level = self.levels.level(usize::from(level));
+        level.is_marked(level.slot_numbered(number))
     }
 
     #[inline]
     fn covers(&self, level: u8, number: u32, due: Tick, hand: Tick) -> bool {
-        let level = &self.levels.levels[usize::from(level)];
-        let begin = level.begin_of(number - level.base, hand);
+        let level = self.levels.level(usize::from(level));
+        let begin = level.begin_of(level.slot_numbered(number), hand);
         begin <= due.max(hand) + planted!("wheel.moved-earlier-stays", 1, 0)
     }
 
-    #[inline]
-    fn next_stop<T>(&mut self, core: &Core<T>, _budget: &mut Budget) -> Tick {
-        self.levels.levels[0].next_tick(core.hand).min(self.above)
+    fn levels(&self) -> usize {
+        self.levels.iter().len()
     }
 
     #[inline]
     fn first(&self, level: usize, hand: Tick) -> Tick {
-        let level = &self.levels.levels[level];
+        let level = self.levels.level(level);
         if level.is_made() { level.next_begin(hand) } else { Tick::MAX }
     }
 
     fn met(&self, level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
-        let level = &self.levels.levels[level];
-        level.occupied(hand).map(|(slot, begin)| (level.base + slot, begin))
+        let level = self.levels.level(level);
+        level.occupied(hand).map(|(slot, begin)| (level.number(slot), begin))
     }
+}
 
-    fn begin<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let level = &self.levels.levels[usize::from(core.slots[number as usize].level)];
-        level.begin_of(number - level.base, core.hand)
-    }
-
-    fn need<T>(&self, core: &Core<T>, number: u32) -> Tick {
-        let (begin, level) = (self.begin(core, number), core.slots[number as usize].level);
-        // What is said of the levels above must be true, or the hand would pass it by.
-        let first = self.begins[usize::from(level)].max(self.above);
-        if level > 0 && begin < first { 0 } else { begin }
-    }
-
-    fn next_slot<T>(&self, core: &Core<T>) -> Tick {
-        let made = self.levels.levels.iter().filter(|level| level.is_made());
-        made.map(|level| level.next_begin(core.hand)).min().unwrap_or(Tick::MAX)
-    }
-
-    fn is_occupied(&self, level: u8, number: u32) -> bool {
-        let level = &self.levels.levels[usize::from(level)];
-        level.occupied.contains(number - level.base)
-    }
-
-    fn levels(&self) -> usize {
-        self.levels.levels.len()
+impl Motion for Hierarchical {
+    #[inline]
+    fn next_stop<T>(&mut self, timers: &Timers<T>, _budget: &mut Budget) -> Tick {
+        self.levels.level(0).next_tick(timers.hand()).min(self.above)
     }
 
     #[inline]
     fn settle<T>(
         &mut self,
-        core: &mut Core<T>,
+        timers: &mut Timers<T>,
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        if self.above <= core.hand {
-            self.settle_above(core, budget, watch)?;
+        if self.above <= timers.hand() {
+            self.settle_above(timers, budget, watch)?;
         }
-        let lowest = &self.levels.levels[0];
+        let lowest = self.levels.level(0);
         // Due timers above open it. At the end of time the hand may come here with nothing to settle.
         if !lowest.is_made() {
             return Ok(());
         }
-        let number = lowest.base + lowest.slot(core.hand);
-        loop {
-            match core.slots[number as usize].ring.held() {
-                Held::Nothing => return Ok(()),
-                Held::One(node) => {
-                    budget.room(core.ready.len())?;
-                    // One that was moved to later goes elsewhere: this is no slot of another turn.
-                    return Ok(core.settle_one(self, number, node, budget)?);
-                }
-                Held::Ring(head) => {
-                    let room = budget.room(core.ready.len())?;
-                    core.ready.reserve(CHUNK, &mut core.nodes)?;
-                    if core.ripen(self, number, head, room) {
-                        self.move_on(core, number, head, budget)?;
-                    }
-                }
-            }
-        }
+        let number = lowest.number(lowest.slot(timers.hand()));
+        timers.fire(self, number, budget)
     }
 
-    fn place(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place {
-        if due <= hand {
-            return Place::Due;
-        }
-        let here = &self.levels.levels[usize::from(level)];
-        let slot = number - here.base;
+    fn begin<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
+        let level = self.levels.level(usize::from(timers.level(number)));
+        level.begin_of(level.slot_numbered(number), timers.hand())
+    }
+
+    fn next_slot<T>(&self, timers: &Timers<T>) -> Tick {
+        let made = self.levels.iter().filter(|level| level.is_made());
+        made.map(|level| level.next_begin(timers.hand())).min().unwrap_or(Tick::MAX)
+    }
+
+    fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
+        let (begin, level) = (self.begin(timers, number), timers.level(number));
+        // What is said of the levels above must be true, or the hand would pass it by.
+        let first = self.begins[usize::from(level)].max(self.above);
+        if level > 0 && begin < first { 0 } else { begin }
+    }
+
+    fn home(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place {
+        let here = self.levels.level(usize::from(level));
+        let slot = here.slot_numbered(number);
         if here.begin(due) == here.begin_of(slot, hand) {
             return Place::Level { level: u32::from(level) + 1, slot };
         }
@@ -183,31 +172,28 @@ impl Rules for Hierarchical {
 
     fn place_of(&self, due: Tick, hand: Tick) -> Place {
         let level = self.levels.reaching(due - hand);
-        Place::Level { level: level as u32 + 1, slot: self.levels.levels[level].slot(due) }
+        Place::Level { level: level as u32 + 1, slot: self.levels.level(level).slot(due) }
     }
 
-    fn slot_place(&self, level: u8, number: u32) -> Place {
-        Place::Level {
-            level: u32::from(level) + 1,
-            slot: number - self.levels.levels[usize::from(level)].base,
-        }
+    fn slot(&self, level: u8, number: u32) -> Slot {
+        let slot = self.levels.level(usize::from(level)).slot_numbered(number);
+        Slot::Level { level: u32::from(level) + 1, slot }
     }
 
-    fn range<T>(&self, core: &Core<T>, place: Place) -> Option<(Tick, Tick)> {
-        let Place::Level { level, slot } = place else { return None };
-        let level = self.levels.levels.get((level as usize).checked_sub(1)?)?;
-        let begin = (slot < level.slots).then(|| level.begin_of(slot, core.hand))?;
-        Some((begin, begin.saturating_add(level.unit - 1)))
+    fn range<T>(&self, timers: &Timers<T>, slot: Slot) -> Option<(Tick, Tick)> {
+        let Slot::Level { level, slot } = slot else { return None };
+        let level = self.levels.iter().nth((level as usize).checked_sub(1)?)?;
+        let begin = (slot < level.slots()).then(|| level.begin_of(slot, timers.hand()))?;
+        Some((begin, begin.saturating_add(level.unit() - 1)))
     }
 
     fn view(&self, level: usize) -> LevelView {
-        let level = &self.levels.levels[level];
-        LevelView { slots: level.slots, ticks_a_slot: level.unit, made: level.is_made() }
+        let level = self.levels.level(level);
+        LevelView { slots: level.slots(), ticks_a_slot: level.unit(), made: level.is_made() }
     }
 
     fn memory(&self) -> usize {
-        let levels = self.levels.levels.iter();
-        let levels = levels.map(|level| size_of::<Level>() + level.occupied.memory());
+        let levels = self.levels.iter().map(|level| level.memory());
         levels.sum::<usize>() + size_of_val(&*self.begins)
     }
 }
@@ -217,124 +203,45 @@ impl Hierarchical {
     /// slot that begins now is handed anything, so each level is looked at once.
     fn settle_above<T>(
         &mut self,
-        core: &mut Core<T>,
+        timers: &mut Timers<T>,
         budget: &mut Budget,
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
-        for number in 1..self.levels.top {
-            if self.begins[number] > core.hand {
+        for level in 1..self.levels.top() {
+            if self.begins[level] > timers.hand() {
                 continue;
             }
-            let (slot, begin) = self.levels.levels[number].find(core.hand);
-            while begin == core.hand && self.levels.levels[number].occupied.contains(slot) {
-                if budget.work == 0 {
-                    return Err(Cut::Budget);
+            let (slot, begin) = self.levels.level(level).find(timers.hand());
+            while begin == timers.hand() && self.levels.level(level).is_marked(slot) {
+                let number = self.levels.level(level).number(slot);
+                timers.hand_down(self, number, budget)?;
+                // Told only now: should `watch` panic, everything is where it belongs.
+                if let Some(watch) = watch {
+                    self.tell(timers, level as u8, number, watch);
                 }
-                let slot = self.levels.levels[number].base + slot;
-                self.hand_down(core, number as u8, slot, budget, watch)?;
             }
-            self.begins[number] = self.levels.levels[number].next_after(slot, begin);
+            self.begins[level] = self.levels.level(level).next_after(slot, begin);
         }
-        let top = self.levels.top;
+        // One that was moved to later may have made a level.
+        let top = self.levels.top();
         let begins = self.begins[1..planted!("wheel.third-level-passed", top.min(2), top)].iter();
         self.above = begins.copied().min().unwrap_or(Tick::MAX);
         Ok(())
     }
 
-    /// Hands a batch of an upper slot that begins now down to where it belongs.
-    fn hand_down<T>(
-        &mut self,
-        core: &mut Core<T>,
-        level: u8,
-        number: u32,
-        budget: &mut Budget,
-        watch: Watch<'_, '_>,
-    ) -> Result<(), Cut> {
-        let head = match core.slots[number as usize].ring.held() {
-            Held::Nothing => unreachable!("a slot that is marked holds a timer"),
-            Held::One(node) => {
-                let due = core.pass_on(self, number, node)?;
-                budget.work -= 1;
-                if let Some(watch) = watch {
-                    self.tell(core, (level, number), (node, due), watch);
-                }
-                return Ok(());
-            }
-            Held::Ring(head) => head,
+    /// Tells of the timers that were just handed down from this slot.
+    fn tell<T>(&self, timers: &Timers<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
+        let place = |level: u8, number| {
+            let slot = self.levels.level(usize::from(level)).slot_numbered(number);
+            Place::Level { level: u32::from(level) + 1, slot }
         };
-        self.move_on(core, number, head, budget)?;
-        // Told only now: should `watch` panic, everything is where it belongs.
-        if let Some(watch) = watch {
-            for nth in 0..core.batch.len {
-                self.tell(core, (level, number), core.batch.get(nth), watch);
+        for (key, due) in timers.handed() {
+            let spot = self.spot(due, timers.hand());
+            let below = timers.level(spot);
+            // Due right now: it fires straight from above. Moved to later: it may even rise.
+            if due > timers.hand() && below < level {
+                watch(Moved { key, from: place(level, number), to: place(below, spot) });
             }
         }
-        Ok(())
-    }
-
-    /// Tells of a timer that was handed down from this slot.
-    fn tell<T>(
-        &self,
-        core: &Core<T>,
-        (level, number): (u8, u32),
-        (node, due): (u32, Tick),
-        watch: &mut dyn FnMut(Moved),
-    ) {
-        let spot = self.spot(due, core.hand);
-        let below = core.slots[spot as usize].level;
-        // Due right now: it fires straight from above. Moved to later: it may even rise.
-        if due > core.hand && below < level {
-            let from = self.slot_place(level, number);
-            let to = self.slot_place(below, spot);
-            watch(Moved { key: core.nodes.key(node), from, to });
-        }
-    }
-
-    /// Files a batch of what is in the head of a slot where it belongs now.
-    #[inline]
-    fn move_on<T>(
-        &mut self,
-        core: &mut Core<T>,
-        number: u32,
-        head: u32,
-        budget: &mut Budget,
-    ) -> Result<(), Cut> {
-        planted!("wheel.more-than-the-budget", budget.work = budget.work.max(CHUNK), ());
-        core.look(number, head, budget.work);
-        planted!(
-            "wheel.taken-before-there-is-room",
-            {
-                core.take(self);
-                self.prepare_batch(core)?;
-            },
-            {
-                self.prepare_batch(core)?;
-                core.take(self);
-            }
-        );
-        budget.work -= core.batch.len;
-        let all = core.batch.len;
-        for nth in 0..planted!("wheel.lost-when-handed-down", all.min(31), all) {
-            let (node, due) = core.batch.get(nth);
-            core.refile(self, node, due);
-        }
-        Ok(())
-    }
-
-    /// Makes sure that the whole batch can be filed before any of it moves.
-    #[inline]
-    fn prepare_batch<T>(&mut self, core: &mut Core<T>) -> Result<(), OutOfMemory> {
-        // Its own chunk is free by then, if nothing stays there.
-        core.chunks.reserve(core.batch.len - usize::from(core.batch.takes_all()))?;
-        if core.batch.last.saturating_sub(core.hand) < self.levels.made {
-            return Ok(());
-        }
-        for nth in 0..core.batch.len {
-            let due = core.batch.get(nth).1;
-            if self.spot(due, core.hand) as usize >= core.slots.len() {
-                self.make(due, core.hand, &mut core.slots)?;
-            }
-        }
-        Ok(())
     }
 }

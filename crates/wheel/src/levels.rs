@@ -21,16 +21,16 @@ const UNMADE: u32 = 1 << 31;
 
 pub(crate) struct Level {
     /// Ticks a slot covers.
-    pub(crate) unit: u64,
+    unit: u64,
     /// The most ticks that a timer on this level may have left: one less than its span.
     reach: u64,
-    pub(crate) slots: u32,
+    slots: u32,
     /// The number of its slot 0 in the table of slots; `UNMADE` until the level is made.
-    pub(crate) base: u32,
+    base: u32,
     /// `log2(unit)` if `unit` and `slots` are powers of two, otherwise `DIVIDE`.
     shift: u8,
     /// The slots that hold a pending timer.
-    pub(crate) occupied: Bitmap,
+    occupied: Bitmap,
 }
 
 impl Level {
@@ -127,6 +127,47 @@ impl Level {
     pub(crate) fn is_made(&self) -> bool {
         self.base != UNMADE
     }
+
+    /// The ticks that a slot covers.
+    pub(crate) fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// How many slots it has.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The number of a slot in the table of slots.
+    #[inline]
+    pub(crate) fn number(&self, slot: u32) -> u32 {
+        self.base + slot
+    }
+
+    /// The slot that has this number.
+    #[inline]
+    pub(crate) fn slot_numbered(&self, number: u32) -> u32 {
+        number - self.base
+    }
+
+    #[inline]
+    pub(crate) fn mark(&mut self, slot: u32) {
+        self.occupied.insert(slot);
+    }
+
+    #[inline]
+    pub(crate) fn unmark(&mut self, slot: u32) {
+        self.occupied.remove(slot);
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self, slot: u32) -> bool {
+        self.occupied.contains(slot)
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Level>() + self.occupied.memory()
+    }
 }
 
 /// What filing needs to know of a level, all in one place.
@@ -142,13 +183,13 @@ struct Way {
 }
 
 pub(crate) struct Levels {
-    pub(crate) levels: Box<[Level]>,
+    levels: Box<[Level]>,
     /// For each highest bit of the ticks left, the way to the lowest level that can hold any such number.
     ways: [Way; 64],
     /// With fewer ticks left than this, a timer is filed on a level that is made; 0 if the lowest is not.
-    pub(crate) made: u64,
+    made: u64,
     /// No level from this one on is made; at least 1.
-    pub(crate) top: usize,
+    top: usize,
 }
 
 impl Way {
@@ -194,6 +235,33 @@ impl Levels {
             Levels { levels: levels.into_boxed_slice(), ways: [Way::NONE; 64], made: 0, top: 1 };
         levels.find_ways();
         Ok(levels)
+    }
+
+    /// A level, 0 being the lowest.
+    #[inline]
+    pub(crate) fn level(&self, level: usize) -> &Level {
+        &self.levels[level]
+    }
+
+    #[inline]
+    pub(crate) fn level_mut(&mut self, level: usize) -> &mut Level {
+        &mut self.levels[level]
+    }
+
+    pub(crate) fn iter(&self) -> core::slice::Iter<'_, Level> {
+        self.levels.iter()
+    }
+
+    /// No level from this one on is made; at least 1.
+    #[inline]
+    pub(crate) fn top(&self) -> usize {
+        self.top
+    }
+
+    /// Whether a timer with so many ticks left is filed on a level that is made. It may say no where it is.
+    #[inline]
+    pub(crate) fn is_made(&self, left: u64) -> bool {
+        left < self.made
     }
 
     fn find_ways(&mut self) {

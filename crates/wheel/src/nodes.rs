@@ -18,10 +18,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::chunks::{NOWHERE, Position, READY};
+use crate::OutOfMemory;
 use crate::key::{Key, Name, WheelId};
+use crate::memory::{boxed, grow_by, tighten};
+use crate::position::{NONE, NOWHERE, Position, READY};
 use crate::tick::Tick;
-use crate::{OutOfMemory, boxed, grow_by, tighten};
 
 /// Nodes in one segment: not so many that who waits for a new one would notice. Who has a few timers with large values
 /// had better put them into boxes.
@@ -33,14 +34,11 @@ pub(crate) const GENERATIONS: u32 = if cfg!(test) { 10 } else { u32::MAX };
 /// The generation of a node that is retired.
 const RETIRED: u32 = u32::MAX;
 
-/// The index that stands for "none". It is never given to a node.
-pub(crate) const NONE: u32 = u32::MAX;
-
 pub(crate) struct Node<T> {
     /// In two halves, so that a node of a `u32` aligns to four bytes.
     due: [u32; 2],
     generation: u32,
-    pub(crate) position: Position,
+    position: Position,
     value: Option<T>,
 }
 
@@ -64,6 +62,16 @@ impl<T> Node<T> {
     #[inline]
     fn set_next_vacant(&mut self, next: Name) {
         self.set_due(next.bits());
+    }
+
+    #[inline]
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
+    #[inline]
+    pub(crate) fn set_position(&mut self, position: Position) {
+        self.position = position;
     }
 
     #[inline]
@@ -146,8 +154,8 @@ impl<T> Nodes<T> {
         Ok(Key::new(self.wheel, name))
     }
 
-    /// Links the vacant nodes from this one on anew, before the others. The lower ones come first, so that a shrink finds
-    /// the upper ones unused.
+    /// Links the vacant nodes from this one on anew, before the others. The lower ones come first, so that a shrink
+    /// finds the upper ones unused.
     fn enlist(&mut self, first: u32, others: Name) {
         self.vacant = others;
         for index in (first..self.len()).rev() {

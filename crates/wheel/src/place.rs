@@ -36,10 +36,53 @@ pub enum Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.slot() {
+            Some(slot) => slot.fmt(f),
+            None => f.write_str("due"),
+        }
+    }
+}
+
+/// The name of a slot: a [`Place`] without its rounds.
+///
+/// ```
+/// use tourbillon_wheel::Slot;
+///
+/// assert_eq!(Slot::Level { level: 2, slot: 17 }.to_string(), "L2[17]");
+/// assert_eq!(Slot::Ring { slot: 6 }.to_string(), "[6]");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Slot {
+    /// A slot of a hierarchical wheel. Levels count from 1, the lowest; slots from 0.
+    Level {
+        /// The level, 1 being the lowest.
+        level: u32,
+        /// The slot of that level.
+        slot: u32,
+    },
+    /// A slot of a hashed wheel.
+    Ring {
+        /// The slot.
+        slot: u32,
+    },
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Due => f.write_str("due"),
-            Place::Level { level, slot } => write!(f, "L{level}[{slot}]"),
-            Place::Ring { slot, .. } => write!(f, "[{slot}]"),
+            Slot::Level { level, slot } => write!(f, "L{level}[{slot}]"),
+            Slot::Ring { slot } => write!(f, "[{slot}]"),
+        }
+    }
+}
+
+impl Place {
+    /// The slot; `None` for [`Place::Due`].
+    pub fn slot(self) -> Option<Slot> {
+        match self {
+            Place::Due => None,
+            Place::Level { level, slot } => Some(Slot::Level { level, slot }),
+            Place::Ring { slot, .. } => Some(Slot::Ring { slot }),
         }
     }
 }
@@ -48,11 +91,11 @@ impl fmt::Display for Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotView {
-    /// Which slot. On a hashed wheel `rounds` is 0.
-    pub place: Place,
+    /// Which slot.
+    pub slot: Slot,
     /// The moment at which the hand next meets the slot.
     pub begin: Time,
-    /// How many pending timers it holds.
+    /// How many pending timers belong in it.
     pub timers: usize,
 }
 

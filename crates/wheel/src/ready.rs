@@ -10,10 +10,11 @@
 
 use alloc::vec::Vec;
 
-use crate::chunks::{NOWHERE, READY};
+use crate::memory::tighten;
 use crate::nodes::Nodes;
+use crate::position::{NOWHERE, READY};
 use crate::tick::Tick;
-use crate::{Key, OutOfMemory, tighten};
+use crate::{Key, OutOfMemory};
 
 struct Entry {
     due: Tick,
@@ -25,7 +26,7 @@ impl Entry {
     #[inline]
     fn is_true<T>(&self, nodes: &Nodes<T>) -> bool {
         let node = nodes.node(self.index);
-        node.generation() == self.generation && node.position == READY && node.due() == self.due
+        node.generation() == self.generation && node.position() == READY && node.due() == self.due
     }
 }
 
@@ -81,12 +82,12 @@ impl Ready {
             let first = entry.is_true(nodes);
             if planted!("wheel.ready-twice", false, first) {
                 // So that another entry of this timer is not true.
-                nodes.node_mut(entry.index).position = NOWHERE;
+                nodes.node_mut(entry.index).set_position(NOWHERE);
             }
             first
         });
         for entry in &self.queue {
-            nodes.node_mut(entry.index).position = READY;
+            nodes.node_mut(entry.index).set_position(READY);
         }
     }
 

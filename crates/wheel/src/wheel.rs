@@ -1,12 +1,16 @@
 //! The verbs, the same for both kinds of wheel.
 
-use crate::chunks::READY;
+mod inspect;
+mod look;
+mod next;
+
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
-use crate::rules::{Budget, Cut, Rules, Watch};
-use crate::shared::Core;
-use crate::tick::{Scale, Tick};
-use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time};
+use crate::kind::{Motion, turn};
+use crate::outcome::{Expired, Moved, Progress};
+use crate::tick::Scale;
+use crate::timers::Timers;
+use crate::{Full, GeometryError, Key, RescheduleError, Time};
 
 /// A timing wheel: timers with values of `T`, driven by the caller's clock.
 ///
@@ -28,8 +32,9 @@ use crate::{Full, GeometryError, Key, OutOfMemory, Place, RescheduleError, Time}
 /// assert_eq!(wheel.cancel(idle), Some("idle limit"));
 /// ```
 pub struct Wheel<T, K> {
-    pub(crate) core: Core<T>,
-    pub(crate) rules: K,
+    scale: Scale,
+    timers: Timers<T>,
+    kind: K,
 }
 
 /// Rings of growing span. See [the crate's page](crate) for how it works.
@@ -49,55 +54,15 @@ pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 /// | next_due | the occupied slots until one in which something is due in this turn |
 pub type HashedWheel<T> = Wheel<T, Hashed>;
 
-/// The most slots that a level may have.
-pub const MAX_SLOTS: u32 = 1 << 20;
-
 /// The slots of each level of a wheel that was not told otherwise.
 const DEFAULT_LEVELS: &[u32] = &[256];
 const DEFAULT_SLOTS: u32 = 512;
 
 /// A kind of wheel: [`Hierarchical`] or [`Hashed`]. Nothing else implements it.
 #[expect(private_bounds, reason = "sealed: what a kind must do is nobody's business outside")]
-pub trait Kind: Rules {}
+pub trait Kind: Motion {}
 impl Kind for Hierarchical {}
 impl Kind for Hashed {}
-
-/// A timer whose time has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Expired<T> {
-    /// The key it had. It is stale now.
-    pub key: Key,
-    /// The moment it was due: its deadline, rounded up to a tick.
-    pub due: Time,
-    /// What was inserted.
-    pub value: T,
-}
-
-/// A timer was handed down to a lower level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Moved {
-    /// The timer.
-    pub key: Key,
-    /// The slot it was in.
-    pub from: Place,
-    /// The slot it is in now.
-    pub to: Place,
-}
-
-/// How far an [`advance`](Wheel::advance) came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "work may remain"]
-pub enum Progress {
-    /// Everything that is due has been made ready.
-    Done,
-    /// The budget was used up: pop what is ready, and advance again.
-    More,
-    /// Timers could not be handed down, or made ready, for want of memory. Nothing is lost: advance again when
-    /// there is some.
-    OutOfMemory,
-}
 
 impl<T> HierarchicalWheel<T> {
     /// An empty wheel whose ticks are one unit long, with 256 slots a level.
@@ -109,7 +74,7 @@ impl<T> HierarchicalWheel<T> {
     /// repeats for every further level; levels are made when they are first needed.
     ///
     /// # Errors
-    /// A tick of 0, an empty list, or a level with fewer than 2 or more than [`MAX_SLOTS`] slots.
+    /// A tick of 0, an empty list, or a level with fewer than 2 or more than [`MAX_SLOTS`](crate::MAX_SLOTS) slots.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Place, Time};
@@ -121,7 +86,8 @@ impl<T> HierarchicalWheel<T> {
     /// # Ok::<(), tourbillon_wheel::GeometryError>(())
     /// ```
     pub fn with_levels(start: Time, tick: u64, slots: &[u32]) -> Result<Self, GeometryError> {
-        Ok(Wheel { core: Core::new(Scale::new(start, tick)?), rules: Hierarchical::new(slots)? })
+        let (scale, kind) = (Scale::new(start, tick)?, Hierarchical::new(slots)?);
+        Ok(Wheel { scale, timers: Timers::new(), kind })
     }
 }
 
@@ -135,7 +101,7 @@ impl<T> HashedWheel<T> {
     /// long as most delays.
     ///
     /// # Errors
-    /// A tick of 0, no slots, or more than [`MAX_SLOTS`].
+    /// A tick of 0, no slots, or more than [`MAX_SLOTS`](crate::MAX_SLOTS).
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Place, Time};
@@ -146,7 +112,8 @@ impl<T> HashedWheel<T> {
     /// # Ok::<(), tourbillon_wheel::GeometryError>(())
     /// ```
     pub fn with_slots(start: Time, tick: u64, slots: u32) -> Result<Self, GeometryError> {
-        Ok(Wheel { core: Core::new(Scale::new(start, tick)?), rules: Hashed::new(slots)? })
+        let (scale, kind) = (Scale::new(start, tick)?, Hashed::new(slots)?);
+        Ok(Wheel { scale, timers: Timers::new(), kind })
     }
 }
 
@@ -159,32 +126,15 @@ impl<T, K: Kind> Wheel<T, K> {
     /// [`Full`] gives the value back if there is no memory, or no index, for another timer.
     #[inline(always)]
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
-        let due = self.core.scale.due(deadline);
-        self.core.start(&self.rules, due, value).or_else(|value| self.insert_anew(due, value))
-    }
-
-    /// Starts a timer for which a level, a node, or room in its slot is missing, or that the front must know.
-    #[cold]
-    #[inline(never)]
-    fn insert_anew(&mut self, due: Tick, value: T) -> Result<Key, Full<T>> {
-        let Wheel { core, rules } = self;
-        if core.nodes.prepare().is_err() {
-            return Err(Full(value));
-        }
-        let (index, spot) = (core.nodes.next(), rules.spot(due, core.hand));
-        let position = core.file(rules, index, due, spot).or_else(|| {
-            let spot = core.prepare(rules, due).ok()?;
-            core.file(rules, index, due, spot)
-        });
-        core.nodes.occupy(due, value, |_| position).map_err(Full)
+        let Wheel { scale, timers, kind } = self;
+        let due = scale.due(deadline);
+        timers.start(kind, due, value).or_else(|value| timers.start_anew(kind, due, value))
     }
 
     /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
     #[inline(always)]
     pub fn cancel(&mut self, key: Key) -> Option<T> {
-        let (value, position) = self.core.nodes.vacate(key)?;
-        self.core.unfile(&mut self.rules, position);
-        Some(value)
+        self.timers.cancel(&mut self.kind, key)
     }
 
     /// Moves a pending timer to another deadline.
@@ -209,43 +159,12 @@ impl<T, K: Kind> Wheel<T, K> {
     /// ```
     #[inline]
     pub fn reschedule(&mut self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
-        let index = self.core.nodes.find(key).ok_or(RescheduleError::NotPending)?;
-        let due = self.core.scale.due(deadline);
-        let node = self.core.nodes.node_mut(index);
-        if due >= node.due() && node.position != READY {
-            // The hand meets its reference no later than before, and files it anew then.
-            node.set_due(due);
-            return Ok(());
-        }
-        self.move_to(index, due).map_err(|OutOfMemory| RescheduleError::OutOfMemory)
-    }
-
-    /// Moves a timer to an earlier tick, or away from the ready ones.
-    fn move_to(&mut self, index: u32, due: Tick) -> Result<(), OutOfMemory> {
-        let Wheel { core, rules } = self;
-        let number = core.slot_of(index);
-        if let Some(slot) = core.slots.get(number as usize) {
-            if rules.covers(slot.level, number, due, core.hand) {
-                core.nodes.node_mut(index).set_due(due);
-                core.lower::<K>(number, due, index);
-                return Ok(());
-            }
-        }
-        core.prepare(rules, due)?;
-        core.unfile(rules, core.nodes.node(index).position);
-        core.nodes.node_mut(index).set_due(due);
-        core.refile(rules, index, due);
-        Ok(())
+        self.timers.reschedule(&mut self.kind, key, self.scale.due(deadline))
     }
 
     /// Stops every timer and drops its value. Keys stay stale; the memory is kept for the next ones.
     pub fn clear(&mut self) {
-        // One by one, so that a value whose drop panics leaves a wheel that is whole.
-        for index in 0..self.core.nodes.len() {
-            if self.core.nodes.node(index).is_pending() {
-                drop(self.cancel(self.core.nodes.key(index)));
-            }
-        }
+        self.timers.clear(&mut self.kind);
     }
 }
 
@@ -304,35 +223,13 @@ impl<T, K: Kind> Wheel<T, K> {
         budget: usize,
         mut watch: Option<&mut dyn FnMut(Moved)>,
     ) -> Progress {
-        let target = self.core.scale.current(now).max(self.core.hand);
-        if self.core.stop > target {
-            self.core.hand = target;
+        let Wheel { scale, timers, kind } = self;
+        let target = scale.current(now).max(timers.hand());
+        if timers.stop() > target {
+            timers.move_hand(target);
             return Progress::Done;
         }
-        self.turn(target, budget.max(1), &mut watch)
-    }
-
-    fn turn(&mut self, target: Tick, budget: usize, watch: Watch<'_, '_>) -> Progress {
-        let Wheel { core, rules } = self;
-        // Those that wait to be popped since an earlier call do not count: the budget is for the work of this one.
-        let ready = core.ready.len().saturating_add(budget);
-        let mut budget = Budget { work: budget, ready };
-        while core.stop <= target {
-            core.hand = core.hand.max(core.stop);
-            match rules.settle(core, &mut budget, watch) {
-                Ok(()) => {}
-                Err(Cut::Budget) => return Progress::More,
-                Err(Cut::Memory) if core.sweep_all() => continue,
-                Err(Cut::Memory) => return Progress::OutOfMemory,
-            }
-            core.sweep();
-            core.stop = rules.next_stop(core, &mut budget);
-            if core.hand == target {
-                break;
-            }
-        }
-        core.hand = target;
-        Progress::Done
+        turn(timers, kind, target, budget.max(1), &mut watch)
     }
 
     /// Takes the next timer that an [`advance`](Wheel::advance) has made ready.
@@ -341,9 +238,8 @@ impl<T, K: Kind> Wheel<T, K> {
     /// passes over those that were cancelled or moved since.
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
-        let core = &mut self.core;
-        let (key, due, value) = core.ready.pop(&mut core.nodes)?;
-        Some(Expired { key, due: core.scale.time_or_max(due), value })
+        let (key, due, value) = self.timers.pop()?;
+        Some(Expired { key, due: self.scale.time_or_max(due), value })
     }
 
     /// The timer that [`pop`](Wheel::pop) would take out next.
@@ -358,9 +254,7 @@ impl<T, K: Kind> Wheel<T, K> {
     /// assert_eq!(wheel.peek(), Some((key, &"one")));
     /// ```
     pub fn peek(&mut self) -> Option<(Key, &T)> {
-        let Core { ready, nodes, .. } = &mut self.core;
-        let index = ready.peek(nodes)?;
-        Some((nodes.key(index), nodes.value(index)?))
+        self.timers.peek()
     }
 
     /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved
@@ -376,13 +270,20 @@ impl<T, K: Kind> Wheel<T, K> {
     /// assert!(wheel.iter_ready().eq([&1, &3]));
     /// ```
     pub fn iter_ready(&self) -> impl Iterator<Item = &T> {
-        let Core { ready, nodes, .. } = &self.core;
-        ready.iter(nodes).filter_map(|index| nodes.value(index))
+        self.timers.iter_ready()
     }
 
     /// How many timers are ready to be popped.
     pub fn ready(&self) -> usize {
-        self.core.ready.len()
+        self.timers.ready()
+    }
+}
+
+#[cfg(test)]
+impl<T, K> Wheel<T, K> {
+    /// For the tests of what is inside.
+    pub(crate) fn timers(&self) -> &Timers<T> {
+        &self.timers
     }
 }
 
@@ -417,7 +318,7 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), count, "no key was given twice");
-        let retired = wheel.core.nodes.retired();
+        let retired = wheel.timers().nodes().retired();
         assert_eq!(retired, 100, "a node is retired when its generations are used up");
         assert_eq!(wheel.shrink(), Ok(()));
         assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
@@ -431,9 +332,9 @@ mod tests {
                 (0..500).map(|n| wheel.insert(Time::from(9), n).unwrap()).collect();
             assert!(more.iter().all(|&next| seen.insert(next)));
             assert!(more.into_iter().all(|next| wheel.cancel(next).is_some()));
-            let before = wheel.core.nodes.len();
+            let before = wheel.timers().nodes().len();
             assert_eq!(wheel.shrink(), Ok(()));
-            forgotten += before - wheel.core.nodes.len();
+            forgotten += before - wheel.timers().nodes().len();
         }
         assert!(forgotten > 0);
         assert!(seen.iter().all(|&stale| wheel.get(stale).is_none()));
@@ -453,14 +354,15 @@ mod tests {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
         let keys: Vec<Key> = (1..400).map(|n| wheel.insert(Time::from(n), n).unwrap()).collect();
         for &key in &keys {
-            let before = wheel.core.nodes.node(key.index()).position;
-            let (number, (stop, earliest)) =
-                (wheel.core.slot_of(key.index()), (wheel.core.stop, wheel.core.earliest));
-            let min = wheel.core.slots[number as usize].min;
+            let seen = |wheel: &HierarchicalWheel<u64>| {
+                let (timers, index) = (wheel.timers(), key.index());
+                let number = timers.slot_of(index);
+                let node = timers.nodes().node(index).position();
+                (node, number, timers.bound(number), timers.stop(), timers.next_due_bound())
+            };
+            let before = seen(&wheel);
             wheel.reschedule(key, Time::from(1_000_000)).unwrap();
-            assert_eq!(wheel.core.nodes.node(key.index()).position, before);
-            assert_eq!(wheel.core.slots[number as usize].min, min);
-            assert_eq!((wheel.core.stop, wheel.core.earliest), (stop, earliest));
+            assert_eq!(seen(&wheel), before);
             wheel.check().unwrap();
         }
     }
@@ -472,9 +374,13 @@ mod tests {
             let key = wheel.insert(Time::from(5), n).unwrap();
             wheel.cancel(key);
         }
-        assert_eq!(wheel.core.nodes.retired(), 500);
+        assert_eq!(wheel.timers().nodes().retired(), 500);
         wheel.reserve(300).unwrap();
-        assert!(wheel.core.nodes.memory() >= 800 * 24, "{} bytes", wheel.core.nodes.memory());
+        assert!(
+            wheel.timers().nodes().memory() >= 800 * 24,
+            "{} bytes",
+            wheel.timers().nodes().memory()
+        );
         let room = wheel.capacity();
         assert!((300..600).contains(&room), "room for {room}");
     }

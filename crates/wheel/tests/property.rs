@@ -12,7 +12,8 @@ use std::fmt::Write;
 
 use oracle::{Oracle, Pending, Rng, Shape};
 use tourbillon_wheel::{
-    HashedWheel, HierarchicalWheel, Key, Kind, Moved, Place, Progress, RescheduleError, Time, Wheel,
+    HashedWheel, HierarchicalWheel, Key, Kind, Moved, Place, Progress, RescheduleError, Slot, Time,
+    Wheel,
 };
 
 const SHAPES: &[Shape] = &[
@@ -135,13 +136,30 @@ impl<K: Kind> Run<K> {
         }
     }
 
-    /// How many timers are filed in the slot of a place, of whatever round.
+    /// How many timers belong in the slot of a place, of whatever round.
     fn timers_at(&self, place: Place) -> usize {
-        let place = match place {
-            Place::Ring { slot, .. } => Place::Ring { slot, rounds: 0 },
-            other => other,
-        };
-        self.wheel.occupied().find(|slot| slot.place == place).map_or(0, |slot| slot.timers)
+        let slot = self.wheel.occupied().find(|slot| Some(slot.slot) == place.slot());
+        slot.map_or(0, |slot| slot.timers)
+    }
+
+    /// Every timer that is not ready counts once in an occupied slot, and in the one that it is drawn in.
+    fn check_occupied(&self) {
+        let mut slots: BTreeMap<Slot, usize> = BTreeMap::new();
+        for slot in self.wheel.occupied() {
+            assert!(
+                slots.insert(slot.slot, slot.timers).is_none(),
+                "{} is listed twice",
+                slot.slot
+            );
+        }
+        let keys = self.oracle.pending.keys();
+        for slot in keys.filter_map(|&key| self.wheel.place(key).and_then(Place::slot)) {
+            let left = slots.get_mut(&slot).expect("the slot of a timer is occupied");
+            *left = left.checked_sub(1).expect("it counts all timers that belong there");
+        }
+        // What is left is due, and waits in the slot under the hand, or is ready.
+        let due = self.oracle.pending.values().filter(|timer| timer.due <= self.hand()).count();
+        assert_eq!(slots.values().sum::<usize>() + self.wheel.ready(), due);
     }
 
     fn slots(&self, level: u32) -> u64 {
@@ -339,6 +357,7 @@ impl<K: Kind> Run<K> {
             assert!(slot.unwrap() <= next, "the slot {slot:?} begins after {next}");
         }
         self.wheel.check().unwrap();
+        self.check_occupied();
     }
 
     fn agree_on_what_is_not_ready(&mut self) {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, eventually, within};
-use tourbillon::wheel::Place;
+use tourbillon::wheel::Slot;
 use tourbillon::{Builder, Context, ScheduleError, Timer, VirtualClock};
 
 /// A builder that counts the threads it starts.
@@ -86,20 +86,20 @@ fn shards_are_rounded_up_to_a_power_of_two() {
 }
 
 /// The slot of a timer so many ticks away, and how long after it the hand is there again.
-fn slot_of(builder: Builder, tick: Duration, ticks: u32) -> Place {
+fn slot_of(builder: Builder, tick: Duration, ticks: u32) -> Slot {
     let clock = VirtualClock::new();
     let timer = builder.clock(&clock).build().unwrap();
     timer.schedule(tick * ticks, |_| ()).unwrap();
     let snapshot = timer.snapshot();
-    snapshot.slots().next().unwrap().place
+    snapshot.slots().next().unwrap().slot
 }
 
 #[test]
 fn hashed_slots_are_rounded_up_to_a_power_of_two() {
     for (asked, made) in [(1, 1), (2, 2), (3, 4), (500, 512), (513, 1024)] {
         let hashed = || Timer::builder().hashed(asked).shards(1);
-        assert_eq!(slot_of(hashed(), MS, made - 1), Place::Ring { slot: made - 1, rounds: 0 });
-        assert_eq!(slot_of(hashed(), MS, made), Place::Ring { slot: 0, rounds: 0 });
+        assert_eq!(slot_of(hashed(), MS, made - 1), Slot::Ring { slot: made - 1 });
+        assert_eq!(slot_of(hashed(), MS, made), Slot::Ring { slot: 0 });
     }
 }
 
@@ -107,11 +107,11 @@ fn hashed_slots_are_rounded_up_to_a_power_of_two() {
 fn presets_are_what_they_say() {
     // Netty: a tick of 100 ms, 512 slots, callbacks on the driver's thread.
     let tick = Duration::from_millis(100);
-    assert_eq!(slot_of(Builder::netty(), tick, 511), Place::Ring { slot: 511, rounds: 0 });
-    assert_eq!(slot_of(Builder::netty(), tick, 513), Place::Ring { slot: 1, rounds: 0 });
+    assert_eq!(slot_of(Builder::netty(), tick, 511), Slot::Ring { slot: 511 });
+    assert_eq!(slot_of(Builder::netty(), tick, 513), Slot::Ring { slot: 1 });
     // Kafka: a tick of 1 ms, levels of 20 slots.
-    assert_eq!(slot_of(Builder::kafka(), MS, 19), Place::Level { level: 1, slot: 19 });
-    assert!(matches!(slot_of(Builder::kafka(), MS, 25), Place::Level { level: 2, slot: 1 }));
+    assert_eq!(slot_of(Builder::kafka(), MS, 19), Slot::Level { level: 1, slot: 19 });
+    assert!(matches!(slot_of(Builder::kafka(), MS, 25), Slot::Level { level: 2, slot: 1 }));
     for (preset, tick, on_caller) in [(Builder::netty(), tick, true), (Builder::kafka(), MS, false)]
     {
         let clock = VirtualClock::new();

@@ -7,30 +7,29 @@
 
 use super::{Chunks, FEW, LEN, LOW, Link, Position};
 use crate::OutOfMemory;
-use crate::held::Ring;
-use crate::nodes::NONE;
+use crate::position::NONE;
 
 impl Chunks {
     /// Begins the ring of a slot with its first reference.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
-        ring: &mut Ring,
+        head: &mut u32,
         slot: u32,
         node: u32,
     ) -> Result<Position, OutOfMemory> {
         let chunk = self.draw(slot)?;
-        *ring = Ring::of(chunk);
+        *head = chunk;
         self.words[chunk as usize] = 1;
         self.set(chunk * LEN, node);
         Ok(chunk * LEN)
     }
 
     /// Gives a ring whose head is full a head with gaps: the next chunk, or a new one.
-    fn widen(&mut self, ring: &mut Ring, slot: u32) -> Result<(), OutOfMemory> {
-        let next = self.links[ring.head as usize].next;
+    fn widen(&mut self, head: &mut u32, slot: u32) -> Result<(), OutOfMemory> {
+        let next = self.links[*head as usize].next;
         if self.words[next as usize].count_ones() <= LOW {
-            ring.head = next;
+            *head = next;
             return Ok(());
         }
         let chunk = self.draw(slot)?;
@@ -39,25 +38,25 @@ impl Chunks {
         self.links[behind as usize].previous = chunk;
         let link = &mut self.links[chunk as usize];
         (link.next, link.previous) = (behind, next);
-        ring.head = chunk;
+        *head = chunk;
         Ok(())
     }
 
     /// Files a reference in a ring, wherever there is room.
     pub(crate) fn add(
         &mut self,
-        ring: &mut Ring,
+        head: &mut u32,
         slot: u32,
         node: u32,
     ) -> Result<Position, OutOfMemory> {
-        if let Some(position) = self.push(ring.head, node) {
+        if let Some(position) = self.push(*head, node) {
             return Ok(position);
         }
-        if ring.head == NONE {
-            return self.open(ring, slot, node);
+        if *head == NONE {
+            return self.open(head, slot, node);
         }
-        self.widen(ring, slot)?;
-        self.push(ring.head, node).ok_or(OutOfMemory)
+        self.widen(head, slot)?;
+        self.push(*head, node).ok_or(OutOfMemory)
     }
 
     /// Takes one of the free chunks, as a ring of its own.
@@ -110,15 +109,15 @@ impl Chunks {
 
     /// Takes the references out of a chunk that is not the head of its ring and has no more than a few, and frees it.
     /// They are to be filed anew; there are none if the chunk has become the head of the ring instead.
-    pub(crate) fn take_few(&mut self, ring: &mut Ring, chunk: u32) -> Option<[u32; FEW]> {
+    pub(crate) fn take_few(&mut self, head: &mut u32, chunk: u32) -> Option<[u32; FEW]> {
         let most = planted!("wheel.never-swept", 0, FEW);
-        if ring.head == chunk || self.words[chunk as usize].count_ones() as usize > most {
+        if *head == chunk || self.words[chunk as usize].count_ones() as usize > most {
             return None;
         }
         let mut few = [NONE; FEW];
-        if self.words[ring.head as usize] == u64::MAX {
+        if self.words[*head as usize] == u64::MAX {
             // It has the room that the head has not.
-            ring.head = chunk;
+            *head = chunk;
             return Some(few);
         }
         for ((_, node), copy) in self.of_chunk(chunk).zip(&mut few) {

@@ -4,24 +4,24 @@
 //! are too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then who
 //! takes a chunk looks at a few others first, one after the other in the pool, and empties one that has no more than
 //! `FEW` references: they move to the head of their ring. So does every stop of the hand; and without memory for more,
-//! all of them are looked at. Of a slot that is being looked through nothing moves.
+//! all of them are looked at. Of a slot that is being scanned nothing moves.
 //!
 //! The tempting alternative, a count in each chunk that tells when it has come down to a mark, writes to one more word
 //! for each start and each cancel, and surprises the processor with each chunk.
 
+use super::Timers;
 #[cfg(doc)]
 use crate::chunks::FEW;
-use crate::nodes::NONE;
-use crate::shared::Core;
+use crate::position::NONE;
 
 /// How many chunks are looked at at a time.
 const LOOKS: usize = 4;
 
-impl<T> Core<T> {
+impl<T> Timers<T> {
     /// Looks at a few chunks if there are too many of them, and empties the first that holds little.
     #[inline]
     pub(crate) fn sweep(&mut self) {
-        if self.nodes.pending() < self.chunks.least {
+        if self.nodes.pending() < self.chunks.least() {
             let _ = (0..LOOKS).any(|_| self.empty_one());
         }
     }
@@ -41,15 +41,15 @@ impl<T> Core<T> {
     fn empty_one(&mut self) -> bool {
         let (chunk, number) = self.chunks.next_look();
         let Some(slot) = self.slots.get_mut(number as usize) else { return false };
-        if planted!("wheel.swept-while-looked-through", false, number == self.scan.slot) {
+        if planted!("wheel.swept-while-looked-through", false, self.scan.is_of(number)) {
             return false;
         }
-        let Some(few) = self.chunks.take_few(&mut slot.ring, chunk) else { return false };
+        let Some(few) = self.chunks.take_few(slot.head_mut(), chunk) else { return false };
         for node in few.into_iter().filter(|&node| node != NONE) {
-            let position = self.chunks.add(&mut slot.ring, number, node);
+            let position = self.chunks.add(slot.head_mut(), number, node);
             let position = position.expect("a chunk has just been freed");
             let node = self.nodes.node_mut(node);
-            planted!("wheel.moved-reference-not-told", (), node.position = position);
+            planted!("wheel.moved-reference-not-told", (), node.set_position(position));
         }
         true
     }
@@ -73,23 +73,23 @@ mod tests {
         for stride in [1, 3, 7, 31, 33, 77, 501, 6399] {
             let mut wheel = wheel();
             let keys = start(&mut wheel, TIMERS, 300);
-            let all = wheel.core.chunks.len();
-            assert_eq!(all - wheel.core.chunks.free_len(), 100, "all are full");
+            let all = wheel.timers().chunks.len();
+            assert_eq!(all - wheel.timers().chunks.free_len(), 100, "all are full");
             let order = || (0..TIMERS).map(|n| n * stride % TIMERS);
             for n in order().filter(|n| n % CHUNK != 0) {
                 assert_eq!(wheel.cancel(keys[n]), Some(n));
             }
             wheel.check().unwrap();
-            assert_eq!(wheel.core.chunks.least, 99 * FEW, "one timer in each chunk");
+            assert_eq!(wheel.timers().chunks.least(), 99 * FEW, "one timer in each chunk");
             let more = start(&mut wheel, 20 * CHUNK, 600);
             wheel.check().unwrap();
-            assert_eq!(wheel.core.chunks.len(), all, "there are enough, stride {stride}");
+            assert_eq!(wheel.timers().chunks.len(), all, "there are enough, stride {stride}");
             for n in order().filter(|n| n % CHUNK == 0) {
                 assert_eq!(wheel.cancel(keys[n]), Some(n));
             }
             assert!(more.iter().enumerate().all(|(n, &key)| wheel.cancel(key) == Some(n)));
             wheel.check().unwrap();
-            assert_eq!(wheel.core.chunks.free_len(), wheel.core.chunks.len());
+            assert_eq!(wheel.timers().chunks.free_len(), wheel.timers().chunks.len());
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
         let mut keys = start(&mut wheel, TIMERS, 300);
         // So many that chunks that hold little are not too many.
         start(&mut wheel, 10 * TIMERS, 600);
-        let before = wheel.core.chunks.len();
+        let before = wheel.timers().chunks.len();
         let mut random = 1_u64;
         for _ in 0..20 * TIMERS {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -116,7 +116,7 @@ mod tests {
             keys[n] = wheel.insert(Time::from(300), n).unwrap();
         }
         wheel.check().unwrap();
-        let more = wheel.core.chunks.len() - before;
+        let more = wheel.timers().chunks.len() - before;
         assert!(more <= 100, "{more} chunks more");
     }
 
@@ -130,7 +130,7 @@ mod tests {
                 keys[n] = wheel.insert(Time::from(300), n).unwrap();
             }
             wheel.check().unwrap();
-            let chunks = wheel.core.chunks.len();
+            let chunks = wheel.timers().chunks.len();
             assert!(chunks < 200, "{chunks} chunks, stride {stride}");
         }
     }
@@ -143,9 +143,9 @@ mod tests {
             assert_eq!(wheel.cancel(keys[n]), Some(n));
         }
         assert_eq!(wheel.advance(Time::from(16), 10), Progress::More);
-        let all = wheel.core.chunks.len();
+        let all = wheel.timers().chunks.len();
         start(&mut wheel, 20 * CHUNK, 1001);
-        assert!(wheel.core.chunks.len() > all, "what holds little may not be moved");
+        assert!(wheel.timers().chunks.len() > all, "what holds little may not be moved");
         wheel.check().unwrap();
         assert_eq!(wheel.advance(Time::from(16), usize::MAX), Progress::Done);
         let fired = core::iter::from_fn(|| wheel.pop()).count();

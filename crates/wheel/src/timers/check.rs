@@ -3,27 +3,36 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::chunks::{FEW, Position};
-use crate::nodes::NONE;
-use crate::rules::Rules;
-use crate::shared::Core;
+use super::Timers;
+use crate::chunks::FEW;
+use crate::geometry::Geometry;
+use crate::position::{NONE, Position};
 use crate::tick::Tick;
 
-impl<T> Core<T> {
-    pub(crate) fn check<K: Rules>(&self, rules: &K) -> Result<(), String> {
+/// What the kind of wheel says of its slots, by their numbers.
+pub(crate) struct Told<'a> {
+    pub(crate) name: &'a dyn Fn(u32) -> String,
+    /// When the hand next meets an occupied one.
+    pub(crate) begin: &'a dyn Fn(u32) -> Tick,
+    /// The tick, not before the hand, at which an occupied one must be settled.
+    pub(crate) need: &'a dyn Fn(u32) -> Tick,
+}
+
+impl<T> Timers<T> {
+    pub(crate) fn check(&self, geometry: &impl Geometry, told: &Told<'_>) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
         let (mut filed, mut chunks, mut rings) = (0, 0, 0);
-        for number in 0..self.slots.len() as u32 {
+        for number in 0..self.slots() {
             let (slot, occupied) = (&self.slots[number as usize], self.is_occupied(number));
-            if rules.is_occupied(slot.level, number) != occupied {
-                return Err(format!("{} is marked wrongly", self.name(rules, number)));
+            if geometry.is_marked(slot.level(), number) != occupied {
+                return Err(format!("{} is marked wrongly", (told.name)(number)));
             }
             if occupied {
-                let (timers, all) = self.check_slot(rules, number)?;
+                let (timers, all) = self.check_slot(told, number)?;
                 (filed, chunks) = (filed + timers, chunks + all);
                 rings += self.rings(number).into_iter().filter(|&head| head != NONE).count();
-            } else if (slot.min, slot.witness) != (Tick::MAX, NONE) {
-                return Err(format!("{} is empty and has a bound", self.name(rules, number)));
+            } else if (slot.bound(), slot.witness()) != (Tick::MAX, NONE) {
+                return Err(format!("{} is empty and has a bound", (told.name)(number)));
             }
         }
         let ready = self.ready.count(&self.nodes);
@@ -39,16 +48,16 @@ impl<T> Core<T> {
         if chunks + self.chunks.free_len() != self.chunks.len() {
             return Err("a chunk is lost".to_string());
         }
-        let alone = (0..self.slots.len() as u32).filter(|&number| self.lone(number).is_some());
+        let alone = (0..self.slots()).filter(|&number| self.lone(number).is_some());
         if self.chunks.bits() + alone.count() != filed {
             return Err("a bit is set for a reference that nobody has".to_string());
         }
-        if (chunks - rings) * FEW != self.chunks.least {
+        if (chunks - rings) * FEW != self.chunks.least() {
             return Err(
                 "the chunks that must be worth their memory are not counted right".to_string()
             );
         }
-        let next = self.least_needed(rules);
+        let next = self.least_needed(told);
         if next < self.stop {
             return Err(format!(
                 "nothing is said to be needed before {}, and {next} is",
@@ -59,8 +68,8 @@ impl<T> Core<T> {
     }
 
     /// Walks an occupied slot, and counts its timers and its chunks.
-    fn check_slot<K: Rules>(&self, rules: &K, number: u32) -> Result<(usize, usize), String> {
-        let (slot, name) = (&self.slots[number as usize], || self.name(rules, number));
+    fn check_slot(&self, told: &Told<'_>, number: u32) -> Result<(usize, usize), String> {
+        let (slot, name) = (&self.slots[number as usize], || (told.name)(number));
         let (mut timers, mut chunks) = (0, 0);
         for head in self.rings(number) {
             let broken = |broken| format!("{}: {broken}", name());
@@ -68,12 +77,12 @@ impl<T> Core<T> {
         }
         for (position, node) in self.filed(number) {
             timers += 1;
-            if let Some(broken) = self.misfiled(rules, number, node, position) {
+            if let Some(broken) = self.misfiled(told, number, node, position) {
                 return Err(broken);
             }
         }
-        if slot.min.max(self.hand) < self.earliest {
-            let (name, min, earliest) = (name(), slot.min, self.earliest);
+        if slot.bound().max(self.hand) < self.earliest {
+            let (name, min, earliest) = (name(), slot.bound(), self.earliest);
             return Err(format!("the bound of {name}, {min}, is before the earliest, {earliest}"));
         }
         if self.witnessed(number).is_some_and(|min| self.least(number) != min) {
@@ -83,9 +92,9 @@ impl<T> Core<T> {
     }
 
     /// The first tick at which a slot needs the hand.
-    fn least_needed(&self, rules: &impl Rules) -> Tick {
-        let occupied = (0..self.slots.len() as u32).filter(|&number| self.is_occupied(number));
-        occupied.map(|number| rules.need(self, number)).min().unwrap_or(Tick::MAX)
+    fn least_needed(&self, told: &Told<'_>) -> Tick {
+        let occupied = (0..self.slots()).filter(|&number| self.is_occupied(number));
+        occupied.map(|number| (told.need)(number)).min().unwrap_or(Tick::MAX)
     }
 
     /// The least due tick of an occupied slot, counted.
@@ -94,24 +103,20 @@ impl<T> Core<T> {
         due.min().unwrap_or(Tick::MAX)
     }
 
-    fn name(&self, rules: &impl Rules, number: u32) -> String {
-        rules.slot_place(self.slots[number as usize].level, number).to_string()
-    }
-
     /// What is wrong with a reference to a node being there.
     fn misfiled(
         &self,
-        rules: &impl Rules,
+        told: &Told<'_>,
         number: u32,
         node: u32,
         position: Position,
     ) -> Option<String> {
-        let (name, slot) = (|| self.name(rules, number), &self.slots[number as usize]);
+        let (name, slot) = (|| (told.name)(number), &self.slots[number as usize]);
         if node >= self.nodes.len() || !self.nodes.node(node).is_pending() {
             return Some(format!("{} refers to node {node}, where no timer is", name()));
         }
         let due = self.nodes.node(node).due();
-        if self.nodes.node(node).position != position || self.slot_of(node) != number {
+        if self.nodes.node(node).position() != position || self.slot_of(node) != number {
             return Some(format!("{} refers to node {node}, which does not know it", name()));
         }
         if due < self.earliest && due > self.hand {
@@ -121,15 +126,15 @@ impl<T> Core<T> {
                 self.earliest
             ));
         }
-        let begin = rules.begin(self, number);
+        let begin = (told.begin)(number);
         if begin > due.max(self.hand) {
             return Some(format!(
                 "due {due} in {} is before the hand meets it, at {begin}",
                 name()
             ));
         }
-        if due < slot.min && number != self.scan.slot {
-            return Some(format!("due {due} in {} is below its bound {}", name(), slot.min));
+        if due < slot.bound() && !self.scan.is_of(number) {
+            return Some(format!("due {due} in {} is below its bound {}", name(), slot.bound()));
         }
         None
     }

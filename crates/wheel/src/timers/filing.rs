@@ -1,0 +1,272 @@
+//! How a reference comes into its slot, and out of it.
+//!
+//! | the slot holds | a timer comes | it leaves |
+//! |---|---|---|
+//! | nothing | the slot names its node: [`settle_in`](Timers::settle_in) | – |
+//! | one timer | a ring is opened for both: [`widen`](Timers::widen) | the slot is empty: [`leave`](Timers::leave) |
+//! | a ring | the lowest gap of its head is filled | its bit is cleared, and an empty chunk is released |
+
+use super::{Content, Timers};
+use crate::OutOfMemory;
+use crate::chunks::CHUNK;
+use crate::geometry::Geometry;
+use crate::position::{LONE, NONE, Position};
+use crate::tick::Tick;
+
+/// Into a slot.
+impl<T> Timers<T> {
+    /// Adds a reference to a slot; its position must be told to the node. `None` if the level is not made or
+    /// there is no memory: see [`Timers::prepare`].
+    #[inline(always)]
+    pub(super) fn file<G: Geometry>(
+        &mut self,
+        geometry: &mut G,
+        node: u32,
+        due: Tick,
+        number: u32,
+    ) -> Option<Position> {
+        let slot = self.slots.get(number as usize)?;
+        let Some(position) = self.chunks.push(slot.head(), node) else {
+            let first = slot.is_empty() && (!G::SCANS || !self.scan.is_of(number));
+            return if first {
+                Some(self.settle_in(geometry, node, due, number))
+            } else {
+                self.widen(geometry, node, due, number)
+            };
+        };
+        self.lower(geometry, number, due, node);
+        Some(position)
+    }
+
+    /// The first timer comes to a slot, or the only one stays there.
+    #[inline(never)]
+    fn settle_in(
+        &mut self,
+        geometry: &mut impl Geometry,
+        node: u32,
+        due: Tick,
+        number: u32,
+    ) -> Position {
+        let slot = &mut self.slots[number as usize];
+        slot.hold_one(node);
+        slot.set_bound(due, node);
+        let begin = geometry.mark(slot.level(), number, due.max(self.hand));
+        self.stop = self.stop.min(begin);
+        self.earliest =
+            planted!("wheel.first-of-a-slot-raises-the-bound", due, self.earliest.min(due));
+        LONE + planted!("wheel.alone-elsewhere", 0, number)
+    }
+
+    /// Adds a reference to a slot that has no head, or whose head is full.
+    #[inline(never)]
+    fn widen<G: Geometry>(
+        &mut self,
+        geometry: &G,
+        node: u32,
+        due: Tick,
+        number: u32,
+    ) -> Option<Position> {
+        self.sweep();
+        let slot = &mut self.slots[number as usize];
+        let position = match slot.content() {
+            Content::Nothing => {
+                slot.hold_one(node);
+                LONE + number
+            }
+            Content::One(first) => {
+                let position = self.chunks.open(slot.head_mut(), number, first).ok()?;
+                let first = self.nodes.node_mut(first);
+                planted!("wheel.first-of-two-not-told", (), first.set_position(position));
+                self.chunks.push(slot.head(), node)?
+            }
+            Content::Ring(_) => self.chunks.add(slot.head_mut(), number, node).ok()?,
+        };
+        self.lower(geometry, number, due, node);
+        Some(position)
+    }
+
+    /// A timer of a slot may be due earlier than any other there, or than the front may know.
+    #[inline(always)]
+    pub(super) fn lower<G: Geometry>(&mut self, _: &G, number: u32, due: Tick, node: u32) {
+        if self.slots[number as usize].lower(due, node) {
+            self.earliest = self.earliest.min(due);
+            // Where no slot holds two turns, the hand meets this one when it would have met it before.
+            if G::SCANS {
+                self.stop = self.stop.min(due.max(self.hand));
+            }
+        }
+        self.front.note(number, due, node);
+    }
+
+    /// Makes sure that a timer can be filed, and says in which slot.
+    #[inline]
+    pub(super) fn prepare(
+        &mut self,
+        geometry: &mut impl Geometry,
+        due: Tick,
+    ) -> Result<u32, OutOfMemory> {
+        let spot = self.make_level(geometry, due)?;
+        if !self.slots[spot as usize].is_empty() {
+            let room = self.chunks.reserve(1);
+            room.or_else(|none| if self.sweep_all() { Ok(()) } else { Err(none) })?;
+        }
+        Ok(spot)
+    }
+
+    /// Makes sure that the level is made on which a timer is filed, and says in which slot.
+    #[inline]
+    pub(super) fn make_level(
+        &mut self,
+        geometry: &mut impl Geometry,
+        due: Tick,
+    ) -> Result<u32, OutOfMemory> {
+        let spot = geometry.spot(due, self.hand);
+        if spot < self.slots() {
+            return Ok(spot);
+        }
+        let (level, count) = geometry.level_of(due, self.hand);
+        self.slots.try_reserve_exact(count as usize).map_err(|_| OutOfMemory)?;
+        geometry.make(level, self.slots())?;
+        self.slots.resize(self.slots.len() + count as usize, super::Slot::new(level));
+        Ok(geometry.spot(due, self.hand))
+    }
+
+    /// Files a timer that is in no slot, where everything is prepared for it.
+    #[inline(always)]
+    pub(super) fn refile(&mut self, geometry: &mut impl Geometry, node: u32, due: Tick) {
+        let number = geometry.spot(due, self.hand);
+        self.refile_in(geometry, node, due, number);
+    }
+
+    /// The same, given the slot.
+    #[inline(always)]
+    fn refile_in(&mut self, geometry: &mut impl Geometry, node: u32, due: Tick, number: u32) {
+        let position = self.file(geometry, node, due, number);
+        let position = position.expect("room for it was made before it was moved");
+        self.nodes.node_mut(node).set_position(position);
+    }
+
+    /// Files the only timer of a slot where it belongs now. Returns when it is due.
+    #[inline]
+    pub(super) fn pass_on(
+        &mut self,
+        geometry: &mut impl Geometry,
+        number: u32,
+        node: u32,
+    ) -> Result<Tick, OutOfMemory> {
+        let due = self.nodes.node(node).due();
+        if geometry.spot(due, self.hand) == number {
+            self.settle_in(geometry, node, due, number);
+            return Ok(due);
+        }
+        let to = self.prepare(geometry, due)?;
+        self.leave(geometry, number);
+        self.refile_in(geometry, node, due, to);
+        Ok(due)
+    }
+}
+
+/// Out of a slot.
+impl<T> Timers<T> {
+    /// Takes the reference at a position out of its slot, or from among the ready ones.
+    #[inline(always)]
+    pub(super) fn unfile(&mut self, geometry: &mut impl Geometry, position: Position) {
+        if self.chunks.remove(position) {
+            self.vacated(geometry, position);
+        }
+    }
+
+    /// The last reference of a chunk was taken out, or a timer that was alone or ready.
+    #[inline(never)]
+    fn vacated(&mut self, geometry: &mut impl Geometry, position: Position) {
+        let number = self.chunks.owner(position);
+        if number >= self.slots() {
+            self.ready.lose_one();
+        } else if position >= LONE {
+            self.leave(geometry, number);
+        } else {
+            self.release(geometry, number, position / CHUNK as u32);
+        }
+    }
+
+    /// Takes the only timer out of its slot. It must be filed again, be made ready, or be gone.
+    #[inline(always)]
+    pub(super) fn leave<G: Geometry>(&mut self, geometry: &mut G, number: u32) {
+        self.slots[number as usize].hold_nothing();
+        if !G::SCANS || !self.scan.is_of(number) {
+            self.empty(geometry, number);
+        }
+    }
+
+    /// Frees an empty chunk of a slot.
+    pub(super) fn release(&mut self, geometry: &mut impl Geometry, number: u32, chunk: u32) {
+        let next = self.chunks.release(chunk);
+        let head = self.slots[number as usize].head_mut();
+        if *head == chunk {
+            *head = next;
+        }
+        self.scan.release(chunk, next);
+        if !self.is_occupied(number) {
+            self.empty(geometry, number);
+        }
+    }
+
+    /// The last timer has left a slot.
+    #[inline(always)]
+    fn empty(&mut self, geometry: &mut impl Geometry, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.forget_bound();
+        self.front.forget(number);
+        geometry.unmark(slot.level(), number);
+    }
+}
+
+/// What is in a slot.
+impl<T> Timers<T> {
+    /// Whether a slot holds a timer.
+    #[inline]
+    pub(super) fn is_occupied(&self, number: u32) -> bool {
+        !self.slots[number as usize].is_empty() || self.scan.is_of(number)
+    }
+
+    /// The slot that a timer is filed in, or a number that no slot has.
+    #[inline]
+    pub(crate) fn slot_of(&self, node: u32) -> u32 {
+        let node = self.nodes.node(node);
+        if planted!("wheel.cancelled-witness", true, node.is_pending()) {
+            self.chunks.owner(node.position())
+        } else {
+            NONE
+        }
+    }
+
+    /// The only timer of a slot, beside what is still to be scanned.
+    pub(super) fn lone(&self, number: u32) -> Option<u32> {
+        match self.content(number) {
+            Content::One(node) => Some(node),
+            Content::Nothing | Content::Ring(_) => None,
+        }
+    }
+
+    /// The heads of the rings of a slot, or `NONE`: its own, and that of what is still to be scanned.
+    pub(super) fn rings(&self, number: u32) -> [u32; 2] {
+        let own = match self.content(number) {
+            Content::Ring(head) => head,
+            Content::Nothing | Content::One(_) => NONE,
+        };
+        [own, if self.scan.is_of(number) { self.scan.head() } else { NONE }]
+    }
+
+    /// How many timers are filed in a slot, counted.
+    pub(super) fn count(&self, number: u32) -> usize {
+        let chunks = self.rings(number).map(|head| self.chunks.count(head));
+        usize::from(self.lone(number).is_some()) + chunks.iter().sum::<usize>()
+    }
+
+    /// The timers that are filed in a slot, each with the position of its reference.
+    pub(crate) fn filed(&self, number: u32) -> impl Iterator<Item = (Position, u32)> {
+        let lone = self.lone(number).map(|node| (LONE + number, node));
+        let chunks = self.rings(number).into_iter().flat_map(|head| self.chunks.ring(head));
+        lone.into_iter().chain(chunks.flat_map(|chunk| self.chunks.of_chunk(chunk)))
+    }
+}

@@ -1,0 +1,329 @@
+//! The timers of a wheel in their slots, whatever the kind of wheel: starting, cancelling and moving them.
+//!
+//! ```text
+//!   keys ──►  nodes                      chunks                     slots
+//!             ┌──────────────────┐       ┌─────────────────┐        ┌────────────────┐
+//!    index ─► │ due              │   ┌─► │ a bit for each  │        │ bound, witness │
+//!             │ generation       │   │   │   reference     │        │ head of a ring │
+//!             │ position ────────┼───┘   └─────────────────┘        └───────┬────────┘
+//!             │ value            │                                          ▼
+//!             └──────────────────┘                             [ 64 references ] ⇄ [ 64 ] ⇄ …
+//! ```
+//!
+//! - A pending timer has one node and one reference, in a chunk of a slot, in the slot itself or among the ready
+//!   ones, and each leads to the other. What else refers to a node (a witness, the front, an entry of the ready ones)
+//!   may be out of date, and is asked for the truth whenever it is used.
+//! - A slot is marked as occupied while it holds a timer: one alone, or a ring, and a ring has a reference.
+//! - The bound of a slot is never above the due tick of a timer in it.
+//! - Nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`. Both are
+//!   lowered when a slot is first occupied; after that `earliest` with its bound, and `stop` too where a slot holds the
+//!   timers of several turns. So filing a timer that does not lower the bound looks at neither.
+//! - Everything that needs memory is asked for before anything is moved.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | here | the verbs of the callers |
+//! | [`filing`] | a reference into its slot, and out of it |
+//! | [`batch`] | a chunk of a slot handed down or made ready |
+//! | [`scan`] | a slot with the timers of many turns |
+//! | [`sweep`] | chunks that hold little, emptied for others |
+//! | [`next_due`] | the exact next due tick |
+//! | [`check`] | the rules above, checked |
+
+mod batch;
+mod check;
+mod filing;
+mod next_due;
+mod scan;
+mod slot;
+mod sweep;
+
+use alloc::vec::Vec;
+
+use crate::chunks::{CHUNK, Chunks};
+use crate::geometry::Geometry;
+use crate::memory::probe;
+use crate::nodes::Nodes;
+use crate::position::{NONE, READY};
+use crate::ready::Ready;
+use crate::tick::Tick;
+use crate::{Full, Key, OutOfMemory, RescheduleError};
+use batch::Batch;
+pub(crate) use check::Told;
+use next_due::Front;
+use scan::Scan;
+pub(crate) use slot::Content;
+use slot::Slot;
+
+pub(crate) struct Timers<T> {
+    nodes: Nodes<T>,
+    chunks: Chunks,
+    slots: Vec<Slot>,
+    ready: Ready,
+    /// The tick up to which everything has been settled, or is being settled.
+    hand: Tick,
+    stop: Tick,
+    earliest: Tick,
+    scan: Scan,
+    front: Front,
+    /// What is being moved. It lies here because a ring often holds a few, and a batch has room for 64.
+    batch: Batch,
+}
+
+/// Starting, cancelling and moving.
+impl<T> Timers<T> {
+    pub(crate) fn new() -> Self {
+        Timers {
+            nodes: Nodes::new(),
+            chunks: Chunks::new(),
+            slots: Vec::new(),
+            ready: Ready::new(),
+            hand: 0,
+            stop: Tick::MAX,
+            earliest: Tick::MAX,
+            scan: Scan::NONE,
+            front: Front::new(),
+            batch: Batch::new(),
+        }
+    }
+
+    /// Starts a timer, if everything it takes is there; gives the value back, with nothing changed, if it is not.
+    ///
+    /// There is no call in it, so nothing has to be saved before one: that was an eighth of all its instructions.
+    #[inline(always)]
+    pub(crate) fn start<G: Geometry>(
+        &mut self,
+        geometry: &G,
+        due: Tick,
+        value: T,
+    ) -> Result<Key, T> {
+        let Timers { nodes, slots, chunks, front, hand, stop, earliest, .. } = self;
+        nodes.occupy(due, value, |index| {
+            let number = geometry.near(due, *hand)?;
+            let slot = slots.get_mut(number as usize)?;
+            if number == front.slot() {
+                return None;
+            }
+            let position = chunks.push(slot.head(), index)?;
+            if slot.lower(due, index) {
+                *earliest = (*earliest).min(due);
+                if G::SCANS {
+                    *stop = (*stop).min(due.max(*hand));
+                }
+            }
+            Some(position)
+        })
+    }
+
+    /// Starts a timer for which a level, a node, or room in its slot is missing, or that the front must know.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn start_anew(
+        &mut self,
+        geometry: &mut impl Geometry,
+        due: Tick,
+        value: T,
+    ) -> Result<Key, Full<T>> {
+        if self.nodes.prepare().is_err() {
+            return Err(Full(value));
+        }
+        let (index, spot) = (self.nodes.next(), geometry.spot(due, self.hand));
+        let position = self.file(geometry, index, due, spot).or_else(|| {
+            let spot = self.prepare(geometry, due).ok()?;
+            self.file(geometry, index, due, spot)
+        });
+        self.nodes.occupy(due, value, |_| position).map_err(Full)
+    }
+
+    #[inline(always)]
+    pub(crate) fn cancel(&mut self, geometry: &mut impl Geometry, key: Key) -> Option<T> {
+        let (value, position) = self.nodes.vacate(key)?;
+        self.unfile(geometry, position);
+        Some(value)
+    }
+
+    #[inline]
+    pub(crate) fn reschedule(
+        &mut self,
+        geometry: &mut impl Geometry,
+        key: Key,
+        due: Tick,
+    ) -> Result<(), RescheduleError> {
+        let index = self.nodes.find(key).ok_or(RescheduleError::NotPending)?;
+        let node = self.nodes.node_mut(index);
+        if due >= node.due() && node.position() != READY {
+            // The hand meets its reference no later than before, and files it anew then.
+            node.set_due(due);
+            return Ok(());
+        }
+        let moved = self.move_to(geometry, index, due);
+        moved.map_err(|OutOfMemory| RescheduleError::OutOfMemory)
+    }
+
+    /// Moves a timer to an earlier tick, or away from the ready ones.
+    fn move_to(
+        &mut self,
+        geometry: &mut impl Geometry,
+        index: u32,
+        due: Tick,
+    ) -> Result<(), OutOfMemory> {
+        let number = self.slot_of(index);
+        if let Some(slot) = self.slots.get(number as usize) {
+            if geometry.covers(slot.level(), number, due, self.hand) {
+                self.nodes.node_mut(index).set_due(due);
+                self.lower(geometry, number, due, index);
+                return Ok(());
+            }
+        }
+        self.prepare(geometry, due)?;
+        self.unfile(geometry, self.nodes.node(index).position());
+        self.nodes.node_mut(index).set_due(due);
+        self.refile(geometry, index, due);
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self, geometry: &mut impl Geometry) {
+        // One by one, so that a value whose drop panics leaves a wheel that is whole.
+        for index in 0..self.nodes.len() {
+            if self.nodes.node(index).is_pending() {
+                drop(self.cancel(geometry, self.nodes.key(index)));
+            }
+        }
+    }
+}
+
+/// The hand, and what is ready.
+impl<T> Timers<T> {
+    #[inline]
+    pub(crate) fn hand(&self) -> Tick {
+        self.hand
+    }
+
+    /// Moves the hand to a tick, if that is later.
+    #[inline]
+    pub(crate) fn move_hand(&mut self, tick: Tick) {
+        self.hand = self.hand.max(tick);
+    }
+
+    /// The tick before which nothing has to be done.
+    #[inline]
+    pub(crate) fn stop(&self) -> Tick {
+        self.stop
+    }
+
+    #[inline]
+    pub(crate) fn set_stop(&mut self, stop: Tick) {
+        self.stop = stop;
+    }
+
+    /// How many are ready.
+    #[inline]
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(Key, Tick, T)> {
+        self.ready.pop(&mut self.nodes)
+    }
+
+    pub(crate) fn peek(&mut self) -> Option<(Key, &T)> {
+        let index = self.ready.peek(&self.nodes)?;
+        Some((self.nodes.key(index), self.nodes.value(index)?))
+    }
+
+    pub(crate) fn iter_ready(&self) -> impl Iterator<Item = &T> {
+        self.ready.iter(&self.nodes).filter_map(|index| self.nodes.value(index))
+    }
+}
+
+/// Looking, and memory.
+impl<T> Timers<T> {
+    pub(crate) fn nodes(&self) -> &Nodes<T> {
+        &self.nodes
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.nodes.value_mut(self.nodes.find(key)?)
+    }
+
+    /// How many slots are made.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The level of a slot.
+    #[inline]
+    pub(crate) fn level(&self, number: u32) -> u8 {
+        self.slots[number as usize].level()
+    }
+
+    /// A tick that is not after anything due in a slot, but for what is still to be scanned of it.
+    #[inline]
+    pub(crate) fn bound(&self, number: u32) -> Tick {
+        self.slots[number as usize].bound()
+    }
+
+    #[inline]
+    pub(crate) fn content(&self, number: u32) -> Content {
+        self.slots[number as usize].content()
+    }
+
+    pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        let bytes = self.nodes.lacking(additional)?;
+        probe(bytes.saturating_add(self.chunks.lacking(additional)))?;
+        self.nodes.reserve(additional)?;
+        self.chunks.reserve_references(additional)
+    }
+
+    /// Gives back memory that the pending timers do not need.
+    ///
+    /// # Errors
+    /// There is too little to copy their references; nothing has changed then.
+    pub(crate) fn shrink(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
+        let rings = (0..self.slots()).flat_map(|number| self.rings(number));
+        let needed = rings.map(|head| self.chunks.count(head).div_ceil(CHUNK)).sum();
+        let mut pool = Chunks::with_chunks(needed)?;
+        for number in 0..self.slots() {
+            // A witness that left may be a node that will not exist.
+            if self.witnessed(number).is_none() {
+                let slot = &mut self.slots[number as usize];
+                slot.forget_witness();
+            }
+            let rings = self.rings(number).map(|old| {
+                let mut ring = NONE;
+                let (chunks, nodes) = (&self.chunks, &mut self.nodes);
+                for (_, node) in chunks.ring(old).flat_map(|chunk| chunks.of_chunk(chunk)) {
+                    let position = pool.add(&mut ring, number, node);
+                    let position = position.expect("the pool has just the size");
+                    nodes.node_mut(node).set_position(position);
+                }
+                ring
+            });
+            if let Content::Ring(_) = self.content(number) {
+                *self.slots[number as usize].head_mut() = rings[0];
+            }
+            self.scan.renew(number, rings[1]);
+        }
+        self.chunks = pool;
+        self.front = Front::new();
+        self.ready.shrink(&mut self.nodes);
+        if self.nodes.pending() == 0 {
+            geometry.unmake();
+            (self.slots, self.scan) = (Vec::new(), Scan::NONE);
+            (self.stop, self.earliest) = (Tick::MAX, Tick::MAX);
+        }
+        // Only now does nothing refer to a vacant node any more.
+        self.nodes.shrink();
+        Ok(())
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<Slot>();
+        self.nodes.memory()
+            + self.chunks.memory()
+            + self.ready.memory()
+            + self.front.memory()
+            + slots
+    }
+}

@@ -1,0 +1,234 @@
+//! The exact next due tick.
+//!
+//! Every slot keeps a lower bound of what is due in it and the timer that set it, its witness: while that
+//! timer is there and due then, the bound is exact and nothing has to be looked through. When the witness was
+//! cancelled or moved, the slot is looked through once, and if it is large, its least timers are kept in a
+//! small heap, the [`Front`], so that cancelling the earliest again and again does not look through it again
+//! and again.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::Timers;
+use crate::geometry::Geometry;
+use crate::position::NONE;
+use crate::tick::Tick;
+
+/// How many of the least timers of one slot are kept.
+const KEPT: usize = 4096;
+
+/// The least timers of one slot: every timer of it that is due before `bound` is here, with its due tick or
+/// an earlier one. What is no longer true is found out when it is met.
+pub(super) struct Front {
+    slot: u32,
+    bound: Tick,
+    least: BinaryHeap<Reverse<(Tick, u32)>>,
+}
+
+impl Front {
+    pub(super) const fn new() -> Self {
+        Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
+    }
+
+    /// The slot that it is the front of, or `NONE`.
+    #[inline]
+    pub(super) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// A timer of a slot is due earlier than the front may know.
+    #[inline]
+    pub(super) fn note(&mut self, slot: u32, due: Tick, node: u32) {
+        if slot == self.slot {
+            self.keep(due, node);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, due: Tick, node: u32) {
+        if due >= self.bound {
+            return;
+        }
+        // A front that has no room is a front that is not worth keeping.
+        if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
+            self.drop_all();
+        } else {
+            self.least.push(Reverse((due, node)));
+        }
+    }
+
+    #[inline]
+    pub(super) fn forget(&mut self, slot: u32) {
+        if slot == self.slot {
+            self.drop_all();
+        }
+    }
+
+    #[cold]
+    fn drop_all(&mut self) {
+        *self = Front::new();
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.least.capacity() * size_of::<(Tick, u32)>()
+    }
+}
+
+impl<T> Timers<T> {
+    /// The tick at which the next timer fires, not before the hand.
+    pub(crate) fn next_due(&mut self, geometry: &impl Geometry) -> Option<Tick> {
+        if self.ready.len() > 0 { Some(self.hand) } else { self.upcoming(geometry) }
+    }
+
+    /// The same, for those that are not ready yet.
+    pub(crate) fn upcoming(&mut self, geometry: &impl Geometry) -> Option<Tick> {
+        if self.nodes.pending() == self.ready.len() {
+            return None;
+        }
+        let mut best = Tick::MAX;
+        for level in 0..geometry.levels() {
+            if geometry.first(level, self.hand) >= best {
+                continue;
+            }
+            for (number, begin) in geometry.met(level, self.hand) {
+                if begin >= best {
+                    break;
+                }
+                best = best.min(self.exact(number, best));
+            }
+        }
+        let best = best.max(self.hand);
+        // Not above the bound of any slot; and that of a slot that is being scanned may be too low for that.
+        if !self.is_scanning() {
+            self.earliest = best;
+        }
+        Some(best)
+    }
+
+    /// The timer that fires next, or one of several.
+    pub(crate) fn first(&mut self, geometry: &impl Geometry) -> Option<u32> {
+        let ready = self.ready.iter(&self.nodes).next();
+        ready.or_else(|| self.first_upcoming(geometry))
+    }
+
+    /// A tick that is not after the next due one.
+    #[inline]
+    pub(crate) fn next_due_bound(&self) -> Tick {
+        let bound = if self.ready.len() > 0 { 0 } else { self.stop.max(self.earliest) };
+        bound.max(self.hand)
+    }
+
+    /// The timer that is ready next, or one of several.
+    fn first_upcoming(&mut self, geometry: &impl Geometry) -> Option<u32> {
+        let next = self.upcoming(geometry)?;
+        let is_next = |core: &Self, node: u32| core.nodes.node(node).due() <= next;
+        for level in 0..geometry.levels() {
+            for (number, begin) in geometry.met(level, self.hand) {
+                if begin > next {
+                    break;
+                }
+                let slot = &self.slots[number as usize];
+                let found = match self.witnessed(number) {
+                    Some(min) => (min <= next).then_some(slot.witness()),
+                    None if slot.bound() > next && !self.scan.is_of(number) => None,
+                    // The look for the next leaves no witness in a slot that is being scanned.
+                    None => {
+                        self.filed(number).map(|filed| filed.1).find(|&node| is_next(self, node))
+                    }
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    /// The bound of a slot, if it is exact.
+    pub(super) fn witnessed(&self, number: u32) -> Option<Tick> {
+        let slot = &self.slots[number as usize];
+        if slot.witness() == NONE || self.scan.is_of(number) {
+            return None;
+        }
+        let true_still = self.slot_of(slot.witness()) == number;
+        let exact = planted!(
+            "wheel.bound-believed-too-long",
+            true_still || !slot.is_empty(),
+            true_still && self.nodes.node(slot.witness()).due() == slot.bound()
+        );
+        exact.then_some(slot.bound())
+    }
+
+    /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.
+    fn exact(&mut self, number: u32, best: Tick) -> Tick {
+        if let Some(min) = self.witnessed(number) {
+            return min;
+        }
+        // While a slot is being scanned, its bound says nothing of what was not scanned yet.
+        let min = self.bound(number);
+        if min >= best && !self.scan.is_of(number) {
+            return min;
+        }
+        self.front_of(number).unwrap_or_else(|| self.look_through(number))
+    }
+
+    /// What the front knows, if it is the front of this slot.
+    fn front_of(&mut self, number: u32) -> Option<Tick> {
+        if self.front.slot != number {
+            return None;
+        }
+        while let Some(&Reverse((due, node))) = self.front.least.peek() {
+            let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
+            if here && now == due {
+                // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+                if !self.scan.is_of(number) {
+                    self.slots[number as usize].set_bound(due, node);
+                }
+                return Some(due);
+            }
+            self.front.least.pop();
+            if here && now < self.front.bound {
+                self.front.least.push(Reverse((now, node)));
+            }
+        }
+        None
+    }
+
+    /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
+    fn look_through(&mut self, number: u32) -> Tick {
+        let keep = self.count(number) > KEPT;
+        let (mut least, mut witness) = (Tick::MAX, NONE);
+        let mut kept: Vec<Reverse<(Tick, u32)>> = Vec::new();
+        let mut below = Tick::MAX;
+        let roomy = keep && kept.try_reserve_exact(2 * KEPT).is_ok();
+        for (_, node) in self.filed(number) {
+            let due = self.nodes.node(node).due();
+            if due < least || witness == NONE {
+                (least, witness) = (due, node);
+            }
+            if roomy && due < below {
+                kept.push(Reverse((due, node)));
+                if kept.len() == 2 * KEPT {
+                    below = halve(&mut kept);
+                }
+            }
+        }
+        // As for the front.
+        if !self.scan.is_of(number) {
+            self.slots[number as usize].set_bound(least, witness);
+        }
+        if roomy {
+            self.front = Front { slot: number, bound: below, least: BinaryHeap::from(kept) };
+        }
+        least
+    }
+}
+
+/// Keeps the lesser half, and says below which tick everything is in it.
+fn halve(kept: &mut Vec<Reverse<(Tick, u32)>>) -> Tick {
+    let (_, &mut Reverse((below, _)), _) =
+        kept.select_nth_unstable_by_key(KEPT, |&Reverse(timer)| timer);
+    kept.truncate(KEPT);
+    below
+}

@@ -1,0 +1,91 @@
+//! When there is something to do.
+
+use crate::{Key, Kind, Time, Wheel};
+
+/// When there is something to do: the three ways to drive a wheel.
+///
+/// *Tick by tick*: advance at every tick. *Slot by slot*: advance at [`next_slot`](Wheel::next_slot). *By due
+/// time*: advance at [`next_due`](Wheel::next_due). All three fire the same timers at the same ticks; the last
+/// wakes up only to fire.
+impl<T, K: Kind> Wheel<T, K> {
+    /// The moment of the tick at which the next timer fires, exactly; the current tick's if one is due already,
+    /// `None` if there is none that any clock will reach.
+    ///
+    /// It takes a look at one slot a level (on a hashed wheel, at the occupied slots until one in which something
+    /// is due in this turn), as long as the earliest timer of each was not cancelled or moved. If it was, its slot
+    /// is looked through: as many steps as the slot holds timers. One large slot is looked through once for
+    /// thousands of such cancels; two that take turns are looked through each time.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let first = wheel.insert(Time::from(70_000), ()).unwrap();
+    /// wheel.insert(Time::from(70_001), ()).unwrap();
+    /// assert_eq!(wheel.next_due(), Some(Time::from(70_000)));
+    /// wheel.cancel(first);
+    /// assert_eq!(wheel.next_due(), Some(Time::from(70_001)));
+    /// assert!(wheel.next_due_bound() <= wheel.next_due());
+    /// assert!(wheel.next_slot() <= wheel.next_due());
+    /// ```
+    pub fn next_due(&mut self) -> Option<Time> {
+        let tick = self.timers.next_due(&self.kind)?;
+        self.scale.time(tick)
+    }
+
+    /// The timer that fires next, or one of those that fire next together. As many steps as
+    /// [`next_due`](Wheel::next_due), and one for each that was cancelled or moved while it waited to be popped.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// let later = wheel.insert(Time::from(70_001), "later").unwrap();
+    /// let sooner = wheel.insert(Time::from(70_000), "sooner").unwrap();
+    /// assert_eq!(wheel.first(), Some(sooner));
+    /// wheel.cancel(sooner);
+    /// assert_eq!(wheel.first(), Some(later));
+    /// ```
+    pub fn first(&mut self) -> Option<Key> {
+        let index = self.timers.first(&self.kind)?;
+        Some(self.timers.nodes().key(index))
+    }
+
+    /// [`next_due`](Wheel::next_due) of the timers that no [`advance`](Wheel::advance) has made ready yet: for a
+    /// driver that leaves the ready ones to others.
+    ///
+    /// ```
+    /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
+    ///
+    /// let mut wheel = HierarchicalWheel::new(Time::ZERO);
+    /// wheel.insert(Time::from(10), ()).unwrap();
+    /// wheel.insert(Time::from(90), ()).unwrap();
+    /// assert_eq!(wheel.advance(Time::from(20), usize::MAX), Progress::Done);
+    /// assert_eq!(wheel.next_due(), Some(Time::from(20)), "one is due already");
+    /// assert_eq!(wheel.upcoming(), Some(Time::from(90)));
+    /// ```
+    pub fn upcoming(&mut self) -> Option<Time> {
+        let tick = self.timers.upcoming(&self.kind)?;
+        self.scale.time(tick)
+    }
+
+    /// A moment that is not after [`next_due`](Wheel::next_due), in O(1). `None` if nothing is pending.
+    #[inline]
+    pub fn next_due_bound(&self) -> Option<Time> {
+        if self.is_empty() {
+            return None;
+        }
+        Some(self.scale.time_or_max(self.timers.next_due_bound()))
+    }
+
+    /// The moment at which the hand next meets an occupied slot, on any level, or the current tick's if
+    /// something is due already. On a hashed wheel that may be a turn in which nothing there is due.
+    pub fn next_slot(&self) -> Option<Time> {
+        if self.is_empty() {
+            return None;
+        }
+        let Wheel { timers, kind, .. } = self;
+        let tick = if self.ready() > 0 { timers.hand() } else { kind.next_slot(timers) };
+        self.scale.time(tick)
+    }
+}
