@@ -122,9 +122,21 @@ impl<D: Deliver> Core<D> {
         deadline: Time,
         value: D::Value,
     ) -> Result<wheel::Key, Unarmed<D::Value>> {
-        shard
-            .arm(deadline, value)
-            .or_else(|refused| shard.arm(deadline, self.started(refused)?).map_err(Unarmed::from))
+        match shard.arm(deadline, value) {
+            Ok(key) => Ok(key),
+            Err(refused) => self.arm_again(shard, deadline, refused),
+        }
+    }
+
+    /// Once more, if nobody drove the engine.
+    #[cold]
+    fn arm_again(
+        self: &Arc<Self>,
+        shard: &Shard<D>,
+        deadline: Time,
+        refused: Refused<D::Value>,
+    ) -> Result<wheel::Key, Unarmed<D::Value>> {
+        Ok(shard.arm(deadline, self.started(refused)?)?)
     }
 
     /// The shard that this thread keeps to.

@@ -150,13 +150,14 @@ impl<F: Face> Shard<F> {
     }
 
     /// Arms a timer, if the limit leaves a place for it.
-    #[inline]
+    // Always inlined, also where it is called a second time: a call and the copies for it are a tenth of the whole.
+    #[inline(always)]
     pub(crate) fn arm(&self, deadline: Time, value: F::Value) -> Result<Key, Refused<F::Value>> {
         self.arm_with(deadline, value, NoMore).map(|(key, ())| key)
     }
 
     /// Arms a timer, if the limit leaves a place for it and `with` has what it needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm_with<W: ArmWith<F>>(
         &self,
         deadline: Time,
@@ -222,7 +223,7 @@ impl<F: Face> Shard<F> {
             Err(Full(mut entry)) => {
                 planted!(
                     "more.refused-handle-keeps-its-record",
-                    drop(given),
+                    _ = given,
                     W::take_back(given, &mut entry.value, &mut state.kept)
                 );
                 Err(Refused::Full(entry.value))

@@ -160,13 +160,30 @@ impl Leases {
         planted!("more.dropped-clone-cuts-the-others-off", true, entry.holders == 1)
     }
 
+    /// A handle has cancelled the timer, and both of them hold the lease. If nobody else does, the lease is given back,
+    /// and the handle has to remember what has become of the timer: true.
+    #[inline]
+    pub(crate) fn cancel(&mut self, lease: Lease) -> bool {
+        let given_back = self.give_back_from(lease, 2);
+        if !given_back {
+            self.end(lease, State::Cancelled);
+        }
+        given_back
+    }
+
     /// Gives the lease back, if only one holds it.
     #[inline]
     pub(crate) fn release_last(&mut self, lease: Lease) -> bool {
+        self.give_back_from(lease, 1)
+    }
+
+    /// Gives the lease back, if so many hold it.
+    #[inline]
+    fn give_back_from(&mut self, lease: Lease, holders: u32) -> bool {
         let Lease(next) = self.free;
         let entry = self.entry(lease);
         debug_assert!(entry.state.is_some(), "who gives a lease back has held it");
-        if entry.holders != 1 {
+        if entry.holders != holders {
             return false;
         }
         *entry = Entry { holders: next, state: None };
@@ -174,10 +191,15 @@ impl Leases {
         self.held -= 1;
         let last = planted!("engine.crowd-of-leases-kept", false, self.held == 0);
         if last && self.segments.len() > 1 {
-            // The last of a crowd has gone: so goes the memory of the crowd.
-            *self = Leases::new();
+            self.forget_crowd();
         }
         true
+    }
+
+    /// The last of a crowd has gone: so goes the memory of the crowd.
+    #[cold]
+    fn forget_crowd(&mut self) {
+        *self = Leases::new();
     }
 
     /// Gives back the segments in which none is held.

@@ -262,10 +262,11 @@ impl Timer {
     fn schedule_once(&self, at: Time, task: Task) -> Result<Timeout, Unarmed<Task>> {
         let core = self.core();
         let shard = core.own_shard();
-        let armed = shard.arm_with(at, task, WithLease).or_else(|refused| {
-            shard.arm_with(at, core.started(refused)?, WithLease).map_err(Unarmed::from)
-        });
-        armed.map(|(key, lease)| Timeout::new(Hold::lease(lease), shard.clone(), key))
+        let (key, lease) = match shard.arm_with(at, task, WithLease) {
+            Ok(armed) => armed,
+            Err(refused) => shard.arm_with(at, core.started(refused)?, WithLease)?,
+        };
+        Ok(Timeout::new(Hold::lease(lease), shard.clone(), key))
     }
 
     #[inline]

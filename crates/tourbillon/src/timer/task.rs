@@ -82,6 +82,12 @@ impl Task {
     #[inline]
     pub(crate) fn cancelled(mut self, leases: &mut Leases) -> Option<Task> {
         self.mark_ended(State::Cancelled, leases);
+        self.left()
+    }
+
+    /// What has to be dropped of it with no lock held: nothing, mostly.
+    #[inline]
+    pub(crate) fn left(self) -> Option<Task> {
         match self {
             Task::Once(once) if !once.callback.needs_drop() => {
                 std::mem::forget(once);

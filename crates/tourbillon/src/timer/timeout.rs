@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
 use super::State;
-use super::leases::{Lease, Leases};
+use super::leases::Lease;
 use super::run::discard;
 use super::shared::Shared;
 use super::wall::Plan;
@@ -60,6 +60,11 @@ impl Over {
         (state != Self::NOT_YET).then(|| State::ALL[usize::from(state)])
     }
 
+    #[inline]
+    fn is_set(&self) -> bool {
+        self.0.load(Relaxed) != Self::NOT_YET
+    }
+
     fn set(&self, state: State) {
         self.0.store(state as u8, Relaxed);
     }
@@ -73,22 +78,6 @@ impl Hold {
     /// Of a timer that has ended so.
     pub(super) fn over(state: State) -> Self {
         Hold::Lease { lease: Lease::NONE, over: Over(AtomicU8::new(state as u8)) }
-    }
-
-    /// The timer was cancelled: nobody will write to the lease, and if nobody else holds it, it is given back now. The
-    /// shard's lock is held.
-    #[inline]
-    fn cancelled(&self, leases: &mut Leases) {
-        match self {
-            Hold::Lease { lease, over } if over.get().is_none() && leases.release_last(*lease) => {
-                over.set(planted!(
-                    "timer.handle-forgets-its-cancel",
-                    State::Pending,
-                    State::Cancelled
-                ));
-            }
-            _ => {}
-        }
     }
 }
 
@@ -116,10 +105,18 @@ impl Timeout {
 
     #[inline]
     fn cancel_pending(&self, key: wheel::Key) -> bool {
-        let cancelled = self.shard.cancel(key, |task, kept| {
-            let left = task.cancelled(&mut kept.leases);
-            self.hold.cancelled(&mut kept.leases);
-            left
+        let cancelled = self.shard.cancel(key, |task, kept| match &self.hold {
+            Hold::Shared(_) => task.cancelled(&mut kept.leases),
+            Hold::Lease { lease, over } => {
+                if kept.leases.cancel(*lease) {
+                    over.set(planted!(
+                        "timer.handle-forgets-its-cancel",
+                        State::Pending,
+                        State::Cancelled
+                    ));
+                }
+                task.left()
+            }
         });
         let Some(left) = cancelled else { return false };
         discard(&self.shard, left);
@@ -265,7 +262,7 @@ impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
         match &self.hold {
-            Hold::Lease { lease, over } if over.get().is_none() => {
+            Hold::Lease { lease, over } if !over.is_set() => {
                 self.shard.visit(self.first, |kept, pending| {
                     let held = planted!(
                         "timer.handle-of-a-timer-that-is-over-leaks",
