@@ -10,6 +10,7 @@ use crate::durable;
 use crate::entrant::Entrant;
 use crate::measure::Op;
 use crate::purgatory;
+use crate::serve;
 use crate::task;
 use crate::timer::Row;
 
@@ -39,6 +40,8 @@ pub enum Command {
     /// A process with a store of its own, for `durable`
     #[command(hide = true)]
     DurableChild(durable::Child),
+    /// `tourbillon serve` over HTTP on loopback, beside beanstalkd, Redis and PostgreSQL
+    Serve(Serve),
     /// One run of one contestant of `timer`, told in JSON
     #[command(hide = true)]
     Turn(Turn<Row>),
@@ -183,6 +186,28 @@ pub struct Durable {
     /// Where the stores are made and removed [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct Serve {
+    /// Write everything to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// About two minutes: shorter rows, and a hundredth of the pending timers
+    #[arg(long)]
+    pub quick: bool,
+    /// Rows
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<serve::Row>,
+    /// Where the stores are made and removed [default: the directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// The server [default: `tourbillon` beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub server: Option<PathBuf>,
+    /// Install peers that are not there, by apt-get and npm
+    #[arg(long)]
+    pub install_peers: bool,
 }
 
 /// One run of one contestant.

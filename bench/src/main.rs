@@ -3,8 +3,9 @@
 //! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they and the engine execute;
 //! `bench timer` measures the engine, in real time, and `bench task` its tasks: `league` is what these two share.
 //! `bench purgatory` measures what waits for conditions, `bench people` what else is built on timers, `bench durable`
-//! the store on disk. For the wheels, a contestant is an adapter in `contestants`, an operation a function in `ops`;
-//! `suite` lets them take turns, `results` keeps the samples, `table` and `report` show them.
+//! the store on disk, `bench serve` the server. For the wheels, a contestant is an adapter in `contestants`, an
+//! operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples, `table` and `report` show
+//! them.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
@@ -30,6 +31,7 @@ mod purgatory;
 mod report;
 mod results;
 mod rng;
+mod serve;
 mod suite;
 mod system;
 mod table;
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::People(options) => people::run(&options),
         Command::Durable(options) => durable::run(&options),
         Command::DurableChild(child) => durable::run_child(&child),
+        Command::Serve(options) => serve::run(&options),
         Command::Turn(turn) => timer::turn(&turn),
         Command::Purgatory(options) => purgatory::run(&options),
         Command::PurgatoryTurn(turn) => purgatory::turn(&turn),

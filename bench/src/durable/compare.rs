@@ -138,12 +138,13 @@ fn threads(run: &Run<'_>) -> Result<Lines, String> {
     let medians = Medians::of(run, &all, |name, open| {
         let place = run.place.next()?;
         if name != all[OURS].0 {
-            return grouped(open(place.path())?, length);
+            return grouped(open(place.path())?, length, 1);
         }
         let face = Face::open(place.path())?;
-        hammer(length, |timer| {
+        hammer(length, 1, |timers| {
             let queue = face.queue.clone();
-            queue.schedule(timer.timer()).wait().map(drop).map_err(text)
+            let one = |timer: &Timer| queue.schedule(timer.timer()).wait().map(drop).map_err(text);
+            timers.iter().try_for_each(one)
         })
     })?;
     medians.say(&mut lines, "timers", "/s");
@@ -152,19 +153,21 @@ fn threads(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// Timers a second of 64 threads that each store one after the other.
+/// Timers a second of 64 threads that each store `batch` after the other.
 fn hammer(
     length: Duration,
-    store: impl Fn(Timer) -> Result<(), String> + Sync,
+    batch: usize,
+    store: impl Fn(Vec<Timer>) -> Result<(), String> + Sync,
 ) -> Result<f64, String> {
     let (done, stop, next) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
     let begin = Instant::now();
     let one = |seed: usize| {
         let mut spread = Spread::new(now() + seed as u64, FAR, 0);
         while !stop.load(Relaxed) {
-            let generation = next.fetch_add(1, Relaxed);
-            store(Timer { generation, ..spread.next() })?;
-            done.fetch_add(1, Relaxed);
+            let first = next.fetch_add(batch as u64, Relaxed);
+            let one = |nth: usize| Timer { generation: first + nth as u64, ..spread.next() };
+            store((0..batch).map(one).collect())?;
+            done.fetch_add(batch as u64, Relaxed);
         }
         Ok(())
     };
@@ -181,14 +184,18 @@ fn hammer(
 }
 
 /// The same on a store without group commit of its own: one thread commits all that is queued.
-fn grouped(mut store: Box<dyn Contestant>, length: Duration) -> Result<f64, String> {
-    type Letter = (Timer, mpsc::SyncSender<()>);
+pub(crate) fn grouped(
+    mut store: Box<dyn Contestant>,
+    length: Duration,
+    batch: usize,
+) -> Result<f64, String> {
+    type Letter = (Vec<Timer>, mpsc::SyncSender<()>);
     let (post, letters) = mpsc::channel::<Letter>();
     let committer = thread::spawn(move || {
         while let Ok(first) = letters.recv() {
-            let (timers, answers): (Vec<Timer>, Vec<_>) =
+            let (timers, answers): (Vec<Vec<Timer>>, Vec<_>) =
                 std::iter::once(first).chain(letters.try_iter()).unzip();
-            store.store(&timers)?;
+            store.store(&timers.concat())?;
             for answer in answers {
                 // Nobody waits after an error of its own.
                 let _ = answer.send(());
@@ -196,9 +203,9 @@ fn grouped(mut store: Box<dyn Contestant>, length: Duration) -> Result<f64, Stri
         }
         Ok::<(), String>(())
     });
-    let rate = hammer(length, |timer| {
+    let rate = hammer(length, batch, |timers| {
         let (answer, answered) = mpsc::sync_channel(1);
-        post.clone().send((timer, answer)).map_err(text)?;
+        post.clone().send((timers, answer)).map_err(text)?;
         answered.recv().map_err(text)
     });
     drop(post);

@@ -6,7 +6,7 @@ use crate::table::Table;
 
 /// One figure of a row.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Line {
+pub(crate) struct Line {
     row: &'static str,
     what: String,
     value: f64,
@@ -18,7 +18,7 @@ pub(super) struct Line {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Target {
+pub(crate) enum Target {
     AtLeast(f64),
     AtMost(f64),
 }
@@ -26,28 +26,28 @@ pub(super) enum Target {
 use Target::{AtLeast, AtMost};
 
 impl Line {
-    pub(super) fn is_missed(&self) -> bool {
+    pub(crate) fn is_missed(&self) -> bool {
         self.holds == Some(false)
     }
 }
 
 /// The lines of one row, as they are measured.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     row: &'static str,
-    pub(super) lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
 }
 
 impl Lines {
-    pub(super) fn new(row: &'static str) -> Self {
+    pub(crate) fn new(row: &'static str) -> Self {
         Lines { row, lines: Vec::new() }
     }
 
     /// A figure without a target.
-    pub(super) fn say(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
+    pub(crate) fn say(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
         self.push(what.into(), value, unit, None);
     }
 
-    pub(super) fn at_least(
+    pub(crate) fn at_least(
         &mut self,
         what: impl Into<String>,
         value: f64,
@@ -57,7 +57,7 @@ impl Lines {
         self.push(what.into(), value, unit, Some(AtLeast(target)));
     }
 
-    pub(super) fn at_most(
+    pub(crate) fn at_most(
         &mut self,
         what: impl Into<String>,
         value: f64,
@@ -65,6 +65,11 @@ impl Lines {
         target: f64,
     ) {
         self.push(what.into(), value, unit, Some(AtMost(target)));
+    }
+
+    /// A remark without a figure.
+    pub(crate) fn remark(&mut self, what: String) {
+        self.push(what, f64::NAN, "", None);
     }
 
     fn push(&mut self, what: String, value: f64, unit: &'static str, target: Option<Target>) {
@@ -75,11 +80,14 @@ impl Lines {
         self.lines.push(Line { row: self.row, what, value, unit, target, holds });
     }
 
-    pub(super) fn print(&self) {
+    pub(crate) fn print(&self) {
         let header = ["", "measured", "target"].map(str::to_owned).to_vec();
         let mut table = Table::new(self.row, header);
         for line in &self.lines {
-            let value = format!("{} {}", written(line.value), line.unit);
+            let value = match line.value.is_nan() {
+                true => String::new(),
+                false => format!("{} {}", written(line.value), line.unit),
+            };
             let target = match line.target {
                 Some(AtLeast(least)) => format!("≥ {}", written(least)),
                 Some(AtMost(most)) => format!("≤ {}", written(most)),

@@ -15,16 +15,16 @@
 //! | `idle` | idle |
 
 mod child;
-mod compare;
+pub(crate) mod compare;
 mod crowd;
 mod disk;
 mod face;
 mod flow;
 mod idle;
-mod line;
+pub(crate) mod line;
 mod pending;
-mod place;
-mod raw;
+pub(crate) mod place;
+pub(crate) mod raw;
 mod reclaim;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -104,14 +104,14 @@ impl Run<'_> {
 
 /// A timer to be stored.
 #[derive(Clone)]
-struct Timer {
-    generation: u64,
-    due: u64,
-    key: Option<String>,
+pub(crate) struct Timer {
+    pub(crate) generation: u64,
+    pub(crate) due: u64,
+    pub(crate) key: Option<String>,
 }
 
 /// A store that is open in a directory.
-trait Contestant: Send {
+pub(crate) trait Contestant: Send {
     /// Stores timers in one durable commit. What a caller would do before that is not measured.
     fn store(&mut self, timers: &[Timer]) -> Result<Duration, String>;
 }

@@ -12,11 +12,11 @@ use crate::results::Summary;
 const PREFIX: &str = "tourbillon-bench-";
 
 /// The directory of a run. It is removed when this is dropped, or by the handler of Ctrl-C.
-pub(super) struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
     /// Makes the directory, and removes those of runs that were killed.
-    pub(super) fn new(under: Option<&Path>) -> Result<Self, String> {
+    pub(crate) fn new(under: Option<&Path>) -> Result<Self, String> {
         let under = under.map_or_else(std::env::temp_dir, Path::to_path_buf);
         for entry in fs::read_dir(&under).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -39,7 +39,7 @@ impl Place {
     }
 
     /// The directory of the next store.
-    pub(super) fn next(&self) -> Result<Store, String> {
+    pub(crate) fn next(&self) -> Result<Store, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = self.0.join(format!("store-{number}"));
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// What the disk takes to make a page durable, in microseconds at p50.
-    pub(super) fn fdatasync(&self) -> Result<f64, String> {
+    pub(crate) fn fdatasync(&self) -> Result<f64, String> {
         let path = self.0.join("fdatasync");
         let failed = |error: std::io::Error| failed(&path, &error);
         let mut file = File::create(&path).map_err(failed)?;
@@ -63,7 +63,7 @@ impl Place {
     }
 
     /// Bytes that were written to the device since it was started; `None` where the system does not say.
-    pub(super) fn written(&self) -> Option<u64> {
+    pub(crate) fn written(&self) -> Option<u64> {
         let device = fs::metadata(&self.0).ok()?.dev();
         let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00));
         let stat = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
@@ -79,15 +79,15 @@ impl Drop for Place {
 }
 
 /// The directory of one store, removed with it.
-pub(super) struct Store(PathBuf);
+pub(crate) struct Store(PathBuf);
 
 impl Store {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// What it takes on the disk.
-    pub(super) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         // A file may go away between two looks.
         let blocks = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks()));
@@ -102,7 +102,7 @@ impl Drop for Store {
 }
 
 /// The memory of this process in MiB: now, and at most since [`forget_peak`].
-pub(super) fn memory() -> (f64, f64) {
+pub(crate) fn memory() -> (f64, f64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name))?;
@@ -112,7 +112,7 @@ pub(super) fn memory() -> (f64, f64) {
 }
 
 /// The peak of the memory is counted from now on.
-pub(super) fn forget_peak() {
+pub(crate) fn forget_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

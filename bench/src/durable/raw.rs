@@ -13,7 +13,7 @@ const KEYS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
 
 struct Raw(Database);
 
-pub(super) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
+pub(crate) fn open(directory: &Path) -> Result<Box<dyn Contestant>, String> {
     let database = Builder::new().set_cache_size(64 << 20).create(directory.join("raw.redb"));
     Ok(Box::new(Raw(database.map_err(|error| error.to_string())?)))
 }
