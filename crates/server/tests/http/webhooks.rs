@@ -360,7 +360,9 @@ fn a_host_that_does_not_answer_leaves_places_to_others() {
     let timers: Vec<String> = (0..60)
         .map(|nth| {
             let host = hosts[nth % hosts.len()];
-            format!(r#"{{"in":"0s","webhook":{{"url":"http://{host}:{port}/{nth}"}}}}"#)
+            format!(
+                r#"{{"in":"0s","webhook":{{"url":"http://{host}:{port}/{nth}","timeout":"60s"}}}}"#
+            )
         })
         .collect();
     let many = format!(r#"{{"timers":[{}]}}"#, timers.join(","));
