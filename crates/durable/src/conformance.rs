@@ -125,8 +125,7 @@ impl<S: Store> Kit<S> {
             2 | 3 => self.count(),
             4 | 5 if !self.model.rows.is_empty() => {
                 let (from, record) = self.row();
-                let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-                Op::Remove { from, queue, key, generation: record.generation() }
+                Op::Remove { from, record }
             }
             6 | 7 if !self.model.rows.is_empty() => {
                 let (from, mut record) = self.row();
@@ -227,7 +226,7 @@ impl<S: Store> Kit<S> {
         let levels = [Level::Second, Level::Hour, Level::Day, Level::Era];
         match self.random.below(6) {
             0 => Place::Waiting(lane, at),
-            1 => Place::Out,
+            1 => Place::Out(at),
             2 => Place::Dead(at),
             3 => Place::Remembered(at),
             _ => Place::Bucket(Bucket::of(levels[self.random.below(4) as usize], at)),
@@ -246,7 +245,7 @@ impl<S: Store> Kit<S> {
             Query::Remembered { after: None, limit: 2 },
             Query::Remembered { after: middle, limit: 1000 },
             Query::Out { after: None, limit: 3 },
-            Query::Out { after: Some(Generation(5)), limit: 1000 },
+            Query::Out { after: middle, limit: 1000 },
         ];
         for name in ["a", "ab", "b", "none"] {
             let queue = QueueName::new(name).expect("a name");
@@ -305,7 +304,7 @@ impl Model {
                 remove(&mut self.rows, record.generation());
                 self.rows.push((*to, record.clone()));
             }
-            Op::Remove { generation, .. } => remove(&mut self.rows, *generation),
+            Op::Remove { record, .. } => remove(&mut self.rows, record.generation()),
             Op::Count { queue, cell, delta } => {
                 let before = self
                     .cells
@@ -374,8 +373,15 @@ impl Model {
                 }),
                 *limit,
             ),
-            Query::Out { after, limit } => {
-                (Box::new(|at, row| *at == Place::Out && Some(row.generation()) > *after), *limit)
+            Query::Out { after, limit } | Query::Remembered { after, limit } => {
+                let is_out = matches!(query, Query::Out { .. });
+                let place: fn(Moment) -> Place =
+                    if is_out { Place::Out } else { Place::Remembered };
+                let order = |row: &Record| (row.next_attempt, row.generation());
+                let wanted = move |at: &Place, row: &Record| {
+                    *at == place(row.next_attempt) && Some(order(row)) > *after
+                };
+                (Box::new(wanted), *limit)
             }
             Query::Waiting { queue, lane, from, limit } => {
                 let wanted = |at: &Place, row: &Record| {
@@ -388,13 +394,6 @@ impl Model {
                 let wanted = |at: &Place, row: &Record| {
                     matches!(*at, Place::Dead(at) if Some((at, row.generation())) > *after)
                         && row.spec.queue == *queue
-                };
-                (Box::new(wanted), *limit)
-            }
-            Query::Remembered { after, limit } => {
-                let wanted = |at: &Place, row: &Record| {
-                    let Place::Remembered(until) = *at else { return false };
-                    Some((until, row.generation())) > *after
                 };
                 (Box::new(wanted), *limit)
             }

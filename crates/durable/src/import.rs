@@ -61,7 +61,7 @@ impl<'s> Import<'s> {
         queue.waiting += u64::from(matches!(place, Place::Waiting(..)));
         queue.waiting_push += u64::from(matches!(place, Place::Waiting(Lane::Push, _)));
         queue.watched += u64::from(matches!(place, Place::Waiting(..)) && record.is_watched());
-        queue.out += u64::from(place == Place::Out);
+        queue.out += u64::from(matches!(place, Place::Out(_)));
         queue.dead += u64::from(matches!(place, Place::Dead(_)));
         queue.remembered += u64::from(matches!(place, Place::Remembered(_)));
         if let Some(cell) = cell {

@@ -136,7 +136,7 @@ struct State {
     queues: BTreeMap<QueueName, QueueRow>,
     buckets: BTreeMap<Bucket, Table>,
     waiting: BTreeMap<(QueueName, Lane, Row), Record>,
-    out: BTreeMap<Generation, Record>,
+    out: BTreeMap<Row, Record>,
     dead: BTreeMap<(QueueName, Row), Record>,
     remembered: BTreeMap<Row, Record>,
     keys: BTreeMap<(QueueName, Key), (Place, Generation)>,
@@ -177,14 +177,11 @@ impl State {
                 }
                 self.put(*to, record.clone());
             }
-            Op::Remove { from, queue, key, generation } => {
-                let before = self.keys.remove(&(queue.clone(), key.clone()));
-                assert_eq!(
-                    before,
-                    Some((*from, *generation)),
-                    "a change names the row where it is"
-                );
-                self.take(*from, queue, *generation);
+            Op::Remove { from, record } => {
+                let (queue, generation) = (&record.spec.queue, record.generation());
+                let before = self.keys.remove(&(queue.clone(), record.spec.key.clone()));
+                assert_eq!(before, Some((*from, generation)), "a change names the row where it is");
+                self.take(*from, queue, generation);
             }
             Op::Count { queue, cell, delta } => {
                 let name = (queue.clone(), *cell);
@@ -215,7 +212,7 @@ impl State {
             Place::Waiting(lane, at) => {
                 drop(self.waiting.insert((queue, lane, (at, generation)), record));
             }
-            Place::Out => drop(self.out.insert(generation, record)),
+            Place::Out(at) => drop(self.out.insert((at, generation), record)),
             Place::Dead(at) => drop(self.dead.insert((queue, (at, generation)), record)),
             Place::Remembered(until) => drop(self.remembered.insert((until, generation), record)),
         }
@@ -232,7 +229,7 @@ impl State {
             Place::Waiting(lane, at) => {
                 self.waiting.remove(&(queue.clone(), lane, (at, generation)))
             }
-            Place::Out => self.out.remove(&generation),
+            Place::Out(at) => self.out.remove(&(at, generation)),
             Place::Dead(at) => self.dead.remove(&(queue.clone(), (at, generation))),
             Place::Remembered(until) => self.remembered.remove(&(until, generation)),
         };
@@ -243,7 +240,7 @@ impl State {
         match place {
             Place::Bucket(bucket) => self.buckets.get(&bucket)?.rows.get(&generation),
             Place::Waiting(lane, at) => self.waiting.get(&(queue.clone(), lane, (at, generation))),
-            Place::Out => self.out.get(&generation),
+            Place::Out(at) => self.out.get(&(at, generation)),
             Place::Dead(at) => self.dead.get(&(queue.clone(), (at, generation))),
             Place::Remembered(until) => self.remembered.get(&(until, generation)),
         }
@@ -284,9 +281,10 @@ impl State {
                     .map(|((_, _, row), record)| (place(row), record.clone()))
                     .collect()
             }
-            Query::Out { after: last, limit } => {
-                let rows = self.out.range(after(last)..).take(*limit);
-                rows.map(|(_, record)| (Place::Out, record.clone())).collect()
+            Query::Out { after, limit } => {
+                let least = after.map(|(at, generation)| (at, Generation(generation.0 + 1)));
+                let rows = self.out.range(least.unwrap_or_default()..).take(*limit);
+                rows.map(|(row, record)| (Place::Out(row.0), record.clone())).collect()
             }
             Query::Dead { queue, after, limit } => {
                 let least = after.map_or((Moment::ZERO, Generation(0)), |(at, generation)| {

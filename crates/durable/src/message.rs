@@ -432,7 +432,7 @@ pub(crate) fn state(place: Place, record: &Record, now: Moment) -> State {
     match (place, record.fate) {
         (Place::Bucket(_) | Place::Waiting(..), _) if record.next_attempt <= now => State::Due,
         (Place::Bucket(_) | Place::Waiting(..), _) => State::Scheduled,
-        (Place::Out, _) => State::Delivering,
+        (Place::Out(_), _) => State::Delivering,
         (Place::Dead(_), _) => State::Dead,
         (Place::Remembered(_), Fate::Cancelled | Fate::CancelledOut) => State::Cancelled,
         (Place::Remembered(_), _) => State::Done,

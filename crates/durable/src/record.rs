@@ -127,8 +127,8 @@ pub enum Place {
     Bucket(Bucket),
     /// Due, and nobody has it; in the lane of the timer, ordered by its next attempt.
     Waiting(Lane, Moment),
-    /// Somebody has it.
-    Out,
+    /// Somebody has it; ordered by its next attempt, as it was handed out.
+    Out(Moment),
     /// Given up at that moment.
     Dead(Moment),
     /// Done or cancelled; its key stays taken until that moment.

@@ -39,12 +39,8 @@ pub enum Op {
     Remove {
         /// Where it is.
         from: Place,
-        /// The timer's queue.
-        queue: QueueName,
-        /// Its key.
-        key: Key,
-        /// Its generation.
-        generation: Generation,
+        /// The row.
+        record: Record,
     },
     /// Adds to a counter of the forecast. A counter at zero takes no room.
     Count {
@@ -243,10 +239,10 @@ pub enum Query {
         /// The most rows.
         limit: usize,
     },
-    /// Rows that are out, by generation.
+    /// Rows that are out, by next attempt and generation.
     Out {
-        /// Only generations after this one.
-        after: Option<Generation>,
+        /// Only rows after this one.
+        after: Option<(Moment, Generation)>,
         /// The most rows.
         limit: usize,
     },

@@ -159,7 +159,7 @@ impl Ledger {
             let entry = self.entries.get_mut(&name).expect("its name was just read");
             let event = self.events.of(&name.0, entry);
             let row = rows.get(&name).filter(|(_, row)| row.generation() == entry.spec.generation);
-            if let Some((Place::Out, row)) = row {
+            if let Some((Place::Out(_), row)) = row {
                 (entry.due, entry.loose) = (row.due.millis(), false);
                 entry.behind = row.behind.map(Moment::millis);
                 continue;

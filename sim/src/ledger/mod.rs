@@ -240,14 +240,12 @@ impl Ledger {
     pub fn emitted(&mut self, ops: &[Op], wall: u64, steady: u64) -> Result<(), Broken> {
         for op in ops {
             match op {
-                Op::Put { from, to: Place::Out, record } => {
+                Op::Put { from, to: Place::Out(_), record } => {
                     self.lease(*from, record, wall, steady)?;
                 }
-                Op::Put { from: Some(Place::Out), record, .. } => {
+                Op::Put { from: Some(Place::Out(_)), record, .. }
+                | Op::Remove { from: Place::Out(_), record } => {
                     self.lease_ends(record.generation().0, &record.spec.queue, &record.spec.key)?;
-                }
-                Op::Remove { from: Place::Out, queue, key, generation } => {
-                    self.lease_ends(generation.0, queue, key)?;
                 }
                 Op::Clear(queue) => self.cleared(queue)?,
                 _ => {}
@@ -265,14 +263,14 @@ impl Ledger {
     ) -> Result<(), Broken> {
         let handed = (record.generation().0, record.occurrence, record.attempt);
         let length = record.lease.map_or(0, |lease| lease.length.millis());
-        if from != Some(Place::Out) && self.leases.contains_key(&handed) {
+        if !matches!(from, Some(Place::Out(_))) && self.leases.contains_key(&handed) {
             return Err(Broken::new(
                 promise::ATTEMPT,
                 format!("{handed:?} is handed out again at {wall}"),
             ));
         }
         self.out.insert(handed.0, handed);
-        if from != Some(Place::Out) {
+        if !matches!(from, Some(Place::Out(_))) {
             self.is_not_missed(record)?;
             self.queue_of.insert(handed.0, record.spec.queue.clone());
             self.keeps_pace(&record.spec.queue, steady)?;
@@ -368,7 +366,7 @@ impl Ledger {
         self.entries.values_mut().for_each(|entry| entry.unsure = None);
         let rows: Vec<_> = rows.collect();
         rows.iter().try_for_each(|(place, record)| self.is_reclaimed(*place, record))?;
-        let is_out = |row: &&(Place, &Record)| row.0 == Place::Out;
+        let is_out = |row: &&(Place, &Record)| matches!(row.0, Place::Out(_));
         let bytes: u64 = rows.iter().filter(is_out).map(|(_, record)| record.size()).sum();
         self.pin(rows.into_iter())?;
         let out = self.entries.values().filter(|entry| matches!(entry.phase, Phase::Out)).count();

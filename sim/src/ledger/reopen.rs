@@ -40,7 +40,7 @@ impl Ledger {
             match rows.get(&name) {
                 Some((place, record)) => {
                     self.adopt(name.clone(), *place, record, (wall, steady));
-                    if opened == Opened::Started && *place == Place::Out {
+                    if opened == Opened::Started && matches!(place, Place::Out(_)) {
                         self.forget_agent(&name, wall);
                     }
                 }
@@ -146,7 +146,7 @@ impl Ledger {
             return lost("has another payload or webhook");
         }
         let handed = (record.generation().0, record.occurrence, record.attempt);
-        if *place == Place::Out && entry.unsure == Some(handed) {
+        if matches!(place, Place::Out(_)) && entry.unsure == Some(handed) {
             return Ok(());
         }
         let living = !matches!(place, Place::Remembered(_));
@@ -218,7 +218,7 @@ impl Ledger {
         );
         let phase = match place {
             Place::Bucket(_) | Place::Waiting(..) => Phase::Pending,
-            Place::Out => Phase::Out,
+            Place::Out(_) => Phase::Out,
             Place::Dead(at) => Phase::Dead(kept(at.millis(), passed)),
             Place::Remembered(until) => {
                 let how = match record.fate {

@@ -145,7 +145,7 @@ impl Row for Place {
             Place::Bucket(bucket) => (bucket.level() as u8, bucket.start()),
             Place::Waiting(Lane::Pull, at) => (16, at.millis()),
             Place::Waiting(Lane::Push, at) => (20, at.millis()),
-            Place::Out => (17, 0),
+            Place::Out(at) => (17, at.millis()),
             Place::Dead(at) => (18, at.millis()),
             Place::Remembered(until) => (19, until.millis()),
         };
@@ -158,7 +158,7 @@ impl Row for Place {
         Ok(match tag {
             16 => Place::Waiting(Lane::Pull, moment),
             20 => Place::Waiting(Lane::Push, moment),
-            17 => Place::Out,
+            17 => Place::Out(moment),
             18 => Place::Dead(moment),
             19 => Place::Remembered(moment),
             level => {

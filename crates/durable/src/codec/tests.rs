@@ -150,7 +150,7 @@ impl Random {
         let at = self.moment();
         match self.below(6) {
             0 => Place::Waiting(Lane::ALL[self.below(2) as usize], at),
-            1 => Place::Out,
+            1 => Place::Out(at),
             2 => Place::Dead(at),
             3 => Place::Remembered(at),
             _ => Place::Bucket(Bucket::of(Level::ALL[self.below(6) as usize], at)),

@@ -298,7 +298,7 @@ impl Checker {
                 queue.watched += u64::from(record.is_watched());
                 Some(Cell::of(Level::Hour, at))
             }
-            Place::Out => {
+            Place::Out(_) => {
                 queue.out += 1;
                 None
             }
@@ -415,7 +415,7 @@ fn table_of(place: Place) -> String {
     match place {
         Place::Bucket(bucket) => describe(bucket),
         Place::Waiting(lane, _) => Small::waiting(lane).name().into(),
-        Place::Out => Small::Out.name().into(),
+        Place::Out(_) => Small::Out.name().into(),
         Place::Dead(_) => Small::Dead.name().into(),
         Place::Remembered(_) => Small::Remembered.name().into(),
     }

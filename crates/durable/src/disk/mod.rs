@@ -62,9 +62,9 @@ use write::Writer;
 
 /// The name of the file in the directory.
 pub const FILE: &str = "timers.redb";
-/// The version of the layout of the tables. Another one is refused: a newer one is not known, and format 1 was never
-/// published.
-pub const FORMAT: u64 = 2;
+/// The version of the layout of the tables. Another one is refused: a newer one is not known, and the ones before
+/// were never published.
+pub const FORMAT: u64 = 3;
 
 /// A [`Store`] in a directory.
 pub struct DiskStore {

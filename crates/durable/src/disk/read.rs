@@ -49,7 +49,9 @@ impl<'v> Reader<'v> {
                 self.range(Small::waiting(*lane), &key, &table::of_queue(queue), *limit)?
             }
             Query::Out { after, limit } => {
-                self.range(Small::Out, &from(after).to_be_bytes(), &[], *limit)?
+                let last = after.map(|(at, generation)| table::number_key(at, generation));
+                let begin = last.map(successor).unwrap_or_default();
+                self.range(Small::Out, &begin, &[], *limit)?
             }
             Query::Dead { queue, after, limit } => {
                 let of_queue = table::of_queue(queue);
@@ -59,8 +61,7 @@ impl<'v> Reader<'v> {
                 self.range(Small::Dead, &begin, &of_queue, *limit)?
             }
             Query::Remembered { after, limit } => {
-                let last =
-                    after.map(|(until, generation)| table::remembered_key(until, generation));
+                let last = after.map(|(until, generation)| table::number_key(until, generation));
                 let begin = last.map(successor).unwrap_or_default();
                 self.range(Small::Remembered, &begin, &[], *limit)?
             }
@@ -128,7 +129,7 @@ impl<'v> Reader<'v> {
             return self.at(place, queue, generation);
         }
         let buckets = self.view.around(home);
-        let places = [Place::Out].into_iter().chain(buckets.into_iter().map(Place::Bucket));
+        let places = [Place::Out(home)].into_iter().chain(buckets.into_iter().map(Place::Bucket));
         let waiting = Lane::ALL.map(|lane| Place::Waiting(lane, home));
         let mut lost = None;
         for place in places.chain(waiting) {

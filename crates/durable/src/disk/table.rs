@@ -7,7 +7,7 @@
 //! | `hour.START.removed` | 0, 1, 2 … | lists of rows that were removed from it |
 //! | `waiting`, `waiting.push`, `dead` | queue, moment, generation | rows |
 //! | `remembered` | moment, generation | rows |
-//! | `out` | generation | rows |
+//! | `out` | next attempt, generation | rows |
 //! | `keys` | queue, key | the generation and home of a timer with a chosen key |
 //! | `places` | generation | the place of a timer that is not at home |
 //! | `cells` | queue, start of the day | counters of the forecast, a row for each day |
@@ -202,9 +202,9 @@ pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) 
     key
 }
 
-/// The key of a row that is remembered.
-pub(super) fn remembered_key(until: Moment, generation: Generation) -> Vec<u8> {
-    [until.millis().to_be_bytes(), generation.0.to_be_bytes()].concat()
+/// The key of a row that is out or remembered: of all queues.
+pub(super) fn number_key(at: Moment, generation: Generation) -> Vec<u8> {
+    [at.millis().to_be_bytes(), generation.0.to_be_bytes()].concat()
 }
 
 /// The table and key of a row that is not in a bucket.
@@ -213,13 +213,12 @@ pub(super) fn small_row(
     queue: &QueueName,
     generation: Generation,
 ) -> Option<(Small, Vec<u8>)> {
-    let number = generation.0.to_be_bytes();
     Some(match place {
         Place::Bucket(_) => return None,
         Place::Waiting(lane, at) => (Small::waiting(lane), moment_key(queue, at, generation)),
-        Place::Out => (Small::Out, number.to_vec()),
         Place::Dead(at) => (Small::Dead, moment_key(queue, at, generation)),
-        Place::Remembered(until) => (Small::Remembered, remembered_key(until, generation)),
+        Place::Out(at) => (Small::Out, number_key(at, generation)),
+        Place::Remembered(until) => (Small::Remembered, number_key(until, generation)),
     })
 }
 
@@ -235,7 +234,7 @@ pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
         Small::WaitingPush => moment().map(|at| Place::Waiting(Lane::Push, at)),
         Small::Dead => moment().map(Place::Dead),
         Small::Remembered => moment().map(Place::Remembered),
-        Small::Out => Some(Place::Out),
+        Small::Out => moment().map(Place::Out),
         _ => None,
     }
 }
@@ -244,8 +243,7 @@ pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
 pub(super) fn is_home(place: Place, home: Moment) -> bool {
     match place {
         Place::Bucket(bucket) => (bucket.start()..bucket.end()).contains(&home.millis()),
-        Place::Waiting(_, at) => at == home,
-        Place::Out => true,
+        Place::Waiting(_, at) | Place::Out(at) => at == home,
         Place::Dead(_) | Place::Remembered(_) => false,
     }
 }
@@ -267,8 +265,8 @@ mod tests {
         }
         let (queue, at) = (QueueName::new("q").unwrap(), Moment::from_millis(1 << 40));
         let waiting = Lane::ALL.map(|lane| Place::Waiting(lane, at));
-        for place in waiting.into_iter().chain([Place::Out, Place::Dead(at), Place::Remembered(at)])
-        {
+        let others = [Place::Out(at), Place::Dead(at), Place::Remembered(at)];
+        for place in waiting.into_iter().chain(others) {
             let (table, key) = small_row(place, &queue, Generation(9)).unwrap();
             assert_eq!(place_of_key(table, &key), Some(place));
         }

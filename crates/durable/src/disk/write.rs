@@ -80,9 +80,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         match op {
             Op::Put { from: None, to, record } => self.make(*to, record),
             Op::Put { from: Some(from), to, record } => self.change(*from, *to, record),
-            Op::Remove { from, queue, key, generation } => {
-                self.remove(*from, queue, key, *generation)
-            }
+            Op::Remove { from, record } => self.remove(*from, record),
             Op::Count { queue, cell, delta } => self.count(queue, *cell, *delta),
             Op::Queue { name, row } => self.put(Small::Head, &queue_key(name), row).map(drop),
             Op::Clear(queue) => self.clear(queue),
@@ -144,12 +142,12 @@ impl<'t, 'v> Writer<'t, 'v> {
         let number = generation.0.to_be_bytes();
         let assigned = spec.key.home(generation.0);
         if from != to {
-            self.take(from, &spec.queue, generation, Some(record.size()))?;
+            self.take(from, record)?;
         }
         self.insert(Some(from), to, record)?;
         let home = match (to, assigned) {
             (_, Some(home)) => Some(home),
-            (Place::Bucket(_) | Place::Waiting(..), None) => {
+            (Place::Bucket(_) | Place::Waiting(..) | Place::Out(_), None) => {
                 let home = self.home(&spec.queue, &spec.key, generation)?;
                 if home.is_none() {
                     // A lost entry is made anew: the timer is at home where it goes.
@@ -158,32 +156,23 @@ impl<'t, 'v> Writer<'t, 'v> {
                 }
                 home.or(Some(record.next_attempt))
             }
-            // At home, or not, wherever that is.
-            _ => None,
+            // Not at home, wherever that is.
+            (Place::Dead(_) | Place::Remembered(_), None) => None,
         };
         if !is_home(to, home.unwrap_or_default()) {
             self.put(Small::Places, &number, &to)?;
-        } else if from != Place::Out && !home.is_some_and(|home| is_home(from, home)) {
+        } else if !home.is_some_and(|home| is_home(from, home)) {
             self.erase(Small::Places, &number)?;
         }
         Ok(())
     }
 
-    fn remove(
-        &mut self,
-        from: Place,
-        queue: &QueueName,
-        key: &Key,
-        generation: Generation,
-    ) -> Outcome {
-        self.take(from, queue, generation, None)?;
-        let home = match key.home(generation.0) {
+    fn remove(&mut self, from: Place, record: &Record) -> Outcome {
+        let (spec, generation) = (&record.spec, record.generation());
+        self.take(from, record)?;
+        let home = match spec.key.home(generation.0) {
             Some(home) => Some(home),
-            None => {
-                let home = self.home(queue, key, generation)?;
-                self.erase(Small::Keys, &index_key(queue, key.as_str()))?;
-                home
-            }
+            None => self.unlist(&spec.queue, &spec.key, generation)?,
         };
         if !home.is_some_and(|home| is_home(from, home)) {
             self.erase(Small::Places, &generation.0.to_be_bytes())?;
@@ -191,8 +180,25 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// The home of a timer that is in the index; `None` if its entry is lost. That is named, and stops no commit: the
-    /// shard has the row, and knows whose key it is.
+    /// Removes a timer from the index; returns its home.
+    fn unlist(
+        &mut self,
+        queue: &QueueName,
+        key: &Key,
+        generation: Generation,
+    ) -> Outcome<Option<Moment>> {
+        let name = index_key(queue, key.as_str());
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Remove(Small::Keys.name().into(), name.clone()));
+        }
+        let read = {
+            let value = self.table(Small::Keys)?.remove(&name[..])?;
+            read_home(&name, value.as_ref().map(|value| value.value()))
+        };
+        self.own_home((queue, key, generation), read)
+    }
+
+    /// The home of a timer that is in the index.
     fn home(
         &mut self,
         queue: &QueueName,
@@ -200,12 +206,21 @@ impl<'t, 'v> Writer<'t, 'v> {
         generation: Generation,
     ) -> Outcome<Option<Moment>> {
         let name = index_key(queue, key.as_str());
-        let row = || format!("key {key} of {queue}");
-        let read = match self.table(Small::Keys)?.get(&name[..])? {
-            Some(value) => decode::<Home>(Small::Keys.name(), &name, value.value())
-                .map_err(|wrong| wrong.to_string()),
-            None => Err("it is not there".into()),
+        let read = {
+            let value = self.table(Small::Keys)?.get(&name[..])?;
+            read_home(&name, value.as_ref().map(|value| value.value()))
         };
+        self.own_home((queue, key, generation), read)
+    }
+
+    /// The home of a timer by its entry in the index; `None` if that is lost. That is named, and stops no commit: the
+    /// shard has the row, and knows whose key it is.
+    fn own_home(
+        &mut self,
+        (queue, key, generation): (&QueueName, &Key, Generation),
+        read: Result<Home, String>,
+    ) -> Outcome<Option<Moment>> {
+        let row = || format!("key {key} of {queue}");
         match read {
             Ok(home) if home.generation != generation => {
                 Err(astray(&row(), &format!("generation {}", home.generation.0)))
@@ -259,30 +274,14 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Removes the row from its place.
-    fn take(
-        &mut self,
-        from: Place,
-        queue: &QueueName,
-        generation: Generation,
-        size: Option<u64>,
-    ) -> Outcome {
+    /// Removes the row from its place. Of a bucket, which is read for none of this, it is marked.
+    fn take(&mut self, from: Place, record: &Record) -> Outcome {
+        let (queue, generation) = (&record.spec.queue, record.generation());
         let name = || format!("generation {} of {queue}", generation.0);
         let Place::Bucket(bucket) = from else {
             let Some((small, key)) = small_row(from, queue, generation) else { return Ok(()) };
             let there = self.erase(small, &key)?;
             return if there { Ok(()) } else { Err(astray(&name(), &format!("not {from:?}"))) };
-        };
-        let size = match size {
-            Some(size) => size,
-            None => {
-                let (table, rows) = self.rows(bucket)?;
-                let value = rows.get(generation.0)?;
-                let Some(value) = value else { return Err(astray(&name(), "not in its bucket")) };
-                let key = generation.0.to_be_bytes();
-                // What cannot be read any more can be removed.
-                decode::<Record>(table, &key, value.value()).map_or(0, |record| record.size())
-            }
         };
         self.mark(bucket, generation, true);
         let row = &mut self.held(bucket).row;
@@ -290,7 +289,7 @@ impl<'t, 'v> Writer<'t, 'v> {
             return Err(astray(&name(), "in a bucket that counts no rows"));
         };
         row.filling.count = count;
-        row.filling.bytes = row.filling.bytes.saturating_sub(size);
+        row.filling.bytes = row.filling.bytes.saturating_sub(record.size());
         row.removed += 1;
         Ok(())
     }
@@ -479,6 +478,12 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.changed.insert(bucket);
         self.view.buckets.entry(bucket).or_default()
     }
+}
+
+/// An entry of the index, by its value.
+fn read_home(name: &[u8], value: Option<&[u8]>) -> Result<Home, String> {
+    let value = value.ok_or("it is not there")?;
+    decode(Small::Keys.name(), name, value).map_err(|wrong| wrong.to_string())
 }
 
 /// A change does not fit what is stored.

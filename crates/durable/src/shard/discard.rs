@@ -149,7 +149,7 @@ impl Shard {
         let Some(last) = last else { return };
         let floor = self.queues.values().map(|queue| queue.row.floor).max().unwrap_or_default();
         // By generation: later ones are not discarded.
-        let ordered = matches!(source, Source::Bucket(..) | Source::Out(_));
+        let ordered = matches!(source, Source::Bucket(..));
         if !ordered || last.1.generation() < floor {
             self.reclaim.push_front(source.behind(&last));
         }

@@ -111,7 +111,8 @@ impl Shard {
             retry: old.spec.retry,
         };
         self.note(Happened::Handed, &record);
-        self.change(Some((place, &old)), Some((Place::Out, record)));
+        let out = Place::Out(record.next_attempt);
+        self.change(Some((place, &old)), Some((out, record)));
         delivery
     }
 
@@ -180,7 +181,7 @@ impl Shard {
 
 /// Opening.
 impl Shard {
-    pub(super) fn load_out(&mut self, after: Option<Generation>) {
+    pub(super) fn load_out(&mut self, after: Option<Order>) {
         let query = Query::Out { after, limit: self.limits.page };
         self.loads.emit(query, Purpose::Out);
     }
@@ -188,7 +189,7 @@ impl Shard {
     /// A page of what is out has come. After the last, the inputs that were held are taken.
     pub(super) fn loaded_out(&mut self, rows: Vec<(Place, Record)>) {
         let whole = rows.len() < self.limits.page;
-        let last = rows.last().map(|(_, record)| record.generation());
+        let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
         for (place, record) in rows {
             if self.drop_discarded(place, &record) {
                 continue;

@@ -384,7 +384,9 @@ impl Shard {
         }
         let from = old.map(|old| old.0);
         match new {
-            None => self.outbox.remove(from, &spec),
+            None => {
+                old.into_iter().for_each(|(from, record)| self.outbox.remove(from, record.clone()));
+            }
             Some((to, record)) => {
                 self.tally(to, &record, 1);
                 if from.is_some_and(|from| to < from)
@@ -421,7 +423,7 @@ impl Shard {
                 self.held.waiting.add(&record);
                 Hold::Queue
             }
-            Place::Out => {
+            Place::Out(_) => {
                 let lease = record.lease.expect("what is out has a lease");
                 // Of a lease that was given before a restart: what is left of it by the wall clock. Readings are
                 // rounded down to milliseconds: one more, so that no lease is short.

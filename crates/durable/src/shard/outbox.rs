@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::bucket::{Bucket, Cell};
 use crate::message::{Answer, CommitId, Effect, RequestId};
-use crate::record::{Place, Record, Spec};
+use crate::record::{Place, Record};
 use crate::store::Op;
 use crate::values::QueueName;
 
@@ -31,10 +31,8 @@ impl Outbox {
         self.ops.push(Op::Put { from, to, record });
     }
 
-    pub(super) fn remove(&mut self, from: Option<Place>, spec: &Spec) {
-        let Some(from) = from else { return };
-        let (queue, key) = (spec.queue.clone(), spec.key.clone());
-        self.ops.push(Op::Remove { from, queue, key, generation: spec.generation });
+    pub(super) fn remove(&mut self, from: Place, record: Record) {
+        self.ops.push(Op::Remove { from, record });
     }
 
     pub(super) fn drop_bucket(&mut self, bucket: Bucket) {

@@ -86,7 +86,7 @@ impl Shard {
             let next = (self.wall + delay).min(expires + Span::from_millis(1));
             return self.again(&failed, fate, next);
         }
-        self.give_up(Place::Out, failed)
+        self.give_up(Place::Out(record.next_attempt), failed)
     }
 
     /// An occurrence is given up. A recurring timer goes on with the next one.
@@ -115,7 +115,7 @@ impl Shard {
     fn again(&mut self, record: &Record, fate: Fate, next_attempt: Moment) -> Settled {
         let next = Record { next_attempt, fate, lease: None, ..record.clone() };
         self.change(
-            Some((Place::Out, record)),
+            Some((Place::Out(record.next_attempt), record)),
             Some((self.place_for(&record.spec, next_attempt), next)),
         );
         Settled::Again(next_attempt)
@@ -181,7 +181,7 @@ fn judge(place: Place, record: &Record, token: &Token) -> Result<(), Stale> {
         return Err(Stale::HandedAgain);
     }
     match (place, record.fate) {
-        (Place::Out, _) => Ok(()),
+        (Place::Out(_), _) => Ok(()),
         (_, Fate::Nacked) => Err(Stale::Nacked),
         (_, Fate::Lapsed) => Err(Stale::Lapsed),
         (_, Fate::Moved) => Err(Stale::Moved),

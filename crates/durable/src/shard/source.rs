@@ -16,7 +16,7 @@ pub(super) enum Source {
     /// The dead of a queue.
     Dead(QueueName, Option<Order>),
     /// What is out, of all queues.
-    Out(Option<Generation>),
+    Out(Option<Order>),
     /// What is remembered, of all queues.
     Remembered(Option<Order>),
 }
@@ -47,7 +47,7 @@ impl Source {
                 Source::Remembered(Some((until, generation)))
             }
             (Source::Bucket(bucket, _), _) => Source::Bucket(bucket, Some(generation)),
-            (_, _) => Source::Out(Some(generation)),
+            (_, _) => Source::Out(Some((row.next_attempt, generation))),
         }
     }
 }

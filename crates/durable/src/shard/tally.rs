@@ -69,7 +69,7 @@ impl Shard {
                 }
                 self.outbox.count(name, Cell::of(Level::Hour, at), by);
             }
-            Place::Out => {
+            Place::Out(_) => {
                 add(&mut queue.row.out);
                 if by < 0 && queue.row.settings.concurrency.is_some() {
                     self.stirred.insert(name.clone());

@@ -390,7 +390,7 @@ impl Shard {
         let to = filter.to;
         let resident = self.queues.get(queue).into_iter().flat_map(|queue| queue.keys.values());
         let out = resident.map(|generation| &self.timers[generation]);
-        let out = out.filter(|timer| timer.place == Place::Out);
+        let out = out.filter(|timer| matches!(timer.place, Place::Out(_)));
         walk.rows.extend(out.map(|timer| (timer.place, timer.record.clone())));
         walk.rows.extend(walk.dead.iter().flatten().cloned());
         self.sort(&mut walk);

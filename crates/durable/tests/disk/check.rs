@@ -35,10 +35,9 @@ fn stored(directory: &Path) -> BTreeSet<u64> {
     let mut ops = Vec::new();
     for generation in (0..600).step_by(10) {
         let record = timer(generation, generation % 3 * 80_000_000);
-        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-        let from = Place::Bucket(bucket(&record));
+        let (queue, from) = (record.spec.queue.clone(), Place::Bucket(bucket(&record)));
         let cell = tourbillon_durable::bucket::Cell::of(bucket(&record).level(), record.due);
-        ops.push(Op::Remove { from, queue: queue.clone(), key, generation: record.generation() });
+        ops.push(Op::Remove { from, record });
         ops.push(Op::Count { queue, cell, delta: -1 });
         row.pending -= 1;
     }

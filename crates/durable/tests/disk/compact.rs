@@ -34,9 +34,7 @@ fn record(generation: u64) -> Record {
 
 fn remove(generation: u64) -> Op {
     let record = record(generation);
-    let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-    let from = Place::Bucket(bucket(&record));
-    Op::Remove { from, queue, key, generation: record.generation() }
+    Op::Remove { from: Place::Bucket(bucket(&record)), record }
 }
 
 /// The timers that a commit makes and those that it removes, by its number.

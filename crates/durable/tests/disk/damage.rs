@@ -35,8 +35,7 @@ fn stored(directory: &Path) -> Rows {
             ops.extend(make(record));
         }
         if let Some((from, record)) = living.remove(&(batch * 40)) {
-            let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-            ops.push(Op::Remove { from, queue, key, generation: record.generation() });
+            ops.push(Op::Remove { from, record });
         }
         ops.extend(rows(batch * 40 + 40));
         store.commit(epoch, &ops).unwrap();
@@ -207,8 +206,7 @@ fn a_lost_entry_of_the_index_stops_no_commit() {
     };
     let remove = |generation: u64| {
         let (from, record) = at(generation);
-        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-        Op::Remove { from, queue, key, generation: record.generation() }
+        Op::Remove { from, record }
     };
     store.commit(epoch, &[remove(0)]).expect("it is removed with its timer");
     let (from, record) = at(3);

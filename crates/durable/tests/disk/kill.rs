@@ -27,9 +27,7 @@ fn child_commits() {
         let mut ops = Vec::new();
         if next > 0 {
             let record = timer(next - BATCH, delay(next - BATCH));
-            let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-            let from = Place::Bucket(bucket(&record));
-            ops.push(Op::Remove { from, queue, key, generation: record.generation() });
+            ops.push(Op::Remove { from: Place::Bucket(bucket(&record)), record });
         }
         for generation in next..next + BATCH {
             ops.extend(make(timer(generation, delay(generation))));

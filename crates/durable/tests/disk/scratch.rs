@@ -95,11 +95,11 @@ pub(crate) fn elsewhere(generation: u64) -> (Place, Record) {
     let at = Moment::from_millis(NOW + generation);
     let place = match generation % 4 {
         0 => Place::Waiting(Lane::Pull, at),
-        1 => Place::Out,
+        1 => Place::Out(at),
         2 => Place::Dead(at),
         _ => Place::Remembered(at),
     };
-    if place == Place::Out {
+    if let Place::Out(_) = place {
         record.lease = Some(Lease { until: at, length: Span::from_secs(30) });
     }
     (place, record)

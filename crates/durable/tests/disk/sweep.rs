@@ -30,16 +30,15 @@ fn removed_rows_are_swept_and_the_living_stay() {
         .partition(|generation| generation % 100 != 50);
     let remove = |&generation: &u64| {
         let record = timer(generation, 5000);
-        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-        Op::Remove { from: place, queue, key, generation: record.generation() }
+        Op::Remove { from: place, record }
     };
     let out = |&generation: &u64| Op::Put {
         from: Some(place),
-        to: Place::Out,
+        to: Place::Out(timer(generation, 5000).next_attempt),
         record: timer(generation, 5000),
     };
     let returns = |&generation: &u64| Op::Put {
-        from: Some(Place::Out),
+        from: Some(Place::Out(timer(generation, 5000).next_attempt)),
         to: place,
         record: timer(generation, 5000),
     };
@@ -96,8 +95,7 @@ fn markers_that_cannot_be_read_stop_no_commit() {
     let of = bucket(&timer(0, 5000));
     let remove = |generation: u64| {
         let record = timer(generation, 5000);
-        let (queue, key) = (record.spec.queue.clone(), record.spec.key.clone());
-        Op::Remove { from: Place::Bucket(of), queue, key, generation: record.generation() }
+        Op::Remove { from: Place::Bucket(of), record }
     };
     // More than one commit sweeps.
     store.commit(epoch, &(0..15_000).map(remove).collect::<Vec<_>>()).unwrap();
