@@ -97,21 +97,14 @@ impl Row for Record {
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let flags = bytes.u64("flags")?;
-        if flags & !KNOWN != 0 {
-            return Err(invalid("flags", format!("{flags:#x}")));
-        }
+        let Start { flags, generation, queue, key, created, due, next_attempt } =
+            Start::read(bytes)?;
         let has = |flag| flags & flag != 0;
-        let generation = Generation(bytes.u64("generation")?);
-        let queue = QueueName::new(bytes.str("queue")?).map_err(|error| invalid("queue", error))?;
-        let key = if has(ASSIGNED) {
-            Key::assigned(generation.0, bytes.moment("key")?.millis())
-        } else {
-            Key::new(bytes.str("key")?).map_err(|error| invalid("key", error))?
+        let queue = QueueName::new(queue).map_err(|error| invalid("queue", error))?;
+        let key = match key {
+            Named::Assigned(due) => Key::assigned(generation.0, due.millis()),
+            Named::Chosen(key) => Key::new(key).map_err(|error| invalid("key", error))?,
         };
-        let created = bytes.moment("moment of creation")?;
-        let due = bytes.moment_from("due moment", created)?;
-        let next_attempt = if has(NEXT) { bytes.moment_from("next attempt", due)? } else { due };
         let behind = has(BEHIND).then(|| bytes.moment_from("next occurrence", due)).transpose()?;
         let (mut occurrence, mut attempt, mut failed, mut fate) = (1, 0, 0, Fate::Open);
         if has(PROGRESS) {
@@ -161,6 +154,46 @@ impl Row for Record {
             lease,
             last_error,
         })
+    }
+}
+
+/// The fields that a row begins with.
+pub(super) struct Start<'a> {
+    flags: u64,
+    generation: Generation,
+    pub(super) queue: &'a str,
+    key: Named<'a>,
+    created: Moment,
+    due: Moment,
+    pub(super) next_attempt: Moment,
+}
+
+/// A key as it is written.
+enum Named<'a> {
+    /// By the due moment in an assigned key.
+    Assigned(Moment),
+    Chosen(&'a str),
+}
+
+impl<'a> Start<'a> {
+    pub(super) fn read(bytes: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let flags = bytes.u64("flags")?;
+        if flags & !KNOWN != 0 {
+            return Err(invalid("flags", format!("{flags:#x}")));
+        }
+        let generation = Generation(bytes.u64("generation")?);
+        let queue = bytes.str("queue")?;
+        let key = match flags & ASSIGNED != 0 {
+            true => Named::Assigned(bytes.moment("key")?),
+            false => Named::Chosen(bytes.str("key")?),
+        };
+        let created = bytes.moment("moment of creation")?;
+        let due = bytes.moment_from("due moment", created)?;
+        let next_attempt = match flags & NEXT != 0 {
+            true => bytes.moment_from("next attempt", due)?,
+            false => due,
+        };
+        Ok(Start { flags, generation, queue, key, created, due, next_attempt })
     }
 }
 

@@ -164,6 +164,10 @@ fn records_survive_a_round_trip_and_nothing_else_does() {
         let mut random = Random(seed);
         let record = random.record();
         round_trip(&record, &mut random);
+        let value = encode("t", b"k", &record);
+        let (queue, next_attempt) = decode_order("t", b"k", &value).unwrap();
+        assert_eq!((queue, next_attempt), (record.spec.queue.as_str(), record.next_attempt));
+        assert!(decode_order("t", b"j", &value).is_err(), "the checksum is verified");
     }
 }
 

@@ -12,13 +12,16 @@ use super::least::Least;
 use super::table::{self, Small, bucket_name, describe, index_key, place_of_key, small_row};
 use super::view::{Rows, View, open_rows};
 use crate::bucket::{Bucket, Level, floor};
-use crate::codec::{DayCells, Home, decode};
+use crate::codec::{DayCells, DecodeError, Home, decode};
 use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Damage, Loaded, Query};
 use crate::values::{Key, Moment, QueueName};
 
 /// A table that is not a bucket.
 type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// Given a row of a bucket.
+type Each<'a> = dyn FnMut(&str, Generation, &[u8]) -> Result<ControlFlow<()>, DecodeError> + 'a;
 
 /// One state of the tables.
 pub(super) struct Reader<'v> {
@@ -206,6 +209,18 @@ impl<'v> Reader<'v> {
         from: u64,
         each: &mut dyn FnMut(Record) -> ControlFlow<()>,
     ) -> Outcome {
+        self.scan_values(bucket, from, &mut |table, generation, value| {
+            Ok(each(decode(table, &generation.0.to_be_bytes(), value)?))
+        })
+    }
+
+    /// The same with the values, given the name of the table and the generation.
+    pub(super) fn scan_values(
+        &mut self,
+        bucket: Bucket,
+        from: u64,
+        each: &mut Each<'_>,
+    ) -> Outcome {
         if !self.view.buckets.contains_key(&bucket) {
             return Ok(());
         }
@@ -229,12 +244,7 @@ impl<'v> Reader<'v> {
     }
 
     /// Leaves in `next` the generation after the last row that was read.
-    fn scan_healthy(
-        &mut self,
-        bucket: Bucket,
-        next: &mut u64,
-        each: &mut dyn FnMut(Record) -> ControlFlow<()>,
-    ) -> Outcome {
+    fn scan_healthy(&mut self, bucket: Bucket, next: &mut u64, each: &mut Each<'_>) -> Outcome {
         if self.rows(bucket)?.is_none() {
             return Ok(());
         }
@@ -248,12 +258,9 @@ impl<'v> Reader<'v> {
             if removed.is_some_and(|removed| removed.contains(generation)) {
                 continue;
             }
-            match decode::<Record>(&name, &generation.0.to_be_bytes(), value.value()) {
-                Ok(record) => {
-                    if each(record).is_break() {
-                        return Ok(());
-                    }
-                }
+            match each(&name, generation, value.value()) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return Ok(()),
                 Err(wrong) => {
                     let row = Some(format!("generation {}", generation.0));
                     damage.insert(Damage {
