@@ -3,17 +3,20 @@
 //! **An answer leaves when everything that it says is durable.** It waits for the commit of its own turn; one whose
 //! turn changes nothing waits for the last commit under way, because it may speak of what that commit holds.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::bucket::{Bucket, Cell};
 use crate::message::{Answer, CommitId, Effect, RequestId};
-use crate::record::{Place, Record};
+use crate::record::{Generation, Place, Record};
 use crate::store::Op;
 use crate::values::QueueName;
 
 #[derive(Default)]
 pub(super) struct Outbox {
-    ops: Vec<Op>,
+    ops: Vec<Option<Op>>,
+    /// Where in them a row begins to wait. If it is handed out in the same turn, that one change takes its place, and
+    /// the row never waits in the store.
+    waits: HashMap<Generation, usize>,
     /// Counters that this turn changes, each once.
     cells: BTreeMap<(QueueName, Cell), i64>,
     /// Queues whose row this turn changes.
@@ -28,15 +31,28 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn put(&mut self, from: Option<Place>, to: Place, record: Record) {
-        self.ops.push(Op::Put { from, to, record });
+        let generation = record.generation();
+        let mut from = from;
+        if let (Some(Place::Waiting(..)), Some(nth)) = (from, self.waits.remove(&generation))
+            && let Some(Op::Put { from: before, .. }) = self.ops[nth].take()
+        {
+            from = before;
+        }
+        if matches!((from, to), (None | Some(Place::Bucket(_)), Place::Waiting(..))) {
+            self.waits.insert(generation, self.ops.len());
+        }
+        self.ops.push(Some(Op::Put { from, to, record }));
     }
 
     pub(super) fn remove(&mut self, from: Place, record: Record) {
-        self.ops.push(Op::Remove { from, record });
+        self.waits.remove(&record.generation());
+        self.ops.push(Some(Op::Remove { from, record }));
     }
 
     pub(super) fn drop_bucket(&mut self, bucket: Bucket) {
-        self.ops.push(Op::Drop(bucket));
+        // A change before it must not move behind it.
+        self.waits.clear();
+        self.ops.push(Some(Op::Drop(bucket)));
     }
 
     pub(super) fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) {
@@ -47,7 +63,7 @@ impl Outbox {
     pub(super) fn clear(&mut self, queue: &QueueName) {
         if planted!("cleared-queue-keeps-its-forecast", false, true) {
             self.cells.retain(|(of, _), _| of != queue);
-            self.ops.push(Op::Clear(queue.clone()));
+            self.ops.push(Some(Op::Clear(queue.clone())));
         }
         self.dirty(queue);
     }
@@ -86,13 +102,77 @@ impl Outbox {
         } else {
             let cells =
                 std::mem::take(&mut self.cells).into_iter().filter(|(_, delta)| *delta != 0);
-            self.ops.extend(cells.map(|((queue, cell), delta)| Op::Count { queue, cell, delta }));
-            self.ops.extend(rows);
+            let mut ops: Vec<Op> = std::mem::take(&mut self.ops).into_iter().flatten().collect();
+            ops.extend(cells.map(|((queue, cell), delta)| Op::Count { queue, cell, delta }));
+            ops.extend(rows);
             let id = CommitId(self.next);
             self.next += 1;
-            effects.push(Effect::Commit(id, std::mem::take(&mut self.ops)));
+            self.waits.clear();
+            effects.push(Effect::Commit(id, ops));
             self.under_way.push_back((id, std::mem::take(&mut self.answers)));
         }
         effects.extend(self.free.drain(..).map(|(id, answer)| Effect::Answer(id, answer)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Lane;
+    use crate::values::{Key, Moment, Payload, Retry, Span};
+
+    fn record(generation: u64) -> Record {
+        let spec = crate::record::Spec {
+            generation: Generation(generation),
+            queue: QueueName::new("q").unwrap(),
+            key: Key::new("k").unwrap(),
+            created: Moment::ZERO,
+            payload: Payload::default(),
+            recurrence: None,
+            remember: Span::ZERO,
+            retry: Retry::default(),
+            expires: None,
+            webhook: None,
+        };
+        Record::new(spec, Moment::ZERO)
+    }
+
+    fn ops(outbox: &mut Outbox) -> Vec<(Option<Place>, Option<Place>)> {
+        let mut effects = Vec::new();
+        let rows = vec![Op::Forget(QueueName::new("q").unwrap())];
+        outbox.flush(rows, &mut effects);
+        let Some(Effect::Commit(_, ops)) = effects.pop() else { panic!("no commit") };
+        let places = ops.into_iter().filter_map(|op| match op {
+            Op::Put { from, to, .. } => Some((from, Some(to))),
+            Op::Remove { from, .. } => Some((Some(from), None)),
+            _ => None,
+        });
+        places.collect()
+    }
+
+    #[test]
+    fn a_row_that_is_handed_out_at_once_never_waits() {
+        let (waits, out) = (Place::Waiting(Lane::Pull, Moment::ZERO), Place::Out(Moment::ZERO));
+        let mut outbox = Outbox::default();
+        outbox.put(None, waits, record(1));
+        outbox.put(None, waits, record(2));
+        outbox.put(Some(waits), out, record(1));
+        assert_eq!(ops(&mut outbox), [(None, Some(waits)), (None, Some(out))]);
+        outbox.put(Some(waits), out, record(2));
+        assert_eq!(ops(&mut outbox), [(Some(waits), Some(out))], "the commit before is under way");
+        // The end of a lease is told: it is a change of its own.
+        outbox.put(Some(out), waits, record(1));
+        outbox.put(Some(waits), out, record(1));
+        assert_eq!(ops(&mut outbox), [(Some(out), Some(waits)), (Some(waits), Some(out))]);
+        outbox.put(None, waits, record(3));
+        outbox.remove(waits, record(3));
+        assert_eq!(ops(&mut outbox), [(None, Some(waits)), (Some(waits), None)]);
+        // A row leaves its bucket before that is dropped.
+        let bucket = Bucket::of(crate::bucket::Level::Second, Moment::ZERO);
+        outbox.put(Some(Place::Bucket(bucket)), waits, record(4));
+        outbox.drop_bucket(bucket);
+        outbox.put(Some(waits), out, record(4));
+        let apart = [(Some(Place::Bucket(bucket)), Some(waits)), (Some(waits), Some(out))];
+        assert_eq!(ops(&mut outbox), apart);
     }
 }
