@@ -49,7 +49,7 @@ const BATCH: usize = 1000;
 const PAYLOAD: [u8; 100] = [7; 100];
 /// What is open, and how.
 const SETTINGS: [&str; 4] = [
-    "tourbillon: defaults: 64 MiB of redb's cache, a window of 1 M timers and 64 MiB, a CRC32C of each row",
+    "tourbillon: defaults: 64 MiB of redb's cache, a window of 1 M timers and 256 MiB, a CRC32C of each row",
     "its store alone: the same file, without shard and runtime",
     "redb, by bucket: 4.4, a table a day, rows appended by number, an index of keys, quick-repair, 64 MiB of cache",
     "SQLite: WAL, synchronous FULL, indexes on the due time and on the keys, 64 MiB of cache",

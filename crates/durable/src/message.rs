@@ -395,13 +395,16 @@ pub struct Limits {
     pub page: usize,
 }
 
-/// A million timers and 64 MiB in the window, 100 000 and 64 MiB waiting, a million and 256 MiB out, pages of 1000, any
-/// number of timers.
+/// A million timers and 256 MiB in the window, 100 000 and 64 MiB waiting, a million and 256 MiB out, pages of 1000,
+/// any number of timers.
+///
+/// The window is so large because a second whose timers do not fit is delivered from the disk when it has passed, and
+/// half a million timers with payloads of 100 bytes take 175 MiB.
 impl Default for Limits {
     fn default() -> Self {
         Limits {
             window: 1_000_000,
-            window_bytes: 64 << 20,
+            window_bytes: 256 << 20,
             waiting: 100_000,
             waiting_bytes: 64 << 20,
             out: 1_000_000,

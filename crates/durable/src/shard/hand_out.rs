@@ -4,7 +4,7 @@
 //! first. Nothing is handed out before its next attempt by the wall clock of this turn.
 
 use super::queue::Order;
-use super::{Purpose, Shard};
+use super::{Hold, Purpose, Shard};
 use crate::message::{Delivery, LoadId, Opened, RequestId, Token};
 use crate::record::{Fate, Generation, Lane, Lease, Place, Record};
 use crate::store::{Filling, Query};
@@ -25,6 +25,26 @@ pub(super) enum Expiry {
 }
 
 impl Shard {
+    /// The moment of a timer in the wheel has come. Its row stays where it is.
+    pub(super) fn come_due(&mut self, generation: Generation) {
+        let timer = self.timers.get_mut(&generation).expect("what the wheel holds is resident");
+        timer.hold = Hold::Queue;
+        let (order, spec) = ((timer.record.next_attempt, generation), &timer.record.spec);
+        let queue = self.queues.get_mut(&spec.queue).expect("a timer has a queue");
+        queue.coming.remove(&order);
+        queue.line_mut(spec.lane()).popped.insert(order);
+        if !self.stirred.contains(&spec.queue) {
+            self.stirred.insert(spec.queue.clone());
+        }
+        if self.events.is_some() || timer.record.is_watched() {
+            let record = timer.record.clone();
+            self.note(Happened::Due, &record);
+            if record.is_watched() {
+                self.note_due(&record);
+            }
+        }
+    }
+
     /// The timer of a lane that is to be handed out next; asks for a page if that is not resident.
     pub(super) fn next_due(&mut self, name: &QueueName, lane: Lane) -> Option<Generation> {
         loop {
@@ -44,8 +64,8 @@ impl Shard {
                 return None;
             }
             let timer = &self.timers[&order.1];
-            let (place, record) = (timer.place, timer.record.clone());
-            if !self.mend(place, &record) {
+            let watched = timer.record.is_watched();
+            if !watched || !self.mend(timer.place, &timer.record.clone()) {
                 return self.keeps_pace(name).then_some(order.1);
             }
         }

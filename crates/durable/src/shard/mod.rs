@@ -68,7 +68,7 @@ use tourbillon_wheel::{HierarchicalWheel, Key as WheelKey, Progress, Time};
 pub use crate::message::*;
 use crate::record::{Generation, Place, Record, Spec};
 use crate::store::{Head, ShardRow};
-use crate::values::{Event, Happened, Moment, QueueName, Span, Steady};
+use crate::values::{Event, Moment, QueueName, Span, Steady};
 use discard::restored;
 use hand_out::Expiry;
 use loads::{Loads, Purpose};
@@ -289,20 +289,7 @@ impl Shard {
         }
         self.more |= self.due.advance(Time::from(wall.millis()), TURN) != Progress::Done;
         while let Some(expired) = self.due.pop() {
-            let timer =
-                self.timers.get_mut(&expired.value).expect("what the wheel holds is resident");
-            timer.hold = Hold::Queue;
-            let record = timer.record.clone();
-            let name = record.spec.queue.clone();
-            self.note(Happened::Due, &record);
-            if record.is_watched() {
-                self.note_due(&record);
-            }
-            let queue = self.queues.get_mut(&name).expect("a timer has a queue");
-            queue.coming.remove(&(record.next_attempt, expired.value));
-            let line = queue.line_mut(record.spec.lane());
-            line.popped.insert((record.next_attempt, expired.value));
-            self.stirred.insert(name);
+            self.come_due(expired.value);
         }
     }
 

@@ -90,8 +90,9 @@ impl Key {
 
     /// The generation and the first due moment of an assigned key.
     pub(crate) fn parts(&self) -> Option<(u64, u64)> {
-        let (generation, due) = self.0.strip_prefix('~')?.split_once('-')?;
-        Some((hex(generation)?, hex(due)?))
+        let text = self.0.as_bytes().strip_prefix(b"~")?;
+        let dash = text.iter().position(|&byte| byte == b'-')?;
+        Some((hex(&text[..dash])?, hex(&text[dash + 1..])?))
     }
 
     /// The first due moment, if this is the key that was assigned to that generation: a store then needs no index entry
@@ -113,11 +114,11 @@ impl Key {
 }
 
 /// A number as `{:x}` writes it, and no other form of it.
-fn hex(text: &str) -> Option<u64> {
-    if !(1..=16).contains(&text.len()) || (text.len() > 1 && text.starts_with('0')) {
+fn hex(text: &[u8]) -> Option<u64> {
+    if !(1..=16).contains(&text.len()) || (text.len() > 1 && text[0] == b'0') {
         return None;
     }
-    text.bytes().try_fold(0, |number, byte| {
+    text.iter().try_fold(0, |number, &byte| {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
