@@ -83,7 +83,7 @@ impl<D: Deliver> Core<D> {
         let hub = Arc::new(Hub::new(settings.hub, settings.shards, settings.tick));
         let shard = |index| {
             let shard = Shard::new(index, hub.clone(), &settings.geometry, settings.tick);
-            Arc::new(shard.expect("the settings were checked"))
+            shard.expect("the settings were checked")
         };
         let core = Arc::new(Core {
             shards: (0..settings.shards).map(shard).collect(),

@@ -45,8 +45,10 @@ pub(crate) struct Shard<F: Face> {
     pub(crate) shown: F::Shown,
 }
 
+type Wheel<F> = AnyWheel<Entry<<F as Face>::Value>>;
+
 struct State<F: Face> {
-    wheel: AnyWheel<Entry<F::Value>>,
+    wheel: Wheel<F>,
     phase: Phase,
     /// What the signal says of this shard: nothing is due before.
     next: u64,
@@ -121,17 +123,26 @@ pub(crate) enum Refused<T> {
 }
 
 impl<F: Face> Shard<F> {
-    // Never inlined: it has a wheel on the stack, and those of loom's threads are small.
-    #[inline(never)]
     pub(crate) fn new(
         index: usize,
         hub: Arc<Hub>,
         geometry: &Geometry,
         tick: u64,
-    ) -> Result<Self, GeometryError> {
-        let wheel = AnyWheel::new(geometry, BEGIN, tick)?;
+    ) -> Result<Arc<Self>, GeometryError> {
+        Ok(Self::with(Self::make_wheel(geometry, tick)?, index, hub, geometry))
+    }
+
+    // Never inlined, nor is the next: each has wheels on the stack, and those of loom's threads are small. In a box it
+    // is on one of them at a time.
+    #[inline(never)]
+    fn make_wheel(geometry: &Geometry, tick: u64) -> Result<Box<Wheel<F>>, GeometryError> {
+        AnyWheel::new(geometry, BEGIN, tick).map(Box::new)
+    }
+
+    #[inline(never)]
+    fn with(wheel: Box<Wheel<F>>, index: usize, hub: Arc<Hub>, geometry: &Geometry) -> Arc<Self> {
         let state = State {
-            wheel,
+            wheel: *wheel,
             phase: Phase::New,
             next: NEVER,
             counts: Counts::default(),
@@ -139,7 +150,7 @@ impl<F: Face> Shard<F> {
             kept: F::Kept::default(),
             touched: 0,
         };
-        Ok(Shard {
+        Arc::new(Shard {
             index,
             hub,
             geometry: geometry.clone(),
