@@ -180,7 +180,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
             Settings::default();
         let change = Change {
             paused: Some(paused),
-            retry: Some(retry),
+            retry: Some(retry.into()),
             remember: Some(remember),
             dead_keep: Some(dead_keep),
             rate: Some(rate),

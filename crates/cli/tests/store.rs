@@ -61,6 +61,18 @@ fn what_was_out_is_due_after_a_load() {
     assert!(out.contains(r#""state":"due""#) && out.contains(r#""attempt":10"#), "{out}");
 }
 
+/// An extra run is under way, and the moment that it has pushed back comes next.
+#[test]
+fn what_a_run_has_pushed_back_comes_back() {
+    let directory = fresh("store-behind");
+    let behind = r#""behind":"2031-01-01T00:00:00.000Z","payload":"#;
+    let line = lines()[0].replacen(r#""payload":"#, behind, 1);
+    assert!(line.contains("behind"), "{line}");
+    tourbillon(&["load", &directory, &file("behind.jsonl", &[&line])]);
+    let (_, out, _) = tourbillon(&["dump", &directory]);
+    assert!(out.contains(&line), "{out}");
+}
+
 #[test]
 fn settings_come_back_and_the_store_has_a_new_name() {
     let (from, to) = (fresh("store-from"), fresh("store-to"));
@@ -133,6 +145,12 @@ fn damage_is_named_and_repaired_only_when_told_to() {
     let timers = out.lines().filter(|line| line.contains(r#""generation""#)).count();
     assert_eq!((code, timers), (1, 4));
     assert!(err.contains("tourbillon: not dumped: "), "{err}");
+    let missing = out.lines().filter(|line| line.starts_with(r#"{"unreadable":"#)).count();
+    assert_eq!(missing, 1, "the dump says so itself: {out}");
+    let dumped: Vec<&str> = out.lines().collect();
+    let (code, _, err) =
+        tourbillon(&["load", &fresh("store-lacks"), &file("lacks.jsonl", &dumped)]);
+    assert!(code == 0 && err.contains(": the dump lacks ") && err.ends_with("4 timers\n"), "{err}");
     let (code, out, _) = tourbillon(&["check", "--repair", &directory]);
     assert_eq!(code, 1);
     assert!(out.contains(": repaired, with 4 timers\nthe damaged file is "), "{out}");

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // At most 5 a second and 2 at once; after 6 attempts a hook is given up and can be redriven.
     let retry = Retry { attempts: 6, first: Span::from_secs(10), ..Retry::default() };
     let change = Change {
-        retry: Some(retry),
+        retry: Some(retry.into()),
         rate: Some(Some(5)),
         concurrency: Some(Some(2)),
         ..Change::default()

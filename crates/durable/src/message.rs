@@ -8,7 +8,7 @@ pub use crate::values::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Many, NewTimer, Outcome, Scheduled,
     Settled, Stale, State, Token, Verdict, View, When,
 };
-use crate::values::{Event, Key, Moment, QueueName, Retry, Span, Steady, Webhook};
+use crate::values::{Event, Key, Moment, QueueName, RetryChange, Span, Steady, Webhook};
 
 /// Names a request. The caller chooses it, and never uses it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -253,8 +253,8 @@ impl Request {
 pub struct Change {
     /// Hands out nothing.
     pub paused: Option<bool>,
-    /// The default of new timers.
-    pub retry: Option<Retry>,
+    /// The default of new timers: some of its fields, or all.
+    pub retry: Option<RetryChange>,
     /// The default of new timers with a chosen key.
     pub remember: Option<Span>,
     /// How long the dead are kept.
@@ -270,7 +270,7 @@ pub struct Change {
 impl Change {
     pub(crate) fn apply(self, settings: &mut Settings) {
         settings.paused = self.paused.unwrap_or(settings.paused);
-        settings.retry = self.retry.unwrap_or(settings.retry);
+        settings.retry = self.retry.unwrap_or_default().over(settings.retry);
         settings.remember = self.remember.unwrap_or(settings.remember);
         settings.dead_keep = self.dead_keep.unwrap_or(settings.dead_keep);
         settings.rate = self.rate.unwrap_or(settings.rate);
@@ -428,6 +428,8 @@ pub struct Resident {
     pub out: Filling,
     /// Names that were changed while a load is under way.
     pub touched: usize,
+    /// Queues, also those that are in memory alone.
+    pub queues: usize,
 }
 
 /// How a timer is shown.

@@ -99,7 +99,7 @@ impl Ledger {
                 let Change { paused, retry, remember, dead_keep, rate, concurrency, webhook } =
                     change;
                 paused.into_iter().for_each(|paused| settings.paused = paused);
-                retry.into_iter().for_each(|retry| settings.retry = retry);
+                retry.into_iter().for_each(|retry| settings.retry = retry.over(settings.retry));
                 remember.into_iter().for_each(|remember| settings.remember = remember);
                 dead_keep.into_iter().for_each(|keep| settings.dead_keep = keep);
                 rate.into_iter().for_each(|rate| settings.rate = rate);
@@ -401,7 +401,7 @@ impl Ledger {
                 if entry.loose
                     || view.state == State::Done && moments.contains(&None)
                     || moments.len() > 1
-                        && view.due == view.next_attempt
+                        && view.next_attempt.millis() == view.due.millis().max(entry.next)
                         && moments.contains(&Some(view.due.millis()))
                 {
                     return Ok(());

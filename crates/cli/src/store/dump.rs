@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use tourbillon_durable::disk::{self, DiskStore};
-use tourbillon_durable::dump::Dump;
+use tourbillon_durable::dump::{Dump, unreadable};
 use tourbillon_durable::store::{Image, Store, StoreError};
 
 use super::{StoreProblem, now, tell};
@@ -41,6 +41,7 @@ pub fn dump(
             Err(StoreError::Damaged(damage)) => {
                 verdict = Verdict::Failed;
                 let _ = writeln!(err, "tourbillon: not dumped: {damage}");
+                out.write_all(unreadable(&StoreError::Damaged(damage)).as_bytes())?;
             }
             Err(error) => return Err(error.into()),
         }

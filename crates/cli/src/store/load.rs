@@ -60,8 +60,12 @@ fn fill(
         let (place, record) = match Line::read(&line).map_err(at)? {
             // The store that is loaded is another one.
             Line::Store(_) => continue,
-            Line::Queue(name, settings) => {
-                import.queue(&name, settings);
+            Line::Queue(queue, settings) => {
+                import.queue(&queue, settings);
+                continue;
+            }
+            Line::Unreadable(what) => {
+                let _ = writeln!(err, "tourbillon: {name}:{}: the dump lacks {what}", number + 1);
                 continue;
             }
             Line::Timer(timer) => timer.placed(wall),

@@ -29,6 +29,8 @@ pub enum Line {
     Queue(QueueName, Settings),
     /// A timer.
     Timer(Timer),
+    /// What is missing, because it could not be read: where, and why.
+    Unreadable(String),
 }
 
 impl Line {
@@ -42,6 +44,8 @@ impl Line {
         let mut fields = Fields(fields);
         let line = if let Some(name) = fields.may("store")? {
             Line::Store(name)
+        } else if let Some(what) = fields.may("unreadable")? {
+            Line::Unreadable(what)
         } else if let Some(settings) = fields.may("settings")? {
             let queue = checked(QueueName::new(&fields.must::<String>("queue")?))?;
             Line::Queue(queue, Fields(settings).settings()?)
@@ -73,6 +77,11 @@ pub(super) fn write_queue(
     writeln!(out, r#""concurrency":{concurrency},"webhook":{to}}}}}"#)
 }
 
+/// The line of what could not be read.
+pub(super) fn write_unreadable(what: &str, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, r#"{{"unreadable":{}}}"#, text(what))
+}
+
 /// A timer and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timer {
@@ -100,6 +109,10 @@ impl Timer {
             r#""occurrence":{occurrence},"attempt":{attempt},"created":"{}","#,
             spec.created
         )?;
+        // The moment that an extra run has pushed back.
+        if let Some(behind) = record.behind {
+            write!(out, r#""behind":"{behind}","#)?;
+        }
         write_payload(&spec.payload, out)?;
         write_recurrence(spec.recurrence.as_ref(), out)?;
         write!(
@@ -126,6 +139,7 @@ impl Timer {
         let due = fields.parsed("due")?.ok_or("due is missing")?;
         let next_attempt = fields.parsed("next_attempt")?.unwrap_or(due);
         let created = fields.parsed("created")?.unwrap_or(due);
+        let behind = fields.parsed("behind")?;
         let (occurrence, attempt) = (fields.must("occurrence")?, fields.must("attempt")?);
         let payload = fields.payload()?;
         let recurrence = fields.recurrence()?;
@@ -151,7 +165,7 @@ impl Timer {
             spec: Arc::new(spec),
             due,
             next_attempt,
-            behind: None,
+            behind,
             occurrence,
             attempt,
             // How many of the attempts failed is not shown; all that ended did, as far as one can tell.

@@ -1,7 +1,8 @@
 //! A dump: one state of a store as lines of JSON. What `tourbillon dump` writes, and a server while it runs.
 //!
 //! The first line names the store, then each queue has one with its settings, then each timer, the dead and the
-//! remembered included, as the HTTP interface shows it with its payload and headers. When a remembered or dead timer is
+//! remembered included, as the HTTP interface shows it with its payload and headers, and with the moment that an extra
+//! run has pushed back. What could not be read has a line that says what and why. When a remembered or dead timer is
 //! forgotten is not shown; loading counts that from then on. What was out is due, attempts go on rising, and the store
 //! gets a new name, so that no delivery has the name of an earlier one.
 
@@ -15,7 +16,8 @@ use crate::store::{Image, Snapshot, StoreError};
 use crate::values::Moment;
 pub use line::{Line, Timer};
 
-/// The lines of a dump, each with its end. A row that cannot be read is an error, and the next ones follow.
+/// The lines of a dump, each with its end. A row that cannot be read is an error, and the next ones follow: whoever
+/// writes the dump says so with [`unreadable`] in its place.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,6 +67,15 @@ impl Iterator for Dump {
         };
         Some(self.timers.next()?.map(shown))
     }
+}
+
+/// The line that stands for what could not be read, so that a dump which is not complete says so itself.
+pub fn unreadable(error: &StoreError) -> String {
+    let what = match error {
+        StoreError::Damaged(damage) => damage.to_string(),
+        error => error.to_string(),
+    };
+    text(|out| line::write_unreadable(&what, out))
 }
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {

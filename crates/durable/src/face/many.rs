@@ -4,7 +4,7 @@ use super::error::Error;
 use super::queue::Queue;
 use super::receipt::Receipt;
 use crate::message::{Answer, Change, Request};
-use crate::values::{Cursor, Filter, Many, ValueError, View, Webhook};
+use crate::values::{Cursor, Filter, Many, Retry, ValueError, View, Webhook};
 
 const LONGEST_PAGE: usize = 1000;
 
@@ -169,7 +169,8 @@ impl Filter {
 impl Change {
     fn checked(&self) -> Result<(), ValueError> {
         if let Some(retry) = self.retry {
-            retry.checked()?;
+            // The limits of a field do not depend on the others.
+            retry.over(Retry::default()).checked()?;
         }
         if let Some(Some(webhook)) = &self.webhook {
             Webhook::clone(webhook).checked()?;

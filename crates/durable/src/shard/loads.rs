@@ -111,6 +111,11 @@ impl Loads {
         }
     }
 
+    /// Whether a load has no answer yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
     /// How many names are kept.
     pub(super) fn touched(&self) -> usize {
         self.changed.len()

@@ -119,6 +119,8 @@ pub struct Shard {
     event: Moment,
     /// When a sweep of a queue is due, or before.
     sweep_at: Moment,
+    /// When queues without a use are looked for.
+    prune_at: Steady,
     /// A wheel had more to give than one turn takes.
     more: bool,
     /// What happens in this turn, if somebody listens.
@@ -177,6 +179,7 @@ impl Shard {
             purge_at: Moment::ZERO,
             event: wall,
             sweep_at: Moment::MAX,
+            prune_at: steady,
             more: false,
             events: None,
             far_off: None,
@@ -216,6 +219,7 @@ impl Shard {
         }
         self.row.wall = self.row.wall.max(wall);
         let effects = self.flush();
+        self.prune_queues();
         Turn {
             events: self.events.as_mut().map(std::mem::take).unwrap_or_default(),
             clock: self.far_off.take(),
@@ -238,6 +242,7 @@ impl Shard {
             waiting: self.held.waiting,
             out: self.held.out,
             touched: self.loads.touched(),
+            queues: self.queues.len(),
         }
     }
 

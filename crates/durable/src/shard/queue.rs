@@ -22,7 +22,10 @@ use crate::message::LoadId;
 use crate::pace::Pace;
 use crate::record::{Generation, Lane};
 use crate::store::QueueRow;
-use crate::values::{Key, Moment, QueueName};
+use crate::values::{Key, Moment, QueueName, Span};
+
+/// Queues are looked over so often, to forget those that have no use.
+const PRUNE: Span = Span::from_secs(60);
 
 /// The order of what is due: longest first.
 pub(super) type Order = (Moment, Generation);
@@ -106,7 +109,7 @@ impl Shard {
             self.outbox.dirty(name);
         }
         let queue = self.queue_entry(name);
-        queue.row.deleted = false;
+        (queue.row.deleted, queue.stored) = (false, true);
         queue
     }
 
@@ -115,6 +118,27 @@ impl Shard {
         let event = self.event;
         let new = || Queue { event, far: Far::empty(), ..Queue::default() };
         self.queues.entry(name.clone()).or_insert_with(new)
+    }
+}
+
+impl Shard {
+    /// Forgets queues that are in memory alone and have no use: of polls that have ended, and deleted ones. Now and
+    /// then, in a turn that is taken anyway.
+    pub(super) fn prune_queues(&mut self) {
+        // A load may have noted the changes of a queue, which a new one would count from the beginning.
+        if self.steady < self.prune_at || self.loads.is_under_way() {
+            return;
+        }
+        self.prune_at = self.steady + PRUNE;
+        self.queues.retain(|_, queue| !queue.is_idle());
+    }
+}
+
+impl Queue {
+    /// It is in memory alone, and nothing of it is in use.
+    fn is_idle(&self) -> bool {
+        let Queue { row, stored, takers, pace, .. } = self;
+        !stored && row.discarded == 0 && takers.is_empty() && !pace.waits && self.keys.is_empty()
     }
 }
 

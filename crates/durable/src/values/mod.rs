@@ -19,7 +19,7 @@ pub use event::{Event, Happened};
 pub use name::{Key, QueueName};
 pub use payload::{Content, Payload};
 pub use recurrence::{Missed, Recurrence, Rhythm};
-pub use retry::Retry;
+pub use retry::{Retry, RetryChange};
 pub use time::{Moment, Span, Steady};
 pub use timer::{
     Cancelled, Conflict, Counts, Cursor, Delivery, Filter, Generation, Many, NewTimer, Outcome,

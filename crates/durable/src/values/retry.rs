@@ -25,6 +25,54 @@ impl Default for Retry {
     }
 }
 
+/// Some fields of a [`Retry`]; the others stay as they are.
+///
+/// ```
+/// use tourbillon_durable::values::{Retry, RetryChange};
+/// let change = RetryChange { attempts: Some(3), ..RetryChange::default() };
+/// assert_eq!(change.over(Retry::default()), Retry { attempts: 3, ..Retry::default() });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RetryChange {
+    /// The most attempts of an occurrence.
+    pub attempts: Option<u32>,
+    /// The delay after the first failure.
+    pub first: Option<Span>,
+    /// How many times longer each further delay is.
+    pub factor: Option<f64>,
+    /// The longest delay, before jitter.
+    pub longest: Option<Span>,
+    /// The part of a delay that chance may add.
+    pub jitter: Option<f64>,
+}
+
+impl RetryChange {
+    /// All fields, where those that are not given are taken from `base`.
+    pub fn over(self, base: Retry) -> Retry {
+        Retry {
+            attempts: self.attempts.unwrap_or(base.attempts),
+            first: self.first.unwrap_or(base.first),
+            factor: self.factor.unwrap_or(base.factor),
+            longest: self.longest.unwrap_or(base.longest),
+            jitter: self.jitter.unwrap_or(base.jitter),
+        }
+    }
+}
+
+/// Every field.
+impl From<Retry> for RetryChange {
+    fn from(retry: Retry) -> Self {
+        let Retry { attempts, first, factor, longest, jitter } = retry;
+        RetryChange {
+            attempts: Some(attempts),
+            first: Some(first),
+            factor: Some(factor),
+            longest: Some(longest),
+            jitter: Some(jitter),
+        }
+    }
+}
+
 impl Retry {
     /// Checks its limits.
     ///

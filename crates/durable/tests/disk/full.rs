@@ -1,9 +1,13 @@
 //! A disk without room: the commit fails and nothing before it is lost; with room again, the same process goes on.
+//!
+//! The disk is a real one, and the runtime opens the store anew by the system's clock: that test needs real time.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use tourbillon_durable::disk::DiskStore;
 use tourbillon_durable::store::{Op, Store, StoreError};
+use tourbillon_durable::{Conflict, Durable, Error, Health, NewTimer, Refused};
 
 use crate::scratch::{Mounted, Scratch, make, rows, skip, timer};
 
@@ -52,4 +56,42 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
     living.truncate(durable as usize);
     assert_eq!(living, (0..durable).collect::<Vec<_>>());
     store.commit(head.epoch, &batch(2_000_000)).expect("it writes again");
+}
+
+/// As above, by way of the runtime: what was in the failed commit is unknown, and within five seconds of the room being
+/// there it writes again by itself.
+#[test]
+fn the_runtime_writes_again_within_five_seconds_of_room() {
+    let scratch = Scratch::new("room");
+    let Some(mounted) = Mounted::new(scratch.path(), 8 << 20) else {
+        return skip("a file system cannot be mounted: run it as root");
+    };
+    let ballast = mounted.path().join("ballast");
+    fs::write(&ballast, vec![1; 3 << 20]).unwrap();
+    let durable = Durable::open(mounted.path().join("store")).unwrap();
+    let queue = durable.queue("orders").unwrap();
+    let batch = || {
+        let timer = || NewTimer::after(Duration::from_secs(86_400)).payload(vec![7; 400]);
+        queue.schedule_all((0..200).map(|_| timer()).collect(), Conflict::Refuse).wait()
+    };
+    let mut made = 0;
+    let refused = loop {
+        match batch() {
+            Ok(_) => made += 200,
+            Err(refused) => break refused,
+        }
+        assert!(made < 100_000, "8 MiB hold no such number");
+    };
+    let Refused::Request(Error::Unknown(why)) = refused.reason else { panic!("{refused}") };
+    assert!(why.contains("No space left"), "{why}");
+    assert!(matches!(durable.health(), Health::Failing(_)) || batch().is_err());
+    fs::remove_file(&ballast).unwrap();
+    let freed = Instant::now();
+    while batch().is_err() {
+        assert!(freed.elapsed() < Duration::from_secs(5), "{:?}", durable.health());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let scheduled = queue.count().wait().unwrap().unwrap().scheduled;
+    assert!(scheduled >= made + 200, "{scheduled} after {made}");
+    durable.close();
 }

@@ -2,6 +2,7 @@
 
 mod discard;
 mod lanes;
+mod queues;
 mod set_back;
 mod walks;
 

@@ -56,3 +56,40 @@ fn a_recurring_timer_that_is_due_again_before_its_page_came_takes_the_moment_tha
     let dues: Vec<u64> = driver.store.rows().map(|(_, record)| record.due.millis()).collect();
     assert_eq!(dues, [back.millis()]);
 }
+
+/// Timers in every place that waits for a moment: nothing is early and nothing is lost, whatever the clock reads at
+/// the next start.
+#[test]
+fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
+    const HOUR: u64 = 3_600_000;
+    let moments = [0, 1, 30, 90, 25 * 60, 40 * 24 * 60].map(|minutes| minutes * 60_000);
+    for shift in [-400 * 24, -25, -1, 1, 25, 400 * 24] {
+        for page in [1, 1000] {
+            let mut driver = Driver::new(Limits { page, ..Limits::default() });
+            let at = |millis: u64| timer(None, When::At(Moment::from_millis(MIDNIGHT + millis)));
+            driver.schedule(moments.map(at).into(), Conflict::Refuse);
+            // The second and the third have come, and nobody has taken them.
+            driver.pass_until(MIDNIGHT + HOUR);
+            let wall = (MIDNIGHT + HOUR).checked_add_signed(shift * HOUR as i64).unwrap();
+            let mut driver = Driver::open(driver.store, driver.limits, wall);
+            let mut left: Vec<u64> = moments.iter().map(|millis| MIDNIGHT + millis).collect();
+            loop {
+                let due = left.iter().filter(|&&at| at <= driver.wall).count();
+                let mut tokens = Vec::new();
+                // An answer has what is in memory, a page perhaps.
+                while tokens.len() < due {
+                    let more = driver.receive(100);
+                    assert!(!more.is_empty(), "at {} after {shift} h", driver.wall);
+                    tokens.extend(more);
+                }
+                assert_eq!(tokens.len(), due, "at {} after {shift} h", driver.wall);
+                driver.settle(tokens, Verdict::Ack);
+                left.retain(|&at| at > driver.wall);
+                let Some(&next) = left.first() else { break };
+                driver.pass_until(next - 1);
+                assert!(driver.receive(100).is_empty(), "a millisecond before {next}");
+                driver.pass_until(next);
+            }
+        }
+    }
+}

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use tourbillon_durable::values::{Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span};
+use tourbillon_durable::values::{
+    Key, Missed, Moment, Payload, Recurrence, Retry, RetryChange, Rhythm, Span,
+};
 use tourbillon_durable::{Change, Nack, NewTimer, Secret, Webhook, When};
 
 use crate::json::{Fields, Shape};
@@ -19,45 +21,23 @@ const MISSED: &[(&str, Missed)] =
 /// The longest error of a nack, in bytes.
 const LONGEST_ERROR: usize = 4096;
 
-/// Some fields of a retry; the others are the queue's.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct RetryPart {
-    attempts: Option<u32>,
-    first: Option<Span>,
-    factor: Option<f64>,
-    longest: Option<Span>,
-    jitter: Option<f64>,
-}
-
-impl RetryPart {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Problem> {
-        let attempts = fields.whole("attempts")?.map(|number| number as u32);
-        let (first, longest) = (fields.span("first")?, fields.span("longest")?);
-        let (factor, jitter) = (fields.number("factor")?, fields.number("jitter")?);
-        let part = RetryPart { attempts, first, factor, longest, jitter };
-        // The limits of a field do not depend on the others.
-        let checked = part.over(Retry::default()).checked();
-        checked.map_err(|wrong| Problem::refused(wrong.field, &wrong))?;
-        Ok(part)
-    }
-
-    /// All fields, where those that are not given are taken from `base`.
-    pub(crate) fn over(self, base: Retry) -> Retry {
-        Retry {
-            attempts: self.attempts.unwrap_or(base.attempts),
-            first: self.first.unwrap_or(base.first),
-            factor: self.factor.unwrap_or(base.factor),
-            longest: self.longest.unwrap_or(base.longest),
-            jitter: self.jitter.unwrap_or(base.jitter),
-        }
-    }
+/// Reads some fields of a retry; the others are the queue's.
+fn retry(mut fields: Fields<'_>) -> Result<RetryChange, Problem> {
+    let attempts = fields.whole("attempts")?.map(|number| number as u32);
+    let (first, longest) = (fields.span("first")?, fields.span("longest")?);
+    let (factor, jitter) = (fields.number("factor")?, fields.number("jitter")?);
+    let change = RetryChange { attempts, first, factor, longest, jitter };
+    // The limits of a field do not depend on the others.
+    let checked = change.over(Retry::default()).checked();
+    checked.map_err(|wrong| Problem::refused(wrong.field, &wrong))?;
+    Ok(change)
 }
 
 /// A timer that was read; its retry may need the queue's.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) timer: NewTimer,
-    pub(crate) retry: Option<RetryPart>,
+    pub(crate) retry: Option<RetryChange>,
 }
 
 /// Reads a timer. `most`: the largest payload.
@@ -69,7 +49,7 @@ pub(crate) fn timer(text: &str, most: usize) -> Result<Draft, Problem> {
     let payload = payload(&mut fields, most)?;
     let (remember, expires) = (fields.span("remember")?, fields.span("expires")?);
     let webhook = webhook(&mut fields)?;
-    let retry = fields.object("retry", "retry.")?.map(RetryPart::read).transpose()?;
+    let retry = fields.object("retry", "retry.")?.map(retry).transpose()?;
     let timer =
         NewTimer { key, when, payload, recurrence, remember, retry: None, expires, webhook };
     Ok(Draft { timer, retry })
@@ -235,21 +215,20 @@ pub(crate) fn not_empty(prefix: String) -> Result<String, Problem> {
     Ok(prefix)
 }
 
-/// Reads a change of a queue's settings, and the part of its retry.
-pub(crate) fn queue(text: &str) -> Result<(Change, Option<RetryPart>), Problem> {
+/// Reads a change of a queue's settings.
+pub(crate) fn queue(text: &str) -> Result<Change, Problem> {
     let mut fields = Fields::read(text, &QUEUE)?;
     let limit = |limit: Option<Option<u64>>| limit.map(|limit| limit.map(|limit| limit as u32));
     let change = Change {
         paused: fields.flag("paused")?,
+        retry: fields.object("retry", "retry.")?.map(retry).transpose()?,
         remember: fields.span("remember")?,
         dead_keep: fields.span("dead_keep")?,
         rate: limit(fields.whole_or_null("rate")?),
         concurrency: limit(fields.whole_or_null("concurrency")?),
         webhook: webhook(&mut fields)?,
-        ..Change::default()
     };
-    let retry = fields.object("retry", "retry.")?.map(RetryPart::read).transpose()?;
-    Ok((change, retry))
+    Ok(change)
 }
 
 /// What is to be received.

@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use http_body::Frame;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tourbillon_durable::dump::Dump;
+use tourbillon_durable::dump::{Dump, unreadable};
 use tourbillon_durable::{Durable, Health};
 
 use super::{Reply, ok, queues};
@@ -84,7 +84,10 @@ pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
         for line in lines {
             match line {
                 Ok(line) => piece.push_str(&line),
-                Err(error) => tracing::error!(%error, "a row is not dumped"),
+                Err(error) => {
+                    tracing::error!(%error, "a row is not dumped");
+                    piece.push_str(&unreadable(&error));
+                }
             }
             if piece.len() >= PIECE && send.blocking_send(std::mem::take(&mut piece)).is_err() {
                 return;

@@ -65,13 +65,9 @@ pub(crate) async fn set(
     Body(body, _place): Body,
 ) -> Reply {
     Params::read(&query, &[])?;
-    let (mut change, retry) = bodies::queue(&body)?;
+    let change = bodies::queue(&body)?;
     if let Some(Some(webhook)) = &change.webhook {
         webhook::check(webhook, &app.settings.webhooks.allow)?;
-    }
-    if let Some(part) = retry {
-        let base = queue.settings().await?.unwrap_or_default().retry;
-        change.retry = Some(part.over(base));
     }
     queue.set(change).await?;
     ok(look(&queue).await?.ok_or_else(|| unknown_queue(&queue))?)
