@@ -9,7 +9,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate and its key, for [`serve`](crate::serve()).
+/// A certificate and its key, for [`Api::serve`](crate::Api::serve).
 #[derive(Clone)]
 pub struct Tls(pub(crate) Arc<ServerConfig>);
 
