@@ -96,39 +96,44 @@ impl Driver {
                 self.shard.turn(now, Steady::from_millis(self.wall), inputs);
             self.wake = wall;
             self.most = self.most.max(self.shard.resident().window);
-            inputs = Vec::new();
-            for effect in effects {
-                match effect {
-                    Effect::Commit(id, ops) => {
-                        self.store.commit(self.epoch, &ops).unwrap();
-                        inputs.push(Input::Committed(id));
-                    }
-                    Effect::Load(id, query) => {
-                        let mut loaded = self.store.load(&query).unwrap();
-                        if let (Loaded::Rows(rows), true) =
-                            (&mut loaded, self.damage != Damage::None)
-                        {
-                            let before = rows.len();
-                            rows.retain(|(_, row)| !row.spec.key.as_str().starts_with("bad"));
-                            if rows.len() < before && self.damage == Damage::Refused {
-                                inputs.push(Input::Damaged(id, "a page".into()));
-                                continue;
-                            }
-                        }
-                        if let (Loaded::Rows(rows), false) =
-                            (&loaded, matches!(query, Query::Keys(_)))
-                        {
-                            self.rows += rows.len();
-                        }
-                        inputs.push(Input::Loaded(id, loaded));
-                    }
-                    Effect::Answer(_, answer) => answers.push(answer),
-                }
-            }
+            let answered;
+            (inputs, answered) = self.perform(effects);
+            answers.extend(answered.into_iter().map(|(_, answer)| answer));
             if inputs.is_empty() && wall.is_none_or(|wall| wall > now) {
                 return answers;
             }
         }
+    }
+
+    /// Does what a turn has asked for. Returns the inputs of the next turn, and the answers.
+    fn perform(&mut self, effects: Vec<Effect>) -> (Vec<Input>, Vec<(RequestId, Answer)>) {
+        let (mut inputs, mut answers) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Commit(id, ops) => {
+                    self.store.commit(self.epoch, &ops).unwrap();
+                    inputs.push(Input::Committed(id));
+                }
+                Effect::Load(id, query) => {
+                    let mut loaded = self.store.load(&query).unwrap();
+                    if let (Loaded::Rows(rows), true) = (&mut loaded, self.damage != Damage::None) {
+                        let before = rows.len();
+                        rows.retain(|(_, row)| !row.spec.key.as_str().starts_with("bad"));
+                        if rows.len() < before && self.damage == Damage::Refused {
+                            inputs.push(Input::Damaged(id, "a page".into()));
+                            continue;
+                        }
+                    }
+                    if let (Loaded::Rows(rows), false) = (&loaded, matches!(query, Query::Keys(_)))
+                    {
+                        self.rows += rows.len();
+                    }
+                    inputs.push(Input::Loaded(id, loaded));
+                }
+                Effect::Answer(id, answer) => answers.push((id, answer)),
+            }
+        }
+        (inputs, answers)
     }
 
     fn ask(&mut self, request: Request) -> Answer {
@@ -371,19 +376,7 @@ fn what_comes_to_wait_while_a_page_is_loaded_is_bounded() {
         pending.iter().any(|effect| matches!(effect, Effect::Load(_, Query::Waiting { .. }))),
         "a page is loaded"
     );
-    let mut inputs = Vec::new();
-    for effect in pending {
-        match effect {
-            Effect::Commit(id, ops) => {
-                driver.store.commit(driver.epoch, &ops).unwrap();
-                inputs.push(Input::Committed(id));
-            }
-            Effect::Load(id, query) => {
-                inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()));
-            }
-            Effect::Answer(..) => {}
-        }
-    }
+    let (inputs, _) = driver.perform(pending);
     let mut received = 0;
     for answer in driver.run(inputs) {
         if let Answer::Deliveries(deliveries) = answer {

@@ -25,22 +25,16 @@ fn amid_others(driver: &mut Driver, request: Request) -> (Answer, usize) {
     let mut inputs = vec![Input::Request(RequestId(1_000_000), request)];
     let mut others = 0;
     for nth in 0..1000 {
-        let turn = driver.shard.turn(wall, steady, std::mem::take(&mut inputs));
-        for effect in turn.effects {
-            match effect {
-                Effect::Commit(id, ops) => {
-                    driver.store.commit(driver.epoch, &ops).unwrap();
-                    inputs.push(Input::Committed(id));
-                }
-                Effect::Load(id, query) => {
-                    let loaded = driver.store.load(&query).unwrap();
-                    let few = !matches!(&loaded, Loaded::Rows(rows) if rows.len() > PAGE);
-                    assert!(few, "{query:?} is more than a page");
-                    inputs.push(Input::Loaded(id, loaded));
-                }
-                Effect::Answer(RequestId(1_000_000), answer) => return (answer, others),
-                Effect::Answer(..) => others += 1,
+        let turn = driver.shard.turn(wall, steady, inputs);
+        let answers;
+        (inputs, answers) = driver.perform(turn.effects);
+        let much = |input: &Input| matches!(input, Input::Loaded(_, Loaded::Rows(rows)) if rows.len() > PAGE);
+        assert!(!inputs.iter().any(much), "more than a page is read: {inputs:?}");
+        for (id, answer) in answers {
+            if id == RequestId(1_000_000) {
+                return (answer, others);
             }
+            others += 1;
         }
         inputs.push(Input::Request(RequestId(2_000_000 + nth), Request::Queue(queue())));
     }
@@ -121,25 +115,15 @@ fn a_list_meets_each_timer_once_while_time_passes() {
                 driver.wall += step;
                 let now = Moment::from_millis(driver.wall);
                 let steady = Steady::from_millis(driver.wall);
-                let mut answered = None;
-                for effect in driver.shard.turn(now, steady, std::mem::take(&mut inputs)).effects {
-                    match effect {
-                        Effect::Commit(id, ops) => {
-                            driver.store.commit(driver.epoch, &ops).unwrap();
-                            inputs.push(Input::Committed(id));
-                        }
-                        Effect::Load(id, query) => {
-                            inputs.push(Input::Loaded(id, driver.store.load(&query).unwrap()));
-                        }
-                        Effect::Answer(_, Answer::List(views, next)) => {
-                            listed.extend(views.into_iter().map(|view| view.generation));
-                            answered = Some(next);
-                        }
-                        Effect::Answer(_, other) => panic!("{other:?}"),
+                let turn = driver.shard.turn(now, steady, inputs);
+                let answers;
+                (inputs, answers) = driver.perform(turn.effects);
+                match answers.into_iter().next() {
+                    Some((_, Answer::List(views, next))) => {
+                        listed.extend(views.into_iter().map(|view| view.generation));
+                        break next;
                     }
-                }
-                if let Some(next) = answered {
-                    break next;
+                    other => assert_eq!(other, None),
                 }
             };
             after = next;
@@ -168,19 +152,8 @@ fn a_cancel_says_that_there_may_be_more_if_a_timer_has_gone_back() {
     // The bucket was read; what waits and what is out were not.
     let nack = Verdict::Nack(Some(Span::from_secs(7200)), None);
     let nacked = Request::Settle { queue: queue(), tokens, verdict: nack };
-    let mut inputs = vec![Input::Request(RequestId(1001), nacked)];
-    for effect in turn.effects {
-        match effect {
-            Effect::Commit(id, ops) => {
-                driver.store.commit(driver.epoch, &ops).unwrap();
-                inputs.push(Input::Committed(id));
-            }
-            Effect::Load(id, query) => {
-                inputs.insert(1, Input::Loaded(id, driver.store.load(&query).unwrap()));
-            }
-            Effect::Answer(..) => {}
-        }
-    }
+    let (mut inputs, _) = driver.perform(turn.effects);
+    inputs.insert(0, Input::Request(RequestId(1001), nacked));
     let answers = driver.run(inputs);
     let many = answers.iter().find_map(|answer| match answer {
         Answer::Many(many) => Some(*many),
