@@ -23,7 +23,7 @@ fn quantile(sorted: &[i64], share: f64) -> f64 {
     sorted.get(at).map_or(f64::NAN, |micros| *micros as f64 / 1000.0)
 }
 
-/// A timer at a moment, whose payload is that moment, and so many bytes in all.
+/// A timer at a moment. Its payload is that moment, padded to that many bytes.
 fn timer(due: i64) -> String {
     format!(r#"{{"at":"{}","payload":{due:>100}}}"#, moment(due))
 }

@@ -123,7 +123,7 @@ struct Report {
     lines: Vec<Line>,
 }
 
-/// How much so many threads do in a second, each with a connection of its own: `open` makes it, `work` does some and
+/// How much that many threads do in a second, each with a connection of its own: `open` makes it, `work` does some and
 /// says how much.
 fn hammer<C>(
     threads: usize,

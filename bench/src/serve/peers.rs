@@ -109,7 +109,7 @@ impl Peer {
 }
 
 impl Running {
-    /// Timers a second that so many connections schedule, an hour away, in batches.
+    /// The rate at which that many connections schedule timers in batches, an hour ahead.
     pub(super) fn schedule(
         &self,
         connections: usize,
@@ -180,7 +180,7 @@ impl Wire {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Schedules so many at once, due after so many seconds.
+    /// Schedules that many timers in one request, due after `seconds`.
     fn put(&mut self, batch: usize, seconds: u64) -> Result<(), String> {
         let mut bytes = Vec::new();
         let score = (super::client::wall_micros() / 1_000_000) as u64 + seconds;
@@ -208,7 +208,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Takes so many that are due, and acknowledges them.
+    /// Receives up to that many due timers, and acknowledges them.
     fn take(&mut self, batch: usize) -> Result<(), String> {
         match self.kind {
             Kind::Beanstalkd => {

@@ -36,7 +36,7 @@ impl Room {
         Room { free: Arc::new(Semaphore::new(most)), most }
     }
 
-    /// Makes `place` one for so many bytes.
+    /// Grows `place` to that many bytes.
     pub(crate) fn grow(&self, place: &mut Place, bytes: usize) -> Result<(), Problem> {
         // One that is larger than all the room takes all of it.
         let counted = bytes.saturating_sub(SMALL).min(self.most);

@@ -67,7 +67,7 @@ impl Condition {
         lock(&self.damage).iter().cloned().collect()
     }
 
-    /// Tells what was not told before.
+    /// Sends a notice for each damage that is new.
     pub(super) fn tell_damage(&self, found: Vec<Damage>) {
         for damage in found {
             if lock(&self.damage).insert(damage.clone()) {

@@ -80,7 +80,7 @@ impl Shard {
         self.sweep_at = Moment::ZERO;
     }
 
-    /// A client has set the moment of a timer: no event before that concerns it.
+    /// Records that a client has set the moment of a timer: no earlier event applies to it.
     pub(super) fn note_given(&mut self, record: &Record) {
         let queue = self.queue_entry(&record.spec.queue);
         if queue.is_back(record) {
@@ -88,7 +88,7 @@ impl Shard {
         }
     }
 
-    /// A timer changes: once it is handed out or has ended, who has set its moment does not matter.
+    /// Forgets that a client has set the moment of a timer, once that is handed out or has ended.
     pub(super) fn forget_given(&mut self, old: &Record, new: Option<&(Place, Record)>) {
         let waits = |(place, record): &(Place, Record)| {
             record.attempt == 0 && matches!(place, Place::Bucket(_) | Place::Waiting(..))

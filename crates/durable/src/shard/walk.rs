@@ -3,8 +3,8 @@
 //! By key, over the dead and over what is remembered, one query after the other gives the pages. By time the rows of a
 //! queue lie in several places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket.
 //! In a stretch at most one bucket of each level has rows; a page of each, of what waits and of what is out are merged,
-//! in the order in which a timer lives: one that goes on its way meanwhile is met later. The dead are ordered by their
-//! end, so a list goes over all of them once, and keeps the first.
+//! in the order in which a timer lives: one that goes on its way meanwhile is met later. Dead rows are ordered by
+//! when they were given up, not by their next attempt, so a list reads all of them once and keeps the earliest.
 //!
 //! Keys that the shard has assigned are in no index. A walk over these goes over every place, a page a turn, in the
 //! order in which a timer lives (`Shard::place_after`); a list keeps the least keys that it meets.

@@ -1,8 +1,8 @@
-//! Hosts that are posted to: how many connections each has, and how much waits for one.
+//! Limits for each host that webhooks are posted to: its connections, and the deliveries that wait for one.
 //!
-//! Of what is taken for a host beyond its connections, as many wait in memory as places are free for all hosts; so a
-//! host that does not answer never has all of them. The rest is given back, and is due again when the host is likely to
-//! have a connection free: one after the other, by how long its posts take.
+//! A delivery that finds no free connection waits in memory, while fewer wait for its host than places are free for all
+//! hosts. So a host that does not answer never takes every place. Any further delivery is returned to the store. It is
+//! due again when the host is expected to have a free connection, computed from how long its posts take.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -89,7 +89,7 @@ impl Host {
         self.connections.clone().acquire_owned().await.ok()
     }
 
-    /// When to try again: after those that were told so before.
+    /// How long to return a delivery for: it is tried after those that were returned before it.
     pub(super) fn later(&self) -> Duration {
         self.line().later(self.most, Instant::now())
     }

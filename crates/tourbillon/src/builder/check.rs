@@ -1,4 +1,4 @@
-//! What a builder was told, checked: what cannot be is an error that names it.
+//! Checks the settings of a builder. An impossible one is an error that names it.
 
 use std::sync::Arc;
 

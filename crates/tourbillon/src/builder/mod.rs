@@ -1,4 +1,4 @@
-//! How an engine is to be made. Everything has a default; what cannot be is an error that names it.
+//! How an engine is to be made. Everything has a default; an impossible setting is an error that names it.
 
 mod check;
 mod defaults;

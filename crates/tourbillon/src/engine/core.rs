@@ -262,8 +262,8 @@ impl<D: Deliver> Core<D> {
         inside::depth(self.hub.id())
     }
 
-    /// Waits until no callback runs, except those that the caller is inside of. Threads end by themselves after that;
-    /// to wait for them too would be to wait for a driver that waits in an executor for who knows what.
+    /// Waits until no callback runs, except those that the caller is inside of. It does not wait for threads: the
+    /// driver may be blocked in a user's executor, and each thread ends by itself.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);
