@@ -59,6 +59,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The examples of the README of the repository, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 #[macro_use]
 mod planted;
 
