@@ -1,7 +1,8 @@
-//! Which slots are occupied: a set of small numbers that finds the next one in O(1).
+//! A set of small integers that finds the next one in O(1): the occupied slots.
 //!
-//! One bit a slot, and one bit for each word that is not zero: in one word if it can hold them, otherwise in a smaller
-//! map. A million slots are three maps high and a word, and 256, the default, are four words and one.
+//! One bit for each slot, and a summary with one bit for each nonzero word: a single word if that suffices, otherwise
+//! a smaller bitmap. 256 slots, the default, are four words and a summary; a million slots are three bitmaps and a
+//! summary.
 
 use alloc::vec::Vec;
 
@@ -13,10 +14,10 @@ const PLAIN_WORDS: usize = 64;
 #[derive(Default)]
 pub(crate) struct Bitmap {
     words: Vec<u64>,
-    /// A bit for each word that is not zero, if there is no summary. The tempting alternative, to look at one word
-    /// after the other because they are few, is a loop that ends each time after another number of words.
+    /// A bit for each nonzero word, if there is no larger summary. A loop over the few words would be simpler, but
+    /// its length varies, and each exit is mispredicted.
     top: u64,
-    /// One, or none. A vector, because that can be asked for memory without ending the program.
+    /// One, or none. A vector, because its allocation can fail without aborting the program.
     summary: Vec<Bitmap>,
 }
 
@@ -80,7 +81,7 @@ impl Bitmap {
         Some(found as u32 * 64 + self.words[found].trailing_zeros())
     }
 
-    /// The number that a hand that stands on `here` meets next, `here` itself last.
+    /// The next number after `here`, cyclically; `here` itself is the last candidate.
     #[inline]
     pub(crate) fn after(&self, here: u32) -> Option<u32> {
         if !self.summary.is_empty() {
@@ -93,14 +94,13 @@ impl Bitmap {
         if self.top == 0 {
             return None;
         }
-        // From the next word on, and round to this one.
+        // From the next word on, and around to this one.
         let next = here / 64 + 1;
         let at = (next + self.top.rotate_right(next).trailing_zeros()) % 64;
         Some(at * 64 + self.words[at as usize].trailing_zeros())
     }
 
-    /// The numbers in the order in which a hand that stands on `here` meets them: those after it, then those
-    /// from 0 on, `here` itself last.
+    /// All numbers in cyclic order after `here`; `here` itself comes last.
     #[inline]
     pub(crate) fn round(&self, here: u32) -> impl Iterator<Item = u32> {
         let after = core::iter::successors(self.next(here + 1), |&last| self.next(last + 1));

@@ -1,41 +1,41 @@
-//! How much one call of `advance` may do, and why it ended before its end.
+//! Limits the work of one call of `advance`.
 
 use crate::OutOfMemory;
 
 pub(crate) struct Budget {
-    /// References, and slots of other turns, that may still be looked at without firing.
+    /// References, and slots of other turns, that may still be examined without firing.
     work: usize,
     /// The most timers that may be ready.
     ready: usize,
 }
 
 impl Budget {
-    /// For a call that finds so many timers ready: they do not count, the budget is for the work of this one.
+    /// `ready` timers are ready when the call begins. They do not count: the budget is for the work of this call.
     pub(crate) fn new(budget: usize, ready: usize) -> Self {
         Budget { work: budget, ready: ready.saturating_add(budget) }
     }
 
-    /// How many timers may still be made ready, having looked at as many, if so many are.
+    /// How many more timers may be made ready, now that `ready` are.
     #[inline]
     pub(crate) fn room(&self, ready: usize) -> Result<usize, Cut> {
         let room = self.ready.saturating_sub(ready).min(self.work);
         if room == 0 { Err(Cut::Budget) } else { Ok(room) }
     }
 
-    /// How many may still be looked at without firing.
+    /// How many more may be examined without firing.
     #[inline]
     pub(crate) fn work(&self) -> Result<usize, Cut> {
         if self.work == 0 { Err(Cut::Budget) } else { Ok(self.work) }
     }
 
-    /// So many were looked at.
+    /// Counts references or slots that were examined.
     #[inline]
     pub(crate) fn spend(&mut self, work: usize) {
         self.work = self.work.saturating_sub(work);
     }
 }
 
-/// Why settling a tick ended before its end.
+/// Why a tick was not settled completely.
 pub(crate) enum Cut {
     Budget,
     Memory,

@@ -1,22 +1,22 @@
-//! The references in the slots: rings of small arrays, out of one pool.
+//! The references in the slots: rings of chunks, out of one pool.
 //!
 //! ```text
 //!   slot ──► [ head ] ⇄ [ oldest: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ [ 61 of 64 ] ⇄ back to the head
 //!              ▲ filed here       ▲ filled next          ▲ cancelled: a bit
 //! ```
 //!
-//! A reference is the index of a node: four bytes. A batch of them is read as a stream and their nodes are
-//! touched independently of each other, which is what a list of nodes can never do. A node knows the position
-//! of its reference: chunk `c` has the positions from `64·c` on.
+//! A reference is the index of a node: four bytes. The references of a chunk are streamed, and their nodes are read
+//! independently of each other; in a linked list each node would wait for the one before. A node stores the position of
+//! its reference: chunk `c` has the positions from `64·c` on.
 //!
-//! Beside each chunk stands its word: which of its 64 references count. So cancelling clears a bit; it reads no slot
-//! and no reference, and nobody waits for it. The tempting alternative, the last reference of the slot fills the gap,
-//! has to tell a second node where its reference is: one more cache miss.
+//! Each chunk has a word with a bit for each reference that counts. A cancel clears a bit and reads neither slot nor
+//! reference. If instead the last reference of the slot filled the gap, a second node would need its new position: one
+//! more cache miss.
 //!
-//! Chunks lie in pages of eight. Growing makes another page: it copies no reference, however many there are.
+//! Chunks lie in pages of eight. Growing adds a page and copies no reference.
 //!
-//! Gaps are filled by what is filed next ([`rings`] says how), and if there are many chunks for few timers, those that
-//! hold little are emptied when others are wanted (`timers::sweep` says how).
+//! The next timers of the slot fill the gaps ([`rings`]). If there are many chunks for few timers, nearly empty ones
+//! are merged when more are needed (`timers::sweep`).
 
 mod rings;
 
@@ -27,15 +27,15 @@ use crate::OutOfMemory;
 use crate::memory::{boxed, grow_by};
 use crate::position::{LONE, NONE, Position};
 
-/// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk is opened and emptied
-/// twice as often, and each time surprises the processor.
+/// References in one chunk, four cache lines, and the most in one batch. With 32 a chunk would be opened and emptied
+/// twice as often, with a branch misprediction each time.
 pub(crate) const CHUNK: usize = 64;
 const LEN: u32 = CHUNK as u32;
 /// Chunks in one page.
 const PAGE: usize = 8;
-/// A chunk with no more than so many references is worth filling.
+/// A chunk with at most this many references is worth filling.
 pub(crate) const LOW: u32 = 32;
-/// A chunk with no more than so many is worth emptying.
+/// A chunk with at most this many is worth emptying.
 pub(crate) const FEW: usize = 16;
 
 /// References in one page.
@@ -58,22 +58,19 @@ impl Link {
 }
 
 pub(crate) struct Chunks {
-    #[expect(
-        clippy::vec_box,
-        reason = "when there are more of them, the references stay where they are"
-    )]
+    #[expect(clippy::vec_box, reason = "growing must not move the references")]
     pages: Vec<Box<Page>>,
     /// For each chunk a bit for each of its references that count.
     words: Vec<u64>,
     links: Vec<Link>,
-    /// The first of those that were used and are free, or `NONE`.
+    /// The first free chunk that was used before, or `NONE`.
     free: u32,
-    /// The first that was never used: it is free, and so are all behind it.
+    /// The first chunk that was never used; all from here on are free.
     fresh: u32,
     free_len: usize,
-    /// For fewer timers than this there are too many chunks: `FEW` for each, but for the first of each ring.
+    /// With fewer timers than this there are too many chunks: `FEW` for each but the first of each ring.
     least: usize,
-    /// The one that was looked at last by who gives them back.
+    /// The chunk that the sweep examined last.
     look: u32,
 }
 
@@ -91,20 +88,20 @@ impl Chunks {
         }
     }
 
-    /// A pool of so many chunks, and no more than there are in its last page.
+    /// A pool of `count` chunks, rounded up to a page.
     pub(crate) fn with_chunks(count: usize) -> Result<Self, OutOfMemory> {
         let mut pool = Chunks::new();
         pool.make(count)?;
         Ok(pool)
     }
 
-    /// Makes sure that `count` references can be filed, whatever the slots they go to.
+    /// Ensures that `count` references can be filed, whatever their slots.
     #[inline]
     pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
         if self.free_len >= count { Ok(()) } else { self.grow(count - self.free_len) }
     }
 
-    /// Makes room for so many more references, if they fill their chunks, and for a batch on its way down.
+    /// Makes room for `count` more references that fill their chunks, and for a batch that cascades.
     pub(crate) fn reserve_references(&mut self, count: usize) -> Result<(), OutOfMemory> {
         self.make(self.missing(count))
     }
@@ -113,12 +110,12 @@ impl Chunks {
         (references.div_ceil(CHUNK) + CHUNK).saturating_sub(self.free_len)
     }
 
-    /// The bytes that such a reservation asks for.
+    /// The bytes that such a reservation allocates.
     pub(crate) fn lacking(&self, references: usize) -> usize {
         self.missing(references).div_ceil(PAGE).saturating_mul(size_of::<Page>())
     }
 
-    /// Makes at least so many more chunks, and room for what is counted of others.
+    /// Makes at least `least` more chunks, with amortized growth of the tables.
     #[cold]
     fn grow(&mut self, least: usize) -> Result<(), OutOfMemory> {
         let chunks = least.next_multiple_of(PAGE);
@@ -128,10 +125,10 @@ impl Chunks {
         self.make(least)
     }
 
-    /// Makes at least so many more chunks.
+    /// Makes at least `least` more chunks.
     fn make(&mut self, least: usize) -> Result<(), OutOfMemory> {
         let pages = least.div_ceil(PAGE);
-        // Positions end before the words for where a reference is not.
+        // Positions end before the special values.
         if pages > LONE as usize / CHUNK / PAGE - self.pages.len() {
             return Err(OutOfMemory);
         }
@@ -147,7 +144,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Files a reference in the lowest gap of the head of a ring; `None` if that is full, or there is no ring.
+    /// Files a reference in the lowest gap of the head of a ring. `None` if the head is full or there is no ring.
     #[inline(always)]
     pub(crate) fn push(&mut self, head: u32, node: u32) -> Option<Position> {
         let word = self.words.get_mut(head as usize)?;
@@ -167,14 +164,14 @@ impl Chunks {
         page[position as usize % PAGE_LEN] = node;
     }
 
-    /// The slot that a position belongs to, or a number that no slot has.
+    /// The slot of a position, or a number that no slot has.
     #[inline(always)]
     pub(crate) fn owner(&self, position: Position) -> u32 {
         let link = self.links.get((position / LEN) as usize);
         link.map_or(position.wrapping_sub(LONE), |link| link.owner)
     }
 
-    /// Takes a reference out. True if that was the last of its chunk, or if it is in none.
+    /// Removes a reference. True if it was the last of its chunk, or is in none.
     #[inline(always)]
     pub(crate) fn remove(&mut self, position: Position) -> bool {
         let Some(word) = self.words.get_mut((position / LEN) as usize) else { return true };
@@ -182,7 +179,7 @@ impl Chunks {
         *word == 0
     }
 
-    /// The first references of a chunk, at most `most` of them, copied. Returns how many, and which are left.
+    /// Copies the first references of a chunk, at most `most`. Returns how many, and the bits of the others.
     #[inline]
     pub(crate) fn first(&self, chunk: u32, most: usize, copy: &mut [u32; CHUNK]) -> (usize, u64) {
         let (nodes, mut refs) = self.content(chunk);
@@ -206,7 +203,7 @@ impl Chunks {
         (&page[chunk as usize % PAGE], self.words[chunk as usize])
     }
 
-    /// Lets only these references of a chunk count. There must be one.
+    /// Keeps only these references of a chunk, at least one.
     pub(crate) fn leave(&mut self, chunk: u32, refs: u64) {
         self.words[chunk as usize] = refs;
     }
@@ -228,12 +225,12 @@ impl Chunks {
             + self.links.capacity() * size_of::<Link>()
     }
 
-    /// How many references count, in all chunks. For `check` alone.
+    /// The number of references in all chunks, counted for `check`.
     pub(crate) fn bits(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// For fewer timers than this there are too many chunks.
+    /// With fewer timers than this there are too many chunks.
     #[inline]
     pub(crate) fn least(&self) -> usize {
         self.least

@@ -1,8 +1,8 @@
-//! What can go wrong. Every error says what to do, and gives back what it was given.
+//! Errors. Each says what to do, and returns the value that was not accepted.
 
 use core::fmt;
 
-/// A wheel was asked for with settings that it cannot have.
+/// The geometry of a new wheel is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GeometryError {
@@ -36,8 +36,7 @@ impl fmt::Display for GeometryError {
 
 impl core::error::Error for GeometryError {}
 
-/// The wheel could not take another timer: no memory, or no index left. It holds the value that was not
-/// inserted; the wheel is as it was.
+/// The wheel has no memory, or no index, for another timer. Contains the value; the wheel is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
 
@@ -57,14 +56,14 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T> core::error::Error for Full<T> {}
 
-/// Why a timer was not moved. It is where it was.
+/// Why a timer was not moved. The timer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RescheduleError {
     /// The key's timer is not pending: it fired, was cancelled, or belongs to another wheel.
     NotPending,
-    /// Moving it to an earlier slot, or away from what waits to be popped, needs memory that there is not. It
-    /// still fires at its old deadline.
+    /// There is no memory to move it to an earlier slot, or out of the ready queue. It still fires at its old
+    /// deadline.
     OutOfMemory,
 }
 
@@ -83,7 +82,7 @@ impl fmt::Display for RescheduleError {
 
 impl core::error::Error for RescheduleError {}
 
-/// There was not enough memory. No timer has changed.
+/// An allocation failed. No timer has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 

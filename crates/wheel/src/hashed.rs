@@ -1,10 +1,10 @@
 //! The hashed wheel: one ring, on which timers of many turns share a slot.
 //!
-//! - A timer is filed in slot `due mod slots`; what is already due, in the slot under the hand.
-//! - The bound of a slot says in which turn something there is due: before that the hand passes over it.
-//! - A slot in which something is due is scanned once, unless one timer is all it has: its ring is taken off, and
-//!   what is due becomes ready, what was moved to another slot goes there, the rest goes into a new ring. A scan that
-//!   the budget cuts goes on in the next call; the hand stays until it is done.
+//! - A timer is filed in slot `due mod slots`; one that is already due, in the slot under the hand.
+//! - The bound of a slot tells in which turn something there is due; until then the hand skips it.
+//! - A slot in which something is due is scanned once, unless it holds a single timer. Its ring is detached: due timers
+//!   become ready, those that were moved to another slot go there, the rest goes into a new ring. If the budget ends a
+//!   scan, the next call continues it; the hand stays until it is done.
 
 use crate::bitmap::Bitmap;
 use crate::budget::{Budget, Cut};
@@ -18,7 +18,7 @@ use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 /// The ring of [`HashedWheel`](crate::HashedWheel).
 pub struct Hashed {
     slots: u32,
-    /// Whether the ring has been made: an empty wheel takes no memory for it.
+    /// Whether the ring is allocated: an empty wheel takes no memory for it.
     made: bool,
     occupied: Bitmap,
 }
@@ -31,7 +31,7 @@ impl Hashed {
         Ok(Hashed { slots, made: false, occupied: Bitmap::default() })
     }
 
-    /// The slot that a tick falls in.
+    /// The slot of a tick.
     #[inline]
     fn slot_of(&self, tick: Tick) -> u32 {
         if self.slots.is_power_of_two() {
@@ -41,8 +41,8 @@ impl Hashed {
         }
     }
 
-    /// The bound of a slot, or the tick at which the hand meets it before. A timer that was moved to later waits for
-    /// the hand where it was: the hand must come there once more before it is due.
+    /// The last tick at which the hand meets a slot before or at its bound. A timer that was moved to later keeps its
+    /// reference, so the hand must meet that slot once more before the timer is due.
     fn floor<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
         let due = timers.bound(number);
         let since = (self.slot_of(due) + self.slots - number) % self.slots;
@@ -118,7 +118,7 @@ impl Geometry for Hashed {
         hand
     }
 
-    /// The slot under the hand may hold both what is due now and what is due a turn later: it comes first.
+    /// The slot under the hand comes first: it may hold what is due now beside what is due a turn later.
     fn met(&self, _level: usize, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let here = self.slot_of(hand);
         let first = self.occupied.contains(here).then_some((here, hand));
@@ -128,7 +128,7 @@ impl Geometry for Hashed {
 }
 
 impl Motion for Hashed {
-    /// Slots in which nothing is due in this turn are passed over, and so are whole turns without anything due.
+    /// Skips slots in which nothing is due in this turn, and whole turns in which nothing is due.
     fn next_stop<T>(&mut self, timers: &Timers<T>, budget: &mut Budget) -> Tick {
         if timers.is_scanning() {
             return timers.hand();
@@ -147,7 +147,7 @@ impl Motion for Hashed {
         least
     }
 
-    /// Scans the slot under the hand once: what is due becomes ready, the other rounds stay.
+    /// Scans the slot under the hand once: due timers become ready, other rounds stay.
     fn settle<T>(
         &mut self,
         timers: &mut Timers<T>,

@@ -1,11 +1,11 @@
-//! The hierarchical wheel: rings of growing span.
+//! The hierarchical wheel: levels of growing span.
 //!
 //! - A timer is filed on the lowest level that reaches it, counted from the hand.
-//! - When the hand is where an occupied slot of an upper level begins, that slot is handed down before anything
-//!   of that tick is made ready. The hand stops at every such beginning, so no slot holds two turns.
-//! - What is already due is filed in the lowest slot under the hand, and the hand does not leave it before that
-//!   slot is empty.
-//! - A slot may hold a timer that was moved to later: it is filed anew when its slot is met.
+//! - When the hand reaches the beginning of an occupied slot of an upper level, that slot cascades before anything of
+//!   that tick becomes ready. The hand stops at every such beginning, so no slot holds two turns.
+//! - A timer that is already due is filed in the lowest slot under the hand, and the hand stays until that slot is
+//!   empty.
+//! - A slot may hold a timer that was moved to later: it is filed again when the hand meets the slot.
 
 use alloc::boxed::Box;
 
@@ -22,10 +22,9 @@ use crate::{GeometryError, OutOfMemory};
 /// The levels of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
-    /// No occupied slot of a level begins before its tick here. Not kept for the lowest.
+    /// For each level but the lowest, a lower bound of when its occupied slots begin.
     begins: Box<[Tick]>,
-    /// The least of these. It spares a look at every level when the hand goes from one slot of the lowest to the
-    /// next.
+    /// The least of these. Without it every step of the hand would examine every level.
     above: Tick,
 }
 
@@ -135,7 +134,7 @@ impl Motion for Hierarchical {
             self.settle_above(timers, budget, watch)?;
         }
         let lowest = self.levels.level(0);
-        // Due timers above open it. At the end of time the hand may come here with nothing to settle.
+        // Due timers above make it. At the end of time the hand may arrive with nothing to settle.
         if !lowest.is_made() {
             return Ok(());
         }
@@ -155,7 +154,7 @@ impl Motion for Hierarchical {
 
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
         let (begin, level) = (self.begin(timers, number), timers.level(number));
-        // What is said of the levels above must be true, or the hand would pass it by.
+        // The bounds of the upper levels must hold, or the hand would skip the slot.
         let first = self.begins[usize::from(level)].max(self.above);
         if level > 0 && begin < first { 0 } else { begin }
     }
@@ -166,7 +165,7 @@ impl Motion for Hierarchical {
         if here.begin(due) == here.begin_of(slot, hand) {
             return Place::Level { level: u32::from(level) + 1, slot };
         }
-        // It was moved to later and its reference waits where it was: say where it belongs.
+        // It was moved to later, and its reference is still here: return where it belongs.
         self.place_of(due, hand)
     }
 
@@ -199,8 +198,8 @@ impl Motion for Hierarchical {
 }
 
 impl Hierarchical {
-    /// Hands down every slot above the lowest level that begins at the hand, and looks when the next one begins. No
-    /// slot that begins now is handed anything, so each level is looked at once.
+    /// Cascades every slot above the lowest level that begins at the hand, and finds when the next one begins. No
+    /// cascade adds to a slot that begins now, so each level is examined once.
     fn settle_above<T>(
         &mut self,
         timers: &mut Timers<T>,
@@ -214,31 +213,31 @@ impl Hierarchical {
             let (slot, begin) = self.levels.level(level).find(timers.hand());
             while begin == timers.hand() && self.levels.level(level).is_marked(slot) {
                 let number = self.levels.level(level).number(slot);
-                timers.hand_down(self, number, budget)?;
-                // Told only now: should `watch` panic, everything is where it belongs.
+                timers.cascade(self, number, budget)?;
+                // Only now: if `watch` panics, the wheel is consistent.
                 if let Some(watch) = watch {
-                    self.tell(timers, level as u8, number, watch);
+                    self.report(timers, level as u8, number, watch);
                 }
             }
             self.begins[level] = self.levels.level(level).next_after(slot, begin);
         }
-        // One that was moved to later may have made a level.
+        // A timer that was moved to later may have made a level.
         let top = self.levels.top();
         let begins = self.begins[1..planted!("wheel.third-level-passed", top.min(2), top)].iter();
         self.above = begins.copied().min().unwrap_or(Tick::MAX);
         Ok(())
     }
 
-    /// Tells of the timers that were just handed down from this slot.
-    fn tell<T>(&self, timers: &Timers<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
+    /// Reports the timers that have just cascaded from this slot.
+    fn report<T>(&self, timers: &Timers<T>, level: u8, number: u32, watch: &mut dyn FnMut(Moved)) {
         let place = |level: u8, number| {
             let slot = self.levels.level(usize::from(level)).slot_numbered(number);
             Place::Level { level: u32::from(level) + 1, slot }
         };
-        for (key, due) in timers.handed() {
+        for (key, due) in timers.cascaded() {
             let spot = self.spot(due, timers.hand());
             let below = timers.level(spot);
-            // Due right now: it fires straight from above. Moved to later: it may even rise.
+            // A timer that is due now fires from here. One that was moved to later may even rise.
             if due > timers.hand() && below < level {
                 watch(Moved { key, from: place(level, number), to: place(below, spot) });
             }

@@ -1,17 +1,17 @@
 //! Keys: how a caller names a timer.
 //!
-//! A key is the index of the timer's node, the generation of that node, and the wheel it belongs to. A node's
-//! generation grows each time a timer leaves it, and a node whose generations are used up is never used again,
-//! so a key that has gone stale stays stale for ever. Every wheel has a number of its own: a key of another
-//! wheel is refused before anything is looked at.
+//! A key is the index of the timer's node, the generation of that node, and the number of its wheel. A node's
+//! generation increases each time a timer leaves it, and a node that has used its last generation is never used
+//! again, so a stale key stays stale for ever. Wheel numbers are unique in a process, so a key of another wheel is
+//! always refused.
 
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
 
 /// Names one timer of one wheel, for ever.
 ///
-/// A key is a small `Copy` value. Once its timer has fired, been cancelled or been cleared, every verb answers
-/// "no" to it, whatever has happened since; and so it does to a key of another wheel.
+/// A key is a small `Copy` value. Once its timer has fired or was cancelled or cleared, every verb refuses the key, for
+/// ever. A key of another wheel is refused as well.
 ///
 /// ```
 /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -50,13 +50,13 @@ impl Key {
     }
 }
 
-/// What a key says of a timer within its wheel: the generation above, the index of its node below. One word, because
-/// two travel in registers with the number of the wheel, and three do not.
+/// The part of a key that names a timer within its wheel: generation in the upper half, node index in the lower. One
+/// word, because two words are returned in registers and three are not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Name(u64);
 
 impl Name {
-    /// That of no node.
+    /// Names no node.
     pub(crate) const NONE: Name = Name(u64::MAX);
 
     #[inline]
@@ -84,7 +84,7 @@ impl Name {
         (self.0 >> 32) as u32
     }
 
-    /// The name of the next timer in the same node. Nobody has a key with the last generation.
+    /// The name of the next timer in the same node. No key has the last generation.
     #[inline]
     pub(crate) fn next(self) -> Self {
         Name(self.0.wrapping_add(1 << 32))
@@ -97,7 +97,7 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// The number of a wheel, never given twice in one process.
+/// The number of a wheel, unique in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WheelId(NonZeroU64);
 
@@ -106,8 +106,8 @@ mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU64;
     pub(super) type Number = u64;
 }
-// Without 64-bit atomics the numbers end after four billion wheels (an empty one that is shrunk counts again), with a
-// panic rather than a repetition.
+// Without 64-bit atomics the numbers run out after four billion wheels (an empty one that is shrunk takes a new
+// number), with a panic instead of a repetition.
 #[cfg(not(target_has_atomic = "64"))]
 mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU32;
@@ -119,7 +119,7 @@ impl WheelId {
     #[allow(clippy::useless_conversion, reason = "it is one only where there are 64-bit atomics")]
     pub(crate) fn unique() -> Self {
         static LAST: counter::Counter = counter::Counter::new(0);
-        // Relaxed: only the uniqueness of the number matters, it orders nothing else.
+        // Relaxed: only uniqueness matters; the number orders nothing else.
         let last = LAST
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last: counter::Number| {
                 last.checked_add(1)

@@ -1,4 +1,4 @@
-//! What distinguishes one kind of wheel from another: its geometry, and what there is to do at a tick.
+//! What a kind of wheel does at a tick, and the loop of `advance`.
 
 use crate::budget::{Budget, Cut};
 use crate::geometry::Geometry;
@@ -7,15 +7,15 @@ use crate::place::{LevelView, Place, Slot};
 use crate::tick::Tick;
 use crate::timers::Timers;
 
-/// Who wants to know of every timer that is handed down, if anybody does.
+/// Called for every timer that cascades, if given.
 pub(crate) type Watch<'a, 'w> = &'a mut Option<&'w mut dyn FnMut(Moved)>;
 
 pub(crate) trait Motion: Geometry + Sized {
-    /// The next tick, not before the hand, at which there may be something to settle, now that all is settled there;
-    /// `Tick::MAX` if there is none. It is found whatever is left of the budget, and counts in it.
+    /// The next tick, not before the hand, at which there may be something to settle; `Tick::MAX` if there is none.
+    /// Called when the hand's tick is settled. The search is never cut short, but counts in the budget.
     fn next_stop<T>(&mut self, timers: &Timers<T>, budget: &mut Budget) -> Tick;
 
-    /// Does all there is to do at the hand: hands down what begins there, then makes ready what is due.
+    /// Settles the hand's tick: cascades the slots that begin there, then makes ready what is due.
     fn settle<T>(
         &mut self,
         timers: &mut Timers<T>,
@@ -32,16 +32,16 @@ pub(crate) trait Motion: Geometry + Sized {
     /// The tick, not before the hand, at which an occupied slot must be settled. For `check` alone.
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick;
 
-    /// Where the drawings show a timer that is filed in this slot, due after the hand.
+    /// The place shown for a timer that is filed in this slot, due after the hand.
     fn home(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place;
 
-    /// Where the drawings show a timer that is filed now, due after the hand.
+    /// The place shown for a timer that is filed now, due after the hand.
     fn place_of(&self, due: Tick, hand: Tick) -> Place;
 
-    /// How the drawings name a slot.
+    /// The public name of a slot.
     fn slot(&self, level: u8, number: u32) -> Slot;
 
-    /// The ticks that a slot stands for in the turn in which the hand next meets it.
+    /// The ticks that a slot covers in the turn in which the hand next meets it.
     fn range<T>(&self, timers: &Timers<T>, slot: Slot) -> Option<(Tick, Tick)>;
 
     fn view(&self, level: usize) -> LevelView;
@@ -49,7 +49,7 @@ pub(crate) trait Motion: Geometry + Sized {
     fn memory(&self) -> usize;
 }
 
-/// Moves the hand to a tick, and settles every tick on the way at which there is something to do.
+/// Moves the hand to a tick and settles every tick on the way at which there is something to do.
 pub(crate) fn turn<T, K: Motion>(
     timers: &mut Timers<T>,
     kind: &mut K,

@@ -1,10 +1,9 @@
-//! The rings of a hierarchical wheel: how long each level is, and where on it a tick falls.
+//! The levels of a hierarchical wheel: the span of each, and the slot of a tick.
 //!
-//! Level `l` has `slots(l)` slots of `unit(l)` ticks each; the unit of the lowest is 1, and a slot of the next
-//! level covers one whole turn of this one. The list of slots ends where a level reaches all of `u64`.
+//! Level `l` has `slots(l)` slots of `unit(l)` ticks each. The unit of the lowest is 1; a slot of the next level
+//! covers one whole turn of this one. The last level reaches all of `u64`.
 //!
-//! Powers of two are shifts and masks, anything else is a division; nothing but [`Level::find`] and the ways to the
-//! levels know the difference.
+//! Powers of two use shifts and masks, other sizes a division. Only [`Level::find`] and [`Way`] know the difference.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,16 +12,16 @@ use crate::bitmap::Bitmap;
 use crate::tick::Tick;
 use crate::{GeometryError, MAX_SLOTS, OutOfMemory};
 
-/// Instead of a shift: this level needs a division.
+/// In place of a shift: this level needs a division.
 const DIVIDE: u8 = u8::MAX;
 
-/// The base of a level that is not made: its slots have numbers that no table reaches.
+/// The base of a level that is not made: its slot numbers are beyond any table.
 const UNMADE: u32 = 1 << 31;
 
 pub(crate) struct Level {
     /// Ticks a slot covers.
     unit: u64,
-    /// The most ticks that a timer on this level may have left: one less than its span.
+    /// The most ticks that a timer on this level may have left: its span minus one.
     reach: u64,
     slots: u32,
     /// The number of its slot 0 in the table of slots; `UNMADE` until the level is made.
@@ -34,7 +33,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// The slot that a tick falls in, and the tick at which that slot begins.
+    /// The slot of a tick, and the tick at which that slot begins.
     #[inline(always)]
     pub(crate) fn find(&self, tick: Tick) -> (u32, Tick) {
         if self.shift == DIVIDE {
@@ -50,7 +49,7 @@ impl Level {
         ((turns % u64::from(self.slots)) as u32, turns * self.unit)
     }
 
-    /// The slot that a tick falls in.
+    /// The slot of a tick.
     #[inline]
     pub(crate) fn slot(&self, tick: Tick) -> u32 {
         self.find(tick).0
@@ -62,9 +61,8 @@ impl Level {
         self.find(tick).1
     }
 
-    /// The occupied slots and when they begin, in the order in which the hand meets them. The slot under the
-    /// hand comes first if it begins right there; otherwise it has been handed down, and what it holds is a
-    /// turn away: last.
+    /// The occupied slots and when they begin, in the order in which the hand meets them. The slot under the hand comes
+    /// first if it begins at the hand. Otherwise it has cascaded, and holds what is a turn away: it comes last.
     #[inline]
     pub(crate) fn occupied(&self, hand: Tick) -> impl Iterator<Item = (u32, Tick)> {
         let (here, begin) = self.find(hand);
@@ -84,7 +82,7 @@ impl Level {
         self.next_after(here, begin)
     }
 
-    /// The same, if nothing begins at the hand, for who has found the slot that the hand is in.
+    /// As `next_begin`, given the slot of the hand, if no slot begins at the hand.
     #[inline]
     pub(crate) fn next_after(&self, here: u32, begin: Tick) -> Tick {
         match self.occupied.after(here) {
@@ -93,7 +91,7 @@ impl Level {
         }
     }
 
-    /// The same for the lowest level: its slots are one tick long.
+    /// As `next_begin` for the lowest level, whose slots are one tick long, after the hand.
     #[inline]
     pub(crate) fn next_tick(&self, hand: Tick) -> Tick {
         let here = self.slot(hand);
@@ -103,22 +101,22 @@ impl Level {
         }
     }
 
-    /// When an occupied slot begins: in the turn that the hand is in, or in the next.
+    /// When an occupied slot begins: in this turn or the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
         let (here, begin) = self.find(hand);
         if slot == here && begin == hand { hand } else { self.after(here, begin, slot) }
     }
 
-    /// When a slot next begins after the one that the hand is in.
+    /// When `slot` next begins after `here`, the slot of the hand.
     #[inline]
     fn after(&self, here: u32, begin: Tick, slot: u32) -> Tick {
         let ahead = u64::from(self.ahead(here, slot));
-        // A timer is due there, so it is within u64. A slot that is only asked about may not be.
+        // An occupied slot begins within u64. One that is only asked about may not.
         begin.saturating_add(ahead.saturating_mul(self.unit))
     }
 
-    /// How many slots the hand has to go to meet one, a whole turn if it is there.
+    /// The slots from `here` to `slot`; a whole turn if they are the same.
     #[inline]
     fn ahead(&self, here: u32, slot: u32) -> u32 {
         if slot > here { slot - here } else { slot + self.slots - here }
@@ -170,12 +168,11 @@ impl Level {
     }
 }
 
-/// What filing needs to know of a level, all in one place.
+/// What filing needs of a level, in one place.
 #[derive(Clone, Copy)]
 struct Way {
-    /// That of the level, or `UNMADE` if it needs a division: only where spans are powers of two does the highest bit
-    /// of the ticks left decide. The tempting alternative, to say up to where a way is good, is one more comparison
-    /// for every timer.
+    /// The base of the level, or `UNMADE` if it needs a division: only if spans are powers of two does the highest bit
+    /// of the ticks left decide the level. A limit in each way would be one more comparison for every timer.
     base: u32,
     mask: u32,
     shift: u32,
@@ -184,9 +181,9 @@ struct Way {
 
 pub(crate) struct Levels {
     levels: Box<[Level]>,
-    /// For each highest bit of the ticks left, the way to the lowest level that can hold any such number.
+    /// For each highest bit of the ticks left, the lowest level that can hold any such number.
     ways: [Way; 64],
-    /// With fewer ticks left than this, a timer is filed on a level that is made; 0 if the lowest is not.
+    /// A timer with fewer ticks left than this is filed on a level that is made; 0 if the lowest is not.
     made: u64,
     /// No level from this one on is made; at least 1.
     top: usize,
@@ -258,7 +255,7 @@ impl Levels {
         self.top
     }
 
-    /// Whether a timer with so many ticks left is filed on a level that is made. It may say no where it is.
+    /// Whether a timer with `left` ticks left is filed on a level that is made. May return false although it is.
     #[inline]
     pub(crate) fn is_made(&self, left: u64) -> bool {
         left < self.made
@@ -270,7 +267,7 @@ impl Levels {
         self.made = made.last().map_or(none, |level| level.reach.saturating_add(1));
         self.top = self.levels.iter().rposition(Level::is_made).map_or(1, |last| last + 1);
         for bit in 0..64 {
-            // No ticks left go the way of one: every level has two slots.
+            // 0 ticks left use the way of 1: every level has two slots.
             let least = 1 << bit;
             let index = self.levels.iter().position(|level| least <= level.reach).unwrap_or(0);
             let level = &self.levels[index];
@@ -289,7 +286,7 @@ impl Levels {
         level
     }
 
-    /// The number of the slot in which a timer is filed that is due then; the one under the hand if that is past.
+    /// The slot in which a timer due at `due` is filed; the slot under the hand if that is past.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
         match self.near(due, hand) {
@@ -298,7 +295,7 @@ impl Levels {
         }
     }
 
-    /// The same. If shifting does not find it: `None`, or a number that no table reaches.
+    /// The same by shifting. `None`, or a number beyond any table, if that is not enough.
     #[inline(always)]
     pub(crate) fn near(&self, due: Tick, hand: Tick) -> Option<u32> {
         let left = due.checked_sub(hand)?;
@@ -313,7 +310,7 @@ impl Levels {
         level.base + level.slot(due)
     }
 
-    /// Forgets all levels, as if none had been made.
+    /// Removes all levels.
     pub(crate) fn unmake(&mut self) {
         for level in &mut self.levels {
             (level.base, level.occupied) = (UNMADE, Bitmap::default());
@@ -321,7 +318,7 @@ impl Levels {
         self.find_ways();
     }
 
-    /// Gives a level its map of occupied slots, and the number of its slot 0.
+    /// Makes a level: its bitmap, and the number of its slot 0.
     pub(crate) fn make(&mut self, level: usize, base: u32) -> Result<(), OutOfMemory> {
         let level = &mut self.levels[level];
         level.occupied = Bitmap::new(level.slots as usize)?;

@@ -1,13 +1,12 @@
-//! Asking for memory, and giving it back, without ending the program when there is none.
+//! Allocation that can fail without aborting the program.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::OutOfMemory;
 
-/// Makes room for `count` more. What is small doubles; what is large grows by a quarter, because then the memory that
-/// is held and not used is worth more than a few more steps. By an eighth it would be copied twice as often, and
-/// whoever starts or hands down a timer then waits for it.
+/// Reserves room for `count` more. A small vector doubles; a large one grows by a quarter, to hold less unused memory.
+/// Growing by an eighth would copy twice as often, and a start or a cascade waits for each copy.
 pub(crate) fn grow_by<X>(vec: &mut Vec<X>, count: usize) -> Result<(), OutOfMemory> {
     if vec.capacity() - vec.len() >= count {
         return Ok(());
@@ -20,7 +19,7 @@ pub(crate) fn grow_by<X>(vec: &mut Vec<X>, count: usize) -> Result<(), OutOfMemo
     roomy.or_else(|_| vec.try_reserve_exact(count)).map_err(|_| OutOfMemory)
 }
 
-/// An array in a box of its own, without a stop on the stack.
+/// Allocates a boxed array without building it on the stack.
 pub(crate) fn boxed<X, const N: usize>(
     make: impl FnMut() -> X,
 ) -> Result<Box<[X; N]>, OutOfMemory> {
@@ -30,18 +29,18 @@ pub(crate) fn boxed<X, const N: usize>(
     vec.into_boxed_slice().try_into().map_err(|_| OutOfMemory)
 }
 
-/// Asks for so many bytes in one piece, and gives them back: who is promised them piece by piece may be promised more
-/// than there are, and is ended when they are written to.
+/// Allocates `bytes` in one piece and frees them. With overcommit, many small allocations may succeed beyond what
+/// there is, and the process is killed when it writes to them; one large one is refused.
 pub(crate) fn probe(bytes: usize) -> Result<(), OutOfMemory> {
     let mut vec = Vec::<u8>::new();
     vec.try_reserve_exact(bytes).map_err(|_| OutOfMemory)?;
-    // What is never used need not be asked for, and compilers know that.
+    // Without a use, the compiler removes the allocation.
     core::hint::black_box(vec);
     Ok(())
 }
 
-/// Gives back what a vector holds and does not use, if there is the memory for a copy of the rest. The tempting
-/// `shrink_to_fit` ends the program if there is not.
+/// Releases the unused capacity of a vector, if there is memory for a copy of the rest. `shrink_to_fit` would abort
+/// the program if there is not.
 pub(crate) fn tighten<X>(vec: &mut Vec<X>) {
     let mut copy = Vec::new();
     if vec.len() < vec.capacity() && copy.try_reserve_exact(vec.len()).is_ok() {

@@ -1,7 +1,6 @@
-//! The timers themselves: one node each, in a place that never changes while it is pending.
+//! The timers: one node each, which never moves while its timer is pending.
 //!
-//! They lie in segments of 128. Growing makes another one: it copies no node, however many there are, and holds none
-//! twice.
+//! Nodes lie in segments of 128. Growing adds a segment and copies no node.
 //!
 //! | field | a pending timer | a vacant node |
 //! |---|---|---|
@@ -10,10 +9,10 @@
 //! | `position` | where its reference is, or `READY` | nothing |
 //! | `value` | `Some` | `None` |
 //!
-//! A pending timer has exactly one reference, in one slot or among those that are ready, and is known by it. `due` may
-//! be later than the slot says: a timer that was moved to later stays where it is until the hand meets it there.
+//! A pending timer has exactly one reference, in a slot or in the ready queue. `due` may be later than the range of its
+//! slot: a timer that was moved to later keeps its reference until the hand meets it.
 //!
-//! A generation never comes round: a node that has used its last one is retired.
+//! Generations never wrap: a node that has used its last one is retired.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,12 +23,11 @@ use crate::memory::{boxed, grow_by, tighten};
 use crate::position::{NONE, NOWHERE, Position, READY};
 use crate::tick::Tick;
 
-/// Nodes in one segment: not so many that who waits for a new one would notice. Who has a few timers with large values
-/// had better put them into boxes.
+/// Nodes in one segment: few enough that creating one is not noticed. For a few timers with large values, box them.
 const SEGMENT: usize = 128;
 /// The most segments: no node has the index `NONE`.
 const SEGMENTS: usize = NONE as usize / SEGMENT;
-/// How many generations a node has before it is retired. Tests see that sooner.
+/// How many generations a node has before it is retired. Fewer in tests, so that they see it.
 pub(crate) const GENERATIONS: u32 = if cfg!(test) { 10 } else { u32::MAX };
 /// The generation of a node that is retired.
 const RETIRED: u32 = u32::MAX;
@@ -84,7 +82,7 @@ impl<T> Node<T> {
     }
 }
 
-/// Whether most of the generations are behind one.
+/// Whether a node has used most of its generations.
 fn is_old(generation: u32) -> bool {
     RETIRED - generation < GENERATIONS / 2
 }
@@ -95,14 +93,14 @@ fn halves(due: Tick) -> [u32; 2] {
 }
 
 pub(crate) struct Nodes<T> {
-    /// Arrays of one size, so that one comparison is enough to know that an index is in them.
+    /// Arrays of one size, so that one comparison checks an index.
     segments: Vec<Box<[Node<T>; SEGMENT]>>,
     wheel: WheelId,
-    /// The name that the next timer gets, or `Name::NONE`.
+    /// The name of the next timer, or `Name::NONE`.
     vacant: Name,
     pending: usize,
     retired: usize,
-    /// What a new node's generation begins with: above all that `shrink` has forgotten.
+    /// The first generation of a new node: above those of all nodes that `shrink` has removed.
     first_generation: u32,
 }
 
@@ -118,23 +116,23 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// Makes sure that there is a vacant node. Nodes are made a segment at a time, so that there is one way to start a
-    /// timer: the tempting alternative, a node is made when it is needed, asks three times how many there are.
+    /// Ensures that there is a vacant node. Nodes are made a segment at a time, so that every start takes a vacant one;
+    /// making nodes one by one would check the length three times.
     #[cold]
     pub(crate) fn prepare(&mut self) -> Result<(), OutOfMemory> {
         if self.vacant == Name::NONE { self.make_segment() } else { Ok(()) }
     }
 
-    /// The index of the node that the next timer gets, which is an index of none if there is no vacant one.
+    /// The index of the next timer's node; beyond all nodes if none is vacant.
     #[inline(always)]
     pub(crate) fn next(&self) -> u32 {
         self.vacant.index()
     }
 
-    /// Puts a timer into the next vacant node, having filed the reference to it. `None` if there is no vacant node, or
-    /// it was not filed.
+    /// Puts a timer into the next vacant node; `file` files its reference. Returns the value if no node is vacant or
+    /// the reference was not filed.
     ///
-    /// It reads nothing of the node but the name of the next vacant one.
+    /// Of the node it reads only the name of the next vacant one.
     #[inline(always)]
     pub(crate) fn occupy(
         &mut self,
@@ -154,7 +152,7 @@ impl<T> Nodes<T> {
         Ok(Key::new(self.wheel, name))
     }
 
-    /// Links the vacant nodes from this one on anew, before the others. The lower ones come first, so that a shrink
+    /// Rebuilds the list of vacant nodes from `first` on, in front of `others`. Lower ones come first, so that `shrink`
     /// finds the upper ones unused.
     fn enlist(&mut self, first: u32, others: Name) {
         self.vacant = others;
@@ -169,7 +167,7 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// Makes another segment, all vacant, and puts it before the others.
+    /// Makes a segment of vacant nodes and puts it in front of the list.
     fn make_segment(&mut self) -> Result<(), OutOfMemory> {
         if self.segments.len() == SEGMENTS {
             return Err(OutOfMemory);
@@ -188,7 +186,7 @@ impl<T> Nodes<T> {
         Ok(())
     }
 
-    /// Takes a timer out of its node and leaves the node to the next one. Returns where its reference is, too.
+    /// Takes a timer out of its node, which becomes vacant. Also returns the position of its reference.
     #[inline(always)]
     pub(crate) fn vacate(&mut self, key: Key) -> Option<(T, Position)> {
         let (index, generation) = (key.index() as usize, key.name().generation());
@@ -213,7 +211,7 @@ impl<T> Nodes<T> {
         Some((value, position))
     }
 
-    /// Takes a timer out of its node as [`Nodes::vacate`] does, if it is ready and due then.
+    /// As [`Nodes::vacate`], if the timer is ready and due at `due`.
     #[inline]
     pub(crate) fn vacate_ready(
         &mut self,
@@ -234,7 +232,8 @@ impl<T> Nodes<T> {
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let index = key.index() as usize;
         let node = &self.segments.get(index / SEGMENT)?[index % SEGMENT];
-        // A generation that was given out and is still the node's own has not been taken back: it is pending.
+        // Keys carry only generations of timers that were started, and vacating increases the generation. So a match
+        // means pending.
         let pending = node.generation == key.name().generation() && key.wheel() == self.wheel;
         pending.then_some(key.index())
     }
@@ -277,28 +276,28 @@ impl<T> Nodes<T> {
         self.segments.iter().flat_map(|segment| segment.iter())
     }
 
-    /// How many they are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> u32 {
         (self.segments.len() * SEGMENT) as u32
     }
 
-    /// How many timers the nodes are enough for.
+    /// The number of timers that fit into the nodes.
     pub(crate) fn capacity(&self) -> usize {
         self.len() as usize - self.retired
     }
 
-    /// How many segments are missing for so many more timers.
+    /// The number of segments missing for `additional` more timers.
     fn missing(&self, additional: usize) -> Result<usize, OutOfMemory> {
         let missing = additional.saturating_sub(self.capacity() - self.pending).div_ceil(SEGMENT);
         if missing > SEGMENTS - self.segments.len() { Err(OutOfMemory) } else { Ok(missing) }
     }
 
-    /// The bytes that a reservation asks for.
+    /// The bytes that such a reservation allocates.
     pub(crate) fn lacking(&self, additional: usize) -> Result<usize, OutOfMemory> {
         self.missing(additional)?.checked_mul(size_of::<[Node<T>; SEGMENT]>()).ok_or(OutOfMemory)
     }
 
-    /// Makes the nodes for so many more timers.
+    /// Makes the nodes for `additional` more timers.
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
         let missing = self.missing(additional)?;
         self.segments.try_reserve_exact(missing).map_err(|_| OutOfMemory)?;
@@ -313,12 +312,12 @@ impl<T> Nodes<T> {
             + self.segments.capacity() * size_of::<Box<[Node<T>; SEGMENT]>>()
     }
 
-    /// Forgets the segments behind the last one that must stay. A node that is new then begins with a generation that
-    /// none of the forgotten ones has had, so that their keys stay stale. A node with most of its generations behind it
-    /// is not forgotten: the new ones would inherit that.
+    /// Removes the segments behind the last one that must stay. New nodes then begin with a generation that no removed
+    /// node has had, so that old keys stay stale. A node that has used most of its generations stays: otherwise new
+    /// nodes would begin with few left.
     pub(crate) fn shrink(&mut self) {
         if self.pending == 0 {
-            // As good as a new wheel: every key there is belongs to the old one.
+            // A new wheel number makes every old key stale.
             *self = Nodes::new();
             return;
         }
@@ -336,7 +335,7 @@ impl<T> Nodes<T> {
         self.enlist(0, Name::NONE);
     }
 
-    /// Walks the vacant nodes. For `check` alone.
+    /// Checks the list of vacant nodes and the counts.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let mut vacant = 0;
         let mut next = self.vacant;

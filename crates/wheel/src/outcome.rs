@@ -2,7 +2,7 @@
 
 use crate::{Key, Place, Time};
 
-/// A timer whose time has come.
+/// A timer that has fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired<T> {
@@ -14,7 +14,7 @@ pub struct Expired<T> {
     pub value: T,
 }
 
-/// A timer was handed down to a lower level.
+/// A timer cascaded to a lower level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Moved {
@@ -26,15 +26,14 @@ pub struct Moved {
     pub to: Place,
 }
 
-/// How far an [`advance`](crate::Wheel::advance) came.
+/// How far an [`advance`](crate::Wheel::advance) got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "work may remain"]
 pub enum Progress {
     /// Everything that is due has been made ready.
     Done,
-    /// The budget was used up: pop what is ready, and advance again.
+    /// The budget is used up: pop what is ready, and advance again.
     More,
-    /// Timers could not be handed down, or made ready, for want of memory. Nothing is lost: advance again when
-    /// there is some.
+    /// There was no memory to cascade timers or to make them ready. Nothing is lost: advance again when there is.
     OutOfMemory,
 }

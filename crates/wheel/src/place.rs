@@ -1,4 +1,4 @@
-//! Where a timer is, in the words of the drawings: `L2[17]` on a hierarchical wheel, `[6]` on a hashed one.
+//! Where a timer is: `L2[17]` on a hierarchical wheel, `[6]` on a hashed one.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use crate::Time;
 
 /// The slot that holds a timer.
 ///
-/// `Display` writes it the way the documentation and the scenarios do.
+/// `Display` writes it as the documentation and the scenarios do.
 ///
 /// ```
 /// use tourbillon_wheel::Place;
@@ -107,6 +107,6 @@ pub struct LevelView {
     pub slots: u32,
     /// How many ticks one of its slots covers.
     pub ticks_a_slot: u64,
-    /// Whether it has been needed yet. A level that has not takes no memory.
+    /// Whether a timer has needed it yet. A level that is not made takes no memory.
     pub made: bool,
 }

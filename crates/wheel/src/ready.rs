@@ -1,12 +1,11 @@
 //! The timers that are ready to be popped, in the order in which they fire.
 //!
-//! A ready timer is still pending: it may be cancelled or moved before it is popped. Its entry stays then, and is
-//! passed over, because it no longer says the truth: the node has another generation, is not ready, or is due at
-//! another tick. So the order of the others is never disturbed. A timer that was moved away and has come back,
-//! due at the same tick, has two entries that are true, and fires with the first.
+//! A ready timer is still pending: it may be cancelled or moved before it is popped. Its entry then stays and is
+//! skipped, because it is outdated: the node has another generation, is not ready, or is due at another tick. So the
+//! order of the others is preserved. A timer that was moved away and back, due at the same tick, has two current
+//! entries, and fires with the first.
 //!
-//! Entries that are not true, and the second ones of a timer, are thrown out when there is no more room, before more
-//! memory is asked for.
+//! Outdated and duplicate entries are removed when the queue is full, before it grows.
 
 use alloc::vec::Vec;
 
@@ -24,17 +23,17 @@ struct Entry {
 
 impl Entry {
     #[inline]
-    fn is_true<T>(&self, nodes: &Nodes<T>) -> bool {
+    fn is_current<T>(&self, nodes: &Nodes<T>) -> bool {
         let node = nodes.node(self.index);
         node.generation() == self.generation && node.position() == READY && node.due() == self.due
     }
 }
 
 pub(crate) struct Ready {
-    /// Those before `next` have been popped.
+    /// Entries before `next` have been popped.
     queue: Vec<Entry>,
     next: usize,
-    /// How many timers are ready.
+    /// The number of ready timers.
     len: usize,
 }
 
@@ -48,7 +47,7 @@ impl Ready {
         self.len
     }
 
-    /// Makes room for so many more.
+    /// Makes room for `count` more.
     #[inline]
     pub(crate) fn reserve<T>(
         &mut self,
@@ -68,20 +67,20 @@ impl Ready {
     #[cold]
     fn make_room<T>(&mut self, count: usize, nodes: &mut Nodes<T>) -> Result<(), OutOfMemory> {
         self.tidy(nodes);
-        // As much again as there is, or the next time would come before this one has paid for itself.
+        // Doubling amortizes the copy.
         let more = count.max(self.queue.len());
         let roomy = self.queue.try_reserve_exact(more);
         roomy.or_else(|_| self.queue.try_reserve_exact(count)).map_err(|_| OutOfMemory)
     }
 
-    /// Throws out what was popped, what is not true, and what is true for the second time.
+    /// Removes entries that were popped, are outdated, or are duplicates.
     fn tidy<T>(&mut self, nodes: &mut Nodes<T>) {
         self.queue.drain(..self.next);
         self.next = 0;
         self.queue.retain(|entry| {
-            let first = entry.is_true(nodes);
+            let first = entry.is_current(nodes);
             if planted!("wheel.ready-twice", false, first) {
-                // So that another entry of this timer is not true.
+                // Makes any other entry of this timer outdated.
                 nodes.node_mut(entry.index).set_position(NOWHERE);
             }
             first
@@ -97,13 +96,13 @@ impl Ready {
         self.len += 1;
     }
 
-    /// A ready timer was cancelled or moved.
+    /// Counts a ready timer that was cancelled or moved.
     #[inline]
     pub(crate) fn lose_one(&mut self) {
         self.len -= 1;
     }
 
-    /// Takes the next timer that is ready out of its node.
+    /// Takes the next ready timer out of its node.
     #[inline]
     pub(crate) fn pop<T>(&mut self, nodes: &mut Nodes<T>) -> Option<(Key, Tick, T)> {
         if self.len == 0 {
@@ -119,10 +118,10 @@ impl Ready {
         }
     }
 
-    /// The next timer that is ready. What is not true before it is passed over for good.
+    /// The next ready timer. Drops the outdated entries before it.
     pub(crate) fn peek<T>(&mut self, nodes: &Nodes<T>) -> Option<u32> {
         while let Some(entry) = self.queue.get(self.next) {
-            if entry.is_true(nodes) {
+            if entry.is_current(nodes) {
                 return Some(entry.index);
             }
             self.next += 1;
@@ -139,17 +138,17 @@ impl Ready {
         self.queue.capacity() * size_of::<Entry>()
     }
 
-    /// The timers that are ready. One that was moved away and has come back to the same tick is there twice.
+    /// The ready timers. One that was moved away and back to the same tick appears twice.
     pub(crate) fn iter<T>(&self, nodes: &Nodes<T>) -> impl Iterator<Item = u32> {
-        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_true(nodes));
+        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_current(nodes));
         entries.map(|entry| entry.index)
     }
 
-    /// How many timers are ready, counted. For `check` alone.
+    /// The number of ready timers, counted for `check`.
     pub(crate) fn count<T>(&self, nodes: &Nodes<T>) -> usize {
-        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_true(nodes));
+        let entries = self.queue[self.next..].iter().filter(|entry| entry.is_current(nodes));
         let mut ready: Vec<u32> = entries.map(|entry| entry.index).collect();
-        // A timer that was moved away and has come back to the same tick has two entries; the first one counts.
+        // A timer that was moved away and back to the same tick has two entries; the first one counts.
         ready.sort_unstable();
         ready.dedup();
         ready.len()

@@ -1,9 +1,8 @@
 //! Time, and the only place that rounds it.
 //!
 //! A [`Time`] is a reading of the caller's clock in the caller's own unit. A wheel counts in ticks: tick `k`
-//! is at `start + k · tick`. **A deadline rounds up, a clock reading rounds down**, so a timer whose tick has
-//! come is never early, and less than one tick late. The tempting alternative, rounding both the same way,
-//! fires early by up to one tick.
+//! is at `start + k · tick`. **A deadline rounds up, a clock reading rounds down**, so a timer is never early, and
+//! less than one tick late. Rounding both the same way would fire up to one tick early.
 //!
 //! ```text
 //!   start       start+tick   start+2·tick
@@ -12,8 +11,7 @@
 //!            a deadline here is due at tick 1; a clock that reads this is in tick 0
 //! ```
 //!
-//! Nothing here wraps: a deadline before `start` is due at tick 0, and a tick that lies past the end of time
-//! has no [`Time`] at all.
+//! Nothing here wraps: a deadline before `start` is due at tick 0, and a tick past the end of time has no [`Time`].
 
 use core::fmt;
 
@@ -128,13 +126,13 @@ impl Scale {
     }
 }
 
-// In line, or every start of a timer would save for a call what it holds in registers.
+// Inlined: otherwise every start of a timer would save its registers for a call.
 #[inline]
 fn divide_up(units: u64, tick: u64) -> Tick {
     planted!("wheel.deadline-rounds-down", units / tick, units.div_ceil(tick))
 }
 
-// Out of line: ticks of one unit are the common case, and a division is long anyway.
+// Not inlined: ticks of one unit are the common case, and a division is slow anyway.
 #[inline(never)]
 fn divide_down(units: u64, tick: u64) -> Tick {
     units / tick

@@ -1,8 +1,8 @@
 //! The verbs, the same for both kinds of wheel.
 
 mod inspect;
-mod look;
 mod next;
+mod query;
 
 use crate::hashed::Hashed;
 use crate::hierarchical::Hierarchical;
@@ -12,9 +12,9 @@ use crate::tick::Scale;
 use crate::timers::Timers;
 use crate::{Full, GeometryError, Key, RescheduleError, Time};
 
-/// A timing wheel: timers with values of `T`, driven by the caller's clock.
+/// A timing wheel: timers with values of type `T`, driven by the caller's clock.
 ///
-/// `K` is [`Hierarchical`] or [`Hashed`]; the verbs and their promises are the same, their costs differ.
+/// `K` is [`Hierarchical`] or [`Hashed`]. The verbs and their promises are the same; their costs differ.
 ///
 /// ```
 /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -37,12 +37,12 @@ pub struct Wheel<T, K> {
     kind: K,
 }
 
-/// Rings of growing span. See [the crate's page](crate) for how it works.
+/// Levels of growing span. See [the crate's page](crate) for how it works.
 ///
 /// | verb | cost |
 /// |---|---|
 /// | insert, cancel, reschedule | O(1) |
-/// | advance | what is due, and each timer once a level on its way down; never the ticks that passed |
+/// | advance | due timers, and each timer once for each level that it cascades through; never the ticks that passed |
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 
 /// One ring on which timers of many turns share a slot. See [the crate's page](crate) for how it works.
@@ -50,16 +50,16 @@ pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 /// | verb | cost |
 /// |---|---|
 /// | insert, cancel, reschedule | O(1) |
-/// | advance | what is due, and every timer of a slot in which one is due; the occupied slots, in a turn without any |
+/// | advance | due timers, and every timer of a slot in which one is due; the occupied slots, in a turn without any |
 /// | next_due | the occupied slots until one in which something is due in this turn |
 pub type HashedWheel<T> = Wheel<T, Hashed>;
 
-/// The slots of each level of a wheel that was not told otherwise.
+/// The slots of each level by default.
 const DEFAULT_LEVELS: &[u32] = &[256];
 const DEFAULT_SLOTS: u32 = 512;
 
 /// A kind of wheel: [`Hierarchical`] or [`Hashed`]. Nothing else implements it.
-#[expect(private_bounds, reason = "sealed: what a kind must do is nobody's business outside")]
+#[expect(private_bounds, reason = "sealed: the bound is private on purpose")]
 pub trait Kind: Motion {}
 impl Kind for Hierarchical {}
 impl Kind for Hashed {}
@@ -70,8 +70,8 @@ impl<T> HierarchicalWheel<T> {
         Self::with_levels(start, 1, DEFAULT_LEVELS).expect("the default levels are in range")
     }
 
-    /// An empty wheel with ticks of `tick` units and so many slots a level, lowest first. The last number
-    /// repeats for every further level; levels are made when they are first needed.
+    /// An empty wheel with ticks of `tick` units. `slots` gives the slots of each level, lowest first; the last number
+    /// repeats for every further level. Levels are made when they are first needed.
     ///
     /// # Errors
     /// A tick of 0, an empty list, or a level with fewer than 2 or more than [`MAX_SLOTS`](crate::MAX_SLOTS) slots.
@@ -97,8 +97,8 @@ impl<T> HashedWheel<T> {
         Self::with_slots(start, 1, DEFAULT_SLOTS).expect("the default slots are in range")
     }
 
-    /// An empty wheel with ticks of `tick` units and one ring of `slots`. It is at its best if a turn is as
-    /// long as most delays.
+    /// An empty wheel with ticks of `tick` units and one ring of `slots`. It performs best if a turn is as long as most
+    /// delays.
     ///
     /// # Errors
     /// A tick of 0, no slots, or more than [`MAX_SLOTS`](crate::MAX_SLOTS).
@@ -117,21 +117,21 @@ impl<T> HashedWheel<T> {
     }
 }
 
-/// Starting, stopping and moving timers.
+/// Start, cancel and move.
 impl<T, K: Kind> Wheel<T, K> {
-    /// Starts a timer. It fires with the first [`advance`](Wheel::advance) to its deadline or later, never to
-    /// an earlier moment; one whose deadline has passed fires with the next advance, whatever its moment.
+    /// Starts a timer. It fires with the first [`advance`](Wheel::advance) to its deadline or later, never earlier. If
+    /// its deadline has passed, it fires with the next advance, to whatever moment.
     ///
     /// # Errors
-    /// [`Full`] gives the value back if there is no memory, or no index, for another timer.
+    /// [`Full`] returns the value if there is no memory, or no index, for another timer.
     #[inline(always)]
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
         let Wheel { scale, timers, kind } = self;
         let due = scale.due(deadline);
-        timers.start(kind, due, value).or_else(|value| timers.start_anew(kind, due, value))
+        timers.start(kind, due, value).or_else(|value| timers.start_slowly(kind, due, value))
     }
 
-    /// Stops a timer and returns its value: it will never fire. `None` if it is not pending.
+    /// Cancels a timer and returns its value: it will never fire. `None` if it is not pending.
     #[inline(always)]
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         self.timers.cancel(&mut self.kind, key)
@@ -139,12 +139,11 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// Moves a pending timer to another deadline.
     ///
-    /// Moving it to a later one, as a keep-alive does, writes to the timer's own node and nothing else, unless it
-    /// is already waiting to be popped.
+    /// Moving it to a later one, as a keep-alive does, writes only to the timer's own node, unless the timer is ready.
     ///
     /// # Errors
-    /// It is not pending, or there is no memory to move it to an earlier slot or away from what waits to be
-    /// popped; nothing has changed then.
+    /// The timer is not pending, or there is no memory to move it to an earlier slot or out of the ready queue. Nothing
+    /// has changed then.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, RescheduleError, Time};
@@ -162,7 +161,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.reschedule(&mut self.kind, key, self.scale.due(deadline))
     }
 
-    /// Stops every timer and drops its value. Keys stay stale; the memory is kept for the next ones.
+    /// Cancels every timer and drops its value. The memory is kept for the next timers.
     pub fn clear(&mut self) {
         self.timers.clear(&mut self.kind);
     }
@@ -170,15 +169,14 @@ impl<T, K: Kind> Wheel<T, K> {
 
 /// Moving the hand.
 impl<T, K: Kind> Wheel<T, K> {
-    /// Moves the hand to the tick that `now` is in and makes what is due on the way ready to be popped, in the
-    /// order of its ticks. What was past already when it was inserted or moved comes with the tick at which it was, in
-    /// no order of its own; or in its old place, if it was ready there. A `now` before the hand leaves the hand where
-    /// it is.
+    /// Moves the hand to the tick of `now` and makes the timers that are due on the way ready to be popped, in the
+    /// order of their ticks. A timer that was already due when it was inserted or moved comes with the tick of that
+    /// call; if it was ready before, it keeps its place. If `now` is before the hand, the hand stays.
     ///
-    /// `budget` (at least 1) bounds the pass: it ends with [`Progress::More`] once it has made so many timers ready,
-    /// or once so many others, or slots of other turns, were handed down or looked at, and the next call goes on from
-    /// there. At any one tick everything is handed down before the first timer is made ready. Where cancels have left
-    /// many gaps, each that is handed down may move up to sixteen others closer together, which are not counted.
+    /// `budget` (at least 1) bounds the work: the call returns [`Progress::More`] once it has made that many timers
+    /// ready, or has cascaded or examined that many others or slots of other turns. The next call continues there. At
+    /// each tick, everything cascades before the first timer becomes ready. Where cancels have left many gaps, each
+    /// timer that cascades may merge a chunk of up to sixteen others, which are not counted.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Progress, Time};
@@ -205,8 +203,8 @@ impl<T, K: Kind> Wheel<T, K> {
         self.advance_to(now, budget, None)
     }
 
-    /// [`advance`](Wheel::advance), telling `watch` of every timer that is handed down to a lower level. One
-    /// that is due at that very tick fires straight from above, and `watch` is not told.
+    /// As [`advance`](Wheel::advance), calling `watch` for every timer that cascades to a lower level. A timer that is
+    /// due at that very tick fires directly, without such a call.
     pub fn advance_watched(
         &mut self,
         now: Time,
@@ -234,15 +232,14 @@ impl<T, K: Kind> Wheel<T, K> {
 
     /// Takes the next timer that an [`advance`](Wheel::advance) has made ready.
     ///
-    /// Until it is popped such a timer is pending like any other: it can be cancelled, moved and looked at. A pop
-    /// passes over those that were cancelled or moved since.
+    /// Until it is popped, a ready timer is pending like any other: it can be cancelled, moved and read.
     #[inline]
     pub fn pop(&mut self) -> Option<Expired<T>> {
         let (key, due, value) = self.timers.pop()?;
         Some(Expired { key, due: self.scale.time_or_max(due), value })
     }
 
-    /// The timer that [`pop`](Wheel::pop) would take out next.
+    /// The timer that [`pop`](Wheel::pop) would return next.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -257,8 +254,8 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.peek()
     }
 
-    /// The values of the timers that are ready to be popped, in the order in which they will be. One that was moved
-    /// away and has come back may be there twice.
+    /// The values of the ready timers, in the order in which they will be popped. A timer that was moved away and back
+    /// may appear twice.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -273,7 +270,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.iter_ready()
     }
 
-    /// How many timers are ready to be popped.
+    /// The number of timers that are ready to be popped.
     pub fn ready(&self) -> usize {
         self.timers.ready()
     }
@@ -281,7 +278,7 @@ impl<T, K: Kind> Wheel<T, K> {
 
 #[cfg(test)]
 impl<T, K> Wheel<T, K> {
-    /// For the tests of what is inside.
+    /// For tests of the inside.
     pub(crate) fn timers(&self) -> &Timers<T> {
         &self.timers
     }

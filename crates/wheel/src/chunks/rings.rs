@@ -1,16 +1,16 @@
-//! How the chunks of a slot hang together: a ring, filled at its head.
+//! The chunks of a slot form a ring, filled at its head.
 //!
-//! The head takes new references. When it is full the next chunk of the ring takes its place if it is worth filling, or
-//! else a new one that comes behind that. So the head goes round, and the next one is about that which was filled
-//! longest ago, and has lost the most since. The tempting alternative, the new one comes before it, asks the same one
-//! again and again if that holds timers that stay.
+//! The head takes new references. When it is full, the next chunk of the ring becomes the head if it is worth filling;
+//! otherwise a new chunk is inserted behind that one. So the head moves around the ring, and the next chunk is roughly
+//! the one that was filled longest ago and has lost the most since. With the new chunk inserted before it, the same
+//! chunk would be examined repeatedly if its timers stay.
 
 use super::{Chunks, FEW, LEN, LOW, Link, Position};
 use crate::OutOfMemory;
 use crate::position::NONE;
 
 impl Chunks {
-    /// Begins the ring of a slot with its first reference.
+    /// Opens the ring of a slot with its first reference.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
@@ -25,7 +25,7 @@ impl Chunks {
         Ok(chunk * LEN)
     }
 
-    /// Gives a ring whose head is full a head with gaps: the next chunk, or a new one.
+    /// Replaces a full head by one with gaps: the next chunk, or a new one.
     fn widen(&mut self, head: &mut u32, slot: u32) -> Result<(), OutOfMemory> {
         let next = self.links[*head as usize].next;
         if self.words[next as usize].count_ones() <= LOW {
@@ -42,7 +42,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Files a reference in a ring, wherever there is room.
+    /// Files a reference in a ring, with a new chunk if needed.
     pub(crate) fn add(
         &mut self,
         head: &mut u32,
@@ -59,7 +59,7 @@ impl Chunks {
         self.push(*head, node).ok_or(OutOfMemory)
     }
 
-    /// Takes one of the free chunks, as a ring of its own.
+    /// Allocates a free chunk as a ring of its own.
     #[inline]
     fn draw(&mut self, slot: u32) -> Result<u32, OutOfMemory> {
         self.reserve(1)?;
@@ -75,7 +75,7 @@ impl Chunks {
         Ok(chunk)
     }
 
-    /// Takes a chunk out of its ring. Returns the next one of it, or `NONE`.
+    /// Removes a chunk from its ring. Returns the next one, or `NONE`.
     #[inline]
     fn unlink(&mut self, chunk: u32) -> u32 {
         let Link { next, previous, .. } = self.links[chunk as usize];
@@ -87,7 +87,7 @@ impl Chunks {
         next
     }
 
-    /// Takes a chunk that is empty out of its ring and frees it. Returns the next one of the ring, or `NONE`.
+    /// Removes an empty chunk from its ring and frees it. Returns the next one of the ring, or `NONE`.
     #[inline]
     pub(crate) fn release(&mut self, chunk: u32) -> u32 {
         let next = self.unlink(chunk);
@@ -101,14 +101,14 @@ impl Chunks {
         next
     }
 
-    /// The chunk that is to be looked at next, and the slot that it belongs to, or `NONE`.
+    /// The next chunk for the sweep to examine, and its slot or `NONE`.
     pub(crate) fn next_look(&mut self) -> (u32, u32) {
         self.look = if self.look as usize + 1 < self.len() { self.look + 1 } else { 0 };
         (self.look, self.links[self.look as usize].owner)
     }
 
-    /// Takes the references out of a chunk that is not the head of its ring and has no more than a few, and frees it.
-    /// They are to be filed anew; there are none if the chunk has become the head of the ring instead.
+    /// Frees a chunk with at most `FEW` references that is not the head, and returns them; they must be filed again. If
+    /// the head is full, the chunk becomes the head instead, and none are returned.
     pub(crate) fn take_few(&mut self, head: &mut u32, chunk: u32) -> Option<[u32; FEW]> {
         let most = planted!("wheel.never-swept", 0, FEW);
         if *head == chunk || self.words[chunk as usize].count_ones() as usize > most {
@@ -116,7 +116,7 @@ impl Chunks {
         }
         let mut few = [NONE; FEW];
         if self.words[*head as usize] == u64::MAX {
-            // It has the room that the head has not.
+            // It has room, and the head has none.
             *head = chunk;
             return Some(few);
         }
@@ -136,12 +136,12 @@ impl Chunks {
         })
     }
 
-    /// How many references a ring has.
+    /// The number of references in a ring.
     pub(crate) fn count(&self, head: u32) -> usize {
         self.ring(head).map(|chunk| self.words[chunk as usize].count_ones() as usize).sum()
     }
 
-    /// Walks a ring and returns how many chunks it has. For `check` alone.
+    /// Checks a ring and returns its number of chunks.
     pub(crate) fn check(&self, head: u32, slot: u32) -> Result<usize, &'static str> {
         let mut count = 0;
         for chunk in self.ring(head) {

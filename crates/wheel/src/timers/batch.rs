@@ -1,8 +1,7 @@
-//! A chunk of a slot at a time: handed down to where it belongs, or made ready.
+//! Cascades a slot or makes it ready, one chunk at a time.
 //!
-//! The nodes of a chunk are read before anything is done with any of them, or independently of each other, so
-//! that the memory answers for all of them at once. What is taken is in no slot: it must be filed again or be
-//! made ready.
+//! The nodes of a chunk are read before any of them is moved, or independently of each other, so that their cache
+//! misses overlap. A timer that is taken out is in no slot until it is filed again or made ready.
 
 use super::{Content, Timers};
 use crate::budget::{Budget, Cut};
@@ -12,8 +11,7 @@ use crate::position::{NONE, READY};
 use crate::tick::Tick;
 use crate::{Key, OutOfMemory};
 
-/// The first timers of a slot with their due ticks, copied: reading the nodes of a whole batch before acting on
-/// any lets the memory answer for all of them at once.
+/// A copy of the first timers of a slot with their due ticks.
 pub(super) struct Batch {
     nodes: [u32; CHUNK],
     due: [Tick; CHUNK],
@@ -55,10 +53,10 @@ impl Batch {
     }
 }
 
-/// Handing down.
+/// Cascading.
 impl<T> Timers<T> {
-    /// Hands the only timer of a slot, or a batch of its ring, on to where it belongs now; [`Timers::handed`] are they.
-    pub(crate) fn hand_down(
+    /// Files the only timer of a slot, or a batch of its ring, where it belongs now. [`Timers::cascaded`] returns them.
+    pub(crate) fn cascade(
         &mut self,
         geometry: &mut impl Geometry,
         number: u32,
@@ -68,24 +66,24 @@ impl<T> Timers<T> {
             Content::Nothing => unreachable!("a slot that is marked holds a timer"),
             Content::One(node) => {
                 budget.work()?;
-                let due = self.pass_on(geometry, number, node)?;
+                let due = self.refile_only(geometry, number, node)?;
                 budget.spend(1);
                 self.batch.set_one(node, due);
                 Ok(())
             }
-            Content::Ring(head) => self.hand_on(geometry, number, head, budget),
+            Content::Ring(head) => self.cascade_ring(geometry, number, head, budget),
         }
     }
 
-    /// The timers that were handed down last, and when they are due.
-    pub(crate) fn handed(&self) -> impl Iterator<Item = (Key, Tick)> {
+    /// The timers of the last cascade, and their due ticks.
+    pub(crate) fn cascaded(&self) -> impl Iterator<Item = (Key, Tick)> {
         let timers = (0..self.batch.len).map(|nth| self.batch.get(nth));
         timers.map(|(node, due)| (self.nodes.key(node), due))
     }
 
-    /// Files a batch of what is in the head of a slot where it belongs now.
+    /// Files a batch of the head of a slot where it belongs now.
     #[inline]
-    fn hand_on(
+    fn cascade_ring(
         &mut self,
         geometry: &mut impl Geometry,
         number: u32,
@@ -114,10 +112,10 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Makes sure that the whole batch can be filed before any of it moves.
+    /// Ensures that the whole batch can be filed, before any of it moves.
     #[inline]
     fn prepare_batch(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
-        // Its own chunk is free by then, if nothing stays there.
+        // Its own chunk will be free if nothing stays there.
         self.chunks.reserve(self.batch.len - usize::from(self.batch.rest == 0))?;
         if !geometry.is_made(self.batch.last, self.hand) {
             for nth in 0..self.batch.len {
@@ -127,7 +125,7 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Copies the first timers of a ring of a slot into the batch, at most `most` of them.
+    /// Copies the first timers of a ring into the batch, at most `most`.
     #[inline]
     pub(super) fn look(&mut self, number: u32, head: u32, most: usize) {
         let batch = &mut self.batch;
@@ -139,14 +137,14 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Takes the batch out of its slot. Every timer of it must be filed again.
+    /// Removes the batch from its slot. The caller files every timer of it again.
     #[inline]
     pub(super) fn take(&mut self, geometry: &mut impl Geometry) {
         let Batch { number, chunk, rest, .. } = self.batch;
         self.keep(geometry, number, chunk, rest);
     }
 
-    /// Lets only these references of a chunk count, and frees it if there are none.
+    /// Keeps only these references of a chunk, and frees it if there are none.
     #[inline]
     fn keep(&mut self, geometry: &mut impl Geometry, number: u32, chunk: u32, refs: u64) {
         if refs == 0 {
@@ -159,8 +157,8 @@ impl<T> Timers<T> {
 
 /// Firing.
 impl<T> Timers<T> {
-    /// Makes everything in a slot ready that is due at the hand, as far as the budget goes. What was moved to later is
-    /// handed on: this is no slot of another turn.
+    /// Makes the timers of a slot that are due at the hand ready, within the budget. Those that were moved to later are
+    /// filed again: no timer of another turn stays here.
     #[inline]
     pub(crate) fn fire(
         &mut self,
@@ -173,22 +171,22 @@ impl<T> Timers<T> {
                 Content::Nothing => return Ok(()),
                 Content::One(node) => {
                     budget.room(self.ready.len())?;
-                    return Ok(self.settle_one(geometry, number, node, budget)?);
+                    return Ok(self.settle_only(geometry, number, node, budget)?);
                 }
                 Content::Ring(head) => {
                     let room = budget.room(self.ready.len())?;
                     self.ready.reserve(CHUNK, &mut self.nodes)?;
-                    if self.ripen(geometry, number, head, room) {
-                        self.hand_on(geometry, number, head, budget)?;
+                    if self.make_chunk_ready(geometry, number, head, room) {
+                        self.cascade_ring(geometry, number, head, budget)?;
                     }
                 }
             }
         }
     }
 
-    /// Makes the only timer of a slot ready if it is due at the hand, and passes it on if it was moved to later.
+    /// Makes the only timer of a slot ready if it is due at the hand, and files it again if it was moved to later.
     #[inline(always)]
-    pub(super) fn settle_one(
+    pub(super) fn settle_only(
         &mut self,
         geometry: &mut impl Geometry,
         number: u32,
@@ -201,13 +199,13 @@ impl<T> Timers<T> {
             self.leave(geometry, number);
             self.make_ready(node, due);
         } else {
-            self.pass_on(geometry, number, node)?;
+            self.refile_only(geometry, number, node)?;
             budget.spend(1);
         }
         Ok(())
     }
 
-    /// Makes a timer that is in no slot ready to be popped. Room must have been reserved.
+    /// Makes a timer that is in no slot ready. Room must have been reserved.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32, due: Tick) {
         let node = self.nodes.node_mut(index);
@@ -215,10 +213,10 @@ impl<T> Timers<T> {
         self.ready.push(index, node.generation(), due);
     }
 
-    /// Makes the timers of a chunk of a slot that are due at the hand ready, having looked at `most` at most.
-    /// True if some stay there because they were moved to later. Room for a chunk must have been reserved.
+    /// Makes the timers of a chunk that are due at the hand ready, examining at most `most`. Returns whether some stay
+    /// because they were moved to later. Room for a chunk must have been reserved.
     #[inline]
-    fn ripen(
+    fn make_chunk_ready(
         &mut self,
         geometry: &mut impl Geometry,
         number: u32,
@@ -234,8 +232,8 @@ impl<T> Timers<T> {
             let index = nodes[bit as usize % CHUNK];
             let node = self.nodes.node_mut(index);
             let due = node.due();
-            // It is pending. To ask reads the value too, which may lie in another cache line: the memory answers for
-            // all of them together, and not for one after the other when they are popped.
+            // It is pending. The test prefetches the value, which may be in another cache line: the misses of the
+            // whole chunk overlap here, while those of single pops would not.
             if due <= self.hand && node.is_pending() {
                 node.set_position(READY);
                 self.ready.push(index, node.generation(), due);

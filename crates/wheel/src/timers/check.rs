@@ -1,4 +1,4 @@
-//! Walks everything and names the first rule that is broken.
+//! Checks every invariant and names the first that does not hold.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,30 +9,30 @@ use crate::geometry::Geometry;
 use crate::position::{NONE, Position};
 use crate::tick::Tick;
 
-/// What the kind of wheel says of its slots, by their numbers.
-pub(crate) struct Told<'a> {
+/// What the kind of wheel knows about a slot, given its number.
+pub(crate) struct Slots<'a> {
     pub(crate) name: &'a dyn Fn(u32) -> String,
-    /// When the hand next meets an occupied one.
+    /// When the hand next meets an occupied slot.
     pub(crate) begin: &'a dyn Fn(u32) -> Tick,
-    /// The tick, not before the hand, at which an occupied one must be settled.
+    /// The tick, not before the hand, at which an occupied slot must be settled.
     pub(crate) need: &'a dyn Fn(u32) -> Tick,
 }
 
 impl<T> Timers<T> {
-    pub(crate) fn check(&self, geometry: &impl Geometry, told: &Told<'_>) -> Result<(), String> {
+    pub(crate) fn check(&self, geometry: &impl Geometry, slots: &Slots<'_>) -> Result<(), String> {
         self.nodes.check().map_err(|broken| broken.to_string())?;
         let (mut filed, mut chunks, mut rings) = (0, 0, 0);
         for number in 0..self.slots() {
             let (slot, occupied) = (&self.slots[number as usize], self.is_occupied(number));
             if geometry.is_marked(slot.level(), number) != occupied {
-                return Err(format!("{} is marked wrongly", (told.name)(number)));
+                return Err(format!("{} is marked wrongly", (slots.name)(number)));
             }
             if occupied {
-                let (timers, all) = self.check_slot(told, number)?;
+                let (timers, all) = self.check_slot(slots, number)?;
                 (filed, chunks) = (filed + timers, chunks + all);
                 rings += self.rings(number).into_iter().filter(|&head| head != NONE).count();
             } else if (slot.bound(), slot.witness()) != (Tick::MAX, NONE) {
-                return Err(format!("{} is empty and has a bound", (told.name)(number)));
+                return Err(format!("{} is empty and has a bound", (slots.name)(number)));
             }
         }
         let ready = self.ready.count(&self.nodes);
@@ -57,7 +57,7 @@ impl<T> Timers<T> {
                 "the chunks that must be worth their memory are not counted right".to_string()
             );
         }
-        let next = self.least_needed(told);
+        let next = self.least_needed(slots);
         if next < self.stop {
             return Err(format!(
                 "nothing is said to be needed before {}, and {next} is",
@@ -67,9 +67,9 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Walks an occupied slot, and counts its timers and its chunks.
-    fn check_slot(&self, told: &Told<'_>, number: u32) -> Result<(usize, usize), String> {
-        let (slot, name) = (&self.slots[number as usize], || (told.name)(number));
+    /// Checks an occupied slot, and counts its timers and chunks.
+    fn check_slot(&self, slots: &Slots<'_>, number: u32) -> Result<(usize, usize), String> {
+        let (slot, name) = (&self.slots[number as usize], || (slots.name)(number));
         let (mut timers, mut chunks) = (0, 0);
         for head in self.rings(number) {
             let broken = |broken| format!("{}: {broken}", name());
@@ -77,7 +77,7 @@ impl<T> Timers<T> {
         }
         for (position, node) in self.filed(number) {
             timers += 1;
-            if let Some(broken) = self.misfiled(told, number, node, position) {
+            if let Some(broken) = self.misfiled(slots, number, node, position) {
                 return Err(broken);
             }
         }
@@ -92,26 +92,26 @@ impl<T> Timers<T> {
     }
 
     /// The first tick at which a slot needs the hand.
-    fn least_needed(&self, told: &Told<'_>) -> Tick {
+    fn least_needed(&self, slots: &Slots<'_>) -> Tick {
         let occupied = (0..self.slots()).filter(|&number| self.is_occupied(number));
-        occupied.map(|number| (told.need)(number)).min().unwrap_or(Tick::MAX)
+        occupied.map(|number| (slots.need)(number)).min().unwrap_or(Tick::MAX)
     }
 
-    /// The least due tick of an occupied slot, counted.
+    /// The least due tick of an occupied slot, found by reading all of it.
     fn least(&self, number: u32) -> Tick {
         let due = self.filed(number).map(|(_, node)| self.nodes.node(node).due());
         due.min().unwrap_or(Tick::MAX)
     }
 
-    /// What is wrong with a reference to a node being there.
+    /// What is wrong with this reference, if anything.
     fn misfiled(
         &self,
-        told: &Told<'_>,
+        slots: &Slots<'_>,
         number: u32,
         node: u32,
         position: Position,
     ) -> Option<String> {
-        let (name, slot) = (|| (told.name)(number), &self.slots[number as usize]);
+        let (name, slot) = (|| (slots.name)(number), &self.slots[number as usize]);
         if node >= self.nodes.len() || !self.nodes.node(node).is_pending() {
             return Some(format!("{} refers to node {node}, where no timer is", name()));
         }
@@ -126,7 +126,7 @@ impl<T> Timers<T> {
                 self.earliest
             ));
         }
-        let begin = (told.begin)(number);
+        let begin = (slots.begin)(number);
         if begin > due.max(self.hand) {
             return Some(format!(
                 "due {due} in {} is before the hand meets it, at {begin}",

@@ -1,8 +1,8 @@
-//! How a reference comes into its slot, and out of it.
+//! Puts a reference into its slot, and removes it.
 //!
-//! | the slot holds | a timer comes | it leaves |
+//! | the slot holds | a timer is filed | it is removed |
 //! |---|---|---|
-//! | nothing | the slot names its node: [`settle_in`](Timers::settle_in) | – |
+//! | nothing | the slot stores its index: [`file_first`](Timers::file_first) | – |
 //! | one timer | a ring is opened for both: [`widen`](Timers::widen) | the slot is empty: [`leave`](Timers::leave) |
 //! | a ring | the lowest gap of its head is filled | its bit is cleared, and an empty chunk is released |
 
@@ -15,8 +15,8 @@ use crate::tick::Tick;
 
 /// Into a slot.
 impl<T> Timers<T> {
-    /// Adds a reference to a slot; its position must be told to the node. `None` if the level is not made or
-    /// there is no memory: see [`Timers::prepare`].
+    /// Adds a reference to a slot. The caller stores the position in the node. `None` if the level is not made or there
+    /// is no memory: see [`Timers::prepare`].
     #[inline(always)]
     pub(super) fn file<G: Geometry>(
         &mut self,
@@ -29,7 +29,7 @@ impl<T> Timers<T> {
         let Some(position) = self.chunks.push(slot.head(), node) else {
             let first = slot.is_empty() && (!G::SCANS || !self.scan.is_of(number));
             return if first {
-                Some(self.settle_in(geometry, node, due, number))
+                Some(self.file_first(geometry, node, due, number))
             } else {
                 self.widen(geometry, node, due, number)
             };
@@ -38,9 +38,9 @@ impl<T> Timers<T> {
         Some(position)
     }
 
-    /// The first timer comes to a slot, or the only one stays there.
+    /// Files the first timer of a slot, or the only one again.
     #[inline(never)]
-    fn settle_in(
+    fn file_first(
         &mut self,
         geometry: &mut impl Geometry,
         node: u32,
@@ -85,12 +85,12 @@ impl<T> Timers<T> {
         Some(position)
     }
 
-    /// A timer of a slot may be due earlier than any other there, or than the front may know.
+    /// Updates the bound of a slot, and the front, for a timer that is filed there.
     #[inline(always)]
     pub(super) fn lower<G: Geometry>(&mut self, _: &G, number: u32, due: Tick, node: u32) {
         if self.slots[number as usize].lower(due, node) {
             self.earliest = self.earliest.min(due);
-            // Where no slot holds two turns, the hand meets this one when it would have met it before.
+            // If no slot holds two turns, the hand meets this one no earlier than before.
             if G::SCANS {
                 self.stop = self.stop.min(due.max(self.hand));
             }
@@ -98,7 +98,7 @@ impl<T> Timers<T> {
         self.front.note(number, due, node);
     }
 
-    /// Makes sure that a timer can be filed, and says in which slot.
+    /// Ensures that a timer can be filed, and returns its slot.
     #[inline]
     pub(super) fn prepare(
         &mut self,
@@ -113,7 +113,7 @@ impl<T> Timers<T> {
         Ok(spot)
     }
 
-    /// Makes sure that the level is made on which a timer is filed, and says in which slot.
+    /// Ensures that the level of a timer is made, and returns its slot.
     #[inline]
     pub(super) fn make_level(
         &mut self,
@@ -131,14 +131,14 @@ impl<T> Timers<T> {
         Ok(geometry.spot(due, self.hand))
     }
 
-    /// Files a timer that is in no slot, where everything is prepared for it.
+    /// Files a timer that is in no slot. Its memory must have been reserved.
     #[inline(always)]
     pub(super) fn refile(&mut self, geometry: &mut impl Geometry, node: u32, due: Tick) {
         let number = geometry.spot(due, self.hand);
         self.refile_in(geometry, node, due, number);
     }
 
-    /// The same, given the slot.
+    /// As `refile`, given the slot.
     #[inline(always)]
     fn refile_in(&mut self, geometry: &mut impl Geometry, node: u32, due: Tick, number: u32) {
         let position = self.file(geometry, node, due, number);
@@ -146,9 +146,9 @@ impl<T> Timers<T> {
         self.nodes.node_mut(node).set_position(position);
     }
 
-    /// Files the only timer of a slot where it belongs now. Returns when it is due.
+    /// Files the only timer of a slot where it belongs now. Returns its due tick.
     #[inline]
-    pub(super) fn pass_on(
+    pub(super) fn refile_only(
         &mut self,
         geometry: &mut impl Geometry,
         number: u32,
@@ -156,7 +156,7 @@ impl<T> Timers<T> {
     ) -> Result<Tick, OutOfMemory> {
         let due = self.nodes.node(node).due();
         if geometry.spot(due, self.hand) == number {
-            self.settle_in(geometry, node, due, number);
+            self.file_first(geometry, node, due, number);
             return Ok(due);
         }
         let to = self.prepare(geometry, due)?;
@@ -168,7 +168,7 @@ impl<T> Timers<T> {
 
 /// Out of a slot.
 impl<T> Timers<T> {
-    /// Takes the reference at a position out of its slot, or from among the ready ones.
+    /// Removes the reference at a position from its slot or from the ready queue.
     #[inline(always)]
     pub(super) fn unfile(&mut self, geometry: &mut impl Geometry, position: Position) {
         if self.chunks.remove(position) {
@@ -176,7 +176,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The last reference of a chunk was taken out, or a timer that was alone or ready.
+    /// Completes the removal of the last reference of a chunk, of an only timer, or of a ready one.
     #[inline(never)]
     fn vacated(&mut self, geometry: &mut impl Geometry, position: Position) {
         let number = self.chunks.owner(position);
@@ -189,7 +189,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Takes the only timer out of its slot. It must be filed again, be made ready, or be gone.
+    /// Removes the only timer from its slot.
     #[inline(always)]
     pub(super) fn leave<G: Geometry>(&mut self, geometry: &mut G, number: u32) {
         self.slots[number as usize].hold_nothing();
@@ -211,7 +211,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The last timer has left a slot.
+    /// Marks a slot as empty.
     #[inline(always)]
     fn empty(&mut self, geometry: &mut impl Geometry, number: u32) {
         let slot = &mut self.slots[number as usize];
@@ -229,7 +229,7 @@ impl<T> Timers<T> {
         !self.slots[number as usize].is_empty() || self.scan.is_of(number)
     }
 
-    /// The slot that a timer is filed in, or a number that no slot has.
+    /// The slot of a timer, or a number that no slot has.
     #[inline]
     pub(crate) fn slot_of(&self, node: u32) -> u32 {
         let node = self.nodes.node(node);
@@ -240,7 +240,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The only timer of a slot, beside what is still to be scanned.
+    /// The only timer of a slot, apart from what is being scanned.
     pub(super) fn lone(&self, number: u32) -> Option<u32> {
         match self.content(number) {
             Content::One(node) => Some(node),
@@ -248,7 +248,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// The heads of the rings of a slot, or `NONE`: its own, and that of what is still to be scanned.
+    /// The heads of the rings of a slot, or `NONE`: its own, and the one that is being scanned.
     pub(super) fn rings(&self, number: u32) -> [u32; 2] {
         let own = match self.content(number) {
             Content::Ring(head) => head,
@@ -257,13 +257,13 @@ impl<T> Timers<T> {
         [own, if self.scan.is_of(number) { self.scan.head() } else { NONE }]
     }
 
-    /// How many timers are filed in a slot, counted.
+    /// Counts the timers in a slot.
     pub(super) fn count(&self, number: u32) -> usize {
         let chunks = self.rings(number).map(|head| self.chunks.count(head));
         usize::from(self.lone(number).is_some()) + chunks.iter().sum::<usize>()
     }
 
-    /// The timers that are filed in a slot, each with the position of its reference.
+    /// The timers in a slot, each with the position of its reference.
     pub(crate) fn filed(&self, number: u32) -> impl Iterator<Item = (Position, u32)> {
         let lone = self.lone(number).map(|node| (LONE + number, node));
         let chunks = self.rings(number).into_iter().flat_map(|head| self.chunks.ring(head));

@@ -1,4 +1,4 @@
-//! The timers of a wheel in their slots, whatever the kind of wheel: starting, cancelling and moving them.
+//! The timers of a wheel in their slots, for both kinds: start, cancel and move.
 //!
 //! ```text
 //!   keys ──►  nodes                      chunks                     slots
@@ -10,25 +10,26 @@
 //!             └──────────────────┘                             [ 64 references ] ⇄ [ 64 ] ⇄ …
 //! ```
 //!
-//! - A pending timer has one node and one reference, in a chunk of a slot, in the slot itself or among the ready
-//!   ones, and each leads to the other. What else refers to a node (a witness, the front, an entry of the ready ones)
-//!   may be out of date, and is asked for the truth whenever it is used.
-//! - A slot is marked as occupied while it holds a timer: one alone, or a ring, and a ring has a reference.
+//! Invariants:
+//! - A pending timer has one node and one reference, which lead to each other. The reference is in a chunk of a slot,
+//!   in the slot itself, or in the ready queue. Whatever else refers to a node (a witness, the front, an entry of the
+//!   ready queue) may be outdated, and is validated when it is used.
+//! - A slot is marked as occupied while it holds a timer: a single one, or a ring with at least one reference.
 //! - The bound of a slot is never above the due tick of a timer in it.
-//! - Nothing has to be done before the tick `stop`, and nothing in a slot is due before `earliest`. Both are
-//!   lowered when a slot is first occupied; after that `earliest` with its bound, and `stop` too where a slot holds the
-//!   timers of several turns. So filing a timer that does not lower the bound looks at neither.
-//! - Everything that needs memory is asked for before anything is moved.
+//! - There is nothing to do before the tick `stop`, and nothing in a slot is due before `earliest`. The first timer of
+//!   a slot lowers both. After that a lower bound lowers `earliest`, and also `stop` where a slot holds several turns.
+//!   So filing a timer that does not lower the bound reads neither.
+//! - All memory is reserved before anything moves.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | here | the verbs of the callers |
-//! | [`filing`] | a reference into its slot, and out of it |
-//! | [`batch`] | a chunk of a slot handed down or made ready |
-//! | [`scan`] | a slot with the timers of many turns |
-//! | [`sweep`] | chunks that hold little, emptied for others |
-//! | [`next_due`] | the exact next due tick |
-//! | [`check`] | the rules above, checked |
+//! | here | the callers' verbs |
+//! | [`filing`] | puts a reference into its slot, and removes it |
+//! | [`batch`] | cascades a chunk of a slot, or makes it ready |
+//! | [`scan`] | scans a slot with timers of many turns |
+//! | [`sweep`] | merges nearly empty chunks |
+//! | [`next_due`] | finds the exact next due tick |
+//! | [`check`] | checks the invariants |
 
 mod batch;
 mod check;
@@ -49,7 +50,7 @@ use crate::ready::Ready;
 use crate::tick::Tick;
 use crate::{Full, Key, OutOfMemory, RescheduleError};
 use batch::Batch;
-pub(crate) use check::Told;
+pub(crate) use check::Slots;
 use next_due::Front;
 use scan::Scan;
 pub(crate) use slot::Content;
@@ -60,13 +61,13 @@ pub(crate) struct Timers<T> {
     chunks: Chunks,
     slots: Vec<Slot>,
     ready: Ready,
-    /// The tick up to which everything has been settled, or is being settled.
+    /// The tick up to which everything is settled, or is being settled.
     hand: Tick,
     stop: Tick,
     earliest: Tick,
     scan: Scan,
     front: Front,
-    /// What is being moved. It lies here because a ring often holds a few, and a batch has room for 64.
+    /// The timers that are being moved. Kept here, because most batches are small and initializing 64 entries is not.
     batch: Batch,
 }
 
@@ -87,9 +88,10 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Starts a timer, if everything it takes is there; gives the value back, with nothing changed, if it is not.
+    /// Starts a timer in the common case. Otherwise returns the value with nothing changed; see
+    /// [`start_slowly`](Timers::start_slowly).
     ///
-    /// There is no call in it, so nothing has to be saved before one: that was an eighth of all its instructions.
+    /// It contains no call, so no register is saved: that was an eighth of its instructions.
     #[inline(always)]
     pub(crate) fn start<G: Geometry>(
         &mut self,
@@ -115,10 +117,10 @@ impl<T> Timers<T> {
         })
     }
 
-    /// Starts a timer for which a level, a node, or room in its slot is missing, or that the front must know.
+    /// Starts a timer that needs a level, a node or a chunk, or that the front must know.
     #[cold]
     #[inline(never)]
-    pub(crate) fn start_anew(
+    pub(crate) fn start_slowly(
         &mut self,
         geometry: &mut impl Geometry,
         due: Tick,
@@ -152,7 +154,7 @@ impl<T> Timers<T> {
         let index = self.nodes.find(key).ok_or(RescheduleError::NotPending)?;
         let node = self.nodes.node_mut(index);
         if due >= node.due() && node.position() != READY {
-            // The hand meets its reference no later than before, and files it anew then.
+            // The hand meets its reference no later than before, and files it again then.
             node.set_due(due);
             return Ok(());
         }
@@ -160,7 +162,7 @@ impl<T> Timers<T> {
         moved.map_err(|OutOfMemory| RescheduleError::OutOfMemory)
     }
 
-    /// Moves a timer to an earlier tick, or away from the ready ones.
+    /// Moves a timer to an earlier tick, or out of the ready queue.
     fn move_to(
         &mut self,
         geometry: &mut impl Geometry,
@@ -183,7 +185,7 @@ impl<T> Timers<T> {
     }
 
     pub(crate) fn clear(&mut self, geometry: &mut impl Geometry) {
-        // One by one, so that a value whose drop panics leaves a wheel that is whole.
+        // One by one, so that the wheel stays consistent if the drop of a value panics.
         for index in 0..self.nodes.len() {
             if self.nodes.node(index).is_pending() {
                 drop(self.cancel(geometry, self.nodes.key(index)));
@@ -199,13 +201,13 @@ impl<T> Timers<T> {
         self.hand
     }
 
-    /// Moves the hand to a tick, if that is later.
+    /// Moves the hand forward to a tick.
     #[inline]
     pub(crate) fn move_hand(&mut self, tick: Tick) {
         self.hand = self.hand.max(tick);
     }
 
-    /// The tick before which nothing has to be done.
+    /// The tick before which there is nothing to do.
     #[inline]
     pub(crate) fn stop(&self) -> Tick {
         self.stop
@@ -216,7 +218,7 @@ impl<T> Timers<T> {
         self.stop = stop;
     }
 
-    /// How many are ready.
+    /// The number of ready timers.
     #[inline]
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
@@ -237,7 +239,7 @@ impl<T> Timers<T> {
     }
 }
 
-/// Looking, and memory.
+/// Queries, and memory.
 impl<T> Timers<T> {
     pub(crate) fn nodes(&self) -> &Nodes<T> {
         &self.nodes
@@ -247,7 +249,7 @@ impl<T> Timers<T> {
         self.nodes.value_mut(self.nodes.find(key)?)
     }
 
-    /// How many slots are made.
+    /// The number of slots that are made.
     pub(crate) fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -258,7 +260,7 @@ impl<T> Timers<T> {
         self.slots[number as usize].level()
     }
 
-    /// A tick that is not after anything due in a slot, but for what is still to be scanned of it.
+    /// A lower bound of the due ticks in a slot, except for what a scan has not reached yet.
     #[inline]
     pub(crate) fn bound(&self, number: u32) -> Tick {
         self.slots[number as usize].bound()
@@ -276,16 +278,16 @@ impl<T> Timers<T> {
         self.chunks.reserve_references(additional)
     }
 
-    /// Gives back memory that the pending timers do not need.
+    /// Releases memory that the pending timers do not need.
     ///
     /// # Errors
-    /// There is too little to copy their references; nothing has changed then.
+    /// There is too little memory to copy their references; nothing has changed.
     pub(crate) fn shrink(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
         let rings = (0..self.slots()).flat_map(|number| self.rings(number));
         let needed = rings.map(|head| self.chunks.count(head).div_ceil(CHUNK)).sum();
         let mut pool = Chunks::with_chunks(needed)?;
         for number in 0..self.slots() {
-            // A witness that left may be a node that will not exist.
+            // An outdated witness may name a node that is about to be removed.
             if self.witnessed(number).is_none() {
                 let slot = &mut self.slots[number as usize];
                 slot.forget_witness();
@@ -313,7 +315,7 @@ impl<T> Timers<T> {
             (self.slots, self.scan) = (Vec::new(), Scan::NONE);
             (self.stop, self.earliest) = (Tick::MAX, Tick::MAX);
         }
-        // Only now does nothing refer to a vacant node any more.
+        // From here on nothing refers to a vacant node.
         self.nodes.shrink();
         Ok(())
     }

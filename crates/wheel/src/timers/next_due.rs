@@ -1,10 +1,9 @@
-//! The exact next due tick.
+//! Finds the exact next due tick.
 //!
-//! Every slot keeps a lower bound of what is due in it and the timer that set it, its witness: while that
-//! timer is there and due then, the bound is exact and nothing has to be looked through. When the witness was
-//! cancelled or moved, the slot is looked through once, and if it is large, its least timers are kept in a
-//! small heap, the [`Front`], so that cancelling the earliest again and again does not look through it again
-//! and again.
+//! Every slot keeps a lower bound of its due ticks and the timer that set it, its witness. While the witness is still
+//! in the slot and due at that tick, the bound is exact. When the witness was cancelled or moved, the slot is searched
+//! once. If it is large, its least timers are kept in a small heap, the [`Front`], so that cancelling the earliest
+//! timer repeatedly does not search the slot repeatedly.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -15,11 +14,11 @@ use crate::geometry::Geometry;
 use crate::position::NONE;
 use crate::tick::Tick;
 
-/// How many of the least timers of one slot are kept.
+/// The number of least timers that the front keeps.
 const KEPT: usize = 4096;
 
-/// The least timers of one slot: every timer of it that is due before `bound` is here, with its due tick or
-/// an earlier one. What is no longer true is found out when it is met.
+/// The least timers of one slot: contains every timer of it that is due before `bound`, with its due tick or an
+/// earlier one. Outdated entries are detected when they are popped.
 pub(super) struct Front {
     slot: u32,
     bound: Tick,
@@ -31,13 +30,13 @@ impl Front {
         Front { slot: NONE, bound: 0, least: BinaryHeap::new() }
     }
 
-    /// The slot that it is the front of, or `NONE`.
+    /// The slot that it belongs to, or `NONE`.
     #[inline]
     pub(super) fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// A timer of a slot is due earlier than the front may know.
+    /// Records a timer that was filed in a slot or moved earlier within it.
     #[inline]
     pub(super) fn note(&mut self, slot: u32, due: Tick, node: u32) {
         if slot == self.slot {
@@ -50,7 +49,7 @@ impl Front {
         if due >= self.bound {
             return;
         }
-        // A front that has no room is a front that is not worth keeping.
+        // Without room the front is dropped; the slot is searched again when needed.
         if self.least.len() >= 2 * KEPT || self.least.try_reserve(1).is_err() {
             self.drop_all();
         } else {
@@ -81,7 +80,7 @@ impl<T> Timers<T> {
         if self.ready.len() > 0 { Some(self.hand) } else { self.upcoming(geometry) }
     }
 
-    /// The same, for those that are not ready yet.
+    /// The same, for timers that are not ready yet.
     pub(crate) fn upcoming(&mut self, geometry: &impl Geometry) -> Option<Tick> {
         if self.nodes.pending() == self.ready.len() {
             return None;
@@ -99,7 +98,7 @@ impl<T> Timers<T> {
             }
         }
         let best = best.max(self.hand);
-        // Not above the bound of any slot; and that of a slot that is being scanned may be too low for that.
+        // `earliest` must not exceed the bound of any slot, and the bound of a slot that is being scanned may be lower.
         if !self.is_scanning() {
             self.earliest = best;
         }
@@ -112,14 +111,14 @@ impl<T> Timers<T> {
         ready.or_else(|| self.first_upcoming(geometry))
     }
 
-    /// A tick that is not after the next due one.
+    /// A lower bound of the next due tick.
     #[inline]
     pub(crate) fn next_due_bound(&self) -> Tick {
         let bound = if self.ready.len() > 0 { 0 } else { self.stop.max(self.earliest) };
         bound.max(self.hand)
     }
 
-    /// The timer that is ready next, or one of several.
+    /// The timer that becomes ready next, or one of several.
     fn first_upcoming(&mut self, geometry: &impl Geometry) -> Option<u32> {
         let next = self.upcoming(geometry)?;
         let is_next = |core: &Self, node: u32| core.nodes.node(node).due() <= next;
@@ -132,7 +131,7 @@ impl<T> Timers<T> {
                 let found = match self.witnessed(number) {
                     Some(min) => (min <= next).then_some(slot.witness()),
                     None if slot.bound() > next && !self.scan.is_of(number) => None,
-                    // The look for the next leaves no witness in a slot that is being scanned.
+                    // `upcoming` sets no witness in a slot that is being scanned.
                     None => {
                         self.filed(number).map(|filed| filed.1).find(|&node| is_next(self, node))
                     }
@@ -160,12 +159,12 @@ impl<T> Timers<T> {
         exact.then_some(slot.bound())
     }
 
-    /// The least due tick of an occupied slot, or anything that is not below `best` if that is not.
+    /// The least due tick of an occupied slot, or any tick not below `best` if it is not below `best`.
     fn exact(&mut self, number: u32, best: Tick) -> Tick {
         if let Some(min) = self.witnessed(number) {
             return min;
         }
-        // While a slot is being scanned, its bound says nothing of what was not scanned yet.
+        // While a slot is being scanned, its bound does not cover what is not scanned yet.
         let min = self.bound(number);
         if min >= best && !self.scan.is_of(number) {
             return min;
@@ -173,7 +172,7 @@ impl<T> Timers<T> {
         self.front_of(number).unwrap_or_else(|| self.look_through(number))
     }
 
-    /// What the front knows, if it is the front of this slot.
+    /// The least due tick by the front, if it belongs to this slot.
     fn front_of(&mut self, number: u32) -> Option<Tick> {
         if self.front.slot != number {
             return None;
@@ -181,7 +180,7 @@ impl<T> Timers<T> {
         while let Some(&Reverse((due, node))) = self.front.least.peek() {
             let (here, now) = (self.slot_of(node) == number, self.nodes.node(node).due());
             if here && now == due {
-                // While it is being scanned its bound is of what was scanned, or it would be scanned once more.
+                // During a scan the bound covers only what was scanned; lowering it would scan the slot again.
                 if !self.scan.is_of(number) {
                     self.slots[number as usize].set_bound(due, node);
                 }
@@ -195,7 +194,7 @@ impl<T> Timers<T> {
         None
     }
 
-    /// Reads every timer of a slot, renews its bound, and makes it the front if it is large.
+    /// Reads every timer of a slot and sets its bound. Builds the front if the slot is large.
     fn look_through(&mut self, number: u32) -> Tick {
         let keep = self.count(number) > KEPT;
         let (mut least, mut witness) = (Tick::MAX, NONE);
@@ -214,7 +213,7 @@ impl<T> Timers<T> {
                 }
             }
         }
-        // As for the front.
+        // As in `front_of`.
         if !self.scan.is_of(number) {
             self.slots[number as usize].set_bound(least, witness);
         }
@@ -225,7 +224,7 @@ impl<T> Timers<T> {
     }
 }
 
-/// Keeps the lesser half, and says below which tick everything is in it.
+/// Keeps the lesser half, and returns the tick below which everything is in it.
 fn halve(kept: &mut Vec<Reverse<(Tick, u32)>>) -> Tick {
     let (_, &mut Reverse((below, _)), _) =
         kept.select_nth_unstable_by_key(KEPT, |&Reverse(timer)| timer);

@@ -1,15 +1,15 @@
-//! Scanning a slot that holds the timers of many turns. Only a hashed wheel does.
+//! Scans a slot that holds timers of many turns. Only a hashed wheel does this.
 //!
-//! The ring of the slot is taken off when its scan begins. A batch at a time, what is due becomes ready, what was
-//! moved to another slot goes there, and the rest goes into a new ring of the slot; so does what is filed there
-//! meanwhile. The bound of the slot is then of its new ring alone. A scan that a budget cuts goes on in the next call.
+//! The scan detaches the ring of the slot. Batch by batch, due timers become ready, those that were moved to another
+//! slot go there, and the rest goes into a new ring of the slot, as does what is filed there meanwhile. The bound of
+//! the slot then covers only its new ring. If the budget ends a scan, the next call continues it.
 
 use super::{Content, Slot, Timers};
 use crate::budget::{Budget, Cut};
 use crate::geometry::Geometry;
 use crate::position::NONE;
 
-/// The slot that is being scanned, and the ring of what is left of it.
+/// The slot that is being scanned, and the ring that is left to scan.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     slot: u32,
@@ -30,7 +30,7 @@ impl Scan {
         self.head
     }
 
-    /// A chunk was freed, and another comes after it, or `NONE`.
+    /// Follows the release of a chunk; `next` comes after it in its ring, or is `NONE`.
     #[inline]
     pub(super) fn release(&mut self, chunk: u32, next: u32) {
         if self.head == chunk {
@@ -41,7 +41,7 @@ impl Scan {
         }
     }
 
-    /// The rings were made anew.
+    /// Replaces the ring, if this slot is being scanned.
     pub(super) fn renew(&mut self, number: u32, head: u32) {
         if self.slot == number {
             self.head = head;
@@ -56,12 +56,12 @@ impl<T> Timers<T> {
         self.scan.slot != NONE
     }
 
-    /// Whether this one is.
+    /// Whether this slot is being scanned.
     pub(crate) fn is_scanned(&self, number: u32) -> bool {
         self.scan.is_of(number)
     }
 
-    /// Scans a slot in which something is due, or a part of it, as far as the budget goes. False if nothing is left.
+    /// Scans a slot in which something is due, within the budget. Returns false if nothing is left.
     pub(crate) fn scan(
         &mut self,
         geometry: &mut impl Geometry,
@@ -73,7 +73,7 @@ impl<T> Timers<T> {
                 Content::Nothing => return Ok(false),
                 Content::One(node) => {
                     budget.room(self.ready.len())?;
-                    self.settle_one(geometry, number, node, budget)?;
+                    self.settle_only(geometry, number, node, budget)?;
                     return Ok(true);
                 }
                 Content::Ring(head) => {
@@ -83,7 +83,7 @@ impl<T> Timers<T> {
                 }
             }
         }
-        // What has come while the slot is being scanned waits until that is done.
+        // Timers that are filed during the scan wait until it is done.
         let room = budget.room(self.ready.len())?;
         self.look(number, self.scan.head, room);
         self.ready.reserve(self.batch.len(), &mut self.nodes)?;

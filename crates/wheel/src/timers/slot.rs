@@ -1,38 +1,37 @@
-//! What a slot holds: nothing, one timer, or a ring of chunks; and the earliest of it.
+//! A slot: nothing, one timer, or a ring of chunks; and a lower bound of its due ticks.
 //!
-//! When timers are sparse most slots hold one. It needs no chunk: the slot names its node, and the position of the node
-//! names the slot. So starting it, cancelling it, handing it down and firing it touch the slot and the node alone.
-//! The second one opens a ring, and takes the first along. A ring that comes down to one timer stays a ring until
-//! it is empty: the tempting alternative, to turn it back, opens it once more as soon as the next one comes, and
-//! a slot that has had two is likely to have them again.
+//! When timers are sparse most slots hold one. It needs no chunk: the slot stores the index of its node, and the
+//! node's position names the slot. So starting, cancelling, cascading and firing it touch only the slot and the node.
+//! A second timer opens a ring for both. A ring that shrinks to one timer stays a ring until it is empty: a slot that
+//! has had two timers is likely to have two again.
 //!
-//! The bound is never above the due tick of a timer in the slot. While its witness, the timer that it was taken from,
-//! is there and due then, it is exact.
+//! The bound is never above the due tick of a timer in the slot. It is exact while its witness, the timer that set it,
+//! is still in the slot and due at that tick.
 
 use crate::position::NONE;
 use crate::tick::Tick;
 
-/// What a slot holds, beside what is still to be scanned of it.
+/// What a slot holds, apart from what is being scanned.
 pub(crate) enum Content {
     Nothing,
-    /// The only timer: its node.
+    /// The index of its only timer.
     One(u32),
-    /// More, or what is left of more: the head of their ring.
+    /// The head of its ring.
     Ring(u32),
 }
 
-/// Stands in the place of a head: the only timer is named beside it. No chunk has this number, so who adds a
-/// reference to a head finds out that there is none without asking, as in a slot that is empty.
+/// In place of a head: the slot holds one timer, without a chunk. No chunk has this number, so adding a reference to
+/// this head fails as in an empty slot, without an extra test.
 const ALONE: u32 = NONE - 1;
 
-/// [`Content`] itself would make it a third larger.
+/// Stores a [`Content`] in fields of its own: as an enum it would be a third larger.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     /// `Tick::MAX` if the slot is empty.
     bound: Tick,
-    /// The chunk that is being filled, `ALONE`, or `NONE` if the slot is empty.
+    /// The chunk that is filled next, `ALONE`, or `NONE` if the slot is empty.
     head: u32,
-    /// If the head is `ALONE`: the node.
+    /// The index of the only timer, if the head is `ALONE`.
     only: u32,
     witness: u32,
     level: u8,
@@ -62,7 +61,7 @@ impl Slot {
         self.head == NONE
     }
 
-    /// The chunk that is being filled, or a number that no chunk has.
+    /// The chunk that is filled next, or a number that no chunk has.
     #[inline(always)]
     pub(super) fn head(&self) -> u32 {
         self.head
@@ -73,7 +72,7 @@ impl Slot {
         &mut self.head
     }
 
-    /// Holds one timer, and no chunk.
+    /// Stores the index of the only timer.
     #[inline]
     pub(super) fn hold_one(&mut self, node: u32) {
         (self.head, self.only) = (ALONE, node);
@@ -89,7 +88,7 @@ impl Slot {
         self.bound
     }
 
-    /// The timer that the bound was taken from, or `NONE`.
+    /// The timer that set the bound, or `NONE`.
     #[inline]
     pub(super) fn witness(&self) -> u32 {
         self.witness
@@ -100,7 +99,7 @@ impl Slot {
         (self.bound, self.witness) = (due, witness);
     }
 
-    /// The bound may be too low from now on.
+    /// Keeps the bound, which is no longer known to be exact.
     pub(super) fn forget_witness(&mut self) {
         self.witness = NONE;
     }
@@ -110,7 +109,7 @@ impl Slot {
         self.set_bound(Tick::MAX, NONE);
     }
 
-    /// Takes note of a timer. True if it is due earlier than any other here.
+    /// Lowers the bound to `due` if that is less. Returns whether it was.
     #[inline(always)]
     pub(super) fn lower(&mut self, due: Tick, node: u32) -> bool {
         let lower = due < self.bound;

@@ -1,24 +1,24 @@
-//! Taking back the chunks of what was cancelled.
+//! Merges nearly empty chunks.
 //!
-//! A cancel leaves a gap, and the next timers of its slot fill it. If none come, chunks stay that hold little. There
-//! are too many of them when there are fewer timers than [`FEW`] for each chunk but the first of each ring; then who
-//! takes a chunk looks at a few others first, one after the other in the pool, and empties one that has no more than
-//! `FEW` references: they move to the head of their ring. So does every stop of the hand; and without memory for more,
-//! all of them are looked at. Of a slot that is being scanned nothing moves.
+//! A cancel leaves a gap, which the next timer of its slot fills. If none comes, nearly empty chunks remain. There are
+//! too many when fewer than [`FEW`] timers are pending for each chunk but the first of each ring. Then whoever
+//! allocates a chunk first examines a few chunks, in the order of the pool, and empties one with at most `FEW`
+//! references: they move to the head of their ring. Every stop of the hand does the same, and a failed allocation
+//! examines all of them. A slot that is being scanned is left alone.
 //!
-//! The tempting alternative, a count in each chunk that tells when it has come down to a mark, writes to one more word
-//! for each start and each cancel, and surprises the processor with each chunk.
+//! A count in each chunk would find them directly, but costs one more write for each start and cancel, and a branch
+//! misprediction for each chunk.
 
 use super::Timers;
 #[cfg(doc)]
 use crate::chunks::FEW;
 use crate::position::NONE;
 
-/// How many chunks are looked at at a time.
+/// The number of chunks examined at a time.
 const LOOKS: usize = 4;
 
 impl<T> Timers<T> {
-    /// Looks at a few chunks if there are too many of them, and empties the first that holds little.
+    /// If there are too many chunks, examines a few and empties the first that is nearly empty.
     #[inline]
     pub(crate) fn sweep(&mut self) {
         if self.nodes.pending() < self.chunks.least() {
@@ -26,7 +26,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Looks at all chunks, for want of memory. True if one was freed.
+    /// Examines all chunks after a failed allocation. Returns whether one was freed.
     #[cold]
     pub(crate) fn sweep_all(&mut self) -> bool {
         let free = self.chunks.free_len();
@@ -36,7 +36,7 @@ impl<T> Timers<T> {
         self.chunks.free_len() > free
     }
 
-    /// Looks at the next chunk. True if it was worth emptying.
+    /// Examines the next chunk. Returns whether it was emptied.
     #[cold]
     fn empty_one(&mut self) -> bool {
         let (chunk, number) = self.chunks.next_look();

@@ -1,16 +1,16 @@
-//! Looking into a wheel: what only the CLI, drawings and tests use. Nothing here moves a timer.
+//! Inspection, for the CLI, the page and tests. Nothing here moves a timer.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 
 use crate::tick::Tick;
-use crate::timers::Told;
+use crate::timers::Slots;
 use crate::{Key, Kind, LevelView, Place, Slot, SlotView, Time, Wheel};
 
-/// Where the timers are, in the words of the drawings.
+/// Inspection.
 impl<T, K: Kind> Wheel<T, K> {
-    /// The slot that a pending timer is drawn in: the one that it is filed in, or, once it was moved past the
-    /// range of that slot, the one that it belongs in now (it goes there when the hand meets it).
+    /// The slot of a pending timer. If it was moved past the range of that slot, the slot in which it belongs now (its
+    /// reference goes there when the hand meets it).
     pub fn place(&self, key: Key) -> Option<Place> {
         let index = self.timers.nodes().find(key)?;
         let (due, hand) = (self.timers.nodes().node(index).due(), self.timers.hand());
@@ -28,8 +28,7 @@ impl<T, K: Kind> Wheel<T, K> {
     }
 
     /// The occupied slots, level by level, in the order in which the hand meets them. A timer that was moved to later
-    /// counts in the slot that it belongs in, also while its reference waits in another. As many steps as there are
-    /// timers.
+    /// counts in the slot in which it belongs, even while its reference is in another. O(n) in the number of timers.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Time};
@@ -77,8 +76,8 @@ impl<T, K: Kind> Wheel<T, K> {
         })
     }
 
-    /// The first and the last moment that a slot stands for in the turn in which the hand next meets it, in
-    /// ticks. `None` for [`Place::Due`] and for a slot that the wheel does not have.
+    /// The first and the last tick that a slot covers in the turn in which the hand next meets it, as moments. `None`
+    /// for [`Place::Due`] and for a slot that the wheel does not have.
     pub fn range(&self, place: Place) -> Option<(Time, Time)> {
         let (first, last) = self.kind.range(&self.timers, place.slot()?)?;
         Some((self.scale.time_or_max(first), self.scale.time_or_max(last)))
@@ -89,18 +88,17 @@ impl<T, K: Kind> Wheel<T, K> {
         (0..self.kind.levels()).map(|level| self.kind.view(level))
     }
 
-    /// Walks the whole wheel and names the first of its invariants that does not hold. For tests, and for the
-    /// curious: it takes as many steps as there are slots and timers.
+    /// Checks every invariant of the wheel. For tests: O(n) in the number of slots and timers.
     ///
     /// # Errors
-    /// The invariant that is broken, in words. That would be a defect of this crate.
+    /// A description of the first invariant that does not hold. That would be a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
         let Wheel { timers, kind, .. } = self;
-        let told = Told {
+        let slots = Slots {
             name: &|number| kind.slot(timers.level(number), number).to_string(),
             begin: &|number| kind.begin(timers, number),
             need: &|number| kind.need(timers, number),
         };
-        timers.check(kind, &told)
+        timers.check(kind, &slots)
     }
 }

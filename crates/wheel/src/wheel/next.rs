@@ -2,19 +2,19 @@
 
 use crate::{Key, Kind, Time, Wheel};
 
-/// When there is something to do: the three ways to drive a wheel.
+/// Three ways to drive a wheel.
 ///
 /// *Tick by tick*: advance at every tick. *Slot by slot*: advance at [`next_slot`](Wheel::next_slot). *By due
-/// time*: advance at [`next_due`](Wheel::next_due). All three fire the same timers at the same ticks; the last
+/// time*: advance at [`next_due`](Wheel::next_due). All three fire the same timers at the same ticks; the last one
 /// wakes up only to fire.
 impl<T, K: Kind> Wheel<T, K> {
-    /// The moment of the tick at which the next timer fires, exactly; the current tick's if one is due already,
-    /// `None` if there is none that any clock will reach.
+    /// The exact moment of the tick at which the next timer fires. The current tick's if one is already due; `None` if
+    /// there is none that a clock can reach.
     ///
-    /// It takes a look at one slot a level (on a hashed wheel, at the occupied slots until one in which something
-    /// is due in this turn), as long as the earliest timer of each was not cancelled or moved. If it was, its slot
-    /// is looked through: as many steps as the slot holds timers. One large slot is looked through once for
-    /// thousands of such cancels; two that take turns are looked through each time.
+    /// It reads one slot a level (on a hashed wheel, the occupied slots until one in which something is due in this
+    /// turn), if the earliest timer of each was not cancelled or moved. Otherwise it searches that slot, in O(n) of its
+    /// timers. A large slot is searched once for thousands of such cancels; two large slots that alternate are searched
+    /// each time.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -33,8 +33,8 @@ impl<T, K: Kind> Wheel<T, K> {
         self.scale.time(tick)
     }
 
-    /// The timer that fires next, or one of those that fire next together. As many steps as
-    /// [`next_due`](Wheel::next_due), and one for each that was cancelled or moved while it waited to be popped.
+    /// The timer that fires next, or one of several. Costs as much as [`next_due`](Wheel::next_due), and a step for
+    /// each ready timer that was cancelled or moved.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -51,8 +51,8 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.timers.nodes().key(index))
     }
 
-    /// [`next_due`](Wheel::next_due) of the timers that no [`advance`](Wheel::advance) has made ready yet: for a
-    /// driver that leaves the ready ones to others.
+    /// As [`next_due`](Wheel::next_due), for timers that are not ready yet: for a driver that leaves ready timers to
+    /// other threads.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -69,7 +69,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.scale.time(tick)
     }
 
-    /// A moment that is not after [`next_due`](Wheel::next_due), in O(1). `None` if nothing is pending.
+    /// A lower bound of [`next_due`](Wheel::next_due), in O(1). `None` if nothing is pending.
     #[inline]
     pub fn next_due_bound(&self) -> Option<Time> {
         if self.is_empty() {
@@ -78,8 +78,8 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.scale.time_or_max(self.timers.next_due_bound()))
     }
 
-    /// The moment at which the hand next meets an occupied slot, on any level, or the current tick's if
-    /// something is due already. On a hashed wheel that may be a turn in which nothing there is due.
+    /// The moment at which the hand next meets an occupied slot on any level; the current tick's if something is
+    /// already due. On a hashed wheel nothing may be due there in that turn.
     pub fn next_slot(&self) -> Option<Time> {
         if self.is_empty() {
             return None;

@@ -1,17 +1,17 @@
-//! What a wheel holds, and its memory.
+//! Queries, and memory.
 
 use core::fmt;
 
 use crate::{Key, Kind, OutOfMemory, Time, Wheel};
 
-/// Looking.
+/// Queries.
 impl<T, K: Kind> Wheel<T, K> {
     /// The value of a pending timer.
     pub fn get(&self, key: Key) -> Option<&T> {
         self.timers.nodes().value(self.timers.nodes().find(key)?)
     }
 
-    /// The value of a pending timer, to be changed.
+    /// The value of a pending timer, mutably.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.timers.get_mut(key)
     }
@@ -37,7 +37,7 @@ impl<T, K: Kind> Wheel<T, K> {
             .map(move |(key, due, value)| (key, scale.time_or_max(due), value))
     }
 
-    /// How many timers are pending, ready ones included.
+    /// The number of pending timers, ready ones included.
     #[inline]
     pub fn len(&self) -> usize {
         self.timers.nodes().pending()
@@ -67,17 +67,16 @@ impl<T, K: Kind> Wheel<T, K> {
 
 /// Memory.
 impl<T, K: Kind> Wheel<T, K> {
-    /// How many timers it can hold without asking for more memory for them. It takes memory for 128 at a time.
+    /// The number of timers that it can hold without allocating more nodes. Nodes are allocated 128 at a time.
     pub fn capacity(&self) -> usize {
         self.timers.nodes().capacity()
     }
 
-    /// Makes room for `additional` more timers and their references. A level that is still to be made, and slots
-    /// that do not fill their last chunk, may need a little more. It takes a step for each timer.
+    /// Reserves memory for `additional` more timers and their references. A level that is not made yet, and slots that
+    /// do not fill their last chunk, may need a little more. O(n) in `additional`.
     ///
     /// # Errors
-    /// There is not so much memory, or not in one piece: it is asked for so, before anything is made. No timer has
-    /// changed.
+    /// The memory is not available in one piece, which is checked before anything is allocated. No timer has changed.
     ///
     /// ```
     /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
@@ -89,17 +88,16 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.reserve(additional)
     }
 
-    /// The bytes of heap that it holds, beside what the values themselves own.
+    /// The bytes of heap that it holds, apart from what the values own.
     pub fn memory(&self) -> usize {
         self.timers.memory() + self.kind.memory()
     }
 
-    /// Gives back memory: all but that of a new wheel if nothing is pending, otherwise what lies behind the
-    /// pending timer that was given its place last. It takes as many steps as there are timers; keys stay as
-    /// they are.
+    /// Releases memory: everything if nothing is pending, otherwise whatever lies behind the last node in use. Keys
+    /// stay valid. O(n) in the number of timers.
     ///
     /// # Errors
-    /// There is not even the memory to do that; the wheel is as it was.
+    /// There is not enough memory to copy the references. The wheel is unchanged.
     ///
     /// ```
     /// let mut wheel = tourbillon_wheel::HierarchicalWheel::<u64>::new(0.into());
