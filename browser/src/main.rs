@@ -1,18 +1,23 @@
 //! Photographs of the page: `pictures` makes those of the README, `looks FOLDER` every size, colour and language of
-//! some lessons, for whoever works on the page.
+//! some lessons and of the server's page, for whoever works on them.
 
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use browser::{Chromium, Demo, Look, Page, Visit, scenarios};
+use browser::{Chromium, Demo, Look, Page, Served, Visit, scenarios};
+use serde_json::{Value, json};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["pictures"] => pictures(),
-        ["looks", folder] => looks(folder),
-        _ => println!("browser pictures | browser looks FOLDER"),
+        ["looks", folder] => {
+            looks(folder);
+            server_looks(folder);
+        }
+        ["looks", "server", folder] => server_looks(folder),
+        _ => println!("browser pictures | browser looks [server] FOLDER"),
     }
 }
 
@@ -66,6 +71,59 @@ fn looks(folder: &str) {
             }
         }
     }
+}
+
+/// The page of the server: empty, busy, and in trouble.
+fn server_looks(folder: &str) {
+    let chromium = Chromium::start();
+    let empty = Served::start();
+    let busy = Served::start();
+    let trouble = Served::start();
+    for (queue, count) in
+        [("mails", 900), ("orders.eu", 4000), ("orders.us", 2500), ("billing", 40)]
+    {
+        fill(&busy, queue, count);
+        fill(&trouble, queue, count);
+    }
+    let overdue: Vec<Value> =
+        (0..10_000).map(|n| json!({"key": format!("late-{n}"), "in": "0s"})).collect();
+    trouble.post("orders.eu/timers", &json!({ "timers": overdue }));
+    let dead: Vec<String> = (0..500).map(|n| format!("charge-{n:03}")).collect();
+    trouble.bury("payments", &dead, "HTTP 502 from https://pay.example/charge: upstream timed out");
+    for (name, size) in [("laptop", Look::LAPTOP), ("phone", Look::PHONE)] {
+        for (dark, language) in
+            [(false, "en-GB"), (true, "en-GB"), (false, "zh-CN"), (true, "zh-CN")]
+        {
+            let height = if size.width < 600 { 1_800 } else { 900 };
+            let mut page = chromium.page(Look { dark, language, height, ..size });
+            for (state, served, path) in [
+                ("empty", &empty, ""),
+                ("busy", &busy, "#/orders.eu/orders.eu-17"),
+                ("trouble", &trouble, "#/payments/charge-007"),
+                ("overdue", &trouble, ""),
+            ] {
+                page.visit(&format!("{}{path}", served.url()));
+                page.wait("document.querySelector('#total-dead')?.textContent");
+                sleep(Duration::from_millis(2500));
+                let colours = if dark { "dark" } else { "light" };
+                save(
+                    &mut page,
+                    &format!("{folder}/server-{name}-{colours}-{}-{state}.png", &language[..2]),
+                );
+            }
+        }
+    }
+}
+
+/// Timers from the next seconds to the next year.
+fn fill(served: &Served, queue: &str, count: u64) {
+    let seconds = |n: u64| (n * n * 2_654_435_761 % 31_000_000) >> (n % 20);
+    let timer = |n| {
+        let after = format!("{}s", seconds(n) + 20);
+        json!({"key": format!("{queue}-{n}"), "in": after, "payload": {"order": n}})
+    };
+    let timers: Vec<Value> = (0..count).map(timer).collect();
+    served.post(&format!("{queue}/timers"), &json!({ "timers": timers }));
 }
 
 /// Opens a lesson, counted from 1, and lets it come to rest.

@@ -1,11 +1,13 @@
-//! `tourbillon serve` in this process, on a store of its own.
+//! `tourbillon serve` in this process, on a store of its own, which can be stopped and started again on its port.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tourbillon_cli::serve::{Settings, run};
 
@@ -13,6 +15,7 @@ use tourbillon_cli::serve::{Settings, run};
 pub struct Served {
     address: SocketAddr,
     data: PathBuf,
+    tokens: Option<PathBuf>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -22,11 +25,45 @@ impl Served {
     /// # Panics
     /// It does not start.
     pub fn start() -> Served {
+        Served::of(None)
+    }
+
+    /// The same, with a file of tokens of these lines.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn with_tokens(lines: &str) -> Served {
+        Served::of(Some(lines))
+    }
+
+    fn of(tokens: Option<&str>) -> Served {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tourbillon-served-{}-{number}", std::process::id());
         let data = std::env::temp_dir().join(name);
-        let settings = Settings { data: data.clone(), ..Settings::default() };
+        std::fs::create_dir_all(&data).expect("a folder for the store");
+        let tokens = tokens.map(|lines| {
+            let path = data.join("tokens");
+            std::fs::write(&path, lines).expect("a file of tokens");
+            path
+        });
+        let address = Settings::default().listen;
+        let mut served = Served { address, data, tokens, running: None };
+        served.resume();
+        served
+    }
+
+    /// Starts it again, on the port that it had.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn resume(&mut self) {
+        let settings = Settings {
+            data: self.data.join("store"),
+            listen: self.address,
+            token_file: self.tokens.clone(),
+            ..Settings::default()
+        };
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -40,23 +77,65 @@ impl Served {
                 |_: &str, address: SocketAddr| tell.send(address).map_err(std::io::Error::other);
             runtime.block_on(run(settings, stop, reloads, ready)).expect("the server runs");
         });
-        let address = told.recv().expect("the server starts");
-        debug_assert_eq!(address.ip(), Ipv4Addr::LOCALHOST);
-        Served { address, data, running: Some((stop, thread)) }
+        self.address = told.recv().expect("the server starts");
+        self.running = Some((stop, thread));
+    }
+
+    /// Stops it; its connections end.
+    pub fn stop(&mut self) {
+        if let Some((stop, thread)) = self.running.take() {
+            let _ = stop.send(());
+            let _ = thread.join();
+        }
     }
 
     /// Its address.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
+
+    /// Posts to a path under `/v1/queues/`; the answer, which is a success.
+    ///
+    /// # Panics
+    /// It is none.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let mut stream = TcpStream::connect(self.address).expect("the server listens");
+        let (host, body) = (self.address, body.to_string());
+        let length = body.len();
+        let head = format!(
+            "POST /v1/queues/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer boss\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).expect("it is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, text) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        assert!(head.contains(" 20"), "{path}: {answer}");
+        serde_json::from_str(text).expect("it answers JSON")
+    }
+
+    /// Makes timers that are dead, with this error.
+    ///
+    /// # Panics
+    /// The server does not do it.
+    pub fn bury(&self, queue: &str, keys: &[String], error: &str) {
+        let timer = |key: &String| json!({"key": key, "in": "0s", "retry": {"attempts": 1}});
+        let timers: Vec<Value> = keys.iter().map(timer).collect();
+        self.post(&format!("{queue}/timers"), &json!({ "timers": timers }));
+        let mut left = keys.len();
+        while left > 0 {
+            let got = self.post(&format!("{queue}/receive"), &json!({"max": 1000, "wait": "20s"}));
+            let got = got["deliveries"].as_array().expect("a list").clone();
+            let tokens: Vec<&Value> = got.iter().map(|one| &one["token"]).collect();
+            left -= tokens.len();
+            self.post(&format!("{queue}/nack"), &json!({"tokens": tokens, "error": error}));
+        }
+    }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if let Some((stop, thread)) = self.running.take() {
-            let _ = stop.send(());
-            let _ = thread.join();
-        }
+        self.stop();
         let _ = std::fs::remove_dir_all(&self.data);
     }
 }

@@ -118,11 +118,7 @@ fn what_cannot_be_done_is_said() {
     visit.wheel("20,20,20", "due");
     visit.add("A", "5");
     visit.add("A", "6");
-    assert!(
-        visit.page.text("#notice").contains("while it is pending"),
-        "{}",
-        visit.page.text("#notice")
-    );
+    assert!(visit.page.text("#notice").contains("A is taken"), "{}", visit.page.text("#notice"));
     assert_eq!(visit.page.text("#pending"), "1", "and what was there is there");
     visit.page.fill("#slots", "20,1");
     visit.click("#wheel button.main");

@@ -1,59 +1,275 @@
-//! The page of `tourbillon serve`, in a browser: a first visit, a timer that is scheduled and watched, and the tour.
+//! The page of `tourbillon serve`, in a browser: a first visit, what an operator does, tokens, and what goes wrong. In
+//! real time.
 
 use browser::{Chromium, Look, Page, Served};
+use serde_json::{Value, json};
 
 /// Waits until an element's text is this.
 fn becomes(page: &mut Page, selector: &str, text: &str) {
     page.wait(&format!("document.querySelector({selector:?})?.textContent.trim() === {text:?}"));
 }
 
-#[test]
-fn a_first_visit_schedules_a_timer_and_watches_it_become_due() {
-    let served = Served::start();
+fn shown(page: &mut Page, selector: &str) -> bool {
+    page.eval(&format!("document.querySelector({selector:?}).checkVisibility()")) == true
+}
+
+fn wait_shown(page: &mut Page, selector: &str, wanted: bool) {
+    page.wait(&format!("document.querySelector({selector:?})?.checkVisibility() === {wanted}"));
+}
+
+/// A server, a browser, and the page at an address of it.
+fn visit(served: &Served, look: Look, path: &str) -> (Chromium, Page) {
     let chromium = Chromium::start();
-    let mut page = chromium.page(Look::LAPTOP);
-    page.visit(&served.url());
-    page.wait("document.querySelector('#none')?.hidden === false");
-    // What is wrong is said.
-    page.fill("#payload", "{");
-    page.click("#schedule button");
-    page.wait("document.querySelector('#answer').textContent.includes('cannot be read')");
-    page.fill("#payload", "{\"hello\":\"page\"}");
-    page.fill("#key", "first");
-    page.fill("#in", "2s");
-    page.click("#schedule button");
-    page.wait("document.querySelector('#answer').textContent.startsWith('first is due at 2')");
-    // The table follows by itself: scheduled, then due.
-    becomes(&mut page, "#queues td:nth-child(1)", "hello");
-    becomes(&mut page, "#queues td:nth-child(2)", "1");
-    becomes(&mut page, "#queues td:nth-child(3)", "1");
-    becomes(&mut page, "#queues td:nth-child(2)", "0");
-    // Somebody takes it.
-    page.eval(
-        "fetch('/v1/queues/hello/receive', { method: 'POST', headers: { 'content-type': 'application/json' },
-           body: '{\"lease\":\"1h\"}' }).then((answer) => answer.text())",
-    );
-    becomes(&mut page, "#queues td:nth-child(4)", "1");
-    becomes(&mut page, "#queues td:nth-child(3)", "0");
-    assert!(page.eval("document.querySelector('#damaged').hidden") == true);
-    // Not the one answer that was meant to be refused.
-    let complaints: Vec<String> =
-        page.complaints().into_iter().filter(|line| !line.contains("400")).collect();
-    assert_eq!(complaints, Vec::<String>::new());
+    let mut page = chromium.page(look);
+    page.visit(&format!("{}{path}", served.url()));
+    page.wait("document.querySelector('#total-dead')?.textContent");
+    (chromium, page)
+}
+
+/// What the page complained of, but for answers that were meant to be refused.
+fn complaints(page: &mut Page) -> Vec<String> {
+    let meant = |line: &String| line.contains("the server responded with a status of 4");
+    page.complaints().into_iter().filter(|line| !meant(line)).collect()
+}
+
+#[test]
+fn a_first_visit_has_timers_to_play_with_and_one_fires() {
+    let served = Served::start();
+    let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
+    wait_shown(&mut page, "#offer", true);
+    let began = std::time::Instant::now();
+    page.click("#play");
+    becomes(&mut page, "#queueName", "hello");
+    becomes(&mut page, "#queues td:nth-child(2)", "6");
+    page.wait("document.querySelector('#strip .hour figcaption').textContent.endsWith(': 4')");
+    page.wait("document.querySelector('#events .acked a')?.textContent === 'hello / first'");
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    page.wait("document.querySelector('#notice').textContent.startsWith('first was handed')");
+    assert!(!shown(&mut page, "#offer"));
+    assert_eq!(page.complaints(), Vec::<String>::new());
     for request in page.requests() {
         assert!(request.starts_with(&served.url()) || request.starts_with("about:"), "{request}");
     }
 }
 
 #[test]
-fn the_tour_is_a_tab_of_the_page() {
+fn a_timer_is_scheduled_watched_moved_run_and_cancelled() {
     let served = Served::start();
-    let chromium = Chromium::start();
-    let mut page = chromium.page(Look::LAPTOP);
-    page.visit(&served.url());
+    let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
+    wait_shown(&mut page, "#schedule", true);
+    // What is wrong is said.
+    page.fill("#newPayload", "{");
+    page.click("#schedule button");
+    page.wait("document.querySelector('#notice').textContent.startsWith('Not done: ')");
+    page.fill("#newPayload", "{\"hello\":\"page\"}");
+    page.fill("#key", "first");
+    page.fill("#in", "2s");
+    page.click("#schedule button");
+    page.wait("document.querySelector('#notice').textContent.startsWith('first is due in ')");
+    // The table follows by itself: scheduled, then due.
+    becomes(&mut page, "#queues th", "hello");
+    becomes(&mut page, "#queues td:nth-child(2)", "1");
+    becomes(&mut page, "#queues td:nth-child(3)", "1");
+    // By keyboard from the queue to the timer.
+    page.eval("document.querySelector('#queues a').focus()");
+    page.call("Input.dispatchKeyEvent", json!({"type": "keyDown", "key": "Enter", "text": "\r"}));
+    becomes(&mut page, "#list th", "first");
+    page.click("#list a");
+    becomes(&mut page, "#timerIs dd", "due");
+    assert!(page.text("#payload").contains("\"page\""));
+    page.fill("#moveIn", "1h");
+    page.click("#move button");
+    becomes(&mut page, "#timerIs dd", "scheduled");
+    page.click("#run");
+    becomes(&mut page, "#timerIs dd", "due");
+    served.post("hello/receive", &json!({"lease": "1h"}));
+    becomes(&mut page, "#timerIs dd", "delivering");
+    assert!(!shown(&mut page, "#run"));
+    // It asks once more.
+    page.click("#cancel");
+    becomes(&mut page, "#cancel", "Really cancel?");
+    becomes(&mut page, "#timerIs dd", "delivering");
+    page.click("#cancel");
+    becomes(&mut page, "#timerIs dd", "cancelled");
+    assert!(!shown(&mut page, "#timerButtons"));
+    page.key("Escape");
+    page.wait("document.querySelector('#timer').hidden && document.querySelector('#queue').hidden");
+    assert_eq!(complaints(&mut page), Vec::<String>::new());
+}
+
+#[test]
+fn the_dead_are_found_and_retried_and_a_queue_is_paused() {
+    let served = Served::start();
+    let keys: Vec<String> = (0..130).map(|n| format!("charge-{n:03}")).collect();
+    served.bury("payments", &keys, "HTTP 502: <b>no</b>");
+    let (_chromium, mut page) = visit(&served, Look::PHONE, "#/payments/charge-007");
+    becomes(&mut page, "#timerIs dd", "dead");
+    assert!(page.text("#timerIs").contains("HTTP 502: <b>no</b>"));
+    page.click("#run");
+    becomes(&mut page, "#timerIs dd", "due");
+    // A page of a hundred, and more of them.
+    page.eval(
+        "(() => { const s = document.querySelector('#state'); s.value = 'dead'; s.onchange(); })()",
+    );
+    page.wait("document.querySelectorAll('#list tr').length === 100");
+    page.click("#more");
+    page.wait("document.querySelectorAll('#list tr').length === 129");
+    page.fill("#prefix", "charge-00");
+    page.wait("document.querySelectorAll('#list tr').length === 9");
+    assert_eq!(page.text("#list tr td.error"), "HTTP 502: <b>no</b>");
+    becomes(&mut page, "#redrive", "Retry all dead (129)");
+    page.click("#redrive");
+    becomes(&mut page, "#total-dead", "0");
+    becomes(&mut page, "#total-due", "130");
+    wait_shown(&mut page, "#redrive", false);
+    page.click("#pause");
+    wait_shown(&mut page, "#paused", true);
+    let none = served.post("payments/receive", &json!({}));
+    assert_eq!(none["deliveries"], json!([]));
+    becomes(&mut page, "#pause", "Resume");
+    page.click("#pause");
+    wait_shown(&mut page, "#paused", false);
+    assert_eq!(complaints(&mut page), Vec::<String>::new());
+}
+
+#[test]
+fn both_languages_and_the_tour_is_a_tab() {
+    let served = Served::start();
+    served.post("q/timers", &json!({"key": "k", "in": "1h"}));
+    let look = Look { language: "zh-CN", dark: true, calm: true, ..Look::LAPTOP };
+    let (_chromium, mut page) = visit(&served, look, "#/q/k");
+    becomes(&mut page, "#timerIs dd", "已安排");
+    page.click("#run");
+    becomes(&mut page, "#timerIs dd", "已到期");
+    page.fill("#newPayload", "{");
+    page.click("#schedule button");
+    page.wait("document.querySelector('#notice').textContent.startsWith('未执行')");
+    // A toast speaks the language that is chosen meanwhile, as everything else does.
+    page.click("#language");
+    page.wait("document.querySelector('#notice').textContent.startsWith('Not done')");
+    becomes(&mut page, "#timerIs dd", "due");
+    let foreign = page.eval("[...document.body.innerText.matchAll(/[\\u4e00-\\u9fff]+/g)].join()");
+    assert_eq!(foreign, "中文");
     page.wait("document.querySelector('#tour')?.hidden === false");
     page.click("#tour");
-    // The wheels turn: the page has its own connection.
+    // The wheels turn: the page has its own connection. The language is the one that was chosen.
     page.wait("location.pathname === '/tour/' && document.querySelector('#progress')?.textContent.startsWith('1 ')");
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    becomes(&mut page, "[data-w=addButton]", "Add");
+    assert_eq!(complaints(&mut page), Vec::<String>::new());
+}
+
+#[test]
+fn a_lost_connection_is_said_and_comes_back() {
+    let mut served = Served::start();
+    served.post("q/timers", &json!({"key": "k", "in": "1h"}));
+    let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
+    becomes(&mut page, "#total-scheduled", "1");
+    page.wait("/(hour|day): 1$/m.test(document.querySelector('#strip').innerText)");
+    page.eval("location.hash = '#/q/k'");
+    wait_shown(&mut page, "#run", true);
+    served.stop();
+    wait_shown(&mut page, "#lost", true);
+    // What was seen stays, and nothing is pretended.
+    becomes(&mut page, "#total-scheduled", "1");
+    page.click("#run");
+    page.wait("document.querySelector('#notice').textContent.startsWith('The answer was lost')");
+    served.resume();
+    wait_shown(&mut page, "#lost", false);
+    served.post("q/timers", &json!({"key": "l", "in": "1h"}));
+    becomes(&mut page, "#total-scheduled", "2");
+}
+
+#[test]
+fn a_token_shows_what_it_may_do() {
+    let served = Served::with_tokens(
+        "root:boss:admin\nann:look:read\nbob:do:write\nshop:some:write:shop.\n",
+    );
+    for queue in ["shop.eu", "other"] {
+        served.post(&format!("{queue}/timers"), &json!({"key": "k", "in": "1h"}));
+    }
+    let (_chromium, mut page) = visit(&served, Look::LAPTOP, "#/shop.eu/k");
+    let enter = |page: &mut Page, token: &str| {
+        wait_shown(page, "#access", true);
+        page.fill("#token", token);
+        page.click("#access button");
+    };
+    enter(&mut page, "wrong");
+    page.wait("document.querySelector('#notice').textContent.includes('does not know')");
+    enter(&mut page, "look");
+    becomes(&mut page, "#queues td:nth-child(2)", "1");
+    wait_shown(&mut page, "#access", false);
+    let buttons = ["#run", "#move", "#cancel", "#pause", "#redrive", "#schedule", "#play"];
+    assert_eq!(buttons.map(|button| shown(&mut page, button)), [false; 7]);
+    // Kept for this session of the tab, and nowhere else.
+    assert_eq!(page.eval("sessionStorage.getItem('token')"), "look");
+    assert_eq!(page.eval("JSON.stringify(localStorage).includes('look')"), false);
+    page.eval("window.before = true");
+    page.call("Page.reload", json!({}));
+    page.wait("!window.before && document.querySelector('#total-scheduled')?.textContent === '1'");
+    for (token, expected) in [
+        ("do", [true, true, true, false, false, true, false]),
+        ("boss", [true, true, true, true, false, true, false]),
+    ] {
+        wait_shown(&mut page, "#forget", true);
+        page.click("#forget");
+        enter(&mut page, token);
+        wait_shown(&mut page, "#run", true);
+        assert_eq!(buttons.map(|button| shown(&mut page, button)), expected, "{token}");
+    }
+    // One for some queues sees those alone.
+    wait_shown(&mut page, "#forget", true);
+    page.click("#forget");
+    enter(&mut page, "some");
+    wait_shown(&mut page, "#run", true);
+    page.wait("document.querySelectorAll('#queues tr').length === 1");
+    assert_eq!(complaints(&mut page), Vec::<String>::new());
+}
+
+#[test]
+fn hostile_text_is_text_and_large_things_are_bounded() {
+    let served = Served::start();
+    let hostile = "<img src=x onerror=\"document.title='gotcha'\">";
+    let large = format!("</pre><script>document.title='gotcha'</script>{}", "x".repeat(250_000));
+    served.bury("q", &[hostile.to_owned()], &format!("{hostile}<script>"));
+    served.post("q/timers", &json!({"key": "large/../ä", "in": "1h", "payload": large}));
+    let (_chromium, mut page) = visit(&served, Look::LAPTOP, "#/q");
+    page.wait("document.querySelectorAll('#list tr').length === 2");
+    page.eval(
+        "[...document.querySelectorAll('#list a')].find((a) => a.textContent[0] === '<').click()",
+    );
+    becomes(&mut page, "#timerKey", hostile);
+    becomes(&mut page, "#timerIs dd", "dead");
+    page.click("#run");
+    becomes(&mut page, "#timerIs dd", "due");
+    page.wait("document.querySelector('#events li')?.textContent.includes('<img')");
+    page.eval(
+        "[...document.querySelectorAll('#list a')].find((a) => a.textContent[0] === 'l').click()",
+    );
+    page.wait("document.querySelector('#payload').textContent.includes('<script>')");
+    assert!(page.text("#payload").len() < 5000);
+    assert_eq!(page.eval("document.querySelectorAll('main img, main script').length"), 0);
+    assert_eq!(page.eval("document.title"), "Tourbillon");
+    // Ten thousand queues: a table that can be read, and a page that answers.
+    page.eval(&format!(
+        "(() => {{ const {{ fetch }} = window; const one = {};
+          const queues = Array.from({{ length: 10000 }}, (_, n) => ({{ ...one, queue: `queue-${{n}}` }}));
+          const body = JSON.stringify({{ queues, damaged: false, right: 'admin' }});
+          const answer = () => Promise.resolve(new Response(body));
+          window.fetch = (path, ...more) => path === '/v1/queues' ? answer() : fetch(path, ...more);
+          location.hash = '#'; }})()",
+        queue()
+    ));
+    page.wait("document.querySelectorAll('#queues tr').length === 200");
+    assert!(page.text("#hiddenQueues").starts_with("9,800 "));
+    page.fill("#filter", "queue-9999");
+    becomes(&mut page, "#queues tr:only-child th", "queue-9999");
+    assert_eq!(complaints(&mut page), Vec::<String>::new());
+}
+
+/// A queue as the API shows it.
+fn queue() -> Value {
+    json!({
+        "queue": "", "counts": {"scheduled": 1, "due": 0, "delivering": 0, "dead": 0}, "next": null, "oldest_due": null,
+        "paused": false, "lateness": {"p50": "0ms", "p99": "0ms", "max": "0ms"}, "per_second": 0.0
+    })
 }

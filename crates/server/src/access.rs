@@ -1,15 +1,11 @@
-//! Access: what a request may do, by its token; and how many at once.
+//! Access: what a request may do, by its token, and how many of a token in a second.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
-use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::tokens::{Grant, Right, Tokens};
 
@@ -26,7 +22,7 @@ impl Access {
     }
 
     /// What the request's token grants.
-    fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
+    pub(crate) fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(tokens) = tokens else { return Ok(Grant::everything()) };
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();
@@ -43,7 +39,7 @@ impl Access {
     }
 
     /// Counts a request of a token; refused if it has had `rate` in a second.
-    fn count(&self, name: &Arc<str>, rate: u32) -> Result<(), Problem> {
+    pub(crate) fn count(&self, name: &Arc<str>, rate: u32) -> Result<(), Problem> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let at = used.iter().position(|(of, _)| of == name).unwrap_or_else(|| {
             used.push((name.clone(), Bucket::new(rate)));
@@ -79,42 +75,6 @@ impl Bucket {
     }
 }
 
-/// Lets a request in if its token grants the right that the call needs, in the queue that its path names.
-pub(crate) async fn authorise(
-    State((app, needed)): State<(App, Right)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (mut parts, body) = request.into_parts();
-    match check(&app, needed, &mut parts).await {
-        Ok(grant) => {
-            parts.extensions.insert(grant);
-            next.run(Request::from_parts(parts, body)).await
-        }
-        Err(problem) => problem.into_response(),
-    }
-}
-
-async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Problem> {
-    if needed == Right::Open {
-        return Ok(Grant::everything());
-    }
-    let grant = app.access.grant(parts)?;
-    if let Some(rate) = app.settings.token_rate {
-        app.access.count(&grant.name, rate)?;
-    }
-    grant.must(needed)?;
-    // A path that cannot be decoded is for the handler to refuse.
-    if let Ok(params) = RawPathParams::from_request_parts(parts, app).await {
-        let queue = params.iter().find(|(name, _)| *name == "queue").map(|(_, queue)| queue);
-        if queue.is_some_and(|queue| !grant.sees(queue)) {
-            let detail = "the token is for other queues: use one of this queue";
-            return Err(Problem::new(Code::Forbidden, detail));
-        }
-    }
-    Ok(grant)
-}
-
 impl Grant {
     /// Refused if it has not that right.
     pub(crate) fn must(&self, needed: Right) -> Result<(), Problem> {
@@ -123,14 +83,6 @@ impl Grant {
         }
         let detail = format!("the token may {:?}, and this needs {needed:?}", self.right);
         Err(Problem::new(Code::Forbidden, detail.to_lowercase()))
-    }
-}
-
-impl FromRequestParts<App> for Grant {
-    type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
-        let missing = || Problem::new(Code::Internal, "the call was not authorised");
-        parts.extensions.get().cloned().ok_or_else(missing)
     }
 }
 

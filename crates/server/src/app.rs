@@ -9,7 +9,7 @@ use tourbillon::VirtualClock;
 use tourbillon_durable::Durable;
 
 use crate::access::Access;
-use crate::gate::Hosts;
+use crate::hosts::Hosts;
 use crate::room::Room;
 use crate::tokens::Tokens;
 use crate::webhook::Webhooks;
@@ -82,6 +82,8 @@ pub(crate) struct App {
     pub(crate) dumps: Arc<Semaphore>,
     /// Room for the bytes of requests and answers.
     pub(crate) room: Room,
+    /// The OpenAPI document: it is made of the calls, which this is the state of.
+    pub(crate) document: fn() -> &'static str,
     /// Becomes true when the server stops: long polls are answered.
     pub(crate) stopping: watch::Receiver<bool>,
 }

@@ -11,7 +11,7 @@ use tourbillon_durable::Queue;
 use tourbillon_durable::values::Key;
 
 use crate::app::App;
-use crate::json::check_depth;
+use crate::fields::check_depth;
 use crate::problem::{Code, Problem, unknown_path};
 use crate::room::{Place, Room};
 

@@ -17,17 +17,19 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `json` | strict reading by shapes, and writing |
+//! | `json`, `fields` | shapes and writing, and strict reading by shapes |
 //! | `percent`, `params`, `conditions` | paths, queries and preconditions |
 //! | `bodies` | what each call takes |
 //! | `render` | what each call answers |
 //! | `metrics` | what Prometheus scrapes |
 //! | `problem` | every error, in one table |
-//! | `tokens`, `access` | who may do what |
-//! | `gate`, `extract` | what is checked of every request, and what handlers are given of it |
+//! | `tokens`, `access`, `authorise` | who may do what |
+//! | `app` | the settings, and what every handler shares |
+//! | `hosts`, `gate`, `extract` | what is checked of every request, and what handlers are given of it |
 //! | `calls` | the table of calls, and their handlers |
 //! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
 //! | `webhook` | posting timers |
+//! | `unsent` | deliveries on their way |
 //! | `room` | how many bytes of requests and answers are held |
 //! | `listen`, `patient`, `tls` | sockets and connections |
 
@@ -35,11 +37,14 @@
 
 mod access;
 mod app;
+mod authorise;
 mod bodies;
 mod calls;
 mod conditions;
 mod extract;
+mod fields;
 mod gate;
+mod hosts;
 mod json;
 mod listen;
 mod metrics;
@@ -53,6 +58,7 @@ mod room;
 mod shapes;
 mod tls;
 mod tokens;
+mod unsent;
 mod webhook;
 
 use std::future::poll_fn;
@@ -69,7 +75,8 @@ use tourbillon_durable::{Durable, Heard};
 use access::Access;
 use app::App;
 pub use app::Settings;
-pub use gate::Hosts;
+pub use calls::SHARED;
+pub use hosts::Hosts;
 pub use listen::Connections;
 use room::Room;
 pub use tls::Tls;
@@ -94,7 +101,18 @@ impl Api {
         let stopping = watch::Sender::new(false);
         let settings = Arc::new(settings);
         let stops = stopping.subscribe();
-        let app = App { durable, settings, access, polls, streams, dumps, room, stopping: stops };
+        let document = openapi::text;
+        let app = App {
+            durable,
+            settings,
+            access,
+            polls,
+            streams,
+            dumps,
+            room,
+            document,
+            stopping: stops,
+        };
         Api { app, stopping }
     }
 

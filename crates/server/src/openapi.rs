@@ -1,6 +1,7 @@
 //! The OpenAPI document, made from the table of calls and the shapes of what they take and answer. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
@@ -25,8 +26,14 @@ const ALWAYS: &[Code] = &[
 const WITH_BODY: &[Code] =
     &[Code::Timeout, Code::BodyTooLarge, Code::UnsupportedMediaType, Code::Unknown];
 
+/// The document, made once.
+pub(crate) fn text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(document)
+}
+
 /// The document, on several lines.
-pub(crate) fn document() -> String {
+fn document() -> String {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for call in CALLS.iter().filter(|call| call.path != TEST_CLOCK) {

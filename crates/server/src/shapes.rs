@@ -264,6 +264,7 @@ pub(crate) const QUEUES: Shape = Shape {
     fields: &[
         field("queues", Form::List(&Form::Object(&QUEUE), usize::MAX), "In no order."),
         DAMAGED,
+        field("right", Form::OneOf(&["read", "write", "admin"]), "What the token may do."),
     ],
 };
 

@@ -18,6 +18,18 @@ pub(crate) enum Right {
     Admin,
 }
 
+impl Right {
+    /// As a file of tokens has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Right::Open => "none",
+            Right::Read => "read",
+            Right::Write => "write",
+            Right::Admin => "admin",
+        }
+    }
+}
+
 /// What a request may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {

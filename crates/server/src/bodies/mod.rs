@@ -11,7 +11,8 @@ use tourbillon_durable::values::{
 };
 use tourbillon_durable::{Change, Nack, NewTimer, Secret, Webhook, When};
 
-use crate::json::{Fields, Shape};
+use crate::fields::Fields;
+use crate::json::Shape;
 use crate::problem::{Code, Problem};
 pub(crate) use shapes::*;
 

@@ -18,6 +18,7 @@ use crate::extract::{Body, InQueue, Query};
 use crate::params::Params;
 use crate::problem::{Code, Problem};
 use crate::render;
+use crate::unsent::Unsent;
 
 pub(crate) async fn receive(
     State(mut app): State<App>,
@@ -42,36 +43,9 @@ pub(crate) async fn receive(
     Ok(answer(queue.name(), deliveries))
 }
 
-/// Deliveries that are not yet their taker's: dropped, they are due again at once, and no attempt is used up.
-pub(crate) struct Unsent(Vec<Delivery>);
-
-impl Unsent {
-    pub(crate) fn one(delivery: Delivery) -> Self {
-        Unsent(vec![delivery])
-    }
-
-    pub(crate) fn first(&self) -> Option<&Delivery> {
-        self.0.first()
-    }
-
-    /// Takes the last out: it is the caller's.
-    pub(crate) fn take(&mut self) -> Option<Delivery> {
-        self.0.pop()
-    }
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        for delivery in self.0.drain(..) {
-            // An answer that is lost means that the lease decides.
-            drop(delivery.release());
-        }
-    }
-}
-
 fn answer(queue: &str, deliveries: Vec<Delivery>) -> Response {
     let text = Some(render::deliveries(queue, &deliveries).into());
-    let body = Outgoing::new(Handed { text, unsent: Unsent(deliveries) });
+    let body = Outgoing::new(Handed { text, unsent: Unsent::new(deliveries) });
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
@@ -90,7 +64,7 @@ impl http_body::Body for Handed {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.unsent.0.drain(..).for_each(|delivery| drop(delivery.detach()));
+        self.unsent.detach();
         Poll::Ready(self.text.take().map(|text| Ok(Frame::data(text))))
     }
 

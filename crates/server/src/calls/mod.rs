@@ -27,11 +27,11 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::access::authorise;
 use crate::app::App;
+use crate::authorise::authorise;
 use crate::gate::gate;
 use crate::problem::{Code, Problem, unknown_path};
-pub(crate) use deliveries::Unsent;
+pub use page::SHARED;
 use table::{CALLS, TEST_CLOCK};
 
 /// What a handler answers.
@@ -54,7 +54,7 @@ pub(crate) fn router(app: App) -> Router {
         let access = from_fn_with_state((app.clone(), call.right), authorise);
         router.route(call.path, (call.handler)().route_layer(access))
     });
-    let router = page::paths().fold(router, |router, path| router.route(path, get(page::file)));
+    let router = page::paths().fold(router, |router, path| router.route(&path, get(page::file)));
     router
         .fallback(async || unknown_path())
         .method_not_allowed_fallback(method_not_allowed)

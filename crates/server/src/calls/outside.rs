@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -21,7 +20,6 @@ use crate::bodies;
 use crate::extract;
 use crate::json::Object;
 use crate::metrics;
-use crate::openapi;
 use crate::problem::{Code, Problem};
 use crate::tokens::Grant;
 
@@ -116,9 +114,8 @@ impl http_body::Body for Pieces {
 }
 
 /// What this server can do, for programs.
-pub(crate) async fn openapi() -> Reply {
-    static DOCUMENT: OnceLock<String> = OnceLock::new();
-    ok(DOCUMENT.get_or_init(openapi::document).clone())
+pub(crate) async fn openapi(State(app): State<App>) -> Reply {
+    ok((app.document)().to_owned())
 }
 
 /// Sets the wall clock, which then runs on.

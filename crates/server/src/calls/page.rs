@@ -11,21 +11,40 @@ use crate::problem::unknown_path;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Path, kind and text of each file.
-const FILES: &[(&str, &str, &str)] = &[
-    ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
-    ("/page.css", "text/css; charset=utf-8", include_str!("../page/page.css")),
-    ("/main.js", "text/javascript; charset=utf-8", include_str!("../page/main.js")),
-    ("/icon.svg", "image/svg+xml", include_str!("../page/icon.svg")),
-];
+/// Name, kind and text of each file.
+macro_rules! files {
+    ($($kind:literal: $($name:literal)*;)*) => {
+        &[$($(($name, $kind, include_str!(concat!("../page/", $name)))),*),*]
+    };
+}
 
-/// The paths of the files.
-pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(path, ..)| *path)
+/// Files that the pages beside this one use too, as `base.css`: name, content type and text of each.
+///
+/// ```
+/// assert!(tourbillon_server::SHARED.iter().any(|(name, ..)| *name == "base.css"));
+/// ```
+pub const SHARED: &[(&str, &str, &str)] = files! {
+    "text/css; charset=utf-8": "base.css";
+    "text/javascript; charset=utf-8": "shared.js";
+    "image/svg+xml": "icon.svg";
+};
+
+const FILES: &[(&str, &str, &str)] = files! {
+    "text/html; charset=utf-8": "index.html";
+    "text/css; charset=utf-8": "page.css";
+    "text/javascript; charset=utf-8": "api.js" "coming.js" "events.js" "main.js" "play.js" "queues.js" "rows.js"
+        "timer.js" "timers.js" "words.js";
+};
+
+/// The paths of the files. The index is at `/`.
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    let names = FILES.iter().chain(SHARED).map(|(name, ..)| *name);
+    names.map(|name| if name == "index.html" { "/".into() } else { format!("/{name}") })
 }
 
 pub(crate) async fn file(uri: Uri) -> Reply {
-    let found = FILES.iter().find(|(path, ..)| *path == uri.path());
+    let name = if uri.path() == "/" { "index.html" } else { &uri.path()[1..] };
+    let found = FILES.iter().chain(SHARED).find(|(known, ..)| *known == name);
     let (_, kind, text) = found.ok_or_else(unknown_path)?;
     let headers = [
         (CONTENT_TYPE, *kind),

@@ -24,7 +24,7 @@ pub(crate) async fn all(
     let queues = stats(&durable, &grant).await?;
     let mut object = Object::new();
     object.raw("queues", List::of(queues.iter().map(|(name, stats)| render::queue(name, stats))));
-    object.raw("damaged", !durable.damage().is_empty());
+    object.raw("damaged", !durable.damage().is_empty()).text("right", grant.right.name());
     ok(object.end())
 }
 

@@ -1,13 +1,12 @@
-//! JSON, strictly: what a body may be, and how an answer is written. Pure.
+//! JSON: the shapes of bodies, and how an answer is written. Pure.
 //!
 //! A body is one object, at most [`DEPTH`] deep. Its fields are those of its [`Shape`], each at most once; a shape is
-//! also what the OpenAPI document says of the body. Payloads are not looked into: they are kept as the text that came.
+//! also what the OpenAPI document says of the body. `fields` reads a body by its shape. Payloads are not looked into:
+//! they are kept as the text that came.
 
-mod fields;
 mod shape;
 mod write;
 
-pub(crate) use fields::{Fields, check_depth};
 pub(crate) use shape::{Field, Form, Shape};
 pub(crate) use write::{List, Object, quoted};
 

@@ -1,97 +1,208 @@
-// The page: queues, kept current by events, and a form that schedules a timer. It asks this server alone.
+// The page: queues, what is coming, the timers of a queue, one timer, and what happens. It asks this server alone.
+//
+// | file | owns |
+// |---|---|
+// | api | requests, the token, the server's clock |
+// | queues, coming | the totals, the table of queues, the strip of forecasts |
+// | timers, timer | the queue that is chosen, the timer that is chosen |
+// | events, play | what happens; a first visit |
+// | rows, words, shared | the document, what is said, language and colours |
+//
+// What is chosen is in the address: `#/QUEUE/KEY`.
 
-const at = (id) => document.getElementById(id);
-const token = { get: () => sessionStorage.getItem("token"), set: (value) => sessionStorage.setItem("token", value) };
+import { Refused, ask, clock, queuePath, token } from "./api.js";
+import { Coming } from "./coming.js";
+import { Events } from "./events.js";
+import { startPlay } from "./play.js";
+import { Queues } from "./queues.js";
+import { $, put } from "./rows.js";
+import { startLook } from "./shared.js";
+import { Timer } from "./timer.js";
+import { Timers } from "./timers.js";
+import { far, word } from "./words.js";
 
-// Asks the API. A token is sent if the server wants one.
-async function ask(path, options = {}) {
-  const headers = { ...options.headers };
-  if (token.get()) headers.authorization = `Bearer ${token.get()}`;
-  const response = await fetch(path, { ...options, headers });
-  at("now").textContent = response.headers.get("tourbillon-now") ?? "";
-  if (response.status === 401) at("access").hidden = false;
-  return response;
+const RIGHTS = ["read", "write", "admin"];
+
+// What the parts share.
+const page = { chosen: { queue: null, key: null }, right: null, may, work, notice, happened, streamFailed };
+page.queues = new Queues(page);
+page.coming = new Coming(page);
+page.timers = new Timers(page);
+page.timer = new Timer(page);
+page.events = new Events(page);
+
+// Whether the token has that right, or a larger one.
+function may(right) {
+  return RIGHTS.indexOf(page.right) >= RIGHTS.indexOf(right);
 }
 
-function say(text) {
-  at("notice").textContent = text;
-  at("notice").hidden = !text;
+// Does something that changes timers, says what is wrong with it, and looks at what came of it.
+async function work(change) {
+  try {
+    const answer = await change();
+    happened();
+    return answer;
+  } catch (error) {
+    if (error instanceof Refused) refused(error);
+    else notice(() => word("maybe"));
+    return null;
+  }
 }
 
-function row(queue) {
-  const cells = [
-    queue.queue + (queue.paused ? " (paused)" : ""),
-    ...["scheduled", "due", "delivering", "dead"].map((state) => queue.counts[state].toLocaleString()),
-    queue.per_second.toFixed(1),
-    queue.lateness.p99,
-    queue.oldest_due ?? "",
-  ];
-  const line = document.createElement("tr");
-  for (const text of cells) line.append(Object.assign(document.createElement("td"), { textContent: text }));
-  return line;
+function refused(error) {
+  if (error.status === 401) wantToken();
+  else notice(() => `${word("wrong")}: ${error.message}`);
+}
+
+// A toast: a function, so that it speaks the language that is chosen meanwhile.
+let told = null;
+let hide = 0;
+function notice(tell) {
+  told = tell;
+  put($("notice"), tell());
+  $("notice").hidden = false;
+  clearTimeout(hide);
+  hide = setTimeout(() => {
+    told = null;
+    $("notice").hidden = true;
+  }, 6000);
+}
+
+function wantToken() {
+  $("access").hidden = false;
+  $("forget").hidden = true;
+  notice(() => word(token.get() ? "badToken" : "needToken"));
+  token.forget();
+}
+
+// Looks again soon after something has happened: at most twice a second, and less often if looking takes long.
+let [looking, asked, last, pause] = [false, false, -Infinity, 500];
+async function happened() {
+  asked = true;
+  if (looking) return;
+  looking = true;
+  while (asked) {
+    asked = false;
+    const wait = last + pause - performance.now();
+    if (wait > 0) await new Promise((done) => setTimeout(done, wait));
+    const began = performance.now();
+    await look();
+    last = performance.now();
+    pause = Math.min(10_000, Math.max(500, 10 * (last - began)));
+  }
+  looking = false;
 }
 
 async function look() {
-  const response = await ask("/v1/queues");
-  const answer = await response.json();
-  if (!response.ok) return say(answer.detail);
-  say("");
-  const queues = answer.queues.sort((one, other) => one.queue.localeCompare(other.queue));
-  at("queues").replaceChildren(...queues.map(row));
-  at("none").hidden = queues.length > 0;
-  at("damaged").hidden = !answer.damaged;
-}
-
-// Looks again when something has happened, at most four times a second.
-let soon = null;
-function lookSoon() {
-  soon ??= setTimeout(() => {
-    soon = null;
-    look().catch(() => say("The server does not answer."));
-  }, 250);
-}
-
-// Follows the events, and begins anew when the stream ends.
-async function follow() {
-  for (;;) {
-    try {
-      const response = await ask("/v1/events");
-      if (!response.ok) throw new Error();
-      lookSoon();
-      const reader = response.body.getReader();
-      while (!(await reader.read()).done) lookSoon();
-    } catch {
-      lookSoon();
-    }
-    await new Promise((done) => setTimeout(done, 2000));
-  }
-}
-
-at("token").addEventListener("change", () => {
-  token.set(at("token").value);
-  lookSoon();
-});
-at("access").addEventListener("submit", (event) => event.preventDefault());
-
-at("schedule").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const timer = [`"in":${JSON.stringify(at("in").value)}`];
-  if (at("key").value) timer.push(`"key":${JSON.stringify(at("key").value)}`);
-  // As it was typed: the server says if it is no JSON.
-  if (at("payload").value) timer.push(`"payload":${at("payload").value}`);
-  const path = `/v1/queues/${encodeURIComponent(at("queue").value)}/timers`;
-  const headers = { "content-type": "application/json" };
+  if (document.hidden) return;
   try {
-    const response = await ask(path, { method: "POST", headers, body: `{${timer}}` });
-    const answer = await response.json();
-    at("answer").textContent = response.ok ? `${answer.key} is due at ${answer.due}` : answer.detail;
-  } catch {
-    at("answer").textContent = "The server does not answer: the timer may have been scheduled or not.";
+    const answer = await ask("GET", "/v1/queues");
+    page.queues.all = answer.queues;
+    page.right = answer.right;
+    $("damaged").hidden = !answer.damaged;
+    page.queues.draw();
+    await Promise.all([page.timers.look(true), page.timer.look(), page.coming.look()]);
+    connected();
+  } catch (error) {
+    if (error instanceof Refused) refused(error);
+    else disconnected();
   }
-  lookSoon();
-});
+  draw();
+}
+
+function connected() {
+  if (!$("lost").hidden) notice(() => word("back"));
+  $("lost").hidden = $("access").hidden = true;
+  $("forget").hidden = !token.get();
+  document.body.classList.remove("off");
+}
+
+function disconnected() {
+  $("lost").hidden = false;
+  document.body.classList.add("off");
+}
+
+function streamFailed(error) {
+  if (!(error instanceof Refused)) disconnected();
+  happened();
+}
+
+// Everything that the page has written itself: after a look, every second, and in another language.
+function draw() {
+  const empty = page.right !== null && page.queues.all.length === 0;
+  $("offer").hidden = !empty || !may("write");
+  $("scheduleBox").hidden = !may("write");
+  page.queues.draw();
+  page.coming.draw();
+  page.timers.draw();
+  page.timer.draw();
+}
+
+function choose() {
+  const [, queue, key] = /^#\/([^/]+)(?:\/(.+))?$/.exec(location.hash) ?? [];
+  const before = page.chosen.queue;
+  page.chosen = { queue: decode(queue), key: decode(key) };
+  if (page.chosen.queue !== before) {
+    page.timers.restart();
+    page.coming.look(true);
+    if (page.chosen.queue) $("toQueue").value = page.chosen.queue;
+  }
+  draw();
+  happened();
+  if (page.chosen.key) $("timer").scrollIntoView({ block: "nearest" });
+}
+
+function decode(text) {
+  try {
+    return text === undefined ? null : decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+$("access").onsubmit = (event) => {
+  event.preventDefault();
+  token.set($("token").value.trim());
+  $("token").value = "";
+  happened();
+};
+$("forget").onclick = () => {
+  token.forget();
+  location.reload();
+};
+
+$("schedule").onsubmit = async (event) => {
+  event.preventDefault();
+  const timer = [`"in":${JSON.stringify($("in").value)}`];
+  if ($("key").value) timer.push(`"key":${JSON.stringify($("key").value)}`);
+  // As it was typed: the server says if it is no JSON.
+  if ($("newPayload").value) timer.push(`"payload":${$("newPayload").value}`);
+  const made = await work(() => ask("POST", `${queuePath($("toQueue").value)}/timers`, `{${timer}}`));
+  if (made) notice(() => `${made.key} ${word("scheduledAs")} ${far(made.due, clock())}`);
+};
 
 // The tour is there if the server has it.
-fetch("/tour/", { method: "HEAD" }).then((answer) => (at("tour").hidden = !answer.ok), () => {});
+fetch("/tour/", { method: "HEAD" }).then((answer) => ($("tour").hidden = !answer.ok), () => {});
 
-follow();
+addEventListener("hashchange", choose);
+document.addEventListener("visibilitychange", happened);
+addEventListener("keydown", ({ key, target }) => {
+  if (key === "Escape" && location.hash.length > 1) location.hash = "#";
+  if (key === "/" && !target.matches("input, select, textarea")) setTimeout(() => $("prefix").focus());
+});
+setInterval(() => {
+  put($("now"), new Date(clock()).toISOString().slice(0, 19).replace("T", " ") + " UTC");
+  if (!document.hidden) draw();
+}, 1000);
+
+// Rates and lateness change also while nothing happens.
+setInterval(happened, 5000);
+
+startPlay(page);
+startLook(() => {
+  if (told) put($("notice"), told());
+  draw();
+  page.events.draw();
+});
+choose();
+page.events.follow();

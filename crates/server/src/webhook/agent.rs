@@ -23,8 +23,8 @@ use super::connect::Connector;
 use super::hosts::Hosts;
 use super::judge::{Verdict, judge};
 use super::{Webhooks, target};
-use crate::calls::Unsent;
 use crate::percent::encoded;
+use crate::unsent::Unsent;
 
 /// How much longer a lease is than its post may take.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl Agent {
                         // Nobody else takes places, and those were free.
                         let Ok(place) = room.clone().try_acquire_owned() else { break };
                         posts.spawn(async move {
-                            agent.post(Unsent::one(delivery), &room).await;
+                            agent.post(Unsent::new(vec![delivery]), &room).await;
                             drop(place);
                         });
                     }

@@ -100,7 +100,10 @@ fn what_is_wrong_is_named() {
         );
         assert!(answer.json["detail"].as_str().unwrap().len() < 500, "{}", answer.text);
     }
-    assert_eq!(world.ask("GET /v1/queues", "").text, r#"{"queues":[],"damaged":false}"#);
+    assert_eq!(
+        world.ask("GET /v1/queues", "").text,
+        r#"{"queues":[],"damaged":false,"right":"admin"}"#
+    );
 }
 
 #[test]

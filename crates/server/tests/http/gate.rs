@@ -170,7 +170,9 @@ fn the_page_asks_no_other_host() {
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
         ("/page.css", "text/css; charset=utf-8"),
+        ("/base.css", "text/css; charset=utf-8"),
         ("/main.js", "text/javascript; charset=utf-8"),
+        ("/shared.js", "text/javascript; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),
     ] {
         let answer = world.ask(&format!("GET {path}"), "");

@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAcces
 use serde_json::value::RawValue;
 use tourbillon_durable::values::{Moment, Span};
 
-use super::{DEPTH, Field, Form, Shape};
+use crate::json::{DEPTH, Field, Form, Shape};
 use crate::problem::{Code, Problem};
 
 /// The fields of an object that are not yet read.

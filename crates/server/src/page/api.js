@@ -1,0 +1,43 @@
+// Asks the API of this server. Keeps the token for the session of the tab, and the server's clock.
+
+let offset = 0;
+
+// The server's clock, in milliseconds.
+export const clock = () => Date.now() + offset;
+
+export const token = {
+  get: () => sessionStorage.getItem("token"),
+  set: (value) => sessionStorage.setItem("token", value),
+  forget: () => sessionStorage.removeItem("token"),
+};
+
+// The server refused: its status, its code and its words.
+export class Refused extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? `status ${status}`);
+    this.status = status;
+    this.code = problem.code;
+  }
+}
+
+// An answer as it comes; throws if there is none, or if it is a refusal.
+export async function open(method, path, body, signal) {
+  const headers = {};
+  if (token.get()) headers.authorization = `Bearer ${token.get()}`;
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const text = typeof body === "object" ? JSON.stringify(body) : body;
+  const response = await fetch(path, { method, headers, body: text, signal });
+  const now = Date.parse(response.headers.get("tourbillon-now"));
+  if (now) offset = now - Date.now();
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
+  return response;
+}
+
+export async function ask(method, path, body) {
+  return (await open(method, path, body)).json();
+}
+
+export const queuePath = (queue) => `/v1/queues/${encodeURIComponent(queue)}`;
+
+// A key of dots alone is no part of a path for a browser: it has no timer.
+export const timerPath = (queue, key) => `${queuePath(queue)}/timers/${encodeURIComponent(key)}`;

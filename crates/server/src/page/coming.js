@@ -1,0 +1,81 @@
+// What is coming: bars from the next minutes to the next year, from the forecasts of the queues.
+
+import { ask, clock, queuePath } from "./api.js";
+import { $, make, put } from "./rows.js";
+import { count, word } from "./words.js";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+// Each part begins where the one before it ends: its name, its end, and how many bars it has.
+const PARTS = [["hour", HOUR, 12], ["day", DAY, 23], ["month", 30 * DAY, 29], ["year", 365 * DAY, 11]];
+// The most queues that are asked: the largest.
+const MOST = 8;
+
+export class Coming {
+  #last = -Infinity;
+  #asking = false;
+  parts = PARTS.map(() => []);
+
+  constructor(page) {
+    this.page = page;
+    const bars = (many) => Array.from({ length: many }, () => make("i"));
+    const part = ([name, , many]) =>
+      make("figure", { className: name }, make("div", { className: "bars" }, ...bars(many)), make("figcaption"));
+    $("strip").append(...PARTS.map(part));
+  }
+
+  // Asks for it again, if the last time is a while ago.
+  async look(force = false) {
+    if (this.#asking || (!force && performance.now() - this.#last < 5000)) return;
+    this.#asking = true;
+    const { chosen, queues } = this.page;
+    const waiting = queues.all.filter(({ counts }) => counts.scheduled > 0);
+    waiting.sort((one, other) => other.counts.scheduled - one.counts.scheduled);
+    const names = chosen.queue ? [chosen.queue] : waiting.slice(0, MOST).map(({ queue }) => queue);
+    this.whole = chosen.queue || waiting.length <= MOST;
+    try {
+      this.parts = await Promise.all(PARTS.map((_, i) => this.#part(i, names)));
+    } catch {
+      // A queue that has just gone: the next look does without it.
+    } finally {
+      this.#last = performance.now();
+      this.#asking = false;
+    }
+    this.draw();
+  }
+
+  // The bars of a part, over these queues.
+  async #part(number, names) {
+    const [, end, many] = PARTS[number];
+    const now = clock();
+    const moment = (millis) => new Date(now + millis).toISOString();
+    const from = number ? moment(PARTS[number - 1][1]) : moment(0);
+    const query = `from=${from}&to=${moment(end)}&buckets=${many}`;
+    const bars = Array.from({ length: many }, () => ({ count: 0 }));
+    for (const name of names) {
+      const { buckets } = await ask("GET", `${queuePath(name)}/forecast?${query}`);
+      buckets.slice(0, many).forEach((bucket, i) => {
+        bars[i] = { from: bucket.from, to: bucket.to, count: bars[i].count + bucket.count };
+      });
+    }
+    return bars;
+  }
+
+  draw() {
+    const most = Math.max(1, ...this.parts.flat().map(({ count }) => count));
+    const { chosen } = this.page;
+    put($("comingOf"), chosen.queue ?? word(this.whole === false ? "ofLargest" : "ofAll"));
+    this.parts.forEach((bars, i) => {
+      const figure = $("strip").children[i];
+      const sum = bars.reduce((sum, bar) => sum + bar.count, 0);
+      put(figure.lastChild, `${word(PARTS[i][0])}: ${count(sum)}`);
+      bars.forEach((bar, j) => {
+        const element = figure.firstChild.children[j];
+        // Roots: one timer beside a million can still be seen.
+        element.style.height = bar.count ? `${Math.max(4, 100 * Math.sqrt(bar.count / most))}%` : "1px";
+        element.classList.toggle("some", bar.count > 0);
+        element.title = bar.from ? `${bar.from.slice(0, 16)} – ${bar.to.slice(0, 16)}: ${count(bar.count)}` : "";
+      });
+    });
+  }
+}

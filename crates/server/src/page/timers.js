@@ -1,0 +1,115 @@
+// The queue that is chosen: its timers by state or by prefix, pausing it, and reviving its dead.
+
+import { ask, clock, queuePath } from "./api.js";
+import { $, Rows, make, put } from "./rows.js";
+import { count, far, word } from "./words.js";
+
+const STATES = ["", "scheduled", "due", "delivering", "dead", "done", "cancelled"];
+const A_PAGE = 100;
+
+export class Timers {
+  list = [];
+  #next = null;
+  #wanted = A_PAGE;
+  #asked = 0;
+
+  constructor(page) {
+    this.page = page;
+    this.rows = new Rows($("list"), (timer) => this.#build(timer), (row, timer) => this.#write(row, timer));
+    $("search").onsubmit = (event) => event.preventDefault();
+    $("state").onchange = $("prefix").oninput = () => this.restart();
+    $("more").onclick = () => this.#more();
+    $("pause").onclick = () => this.#pause();
+    $("redrive").onclick = () => this.#redrive();
+  }
+
+  // As many timers as are wanted: a page of a list may be short. By itself it looks only at a list that costs little.
+  async look(byItself = false) {
+    const { queue } = this.page.chosen;
+    if (!queue || (byItself && this.#wanted > 3 * A_PAGE)) return;
+    const number = ++this.#asked;
+    const query = this.#query();
+    const list = [];
+    let next = "";
+    while (next !== null && list.length < this.#wanted) {
+      if (next) query.set("cursor", next);
+      const answer = await ask("GET", `${queuePath(queue)}/timers?${query}`);
+      if (number !== this.#asked) return;
+      list.push(...answer.timers);
+      next = answer.next;
+    }
+    [this.list, this.#next] = [list, next];
+    this.draw();
+  }
+
+  // Another queue, or another search: from its beginning.
+  restart() {
+    [this.list, this.#next, this.#wanted] = [[], null, A_PAGE];
+    return this.page.work(() => this.look());
+  }
+
+  #more() {
+    this.#wanted += A_PAGE;
+    return this.page.work(() => this.look());
+  }
+
+  #query() {
+    const query = new URLSearchParams({ limit: A_PAGE });
+    if ($("state").value) query.set("state", $("state").value);
+    if ($("prefix").value) query.set("prefix", $("prefix").value);
+    return query;
+  }
+
+  draw() {
+    const { chosen, queues, may } = this.page;
+    $("queue").hidden = !chosen.queue;
+    if (!chosen.queue) return;
+    const seen = queues.all.find(({ queue }) => queue === chosen.queue);
+    put($("queueName"), chosen.queue);
+    $("paused").hidden = !seen?.paused;
+    $("pause").hidden = !may("admin");
+    put($("pause"), word(seen?.paused ? "resume" : "pause"));
+    $("redrive").hidden = !may("write") || !seen?.counts.dead;
+    put($("redrive"), `${word("retryAll")} (${count(seen?.counts.dead ?? 0)})`);
+    if ($("state").length === 0) $("state").append(...STATES.map((state) => new Option("", state)));
+    for (const option of $("state").options) put(option, word(option.value || "all"));
+    this.rows.show(this.list, ({ key, generation }) => `${generation} ${key}`);
+    $("noTimer").hidden = this.list.length > 0;
+    $("more").hidden = !this.#next;
+  }
+
+  #build({ queue, key }) {
+    const path = `#/${encodeURIComponent(queue)}/${encodeURIComponent(key)}`;
+    const link = make("a", { href: path, textContent: key });
+    const cells = Array.from({ length: 4 }, () => make("td"));
+    cells[3].className = "error";
+    return make("tr", {}, make("th", { scope: "row" }, link), ...cells);
+  }
+
+  #write(row, timer) {
+    const texts = [word(timer.state), far(timer.next_attempt, clock()), timer.attempt, timer.last_error ?? ""];
+    texts.forEach((text, i) => put(row.cells[i + 1], text));
+    row.cells[1].className = timer.state;
+    row.cells[2].title = timer.next_attempt;
+    row.cells[4].title = timer.last_error ?? "";
+    row.classList.toggle("here", this.page.chosen.key === timer.key);
+  }
+
+  async #pause() {
+    const { queue } = this.page.chosen;
+    const paused = !this.page.queues.all.find((one) => one.queue === queue)?.paused;
+    await this.page.work(() => ask("PATCH", queuePath(queue), { paused }));
+  }
+
+  // All of the dead, ten thousand a call.
+  async #redrive() {
+    const { queue } = this.page.chosen;
+    let [revived, more] = [0, true];
+    while (more) {
+      const answer = await this.page.work(() => ask("POST", `${queuePath(queue)}/redrive`, {}));
+      if (!answer) return;
+      [revived, more] = [revived + answer.revived, answer.more];
+      this.page.notice(() => `${count(revived)} ${word("retried")}`);
+    }
+  }
+}
