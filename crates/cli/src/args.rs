@@ -1,5 +1,7 @@
 //! The command line.
 
+mod remote;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -7,9 +9,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tourbillon_cli::cron;
 use tourbillon_cli::scenario::Drive;
 use tourbillon_cli::serve;
-use tourbillon_cli::trace::{Amount, Settings, parse_slots};
+use tourbillon_cli::trace::{Amount, Settings};
 use tourbillon_durable::values::{Moment, ValueError};
 use tourbillon_server::Allow;
+
+pub(crate) use remote::Remote;
 
 /// Timers: durable ones over HTTP, and the wheels beneath them to watch, follow and replay.
 #[derive(Parser)]
@@ -46,11 +50,26 @@ pub(crate) enum Command {
     /// Show one timer's way through the wheels: where it is filed and why, when it moves, when it fires
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
+    #[command(flatten)]
+    Remote(Remote),
+    /// Print a script that completes the commands in a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    Man {
+        /// The directory; made if it is not there
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 const START_HERE: &str = "\
 Start here:
   tourbillon serve
+  tourbillon schedule mails --key welcome --in 10s --payload '{\"to\":\"ann\"}'
+  tourbillon top
   tourbillon demo
   tourbillon trace
   tourbillon trace --slots 60,60,24 5420
@@ -158,7 +177,7 @@ pub(crate) struct Cron {
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     expression: String,
     /// The time zone, as Europe/Berlin [default: the system's]
-    #[arg(long, value_name = "ZONE")]
+    #[arg(long, value_name = "ZONE", visible_alias = "zone")]
     tz: Option<String>,
     /// How many runs to show
     #[arg(short = 'n', value_name = "RUNS", default_value_t = 5)]
@@ -294,13 +313,13 @@ pub(crate) struct Trace {
     #[arg(allow_negative_numbers = true)]
     delay: Option<Amount>,
     /// Slots a level, lowest first; the last repeats for further levels [default: 60,60,24; hashed: 60]
-    #[arg(long, value_name = "N,N,…", value_parser = parse_slots, allow_hyphen_values = true)]
-    slots: Option<std::vec::Vec<u32>>,
+    #[arg(long, value_name = "N,N,…", allow_hyphen_values = true)]
+    slots: Option<String>,
     /// What a slot of the lowest level covers: a number (10) or a duration (10ms) [default: 1, or 1s, 1ms… for a
     /// delay that is a duration]
     #[arg(long, allow_negative_numbers = true)]
     tick: Option<Amount>,
-    /// The clock when the wheel is made [default: 0]
+    /// The clock when the timer is scheduled, on a wheel that began at 0 [default: 0]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     start: Option<Amount>,
     /// Tell and count only this way of driving the wheel [default: count all three]

@@ -15,6 +15,7 @@
 
 pub mod cron;
 pub mod demo;
+pub mod remote;
 pub mod replay;
 pub mod scenario;
 pub mod serve;

@@ -10,14 +10,16 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use tokio::sync::mpsc;
 use tourbillon_cli::cron;
 use tourbillon_cli::demo;
+use tourbillon_cli::remote::{self, Failure};
 use tourbillon_cli::replay::{self, Verdict};
 use tourbillon_cli::serve::{self, ServeError};
 use tourbillon_cli::store::{self, StoreProblem};
 use tourbillon_cli::trace;
+use tourbillon_client::Error;
 
 fn main() -> ExitCode {
     let done = match args::Cli::parse().command {
@@ -29,6 +31,9 @@ fn main() -> ExitCode {
         args::Command::Replay(args) => replay_files(&args),
         args::Command::Serve(args) => serve_timers(args),
         args::Command::Trace(args) => show(trace::trace(&args.settings())),
+        args::Command::Remote(remote) => ask_server(remote),
+        args::Command::Completions { shell } => completions(shell),
+        args::Command::Man { directory } => man(&directory),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -169,6 +174,61 @@ fn load_store(args: &args::Load) -> io::Result<u8> {
         }
     };
     ended(loaded.map(|_| Verdict::Passed))
+}
+
+/// Asks a running server. Exit code 1: it refused or did not answer; 2: what was asked for cannot be.
+fn ask_server(args: args::Remote) -> io::Result<u8> {
+    let ask = match args.ask() {
+        Ok(ask) => ask,
+        Err(wrong) => {
+            complain(&wrong);
+            return Ok(2);
+        }
+    };
+    let (server, mut out) = (ask.server.clone(), BufWriter::new(io::stdout().lock()));
+    let done = remote::run(ask, &mut out);
+    out.flush()?;
+    match done {
+        Ok(()) => Ok(0),
+        Err(Failure::Output(error)) => Err(error),
+        Err(Failure::Said(wrong)) => {
+            complain(&wrong);
+            Ok(1)
+        }
+        Err(Failure::Server(Error::Argument(wrong))) => {
+            complain(&wrong);
+            Ok(2)
+        }
+        Err(Failure::Server(Error::Unreachable(why))) => {
+            let help = "start one with `tourbillon serve`, or give its address with --server";
+            complain(&format!("no server at {server}: {why}; {help}"));
+            Ok(1)
+        }
+        Err(Failure::Server(error)) => {
+            complain(&error.to_string());
+            Ok(1)
+        }
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> io::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::Cli::command(), "tourbillon", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(0)
+}
+
+/// A page for the command, and one for each of its subcommands.
+fn man(directory: &std::path::Path) -> io::Result<u8> {
+    let written = std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(args::Cli::command(), directory));
+    match written {
+        Ok(_) => Ok(0),
+        Err(error) => {
+            complain(&format!("{}: {error}", directory.display()));
+            Ok(2)
+        }
+    }
 }
 
 /// The exit code of a command on a store.

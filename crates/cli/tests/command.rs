@@ -168,7 +168,7 @@ fn a_trace_of_the_clock_face() {
     assert!(!out.contains('\u{1b}'), "plain text when it is no terminal");
     for part in [
         "L3[1] → L2[30] → L1[20] → fired",
-        "clock 3600  L3[1] begins and is handed down: now in L2[30], the slot of 5400 … 5459",
+        "clock 3600  L3[1] begins and is handed down: now in L2[30],\n  the slot of 5400 … 5459",
         "clock 5420  fired",
         "tick    5420 wakes",
         "bucket     3 wakes",
@@ -187,7 +187,10 @@ fn a_trace_of_the_clock_face() {
 fn traces_at_the_edges() {
     let max = "18446744073709551615";
     for args in [
-        &["trace", "0"][..],
+        &["trace"][..],
+        &["trace", "0"],
+        &["trace", "--hashed", "--slots", "72", "--start", "71", "7200"],
+        &["trace", "1048570", "--hashed", "--slots", "1048576", "--start", "500000"],
         &["trace", max, "--drive", "tick"],
         &["trace", max, "--start", max, "--slots", "2"],
         &["trace", max, "--tick", "10", "--start", "6"],
@@ -198,18 +201,36 @@ fn traces_at_the_edges() {
         let (code, out, err) = tourbillon(args);
         assert_eq!((code, &*err), (0, ""), "{args:?}");
         assert!(out.len() < 200_000, "{args:?}");
+        let widest = out.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(60), "{args:?}: {widest:?} columns in\n{out}");
     }
+}
+
+/// The hand is where the clock is.
+#[test]
+fn a_trace_that_begins_later() {
+    let (_, out, _) = tourbillon(&["trace", "--start", "2", "8"]);
+    assert!(out.contains("clock 2  filed in L1[10], the slot of 10"), "{out}");
+    assert!(out.contains("  L1  ▲ 2  ● 10 |··▲·······●···"), "{out}");
+    assert!(out.contains("tick    8 wakes"), "{out}");
+    // The example of the format: from clock 2, 399 reaches slot 0 of the next turn.
+    let (_, out, _) = tourbillon(&["trace", "--slots", "20", "--start", "2", "399"]);
+    assert!(out.contains("L2[0] → L1[1] → fired"), "{out}");
+    let (_, out, _) = tourbillon(&["trace", "--hashed", "--slots", "8", "--start", "5", "20"]);
+    assert!(out.contains("[1] and 2 rounds → fired"), "{out}");
+    assert_eq!(out.matches("the hand meets the slot").count(), 2, "{out}");
 }
 
 #[test]
 fn traces_that_make_no_sense() {
     for (args, said) in [
-        (&["trace", "--slots", "0", "5"][..], "give 1 to 1048576 a level"),
-        (&["trace", "--slots", "4000000000", "5"], "give 1 to 1048576 a level"),
-        (&["trace", "--slots", ",", "5"], "give 1 to 1048576 a level"),
+        (&["trace", "--slots", "0", "5"][..], "\"0\" is not a number of slots: give 2 to 1048576"),
+        (&["trace", "--slots", "4000000000", "5"], "is not a number of slots: give 2 to 1048576"),
+        (&["trace", "--slots", ",", "5"], "is not a number of slots: give 2 to 1048576"),
         (&["trace", "--slots", "60,x", "5"], "\"x\" is not a number of slots"),
-        (&["trace", "--slots", "-5", "5"], "give 1 to 1048576 a level"),
-        (&["trace", "--slots", "60,1", "5"], "give 2 or more a level"),
+        (&["trace", "--slots", "-5", "5"], "is not a number of slots: give 2 to 1048576"),
+        (&["trace", "--slots", "60,1", "5"], "\"1\" is not a number of slots: give 2 to 1048576"),
+        (&["trace", "--hashed", "--slots", "0", "5"], "\"0\" is not a number of slots: give 1 to"),
         (&["trace", "--hashed", "--slots", "60,60", "5"], "a hashed wheel has one ring"),
         (&["trace", "-5"], "give 0 or more"),
         (&["trace", "soon"], "DELAY"),

@@ -70,7 +70,7 @@ Where the clock jumps
 
 #[test]
 fn a_day_that_was_left_out() {
-    let args = ["30 2 * * *", "--tz", "Pacific/Apia", "-n", "2", "--from", "2011-12-29"];
+    let args = ["30 2 * * *", "--zone", "Pacific/Apia", "-n", "2", "--from", "2011-12-29"];
     let (code, out, _) = cron(&args);
     assert_eq!(code, 0);
     for part in [

@@ -10,7 +10,7 @@ use axum::routing::get;
 use super::gate::{gate, headers};
 use super::session::{self, Sessions};
 
-/// Path, kind and text of each file.
+/// Path, kind and text of each file; what it shares with the page of the server is there.
 macro_rules! files {
     ($($kind:literal: $($name:literal)*;)*) => {
         &[$($(($name, $kind, include_str!(concat!("page/", $name)))),*),*]
@@ -20,7 +20,6 @@ macro_rules! files {
 const FILES: &[(&str, &str, &str)] = files! {
     "text/html; charset=utf-8": "index.html";
     "text/css; charset=utf-8": "page.css";
-    "image/svg+xml": "icon.svg";
     "text/javascript; charset=utf-8": "dial.js" "dots.js" "forms.js" "keeping.js"
         "lessons.js" "log.js" "main.js" "model.js" "panel.js" "player.js" "run.js" "scenarios.js"
         "shapes.js" "sparks.js" "story.js" "touch.js" "wire.js" "words.js";
@@ -45,7 +44,7 @@ async fn file(uri: Uri) -> Response {
         "" => "index.html",
         name => name,
     };
-    match FILES.iter().find(|file| file.0 == name) {
+    match FILES.iter().chain(tourbillon_server::SHARED).find(|file| file.0 == name) {
         Some((_, kind, text)) => ([(CONTENT_TYPE, *kind)], *text).into_response(),
         None => {
             (StatusCode::NOT_FOUND, "there is no such file: the page is at /\n").into_response()

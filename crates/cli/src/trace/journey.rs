@@ -28,29 +28,35 @@ pub(super) struct Stay {
     pub(super) range: Option<(u64, u64)>,
 }
 
-/// Follows a timer with this due time through a wheel, slot by slot: every drive leads it the same way.
-pub(super) fn follow(spec: &WheelSpec, due: u64) -> Result<Journey, String> {
+/// Follows a timer that is scheduled at this clock and has this due time through a wheel, slot by slot: every drive
+/// leads it the same way.
+pub(super) fn follow(spec: &WheelSpec, clock: u64, due: u64) -> Result<Journey, String> {
     let (start, tick) = (Time::new(spec.start), spec.tick.get());
+    let (clock, due) = (Time::new(clock), Time::new(due));
     match spec.kind {
         Kind::Hierarchical => {
             let wheel = HierarchicalWheel::with_levels(start, tick, &spec.slots);
-            walk(wheel.map_err(|error| error.to_string())?, due, |wheel| wheel.next_slot())
+            walk(wheel.map_err(|error| error.to_string())?, clock, due, |wheel| wheel.next_slot())
         }
         Kind::Hashed => {
             let wheel = HashedWheel::with_slots(start, tick, spec.slots[0]);
             // A hashed wheel hands nothing down: on the way to the due time there is nothing to see.
-            walk(wheel.map_err(|error| error.to_string())?, due, |wheel| wheel.next_due())
+            walk(wheel.map_err(|error| error.to_string())?, clock, due, |wheel| wheel.next_due())
         }
     }
 }
 
 fn walk<K: wheel::Kind>(
     mut wheel: Wheel<(), K>,
-    due: u64,
+    clock: Time,
+    due: Time,
     next: impl Fn(&mut Wheel<(), K>) -> Option<Time>,
 ) -> Result<Journey, String> {
-    wheel.insert(Time::new(due), ()).map_err(|full| full.to_string())?;
-    let place = wheel.place_of(Time::new(due));
+    // Nothing is in it yet: this moves the hand alone.
+    let _ = wheel.advance(clock, usize::MAX);
+    wheel.insert(due, ()).map_err(|full| full.to_string())?;
+    let place = wheel.place_of(due);
+    let due = due.units();
     let mut journey =
         Journey { due, levels: wheel.levels().collect(), stays: Vec::new(), fired: None };
     journey.stays.push(stay(&wheel, place));

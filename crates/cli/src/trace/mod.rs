@@ -8,6 +8,7 @@ mod amount;
 mod journey;
 mod picture;
 mod tell;
+mod wrap;
 
 use std::io;
 use std::num::NonZeroU64;
@@ -33,11 +34,11 @@ const STRONG: Style = Style::new().bold();
 pub struct Settings {
     /// The timer's delay.
     pub delay: Option<Amount>,
-    /// Slots a level, lowest first.
-    pub slots: Option<Vec<u32>>,
+    /// Slots a level, lowest first, as in `60,60,24`.
+    pub slots: Option<String>,
     /// What a slot of the lowest level covers; decides whether the trace is in numbers or in durations.
     pub tick: Option<Amount>,
-    /// The clock when the wheel is made.
+    /// The clock when the timer is scheduled; the wheel began at 0.
     pub start: Option<Amount>,
     /// Tell and count only this drive.
     pub drive: Option<Drive>,
@@ -49,7 +50,10 @@ pub struct Settings {
 #[derive(Debug)]
 struct Plan {
     unit: Unit,
+    /// Its clock begins at 0.
     wheel: WheelSpec,
+    /// The clock when the timer is scheduled.
+    start: u64,
     delay: u64,
     due: u64,
     drive: Option<Drive>,
@@ -61,7 +65,7 @@ struct Plan {
 /// A setting that does not work, and what would.
 pub fn trace(settings: &Settings) -> Result<Vec<u8>, String> {
     let plan = plan(settings)?;
-    let journey = journey::follow(&plan.wheel, plan.due)?;
+    let journey = journey::follow(&plan.wheel, plan.start, plan.due)?;
     let drives = plan.drive.map_or(Drive::ALL.to_vec(), |drive| vec![drive]);
     let costs = drives
         .into_iter()
@@ -69,21 +73,7 @@ pub fn trace(settings: &Settings) -> Result<Vec<u8>, String> {
         .collect::<Result<Vec<_>, String>>()?;
     let mut text = Vec::new();
     tell::tell(&mut text, &plan, &journey, &costs).map_err(|error| error.to_string())?;
-    Ok(text)
-}
-
-/// Reads a list of slots, as in `60,60,24`.
-///
-/// # Errors
-/// The number that is none, or not in its range.
-pub fn parse_slots(text: &str) -> Result<Vec<u32>, String> {
-    let one = |slots: &str| match slots.trim().parse() {
-        Ok(number) if (1..=MAX_SLOTS).contains(&number) => Ok(number),
-        _ => Err(format!(
-            "{slots:?} is not a number of slots: give 1 to {MAX_SLOTS} a level, as in 60,60,24"
-        )),
-    };
-    text.split(',').map(one).collect()
+    Ok(wrap::wrap(&text))
 }
 
 fn plan(settings: &Settings) -> Result<Plan, String> {
@@ -118,34 +108,49 @@ fn plan(settings: &Settings) -> Result<Plan, String> {
     let due = start.saturating_add(delay);
     Ok(Plan {
         unit,
-        wheel: WheelSpec { kind, tick, slots, start },
+        wheel: WheelSpec { kind, tick, slots, start: 0 },
+        start,
         delay,
         due,
         drive: settings.drive,
     })
 }
 
+/// Reads the list of slots, as in `60,60,24`. One text for every number that cannot be.
 fn slots(settings: &Settings, kind: Kind) -> Result<Vec<u32>, String> {
-    match (kind, &settings.slots) {
-        (Kind::Hierarchical, None) => Ok(vec![60, 60, 24]),
-        (Kind::Hashed, None) => Ok(vec![60]),
-        (Kind::Hashed, Some(slots)) if slots.len() != 1 => Err(format!(
-            "--slots: a hashed wheel has one ring: give one number, not {}",
-            slots.len()
+    let (usual, least) = match kind {
+        Kind::Hierarchical => ("60,60,24", 2),
+        Kind::Hashed => ("60", 1),
+    };
+    let one = |slots: &str| match slots.trim().parse() {
+        Ok(number) if (least..=MAX_SLOTS).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "--slots: {slots:?} is not a number of slots: give {least} to {MAX_SLOTS}, as in {usual}"
         )),
-        (Kind::Hierarchical, Some(slots)) if slots.contains(&1) => {
-            Err("--slots: 1 slot is no wheel: give 2 or more a level, or --hashed".into())
-        }
-        (_, Some(slots)) => Ok(slots.clone()),
+    };
+    let text = settings.slots.as_deref().unwrap_or(usual);
+    let slots = text.split(',').map(one).collect::<Result<Vec<u32>, String>>()?;
+    if kind == Kind::Hashed && slots.len() > 1 {
+        let count = slots.len();
+        return Err(format!("--slots: a hashed wheel has one ring: give one number, not {count}"));
     }
+    Ok(slots)
 }
 
 /// What a drive pays for the timer: counted by a replay, so that the two never disagree.
 fn wakes(plan: &Plan, drive: Drive) -> Result<u64, String> {
-    let schedule = Schedule { id: Id(0), when: When::At(plan.due), every: None, then: None };
     let tick = plan.wheel.tick.get();
-    let late = (plan.due - plan.wheel.start) % tick;
+    let late = plan.due % tick;
     let until = if late == 0 { plan.due } else { plan.due.saturating_add(tick - late) };
+    let schedule = Schedule { id: Id(0), when: When::At(plan.due), every: None, then: None };
+    let before = vec![Step::Advance(plan.start)];
+    let whole =
+        vec![Step::Advance(plan.start), Step::Schedule(schedule.into()), Step::Advance(until)];
+    Ok(count(plan, drive, whole)? - count(plan, drive, before)?)
+}
+
+/// The wakes of a replay of these steps.
+fn count(plan: &Plan, drive: Drive, steps: Vec<Step>) -> Result<u64, String> {
     let scenario = Scenario {
         name: String::new(),
         about: None,
@@ -153,7 +158,7 @@ fn wakes(plan: &Plan, drive: Drive) -> Result<u64, String> {
         drive,
         limit: None,
         budget: None,
-        steps: vec![Step::Schedule(schedule.into()), Step::Advance(until)],
+        steps,
         ids: vec!["A".into()],
     };
     let mut last = LastTotals(Totals::default());

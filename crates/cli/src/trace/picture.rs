@@ -2,10 +2,13 @@
 //!
 //! ```text
 //!   L3  ▲  1        |·▲······················|
-//!   L2  ▲  0  ● 30  |▲·····························●·····························|
-//!   L1  ▲  0        |▲···························································|
+//!   L2  ▲  0  ● 30  |▲·····························
+//!                    ●·····························|
+//!   L1  ▲  0        |▲·····························
+//!                    ······························|
 //! ```
-//! `▲` is the hand, `●` the timer, `◉` both in one slot. A ring that is too wide shows what is near them.
+//! `▲` is the hand, `●` the timer, `◉` both in one slot. A ring of more than 36 slots takes two rows; one that is wider
+//! still shows what is near the two marks. So every row fits 60 columns.
 
 use std::io::{self, Write};
 
@@ -13,10 +16,12 @@ use tourbillon_wheel::{LevelView, Place};
 
 use super::{HAND, TIMER};
 
-/// The widest ring that is shown whole.
-const WIDEST: u32 = 60;
+/// The widest ring that is shown whole, in two rows.
+const WIDEST: u32 = 72;
+/// The most slots of a row.
+const ROW: u32 = 36;
 /// In a wider ring: how many slots to show on each side of the hand and of the timer.
-const NEARBY: u32 = 12;
+const NEARBY: u32 = 5;
 /// The most levels that are all shown. Of more, those next to the timer, the top and the lowest.
 const MOST_LEVELS: usize = 5;
 
@@ -53,15 +58,16 @@ pub(super) fn draw(
         };
         // A hashed wheel has one ring, and no levels to number.
         match levels {
-            [_] => write!(out, "    ")?,
-            _ => write!(out, "    L{number:<2}  ")?,
+            [_] => write!(out, "  ")?,
+            _ => write!(out, "  L{number:<2} ")?,
         }
-        write!(out, "{HAND}▲{HAND:#} {hand:<width$}  ")?;
+        write!(out, "{HAND}▲{HAND:#} {hand:<width$} ")?;
         match timer {
-            Some(slot) => write!(out, "{TIMER}●{TIMER:#} {slot:<width$}  ")?,
-            None => write!(out, "  {:width$}  ", "")?,
+            Some(slot) => write!(out, "{TIMER}●{TIMER:#} {slot:<width$} ")?,
+            None => write!(out, "  {:width$} ", "")?,
         }
-        strip(out, level.slots, hand, timer)?;
+        let indent = 2 * width + if levels.len() == 1 { 8 } else { 12 };
+        strip(out, level.slots, hand, timer, indent)?;
     }
     Ok(())
 }
@@ -72,7 +78,14 @@ pub(super) fn slot_at(tick: u64, level: LevelView) -> u32 {
     u32::try_from(slot).expect("below the number of slots")
 }
 
-fn strip(out: &mut impl Write, slots: u32, hand: u32, timer: Option<u32>) -> io::Result<()> {
+fn strip(
+    out: &mut impl Write,
+    slots: u32,
+    hand: u32,
+    timer: Option<u32>,
+    indent: usize,
+) -> io::Result<()> {
+    let half = slots.div_ceil(2);
     write!(out, "|")?;
     let mut shown_to = 0;
     for (from, to) in windows(slots, hand, timer) {
@@ -80,6 +93,9 @@ fn strip(out: &mut impl Write, slots: u32, hand: u32, timer: Option<u32>) -> io:
             write!(out, " … ")?;
         }
         for slot in from..to {
+            if (ROW + 1..=WIDEST).contains(&slots) && slot == half {
+                write!(out, "\n{:indent$} ", "")?;
+            }
             match (slot == hand, Some(slot) == timer) {
                 (true, true) => write!(out, "{TIMER}◉{TIMER:#}")?,
                 (true, false) => write!(out, "{HAND}▲{HAND:#}")?,
@@ -125,9 +141,9 @@ mod tests {
     #[test]
     fn a_wide_ring_shows_what_is_near_the_marks() {
         assert_eq!(windows(60, 0, Some(59)), [(0, 60)]);
-        assert_eq!(windows(256, 100, None), [(88, 113)]);
-        assert_eq!(windows(256, 100, Some(110)), [(88, 123)]);
-        assert_eq!(windows(256, 255, Some(0)), [(0, 13), (243, 256)]);
-        assert_eq!(windows(1 << 20, 0, Some((1 << 20) - 1)), [(0, 13), ((1 << 20) - 13, 1 << 20)]);
+        assert_eq!(windows(256, 100, None), [(95, 106)]);
+        assert_eq!(windows(256, 100, Some(110)), [(95, 116)]);
+        assert_eq!(windows(256, 255, Some(0)), [(0, 6), (250, 256)]);
+        assert_eq!(windows(1 << 20, 0, Some((1 << 20) - 1)), [(0, 6), ((1 << 20) - 6, 1 << 20)]);
     }
 }

@@ -52,9 +52,9 @@ impl Teller<'_> {
             out,
             "A timer with a delay of {delay}, on a {kind} wheel of {slots} slots with a tick of {tick}"
         )?;
-        if wheel.start > 0 {
-            let (start, due) = (self.show(wheel.start), self.show(self.plan.due));
-            writeln!(out, "The clock begins at {start}, so it is due at {due}")?;
+        if self.plan.start > 0 {
+            let (start, due) = (self.show(self.plan.start), self.show(self.plan.due));
+            writeln!(out, "The clock is at {start}, so it is due at {due}")?;
         }
         writeln!(out)
     }
@@ -144,7 +144,8 @@ impl Teller<'_> {
             return Ok(());
         }
         let slots = u64::from(self.plan.wheel.slots[0]);
-        let turns = (self.due_tick().saturating_sub(1)) / slots;
+        let left = self.due_tick() - self.tick_of(self.plan.start);
+        let turns = left.saturating_sub(1) / slots;
         // Counted from the last: there may be more turns than anyone could read.
         let told: Vec<u64> = match turns.checked_sub(2 * TURNS_TOLD) {
             None | Some(0) => (1..=turns).rev().collect(),
@@ -191,8 +192,8 @@ impl Teller<'_> {
         for (drive, wakes) in costs {
             let stops = match drive {
                 Drive::Tick => "stops at every tick",
-                Drive::Bucket if hashed => "stops each time the hand meets an occupied slot",
-                Drive::Bucket => "stops where an occupied slot of any level begins",
+                Drive::Bucket if hashed => "stops where the hand meets a timer",
+                Drive::Bucket => "stops where an occupied slot begins",
                 Drive::Due => "stops only where a timer is due",
             };
             let s = if *wakes == 1 { " " } else { "s" };
@@ -225,11 +226,11 @@ impl Teller<'_> {
     }
 
     fn tick_of(&self, clock: u64) -> u64 {
-        (clock - self.plan.wheel.start) / self.plan.wheel.tick
+        clock / self.plan.wheel.tick
     }
 
     fn due_tick(&self) -> u64 {
-        (self.journey.due - self.plan.wheel.start).div_ceil(self.plan.wheel.tick.get())
+        self.journey.due.div_ceil(self.plan.wheel.tick.get())
     }
 
     /// How many ticks the levels up to this one span.

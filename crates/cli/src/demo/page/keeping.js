@@ -1,7 +1,8 @@
-// What lasts: the link of a story, its file, and what the browser remembers of the visitor's taste.
+// What lasts: the link of a story, and its file.
 
+import { startLook } from "./shared.js";
 import { Story } from "./story.js";
-import { language, speak, word } from "./words.js";
+import { word } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -34,14 +35,14 @@ export function startKeeping(page) {
   $("link").onclick = async () => {
     await address(run);
     const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-    page.notice(word(copied ? "copied" : "linkIs"));
+    page.notice(() => word(copied ? "copied" : "linkIs"));
   };
 
   async function open() {
     if (location.hash.length > 1) {
       const story = await Story.fromLink(location.hash).catch(() => null);
       if (story && (await run.open(story))) return;
-      if (!story) page.notice(word("badLink"));
+      if (!story) page.notice(() => word("badLink"));
       // Without a server there is nothing to refuse the story: it waits for one.
       if (run.state === "off") return;
     }
@@ -49,42 +50,6 @@ export function startKeeping(page) {
   }
   addEventListener("hashchange", open);
 
-  function say(number) {
-    speak(number);
-    $("language").textContent = number ? "EN" : "中文";
-    page.redraw();
-  }
-  function paint(theme) {
-    document.documentElement.dataset.theme = theme;
-    page.redraw();
-  }
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  dark.addEventListener("change", page.redraw);
-  $("language").onclick = () => {
-    say(1 - language);
-    keep("language", language);
-  };
-  $("theme").onclick = () => {
-    const now = document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
-    paint(now === "dark" ? "light" : "dark");
-    keep("theme", document.documentElement.dataset.theme);
-  };
-  say(kept("language") === null ? language : Number(kept("language")));
-  if (kept("theme")) paint(kept("theme"));
+  startLook(page.redraw);
   open();
-}
-
-// A browser that remembers nothing for us is fine.
-function keep(key, value) {
-  try {
-    localStorage.setItem(key, value);
-  } catch { /* not kept */ }
-}
-
-function kept(key) {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
 }

@@ -20,12 +20,17 @@ import { listLevels, listRanges, listTimers, tellChosen, tellCounts, tellSlot } 
 import { Player } from "./player.js";
 import { Run } from "./run.js";
 import { Sparks } from "./sparks.js";
-import { freeName, startTouch } from "./touch.js";
+import { freeName, isFree, startTouch } from "./touch.js";
 import { word } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
-const run = new Run({ onChange, onState, onWrong: (text) => notice(`${word("wrong")}: ${text}`) });
+const run = new Run({
+  onOpen: () => player.reset(),
+  onChange,
+  onState,
+  onWrong: (text) => notice(() => `${word("wrong")}: ${text}`, true),
+});
 const player = new Player(run, onPlay);
 const dial = new Dial($("rings"), $("hands"));
 const dots = new Dots($("dots"), dial);
@@ -33,7 +38,8 @@ const sparks = new Sparks($("sparks"), dots);
 const log = new Log($("lines"), $("done"));
 
 // What the other parts share: `stale` asks for the tables to be written again.
-const page = { run, player, dial, dots, sparks, notice, looked: null, chosen: null, stale: true, redraw };
+const page = { run, player, dial, dots, sparks, notice, interfere, looked: null, chosen: null,
+  stale: true, redraw };
 
 function onChange(what, answer) {
   if (what === "opened") {
@@ -49,11 +55,13 @@ function onChange(what, answer) {
   dots.seat(run.model.touched, answer.gone);
   run.model.touched.clear();
   if (page.chosen && !run.model.timers.has(page.chosen)) page.chosen = null;
+  offerName();
+  if (what === "opened" || !player.playing) forgive();
   for (const input of document.getElementsByName("drive")) input.checked = input.value === run.story.drive;
   $("tour").dataset.left = run.story.script.length;
   page.stale = true;
   if (what === "opened") {
-    $("addName").value = freeName(run.model);
+    $("addName").value = freeName(run);
     tellLesson(page);
     tellWheel(page);
   }
@@ -71,7 +79,7 @@ function onState(state) {
   if (off) player.suspend();
   if (!returned) return;
   player.resume();
-  notice(word("back"));
+  notice(() => word("back"));
 }
 
 function onPlay(playing) {
@@ -80,12 +88,36 @@ function onPlay(playing) {
   page.stale = true;
 }
 
-let hide;
-function notice(text) {
-  clearTimeout(hide);
-  $("notice").textContent = text;
+// What the visitor does, at the clock that is shown. What went wrong before is over once something succeeds.
+async function interfere(steps) {
+  const answer = await player.interfere(steps);
+  if (answer) forgive();
+  return answer;
+}
+
+// A name that was free when it was offered may have been taken since, by the lesson.
+function offerName() {
+  const field = $("addName");
+  if (document.activeElement !== field && !isFree(run, field.value)) field.value = freeName(run);
+}
+
+// A toast: `tell` says it, again if the language changes.
+let toast = null;
+function notice(tell, wrong = false) {
+  clearTimeout(toast?.hide);
+  toast = { tell, wrong, hide: setTimeout(hideNotice, 6000) };
+  $("notice").textContent = tell();
   $("notice").hidden = false;
-  hide = setTimeout(() => ($("notice").hidden = true), 6000);
+}
+
+function hideNotice() {
+  clearTimeout(toast?.hide);
+  toast = null;
+  $("notice").hidden = true;
+}
+
+function forgive() {
+  if (toast?.wrong) hideNotice();
 }
 
 const room = () => Math.max(280, Math.floor($("dial").clientWidth));
@@ -102,6 +134,7 @@ function layout() {
 // Other words, or other colours.
 function redraw() {
   onPlay(player.playing);
+  if (toast) $("notice").textContent = toast.tell();
   if (!run.model) return;
   tellLesson(page);
   tellWheel(page);

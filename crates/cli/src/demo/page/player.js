@@ -77,8 +77,10 @@ export class Player {
     return target === null || (model.stop !== null && model.stop < target) ? model.stop : target;
   }
 
+  // A moment of one story is none of another that was opened meanwhile.
   advance(to) {
-    return this.run.tell(() => this.moves(to));
+    const { story } = this.run;
+    return this.run.tell(() => (this.run.story === story ? this.moves(to) : []));
   }
 
   // The steps that bring the clock to `to`, or to where the lesson has something to do before.
@@ -92,7 +94,9 @@ export class Player {
   // Steps of somebody who interferes: they happen at the clock that is shown.
   interfere(steps) {
     const shown = this.clock();
-    return this.run.tell(() => (shown > this.run.model.clock ? [{ advance: shown }, ...steps] : steps));
+    const { story } = this.run;
+    const late = () => this.run.story === story && shown > this.run.model.clock;
+    return this.run.tell(() => (late() ? [{ advance: shown }, ...steps] : steps));
   }
 
   // Stops because nobody answers. What was shown and not told yet is told when somebody does.

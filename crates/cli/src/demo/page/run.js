@@ -13,8 +13,8 @@ const LONGEST = 900_000;
 const WAITS = [300, 600, 1200, 2500, 5000];
 
 export class Run {
-  constructor({ onChange, onState, onWrong }) {
-    Object.assign(this, { onChange, onState, onWrong });
+  constructor({ onOpen, onChange, onState, onWrong }) {
+    Object.assign(this, { onOpen, onChange, onState, onWrong });
     this.wire = new Wire(() => this.lost());
     this.queue = Promise.resolve();
     this.story = null;
@@ -26,6 +26,7 @@ export class Run {
 
   // Shows another story; the one before stays if the server refuses it.
   open(story) {
+    this.onOpen();
     return this.enqueue(async () => {
       const before = this.story;
       this.story = story;
@@ -83,8 +84,9 @@ export class Run {
     return done;
   }
 
+  // Steps are numbered for files; a visitor has done one thing.
   wrong(text) {
-    this.onWrong(text);
+    this.onWrong(text.replace(/^steps\[\d+\][^:]*: /, ""));
     return null;
   }
 

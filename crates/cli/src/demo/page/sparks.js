@@ -2,12 +2,16 @@
 // is cancelled; and a ring around the chosen one.
 //
 // Nothing waits for these. There are at most MOST at once, and none that move if the visitor asked for little motion.
+// If time runs fast they are fewer, smaller and shorter, and nothing falls: the dial stays what is looked at.
 
 import { polar } from "./dial.js";
 import { parsePlace } from "./model.js";
 import { cross, dot, square, star } from "./shapes.js";
 
 const MOST = 200;
+// From this speed on there are at most so many.
+const FAST = 100;
+const MOST_FAST = 12;
 const FALL = 520;
 const FLASH = 900;
 
@@ -31,6 +35,7 @@ export class Sparks {
   // were.
   show(lines, now, speed) {
     this.pace = Math.min(1, Math.max(0.25, 30 / speed));
+    this.fast = speed >= FAST;
     const ways = new Map();
     for (const { event, id, from, to, ok } of lines) {
       const way = ways.get(id) ?? [this.dots.spots.get(id)];
@@ -55,14 +60,14 @@ export class Sparks {
   // Shows a way from ring to ring. Says how long that takes.
   fall(id, way, now) {
     const known = way.filter(Boolean);
-    if (known.length < 2 || this.still.matches) return 0;
+    if (known.length < 2 || this.still.matches || this.fast) return 0;
     const lasts = (known.length - 1) * FALL * this.pace;
     if (this.add({ kind: "fall", id, way: known, begin: now, lasts }) && id) this.dots.hide(id);
     return lasts;
   }
 
   add(spark) {
-    if (this.list.length >= MOST) return false;
+    if (this.list.length >= (this.fast ? MOST_FAST : MOST)) return false;
     this.list.push(spark);
     return true;
   }
@@ -95,7 +100,7 @@ export class Sparks {
     context.lineWidth = 3;
     context.beginPath();
     if (kind === "fired") {
-      star(context, spot.x, spot.y, 10 + grown * 16);
+      star(context, spot.x, spot.y, (10 + grown * 16) * (this.fast ? 0.5 : 1));
       context.fill();
     } else if (kind === "cancelled") {
       cross(context, spot.x, spot.y, 9);

@@ -6,21 +6,26 @@ import { word } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
-// A name that no pending timer has: A to Z, then A1 and so on.
-export function freeName(model) {
+// Whether no pending timer has the name, and none that the lesson is going to start.
+export function isFree({ model, story }, name) {
+  return name !== "" && !model.timers.has(name) && !story.script.some(({ schedule }) => schedule === name);
+}
+
+// A name that is free: A to Z, then A1 and so on.
+export function freeName(run) {
   for (let i = 0; ; i++) {
     const name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
-    if (!model.timers.has(name)) return name;
+    if (isFree(run, name)) return name;
   }
 }
 
 export function startTouch(page) {
   const { run, player, dial, dots, sparks } = page;
 
-  const cancel = () => player.interfere([{ cancel: page.chosen }]);
+  const cancel = () => page.interfere([{ cancel: page.chosen }]);
 
   async function add(step) {
-    if (await player.interfere([step])) $("addName").value = freeName(run.model);
+    if (await page.interfere([step])) $("addName").value = freeName(run);
   }
 
   function choose(name) {
@@ -42,20 +47,26 @@ export function startTouch(page) {
   function act({ level, slot }) {
     if (run.state === "off") return;
     const at = run.model.dueFor(level, slot);
-    if (at === null) return page.notice(word("fullTurn"));
-    if (page.chosen) return player.interfere([{ reschedule: page.chosen, at }]);
+    if (at === null) return page.notice(() => word("fullTurn"));
+    if (page.chosen) return page.interfere([{ reschedule: page.chosen, at }]);
     const typed = $("addName").value;
-    return add({ schedule: typed && !run.model.timers.has(typed) ? typed : freeName(run.model), at });
+    return add({ schedule: isFree(run, typed) ? typed : freeName(run), at });
   }
 
   $("add").onsubmit = (event) => {
     event.preventDefault();
+    const name = $("addName").value;
+    if (!isFree(run, name)) {
+      const free = freeName(run);
+      $("addName").value = free;
+      return page.notice(() => word("taken").replace("{}", name).replace("{}", free), true);
+    }
     const every = $("addEvery").value ? { every: BigInt($("addEvery").value) } : {};
-    add({ schedule: $("addName").value, delay: BigInt($("addDelay").value), ...every });
+    return add({ schedule: name, delay: BigInt($("addDelay").value), ...every });
   };
   $("moveForm").onsubmit = (event) => {
     event.preventDefault();
-    player.interfere([{ reschedule: page.chosen, delay: BigInt($("moveDelay").value) }]);
+    page.interfere([{ reschedule: page.chosen, delay: BigInt($("moveDelay").value) }]);
   };
   $("cancel").onclick = cancel;
   $("release").onclick = () => choose(page.chosen);

@@ -1,6 +1,8 @@
 // The words of the page, in English and in Chinese: one table, chosen by the browser, switchable.
-//
-// An element with `data-w` gets its text from here, one with `data-label` its label.
+
+import { useWords } from "./shared.js";
+
+export { language, word } from "./shared.js";
 
 const WORDS = {
   tagline: ["timing wheels that you can watch", "看得见的时间轮"],
@@ -89,20 +91,9 @@ const WORDS = {
     "one that is there; Delete cancels the chosen one.",
     "时间轮的各环。方向键在槽与环之间移动；回车添加定时器或选中那里的定时器；删除键取消选中的定时器。"],
   tooLong: ["the run has grown too long: save it, and begin anew", "过程太长了：请先保存，再重新开始"],
+  taken: ["The name {} is taken by a timer that is pending, or that the lesson starts later. {} is free.",
+    "名称 {} 已被待触发的、或课程稍后要启动的定时器占用。{} 可用。"],
   wrong: ["Not done", "未执行"],
 };
 
-// The first of the visitor's languages that we speak.
-export let language = navigator.languages.find((tag) => /^(zh|en)/.test(tag))?.startsWith("zh") ? 1 : 0;
-
-export const word = (key) => WORDS[key][language];
-
-export function speak(number) {
-  language = number;
-  document.documentElement.lang = ["en", "zh-Hans"][language];
-  for (const element of document.querySelectorAll("[data-w]")) element.textContent = word(element.dataset.w);
-  for (const element of document.querySelectorAll("[data-label]")) {
-    element.setAttribute("aria-label", word(element.dataset.label));
-    element.title = word(element.dataset.label);
-  }
-}
+useWords(WORDS);

@@ -1,0 +1,301 @@
+//! The client: sends requests, and repeats those that may be repeated.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Response, Uri};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::de::DeserializeOwned;
+use tokio::time::{sleep, timeout};
+
+use crate::answers::Queues;
+use crate::connect::Connector;
+use crate::error::{Error, Problem};
+use crate::events::Events;
+use crate::queue::Queue;
+use crate::request::{Request, encode, query};
+
+/// The most bytes of an answer: the server stops at 16 MiB of payloads.
+const MOST_BYTES: usize = 64 << 20;
+/// The longest pause before a call is repeated; a server that asks for a longer one is believed, and the call fails.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A client of one server. Clones share its connections.
+///
+/// It repeats a call by itself, up to the number of [`Builder::retries`], in two cases only:
+///
+/// - nothing happened: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
+/// - nobody knows whether it happened, and the API calls the call safe to repeat: every look, scheduling with a key
+///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
+///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
+///
+/// Everything else ends with the first [`Error::Lost`]: the caller decides.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    http: legacy::Client<Connector, Full<Bytes>>,
+    base: String,
+    token: Option<HeaderValue>,
+    patience: Duration,
+    retries: u32,
+    /// The server's wall clock, and when it was read.
+    seen: Mutex<Option<(SystemTime, Instant)>>,
+}
+
+/// Settings of a [`Client`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    base: String,
+    token: Option<String>,
+    patience: Duration,
+    retries: u32,
+}
+
+impl Builder {
+    /// The token that is sent with every request.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// How long an answer may take, beside what the server waits on purpose. 30 s at first.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How often a call is repeated at most. 3 at first.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Makes the client. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: the address is not that of a server, or the token cannot be sent.
+    pub fn build(self) -> Result<Client, Error> {
+        let base = self.base.trim_end_matches('/').to_owned();
+        let scheme = ["http://", "https://"].iter().any(|scheme| base.starts_with(scheme));
+        let host = base.parse::<Uri>().ok().is_some_and(|uri| uri.host().is_some());
+        if !scheme || !host || base.contains(['?', '#', '@']) {
+            let wrong = format!("{base:?} is no address of a server: give http://HOST:PORT");
+            return Err(Error::Argument(wrong));
+        }
+        let token = self.token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
+        let token = token.transpose().map_err(|_| {
+            Error::Argument("the token has characters that no header may have".into())
+        })?;
+        let token = token.map(|mut token| {
+            token.set_sensitive(true);
+            token
+        });
+        let connector = Connector::new().map_err(Error::Argument)?;
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(20))
+            .build(connector);
+        let Builder { patience, retries, .. } = self;
+        let seen = Mutex::new(None);
+        Ok(Client(Arc::new(Inner { http, base, token, patience, retries, seen })))
+    }
+}
+
+impl Client {
+    /// A client of the server at that address, as `http://localhost:7420`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: it is not the address of a server.
+    pub fn new(address: impl Into<String>) -> Result<Self, Error> {
+        Client::builder(address).build()
+    }
+
+    /// The same, with settings.
+    pub fn builder(address: impl Into<String>) -> Builder {
+        let (patience, retries) = (Duration::from_secs(30), 3);
+        Builder { base: address.into(), token: None, patience, retries }
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> &str {
+        &self.0.base
+    }
+
+    /// A queue by its name. Asks the server nothing.
+    pub fn queue(&self, name: &str) -> Queue {
+        Queue::new(self.clone(), name)
+    }
+
+    /// Every queue that the token sees, by name.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn queues(&self) -> Result<Queues, Error> {
+        let mut queues: Queues = self.call(Request::new(Method::GET, "/v1/queues".into())).await?;
+        queues.queues.sort_by(|one, other| one.queue.cmp(&other.queue));
+        Ok(queues)
+    }
+
+    /// Succeeds if the server takes changes.
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::Refused`] says why it does not.
+    pub async fn ready(&self) -> Result<(), Error> {
+        let request = Request::new(Method::GET, "/readyz".into());
+        self.call::<serde::de::IgnoredAny>(request).await.map(drop)
+    }
+
+    /// What happens to timers from now on, in one queue or in all.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn events(&self, queue: Option<&str>) -> Result<Events, Error> {
+        let query = query(&[("queue", queue.map(str::to_owned))]);
+        let request = Request::new(Method::GET, format!("/v1/events{query}"));
+        let answer = self.repeated(&request, Client::open).await?;
+        Ok(Events::new(answer.into_body()))
+    }
+
+    /// The server's wall clock, as its last answer had it and running since; the local one before the first answer.
+    pub fn now(&self) -> SystemTime {
+        let seen = *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.map_or_else(SystemTime::now, |(now, at)| now + at.elapsed())
+    }
+
+    /// Sends a request and reads the answer.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
+        let body = self.repeated(&request, Client::once).await?;
+        serde_json::from_slice(&body).map_err(|wrong| Error::Unreadable(wrong.to_string()))
+    }
+
+    /// Sends a request, and again while that is right.
+    async fn repeated<'a, T, F: Future<Output = Result<T, Error>>>(
+        &'a self,
+        request: &'a Request,
+        send: fn(&'a Client, &'a Request) -> F,
+    ) -> Result<T, Error> {
+        let (mut lost, mut pause) = (false, Duration::from_millis(100));
+        for left in (0..=self.0.retries).rev() {
+            let mut error = match send(self, request).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let asked = pause_before_next(&error, request.safe);
+            let again = asked.filter(|asked| left > 0 && *asked <= LONGEST_PAUSE);
+            let Some(asked) = again else {
+                if let Error::Refused(problem) = &mut error {
+                    problem.after_lost = lost;
+                }
+                return Err(error);
+            };
+            lost |= error.may_have_happened();
+            sleep(asked.max(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        unreachable!("the last try returns")
+    }
+
+    /// One try: the whole body of an answer that is a success.
+    async fn once(&self, request: &Request) -> Result<Bytes, Error> {
+        let patience = self.0.patience.saturating_add(request.wait);
+        let answer = async {
+            let answer = self.open(request).await?;
+            let body = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
+            Ok(body.map_err(|error| Error::Lost(error.to_string()))?.to_bytes())
+        };
+        let late = || Error::Lost(format!("no answer within {} s", patience.as_secs_f64()));
+        timeout(patience, answer).await.map_err(|_| late())?
+    }
+
+    /// One try: an answer that is a success, once its head is there.
+    async fn open(&self, request: &Request) -> Result<Response<Incoming>, Error> {
+        let Inner { base, token, .. } = &*self.0;
+        let mut builder = hyper::Request::builder().method(&request.method);
+        builder = builder.uri(format!("{base}{}", request.path));
+        if let Some(token) = token {
+            builder = builder.header(AUTHORIZATION, token.clone());
+        }
+        if request.body.is_some() {
+            builder = builder.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some((name, value)) = &request.condition {
+            builder = builder.header(*name, value);
+        }
+        let body = Full::new(Bytes::from(request.body.clone().unwrap_or_default()));
+        let sent = builder.body(body).map_err(|wrong| Error::Argument(wrong.to_string()))?;
+        let answer = self.0.http.request(sent).await.map_err(|error| failed(&error))?;
+        self.see(&answer);
+        if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
+    }
+
+    /// Keeps the server's clock.
+    fn see(&self, answer: &Response<Incoming>) {
+        let now = answer.headers().get("tourbillon-now").and_then(|now| now.to_str().ok());
+        if let Some(now) = now.and_then(|now| humantime::parse_rfc3339(now).ok()) {
+            let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            *seen = Some((now, Instant::now()));
+        }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.0.base).finish_non_exhaustive()
+    }
+}
+
+/// How long to wait before the next try; `None` if there must be none.
+fn pause_before_next(error: &Error, safe: bool) -> Option<Duration> {
+    match error {
+        Error::Unreachable(_) => Some(Duration::ZERO),
+        Error::Lost(_) => safe.then_some(Duration::ZERO),
+        Error::Refused(problem) => {
+            let nothing_happened = ["unavailable", "too_many"].contains(&&*problem.code);
+            let again = nothing_happened || (problem.code == "unknown" && safe);
+            again.then_some(problem.retry_after.unwrap_or_default())
+        }
+        Error::Unreadable(_) | Error::Argument(_) => None,
+    }
+}
+
+/// Why a request has no answer.
+fn failed(error: &legacy::Error) -> Error {
+    // The innermost cause says it best: "Connection refused", not "client error".
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let why = cause.to_string();
+    if error.is_connect() { Error::Unreachable(why) } else { Error::Lost(why) }
+}
+
+/// What an answer that is no success says.
+async fn refused(answer: Response<Incoming>) -> Error {
+    let status = answer.status();
+    let retry_after = answer
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok().map(Duration::from_secs));
+    let body = match Limited::new(answer.into_body(), 1 << 20).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return Error::Lost(error.to_string()),
+    };
+    match serde_json::from_slice::<Problem>(&body) {
+        Ok(problem) => Error::Refused(Box::new(Problem { retry_after, ..problem })),
+        Err(_) => {
+            let text = String::from_utf8_lossy(&body);
+            let text: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
+            Error::Unreadable(format!("status {status} without a problem of this API: {text}"))
+        }
+    }
+}
+
+/// The path of a queue.
+pub(crate) fn queue_path(name: &str) -> String {
+    format!("/v1/queues/{}", encode(name))
+}
