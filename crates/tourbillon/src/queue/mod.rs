@@ -26,11 +26,11 @@ use take::Shared;
 ///
 /// - **Never early**, and less than a tick late, plus the time the system takes to wake a thread.
 /// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close); one of them, once.
-/// - What is due at an earlier tick comes first, unless it was put when the other was already due.
+/// - **The earliest deadline first**, to the nanosecond; equal deadlines in the order in which they were put or moved.
 /// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
 ///   called.
-/// - To put, move, remove and take is O(1), whatever the queue holds. Who goes to sleep first looks up until when, and
-///   may have to walk the values of one slot for it.
+/// - Put, move and remove are O(1), whatever the queue holds. So is take, except that the values of one tick are
+///   sorted. A thread that goes to sleep looks up the next deadline, which may walk the values of one slot.
 ///
 /// ```
 /// use std::time::Duration;
@@ -99,7 +99,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     fn put_time(&self, deadline: Time, now: Time, value: T) -> Result<Key, PutError<T>> {
         let mut state = lock(&self.shared.state);
-        let key = state.put(deadline, due(deadline, now), value)?;
+        let key = state.put(deadline, now, value)?;
         self.shared.leave_earlier(state, key);
         Ok(Key::new(0, key))
     }
@@ -110,7 +110,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// [`TakeError::Closed`], and no other.
     pub fn take(&self) -> Result<T, TakeError> {
-        self.shared.take(None)
+        self.shared.take(None).map(|taken| taken.value)
     }
 
     /// [`take`](DelayQueue::take) that waits no longer than `limit`, of the queue's clock.
@@ -118,7 +118,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// The queue is closed, or nothing became due within the limit.
     pub fn take_within(&self, limit: Duration) -> Result<T, TakeError> {
-        self.shared.take(Some(self.shared.clock.now() + nanoseconds(limit)))
+        let end = self.shared.clock.now() + nanoseconds(limit);
+        self.shared.take(Some(end)).map(|taken| taken.value)
     }
 
     /// Takes a value that is due. Never blocks.
@@ -126,7 +127,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Errors
     /// The queue is closed, or nothing is due.
     pub fn try_take(&self) -> Result<T, TakeError> {
-        self.shared.take(Some(Time::ZERO))
+        self.shared.take(Some(Time::ZERO)).map(|taken| taken.value)
     }
 
     /// Takes a value out before its time, or before somebody else does. `None` if it is no longer there.
@@ -172,8 +173,8 @@ impl<T: Send + 'static> DelayQueue<T> {
             return Err(RescheduleError::NotPending);
         }
         let mut state = lock(&self.shared.state);
-        let due = planted!("later.moved-to-now-waits-for-a-tick", deadline, due(deadline, now));
-        state.reschedule(key.inner(), deadline, due)?;
+        let now = planted!("later.moved-to-now-waits-for-a-tick", Time::ZERO, now);
+        state.reschedule(key.inner(), deadline, now)?;
         self.shared.leave_earlier(state, key.inner());
         planted!("queue.move-does-not-notify-advance", (), self.shared.gone());
         Ok(())
@@ -248,12 +249,6 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 }
 
-/// What is due already is so now, and not at the next tick.
-fn due(deadline: Time, now: Time) -> Time {
-    let due = if deadline <= now { Time::ZERO } else { deadline };
-    planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)
-}
-
 /// For models in which time is a thread.
 #[cfg(all(loom, test))]
 impl<T: Send + 'static> DelayQueue<T> {
@@ -264,7 +259,8 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Takes until so long after time began, whenever this is called.
     pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
-        self.shared.take(Some(crate::clock::BEGIN + nanoseconds(end)))
+        let end = crate::clock::BEGIN + nanoseconds(end);
+        self.shared.take(Some(end)).map(|taken| taken.value)
     }
 }
 

@@ -6,16 +6,16 @@
 use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
 use super::error::PutError;
-use crate::clock::BEGIN;
 use crate::engine::counts::Counts;
-use crate::engine::shard::{AGAIN, Entry, Taken};
-use crate::engine::wheels::{AnyWheel, Geometry};
+use crate::engine::shard::{AGAIN, Taken};
+use crate::engine::wheels::Geometry;
+use crate::ordered::OrderedWheel;
 
 /// How many values one look may make ready, or hand down, before it gives up the lock.
 const BUDGET: usize = 256;
 
 pub(super) struct State<T> {
-    wheel: AnyWheel<Entry<T>>,
+    wheel: OrderedWheel<T>,
     counts: Counts,
     most: usize,
     closed: bool,
@@ -40,7 +40,7 @@ const AWAKE: u64 = 0;
 
 /// What there is to take.
 pub(super) enum Look<T> {
-    Due(T),
+    Due(Taken<T>),
     Nothing,
     /// There is no memory to look: not before this moment.
     Later(u64),
@@ -50,7 +50,7 @@ pub(super) enum Look<T> {
 
 impl<T> State<T> {
     pub(super) fn new(geometry: &Geometry, tick: u64, limit: Option<usize>) -> Self {
-        let wheel = AnyWheel::new(geometry, BEGIN, tick);
+        let wheel = OrderedWheel::new(geometry, tick);
         State {
             wheel: wheel.expect("the settings were checked"),
             counts: Counts::default(),
@@ -60,8 +60,7 @@ impl<T> State<T> {
         }
     }
 
-    /// `due` is when it can be taken, to the tick: its deadline, or any moment that has passed.
-    pub(super) fn put(&mut self, deadline: Time, due: Time, value: T) -> Result<Key, PutError<T>> {
+    pub(super) fn put(&mut self, deadline: Time, now: Time, value: T) -> Result<Key, PutError<T>> {
         if self.closed {
             return Err(PutError::Closed(value));
         }
@@ -69,37 +68,32 @@ impl<T> State<T> {
         if planted!("queue.holds-one-more-than-its-limit", self.wheel.len() > self.most, full) {
             return Err(PutError::Full(value));
         }
-        let put = self.wheel.insert(due, Entry { deadline, value });
-        let key = put.map_err(|Full(entry)| PutError::Full(entry.value))?;
+        let put = self.wheel.insert(deadline, now, value);
+        let key = put.map_err(|Full(value)| PutError::Full(value))?;
         self.counts.armed += 1;
         Ok(key)
     }
 
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
-        let entry = self.wheel.cancel(key)?;
+        let value = self.wheel.cancel(key)?;
         self.counts.cancelled += planted!("queue.does-not-count-what-was-removed", 0, 1);
         if self.wheel.is_spent() {
             self.wheel.shrink();
         }
-        Some(entry.value)
+        Some(value)
     }
 
     pub(super) fn reschedule(
         &mut self,
         key: Key,
         deadline: Time,
-        due: Time,
+        now: Time,
     ) -> Result<(), RescheduleError> {
-        self.wheel.reschedule(key, due)?;
-        if let Some(entry) = self.wheel.get_mut(key) {
-            entry.deadline =
-                planted!("queue.a-moved-value-keeps-its-old-deadline", entry.deadline, deadline);
-        }
-        Ok(())
+        self.wheel.reschedule(key, deadline, now)
     }
 
     pub(super) fn deadline(&self, key: Key) -> Option<Time> {
-        self.wheel.get(key).map(|entry| entry.deadline)
+        self.wheel.deadline(key)
     }
 
     /// The moment from which the value can be taken.
@@ -118,17 +112,15 @@ impl<T> State<T> {
 
     /// Takes what is due first.
     pub(super) fn look(&mut self, now: Time) -> Look<T> {
-        let mut progress = Progress::Done;
-        if self.wheel.ready() == 0 {
-            progress = self.wheel.advance(now, BUDGET);
-        }
-        if let Some(expired) = self.wheel.pop() {
+        let progress = self.wheel.gather(now, BUDGET);
+        let taken = if progress == Progress::Done { self.wheel.pop(now) } else { None };
+        if let Some(taken) = taken {
             self.counts.fired += 1;
             let spent = self.wheel.is_spent();
             if planted!("third.crowd-that-was-taken-keeps-its-memory", false, spent) {
                 self.wheel.shrink();
             }
-            return Look::Due(expired.value.value);
+            return Look::Due(taken);
         }
         match progress {
             Progress::Done => Look::Nothing,
@@ -139,19 +131,19 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes ready all that is due, and says how much is.
-    pub(super) fn make_ready(&mut self, now: Time) -> usize {
-        while self.wheel.advance(now, BUDGET) == Progress::More {}
-        self.wheel.ready()
+    /// Makes ready all that is due, and says whether something is.
+    pub(super) fn make_ready(&mut self, now: Time) -> bool {
+        self.wheel.make_ready(now);
+        self.wheel.is_due(now)
     }
 
-    pub(super) fn ready(&self) -> usize {
-        self.wheel.ready()
+    pub(super) fn is_due(&mut self, now: Time) -> bool {
+        self.wheel.is_due(now)
     }
 
-    /// When the next of those is due that are not ready. It may have to walk the values of a slot.
-    pub(super) fn upcoming(&mut self) -> Option<u64> {
-        self.wheel.upcoming().map(Time::units)
+    /// When the next of those is due that are not due now. It may have to walk the values of a slot.
+    pub(super) fn upcoming(&mut self, now: Time) -> Option<u64> {
+        self.wheel.upcoming(now).map(Time::units)
     }
 
     /// Refuses what comes from now on, and takes out all there is.
@@ -159,7 +151,8 @@ impl<T> State<T> {
         self.closed = true;
         let mut all = Vec::with_capacity(self.wheel.len());
         for key in self.wheel.keys() {
-            let Some(Entry { deadline, value }) = self.wheel.cancel(key) else { continue };
+            let Some(deadline) = self.wheel.deadline(key) else { continue };
+            let Some(value) = self.wheel.cancel(key) else { continue };
             let counts = &mut self.counts;
             *planted!(
                 "more.closed-in-counts-as-removed",

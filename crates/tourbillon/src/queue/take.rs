@@ -61,7 +61,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     /// Takes what is due; waits for it until `end`, or for ever.
-    pub(super) fn take(&self, end: Option<Time>) -> Result<T, TakeError> {
+    pub(super) fn take(&self, end: Option<Time>) -> Result<Taken<T>, TakeError> {
         let mut here = Here { shared: self, end, counted: false };
         let mut leads = false;
         loop {
@@ -89,7 +89,7 @@ impl<T: Send + 'static> Shared<T> {
                 return here.leave(state, Err(TakeError::Closed));
             }
             let later = match state.look(now) {
-                Look::Due(value) => return here.leave(state, Ok(value)),
+                Look::Due(taken) => return here.leave(state, Ok(taken)),
                 Look::Unknown => continue,
                 Look::Nothing => None,
                 Look::Later(at) => Some(at),
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Shared<T> {
                 self.follow(state, end, now);
                 continue;
             }
-            let next = later.or_else(|| state.upcoming()).unwrap_or(u64::MAX);
+            let next = later.or_else(|| state.upcoming(now)).unwrap_or(u64::MAX);
             let limit = self.call_late(&state, now);
             let until = end.map_or(next, |end| end.units().min(next)).min(limit);
             state.waiting.leader = Some(until);
@@ -251,16 +251,17 @@ impl<T: Send + 'static> Here<'_, T> {
 /// A virtual clock goes from one moment at which somebody is to wake to the next, and waits there until they have.
 impl<T: Send + 'static> Driven for Shared<T> {
     fn next_due(&self) -> Option<Time> {
+        let now = self.clock.now();
         let mut state = lock(&self.state);
         let limit = state.waiting.limits.iter().copied().min();
         let limit = planted!("queue.an-advance-does-not-stop-at-a-limit", None, limit);
-        state.upcoming().into_iter().chain(limit).min().map(Time::new)
+        state.upcoming(now).into_iter().chain(limit).min().map(Time::new)
     }
 
     fn turn(self: Arc<Self>) {
         let now = self.clock.now();
         let mut state = lock(&self.state);
-        let nothing = state.make_ready(now) == 0;
+        let nothing = !state.make_ready(now);
         let late = |state: &State<T>| state.waiting.limits.iter().any(|&end| end <= now.units());
         if nothing && !late(&state) {
             return;
@@ -268,7 +269,7 @@ impl<T: Send + 'static> Driven for Shared<T> {
         self.sleeper.wake();
         self.called.notify_all();
         // Each of them takes a value, or leaves without one: there are no more of them then, or nothing is left.
-        while (state.ready() > 0 && state.waiting.all > 0) || late(&state) {
+        while (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
             state = wait(&self.left, state, None);
         }
     }

@@ -21,22 +21,26 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
-use tourbillon_wheel::{self as wheel, Full, HierarchicalWheel, Progress, Time};
+use tourbillon_wheel::{self as wheel, Full, Progress, Time};
 
 use super::home::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
 use super::streak::Streak;
-use crate::clock::{BEGIN, nanoseconds};
+use crate::clock::nanoseconds;
+use crate::engine::shard::Taken;
+use crate::engine::wheels::Geometry;
+use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
 
 /// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
 const BUDGET: usize = 1024;
 /// The levels of the wheel, as the engine has them.
-const SLOTS: &[u32] = &[256];
+const SLOTS: u32 = 256;
 /// When to try again what failed for want of memory, in nanoseconds.
 const AGAIN: u64 = 10_000_000;
 
-/// Items that come out when their time has come, the earliest first: the expiry side of a cache, for example.
+/// Items that come out when their time has come, the earliest deadline first and equal ones in the order of their
+/// insertion: the expiry side of a cache, for example.
 ///
 /// Each has a key of yours. A key that has come out or was removed is unknown, and whatever is asked about it answers
 /// "no"; inserted again, it is a new item.
@@ -45,7 +49,8 @@ const AGAIN: u64 = 10_000_000;
 /// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
 /// due earlier, and when the last one is removed.
 ///
-/// Any delay will do, for centuries. Every operation is O(1); a million items are one timer of the engine, and a queue
+/// Any delay will do, for centuries. Every operation is O(1), but for the items that are due within one tick, which are
+/// sorted; a million items are one timer of the engine, and a queue
 /// that is empty is none. Its memory is kept for what comes next, until [`clear`](DelayQueue::clear).
 ///
 /// ```
@@ -72,20 +77,21 @@ const AGAIN: u64 = 10_000_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DelayQueue<K, V, H: Home = Global> {
-    wheel: HierarchicalWheel<Item<K, V>>,
+    wheel: OrderedWheel<Item<K, V>>,
     keys: HashMap<K, wheel::Key>,
     sleep: Sleep<H>,
     /// Who waits for the next item.
     waiting: Option<Waker>,
     /// The engine was stopped, and the stream has said so.
     stopped: bool,
+    /// What the clock showed when it was last read: of a backlog, an item costs no reading.
+    seen: Time,
     streak: Streak,
 }
 
 struct Item<K, V> {
     key: K,
     value: V,
-    deadline: Time,
 }
 
 /// An item whose time has come.
@@ -129,7 +135,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         let sleep = Sleep::after(home, Duration::ZERO);
         let wheel = empty(sleep.tick());
         let streak = Streak::default();
-        DelayQueue { wheel, keys: HashMap::new(), sleep, waiting: None, stopped: false, streak }
+        let (keys, seen) = (HashMap::new(), Time::ZERO);
+        DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak }
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
@@ -138,7 +145,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     /// # Errors
     /// There is no memory for another; the item comes back, and nothing has changed.
     pub fn insert(&mut self, key: K, value: V, after: Duration) -> Result<Option<V>, Full<(K, V)>> {
-        self.insert_time(key, value, self.sleep.now() + nanoseconds(after))
+        let now = self.sleep.now();
+        self.insert_time(key, value, now + nanoseconds(after), now)
     }
 
     /// Inserts an item that expires at that moment, as [`insert`](DelayQueue::insert) does.
@@ -146,22 +154,25 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     /// # Errors
     /// As [`insert`](DelayQueue::insert).
     pub fn insert_at(&mut self, key: K, value: V, at: Instant) -> Result<Option<V>, Full<(K, V)>> {
-        self.insert_time(key, value, self.sleep.time(at))
+        self.insert_time(key, value, self.sleep.time(at), self.sleep.now())
     }
 
-    fn insert_time(&mut self, key: K, value: V, deadline: Time) -> Result<Option<V>, Full<(K, V)>> {
+    fn insert_time(
+        &mut self,
+        key: K,
+        value: V,
+        deadline: Time,
+        now: Time,
+    ) -> Result<Option<V>, Full<(K, V)>> {
         if self.keys.try_reserve(1).is_err() {
             return Err(Full((key, value)));
         }
-        if self.wheel.is_empty() {
-            // There is nothing to hand down: the hand may go on, and what comes is filed where it is found soonest.
-            let _nothing_is_due = self.wheel.advance(self.sleep.now(), BUDGET);
-        }
+        self.wheel.catch_up(now);
         // The map first: a key whose hash panics leaves everything as it was.
         let entry = self.keys.entry(key);
-        let item = Item { key: entry.key().clone(), value, deadline };
-        let new =
-            self.wheel.insert(deadline, item).map_err(|Full(item)| Full((item.key, item.value)))?;
+        let item = Item { key: entry.key().clone(), value };
+        let new = self.wheel.insert(deadline, now, item);
+        let new = new.map_err(|Full(item)| Full((item.key, item.value)))?;
         let old = match entry {
             Entry::Occupied(mut entry) => {
                 let old = entry.insert(new);
@@ -209,7 +220,8 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.reset_time(key, self.sleep.now() + nanoseconds(after))
+        let now = self.sleep.now();
+        self.reset_time(key, now + nanoseconds(after), now)
     }
 
     /// Has an item expire at that moment instead, as [`reset`](DelayQueue::reset) does.
@@ -218,27 +230,24 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.reset_time(key, self.sleep.time(at))
+        self.reset_time(key, self.sleep.time(at), self.sleep.now())
     }
 
-    fn reset_time<Q>(&mut self, key: &Q, deadline: Time) -> bool
+    fn reset_time<Q>(&mut self, key: &Q, deadline: Time, now: Time) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
         let Some(&key) = self.keys.get(key) else { return false };
-        if self.wheel.reschedule(key, deadline).is_err() {
+        if self.wheel.reschedule(key, deadline, now).is_err() {
             return false;
-        }
-        if let Some(item) = self.wheel.get_mut(key) {
-            item.deadline =
-                planted!("tasks.delay-queue-reset-keeps-the-old-deadline", item.deadline, deadline);
         }
         planted!("more.item-reset-to-earlier-is-late", (), self.sleep_no_longer_than(key));
         true
     }
 
-    /// The item that expires next, or one of those that expire next together.
+    /// The item that expires next: the one with the earliest deadline, and of those with the same the first that was
+    /// inserted.
     pub fn peek(&mut self) -> Option<(&K, &V)> {
         let first = self.wheel.first()?;
         self.wheel.get(first).map(|item| (&item.key, &item.value))
@@ -259,7 +268,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.item(key).map(|item| self.sleep.instant(item.deadline))
+        self.wheel.deadline(*self.keys.get(key)?).map(|deadline| self.sleep.instant(deadline))
     }
 
     fn item<Q>(&self, key: &Q) -> Option<&Item<K, V>>
@@ -317,17 +326,19 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     fn poll_item(&mut self, context: &Context<'_>) -> Poll<Option<H::Output<Expired<K, V>>>> {
-        loop {
-            if let Some(item) = self.pop() {
+        if self.wheel.has_gathered() {
+            if let (_, Some(item)) = self.pop() {
                 return Poll::Ready(Some(H::output(Ok(item))));
             }
-            let now = self.sleep.now();
-            let progress = self.wheel.advance(now, BUDGET);
-            if self.wheel.ready() > 0 {
-                continue;
+        }
+        loop {
+            self.seen = self.sleep.now();
+            let (progress, item) = self.pop();
+            if let Some(item) = item {
+                return Poll::Ready(Some(H::output(Ok(item))));
             }
             let stopped = planted!("more.stopped-stream-never-ends", false, self.stopped);
-            if self.wheel.is_empty() || stopped {
+            if self.keys.is_empty() || stopped {
                 return Poll::Ready(None);
             }
             if progress == Progress::More {
@@ -340,9 +351,9 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
                 return Poll::Pending;
             }
             let due = match progress {
-                Progress::OutOfMemory => now + AGAIN,
+                Progress::OutOfMemory => self.seen + AGAIN,
                 // What no clock will reach is at the end of time.
-                _ => self.wheel.next_due().unwrap_or(Time::MAX),
+                _ => self.wheel.upcoming(self.seen).unwrap_or(Time::MAX),
             };
             if self.sleep.due() != due {
                 self.sleep.move_to(due);
@@ -358,8 +369,15 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
     }
 
-    fn pop(&mut self) -> Option<Expired<K, V>> {
-        let Item { key, value, deadline } = self.wheel.pop()?.value;
+    /// The first item, if it is due as far as the clock was read, and how far the search came.
+    fn pop(&mut self) -> (Progress, Option<Expired<K, V>>) {
+        let progress = self.wheel.gather(self.seen, BUDGET);
+        let taken = if progress == Progress::Done { self.wheel.pop(self.seen) } else { None };
+        (progress, taken.map(|taken| self.expired(taken)))
+    }
+
+    fn expired(&mut self, taken: Taken<Item<K, V>>) -> Expired<K, V> {
+        let Taken { value: Item { key, value }, deadline, .. } = taken;
         planted!("tasks.delay-queue-knows-a-key-that-came-out", (), {
             let known = self.keys.remove_entry(&key);
             drop_contained(&self.sleep, known);
@@ -368,7 +386,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             let waker = planted!("third.emptied-queue-keeps-its-waker", None, self.rest());
             self.sleep.contain(|| drop(waker));
         }
-        Some(Expired { key, value, deadline: self.sleep.instant(deadline) })
+        Expired { key, value, deadline: self.sleep.instant(deadline) }
     }
 
     fn fail(&mut self, wrong: SleepError) -> H::Output<Expired<K, V>> {
@@ -438,12 +456,12 @@ fn drop_contained<T, H: Home>(sleep: &Sleep<H>, value: T) {
 fn drop_all<K, V, H: Home>(
     sleep: &Sleep<H>,
     keys: HashMap<K, wheel::Key>,
-    items: &mut HierarchicalWheel<Item<K, V>>,
+    items: &mut OrderedWheel<Item<K, V>>,
 ) {
     if std::mem::needs_drop::<Item<K, V>>() {
         keys.into_keys().for_each(|key| drop_contained(sleep, key));
-        let all: Vec<wheel::Key> = items.iter().map(|(key, _, _)| key).collect();
-        for Item { key, value, .. } in all.into_iter().filter_map(|key| items.cancel(key)) {
+        let all = items.keys();
+        for Item { key, value } in all.into_iter().filter_map(|key| items.cancel(key)) {
             drop_contained(sleep, key);
             drop_contained(sleep, value);
         }
@@ -451,8 +469,8 @@ fn drop_all<K, V, H: Home>(
 }
 
 /// From the beginning of the engine's time, so that its ticks are the engine's.
-fn empty<K, V>(tick: u64) -> HierarchicalWheel<Item<K, V>> {
-    HierarchicalWheel::with_levels(BEGIN, tick, SLOTS).expect("an engine has a tick")
+fn empty<K, V>(tick: u64) -> OrderedWheel<Item<K, V>> {
+    OrderedWheel::new(&Geometry::Hierarchical(vec![SLOTS]), tick).expect("an engine has a tick")
 }
 
 /// Ends when the queue is empty, and goes on when there is something in it again.

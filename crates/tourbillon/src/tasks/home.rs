@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use tourbillon_wheel::Time;
+use tourbillon_wheel::{self as wheel, Time};
 
 use crate::builder::Builder;
 use crate::clock::EngineClock;
-use crate::engine::shard::Refused;
-use crate::engine::{StartError, Unarmed};
+use crate::engine::StartError;
+use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::timer::Timer;
 use crate::wakers::{TaskCore, TaskShard, Wakers};
@@ -82,6 +82,19 @@ impl Home for Given {
     type Output<T> = Result<T, SleepError>;
 }
 
+/// Why a waker was not armed.
+#[cold]
+fn refused(error: ScheduleError<Waker>) -> (Waker, SleepError) {
+    let why = match &error {
+        ScheduleError::Full(_) => SleepError::Full,
+        ScheduleError::Thread(..) => {
+            planted!("tasks.a-missing-thread-is-a-stop", SleepError::Stopped, SleepError::Thread)
+        }
+        ScheduleError::Stopped(_) | ScheduleError::Never(_) => SleepError::Stopped,
+    };
+    (error.into_inner(), why)
+}
+
 static DEFAULT: OnceLock<DefaultEngine> = OnceLock::new();
 
 /// The default engine, and its clock where it is found without a detour: a timeout that is ready at once reads nothing
@@ -130,11 +143,9 @@ impl Place for Global {
 
     #[inline]
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
-        Global::core().arm(at, waker).map_err(|unarmed| match unarmed {
-            Unarmed::Stopped(waker) => (waker, SleepError::Stopped),
-            Unarmed::Full(waker) => (waker, SleepError::Full),
-            Unarmed::Thread(waker, _) => (waker, SleepError::Thread),
-        })
+        let shard = Global::core().own_shard();
+        let armed = Global::core().arm(shard, at, waker);
+        armed.map(|(key, ())| Key::new(shard.index, key)).map_err(refused)
     }
 
     #[inline]
@@ -151,6 +162,20 @@ impl Given {
     #[inline]
     pub(crate) fn on(timer: &Timer) -> Self {
         Given { shard: timer.core().delivery.tasks.engine().own_shard().clone() }
+    }
+
+    /// The shard is not open: its engine was stopped, or nobody drives it yet.
+    #[cold]
+    fn start_and_arm(
+        &self,
+        at: Time,
+        waker: Waker,
+    ) -> Result<(wheel::Key, ()), ScheduleError<Waker>> {
+        match self.shard.shown.start() {
+            Ok(()) => self.shard.arm(at, waker),
+            Err(StartError::Stopped) => Err(ScheduleError::Stopped(waker)),
+            Err(StartError::Thread(wrong)) => Err(ScheduleError::Thread(waker, wrong)),
+        }
     }
 
     /// Whether the other one is on the same timer.
@@ -188,26 +213,11 @@ impl Place for Given {
 
     #[inline]
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
-        let mut armed = self.shard.arm(at, waker);
-        if let Err(Refused::New(waker)) = armed {
-            match self.shard.shown.start() {
-                Ok(()) => armed = self.shard.arm(at, waker),
-                Err(StartError::Stopped) => return Err((waker, SleepError::Stopped)),
-                Err(StartError::Thread(_)) => {
-                    let wrong = planted!(
-                        "tasks.a-missing-thread-is-a-stop",
-                        SleepError::Stopped,
-                        SleepError::Thread
-                    );
-                    return Err((waker, wrong));
-                }
-            }
-        }
-        match armed {
-            Ok(key) => Ok(Key::new(self.shard.index, key)),
-            Err(Refused::New(waker) | Refused::Stopped(waker)) => Err((waker, SleepError::Stopped)),
-            Err(Refused::Full(waker)) => Err((waker, SleepError::Full)),
-        }
+        let armed = match self.shard.arm(at, waker) {
+            Err(ScheduleError::Stopped(waker)) => self.start_and_arm(at, waker),
+            armed => armed,
+        };
+        armed.map(|(key, ())| Key::new(self.shard.index, key)).map_err(refused)
     }
 
     #[inline]

@@ -308,7 +308,7 @@ impl<H: Home> Sleep<H> {
     fn wake(&mut self, key: Key) {
         self.state = State::Idle;
         let shard = self.home.shard(key);
-        if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
+        if let Some(waker) = shard.cancel(key.inner(), |_, _| ()) {
             contain(shard, || waker.wake());
         }
     }
@@ -424,7 +424,7 @@ impl<H: Home> Sleep<H> {
     fn take_out(&mut self) {
         let State::Armed { key, .. } = self.state else { return };
         let shard = self.home.shard(key);
-        if let Some(waker) = shard.cancel(key.inner(), |waker, _| waker) {
+        if let Some(waker) = shard.cancel(key.inner(), |_, _| ()) {
             planted!("tasks.a-panicking-drop-of-a-waker-escapes", drop(waker), {
                 contain(shard, || drop(waker));
             });

@@ -7,6 +7,7 @@ mod common;
 mod driven;
 mod queue;
 mod queue_limits;
+mod queue_order;
 mod queue_threads;
 mod repeating;
 mod repeating_edges;

@@ -64,7 +64,7 @@ fn zero_and_what_is_past_can_be_taken_between_two_ticks() {
     let moved = queue.put(HOUR, "moved").unwrap();
     queue.reschedule(moved, Duration::ZERO).unwrap();
     queue.put(Duration::from_nanos(1), "not yet").unwrap();
-    assert_eq!(due(&queue), ["now", "past", "moved"]);
+    assert_eq!(due(&queue), ["past", "now", "moved"], "the earliest first");
     clock.advance(micros(700)).unwrap();
     assert_eq!(due(&queue), ["not yet"]);
 }

@@ -8,6 +8,7 @@ mod hand;
 mod intervals;
 mod panics;
 mod queue;
+mod queue_order;
 mod refusals;
 mod runtimes;
 #[cfg(all(feature = "hyper", feature = "quinn"))]

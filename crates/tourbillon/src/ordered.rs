@@ -1,0 +1,387 @@
+//! A wheel that gives its values in the exact order of their deadlines, equal ones in the order of their insertion.
+//!
+//! A wheel knows the tick of a deadline and gives the values of one tick in no order of use. This one gathers the
+//! values of the earliest tick into a heap, the *front*, and takes them from there:
+//!
+//! ```text
+//!            ticks that are over, or the next │ later ticks
+//!   front  ◄──────────────────────────────────┤ slots of the wheel
+//!   (a heap of names by deadline)           hand
+//! ```
+//!
+//! A value stays in the wheel until it is taken: the front holds its key only, so a value of the front is moved and
+//! removed in O(1) like any other. A name whose value has left or moved is passed over, and swept out when such names
+//! outnumber the others.
+//!
+//! **Invariant**: the front is empty, and nothing is known of the order; or it names every value up to the hand, and
+//! every other value lies after the hand. So the first name of the front is the earliest value if it is not after the
+//! hand. If it is after the hand (it was due when it was put, in a tick that is not over), the hand goes to the end of
+//! that tick first. The hand may be ahead of the clock, so each deadline is compared with the clock before its value is
+//! taken.
+//!
+//! A tick with one value, which is most of them, never touches the front.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
+
+use crate::clock::BEGIN;
+use crate::engine::shard::Taken;
+use crate::engine::wheels::{AnyWheel, Geometry};
+
+/// The front may hold this many stale names before it is swept.
+const STALE: usize = 64;
+
+pub(crate) struct OrderedWheel<T> {
+    wheel: AnyWheel<Stamped<T>>,
+    front: BinaryHeap<Reverse<Name>>,
+    /// How many names of the front are of values that have left or moved.
+    stale: usize,
+    /// The end of the tick whose values are being gathered, if some are still to come.
+    gathering: Option<Time>,
+    /// Of the next value that is inserted or moved.
+    serial: u64,
+    /// Nanoseconds.
+    tick: u64,
+}
+
+struct Stamped<T> {
+    value: T,
+    deadline: Time,
+    serial: u64,
+    /// Its own. It is set once it is known.
+    key: Option<Key>,
+}
+
+/// A value in the order of all. No two have the same serial number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    deadline: Time,
+    serial: u64,
+    key: Key,
+}
+
+/// Putting in, moving, and taking out.
+impl<T> OrderedWheel<T> {
+    /// A wheel whose time begins with that of clocks. `None` if its geometry is out of range.
+    pub(crate) fn new(geometry: &Geometry, tick: u64) -> Option<Self> {
+        let wheel = AnyWheel::new(geometry, BEGIN, tick).ok()?;
+        let front = BinaryHeap::new();
+        Some(OrderedWheel { wheel, front, stale: 0, gathering: None, serial: 0, tick })
+    }
+
+    /// Inserts a value. One that is due already can be taken at once, and not only at the next tick.
+    pub(crate) fn insert(&mut self, deadline: Time, now: Time, value: T) -> Result<Key, Full<T>> {
+        if !self.has_room() {
+            return Err(Full(value));
+        }
+        let stamped = Stamped { value, deadline, serial: self.serial, key: None };
+        let inserted = self.wheel.insert(filed(deadline, now), stamped);
+        let key = inserted.map_err(|Full(stamped)| Full(stamped.value))?;
+        self.stamp(key, deadline);
+        Ok(key)
+    }
+
+    /// Moves a value, and puts it behind those of the same deadline.
+    pub(crate) fn reschedule(
+        &mut self,
+        key: Key,
+        deadline: Time,
+        now: Time,
+    ) -> Result<(), RescheduleError> {
+        if !self.has_room() {
+            return Err(RescheduleError::OutOfMemory);
+        }
+        let named = self.is_named(key);
+        self.wheel.reschedule(key, filed(deadline, now))?;
+        self.stamp(key, deadline);
+        self.leave(named);
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&mut self, key: Key) -> Option<T> {
+        let named = self.is_named(key);
+        let stamped = self.wheel.cancel(key)?;
+        self.leave(named);
+        Some(stamped.value)
+    }
+
+    /// Makes sure that the first value, if it is due, is found by [`pop`](OrderedWheel::pop). In one call no more than
+    /// `budget` values are made ready or handed down.
+    pub(crate) fn gather(&mut self, now: Time, budget: usize) -> Progress {
+        loop {
+            self.drop_stale();
+            let hand = self.wheel.now();
+            let to = match (self.gathering, self.front.peek()) {
+                (Some(to), _) => to,
+                (None, Some(Reverse(first))) => {
+                    let end = first.deadline + (self.tick - 1);
+                    let over = first.deadline <= hand || end == Time::MAX;
+                    if planted!("ordered.value-put-late-passes-an-earlier", true, over) {
+                        return Progress::Done;
+                    }
+                    end
+                }
+                (None, None) => match self.wheel.next_due() {
+                    Some(next) if next <= now.max(hand) => next,
+                    // Nothing is due. The hand goes on, and what it meets is handed down.
+                    _ => return self.wheel.advance(now, budget),
+                },
+            };
+            let progress = self.wheel.advance(to, budget);
+            self.gathering = Some(to);
+            if progress != Progress::Done {
+                return progress;
+            }
+            if !self.needs_front() {
+                self.gathering = None;
+                return Progress::Done;
+            }
+            if !self.name_all() {
+                return Progress::OutOfMemory;
+            }
+            self.gathering = None;
+        }
+    }
+
+    /// Whether several values were gathered, and some of them not taken yet.
+    #[inline]
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.gathering.is_none() && !self.front.is_empty()
+    }
+
+    /// Whether more than one value is ready, or one within a tick that is not over.
+    fn needs_front(&mut self) -> bool {
+        let ready = self.wheel.ready();
+        let hand = self.wheel.now();
+        let several = !self.front.is_empty() || ready > 1;
+        planted!("ordered.tick-is-not-sorted", false, several)
+            || (ready == 1 && self.wheel.peek().is_some_and(|(_, one)| one.deadline > hand))
+    }
+
+    /// Takes the first value, if it is due. After [`gather`](OrderedWheel::gather) is done.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Taken<T>> {
+        let first = self.first_gathered()?;
+        if planted!("ordered.value-of-a-tick-to-come-is-early", false, first.deadline > now) {
+            return None;
+        }
+        let taken = match self.front.pop() {
+            Some(_) => self.wheel.cancel(first.key),
+            None => self.wheel.pop().map(|expired| expired.value),
+        };
+        let Stamped { value, deadline, .. } = taken?;
+        Some(Taken { key: first.key, deadline, value })
+    }
+
+    fn first_gathered(&mut self) -> Option<Name> {
+        self.drop_stale();
+        match self.front.peek() {
+            Some(Reverse(first)) => Some(*first),
+            None if self.gathering.is_some() => None,
+            None => self.wheel.peek()?.1.name(),
+        }
+    }
+
+    /// Makes ready all that is due, so that [`upcoming`](OrderedWheel::upcoming) looks past it.
+    pub(crate) fn make_ready(&mut self, now: Time) {
+        let before = self.wheel.ready();
+        while self.wheel.advance(now, usize::MAX) == Progress::More {}
+        if planted!("ordered.made-ready-behind-the-front", false, self.wheel.ready() > before) {
+            // The order of all of it is found when the first is taken.
+            self.forget_front();
+        }
+    }
+
+    /// Whether a value is due. After [`make_ready`](OrderedWheel::make_ready).
+    pub(crate) fn is_due(&mut self, now: Time) -> bool {
+        if self.wheel.now() <= now {
+            return self.wheel.ready() > 0;
+        }
+        while self.gather(now, usize::MAX) == Progress::More {}
+        self.first_gathered().is_some_and(|first| first.deadline <= now)
+    }
+
+    /// Moves the hand to that moment if there is nothing to hand down: what comes is filed where it is found soonest.
+    pub(crate) fn catch_up(&mut self, now: Time) {
+        if self.wheel.len() == 0 {
+            let _nothing_is_due = self.wheel.advance(now, usize::MAX);
+        }
+    }
+}
+
+/// Looking, and memory.
+impl<T> OrderedWheel<T> {
+    /// The first value, due or not.
+    pub(crate) fn first(&mut self) -> Option<Key> {
+        // To its tick, however far that is: what is inserted before it goes to the front.
+        let next = self.wheel.next_due().unwrap_or(Time::ZERO);
+        while self.gather(next, usize::MAX) == Progress::More {}
+        if let Some(first) = self.first_gathered() {
+            return Some(first.key);
+        }
+        // There is nothing but what no clock will reach, and that is in no order.
+        let mut first = None;
+        self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
+        first.map(|first| first.key)
+    }
+
+    /// The next moment at which something becomes due that is not due now. It may have to walk the values of a slot.
+    pub(crate) fn upcoming(&mut self, now: Time) -> Option<Time> {
+        let hand = self.wheel.now();
+        if planted!("ordered.sleeps-past-what-the-hand-has-passed", true, hand <= now) {
+            return self.wheel.upcoming();
+        }
+        // What is up to the hand may be due only later.
+        while self.wheel.advance(hand, usize::MAX) == Progress::More {}
+        let mut next = self.wheel.upcoming();
+        self.wheel.show_ready(usize::MAX, |Stamped { deadline, .. }| {
+            if *deadline > now {
+                next = Some(next.map_or(*deadline, |next| next.min(*deadline)));
+            }
+        });
+        next
+    }
+
+    /// The moment from which a value can be taken: its tick, or its deadline if the hand is past that tick.
+    pub(crate) fn due(&self, key: Key) -> Option<Time> {
+        let due = self.wheel.due(key)?;
+        if due > self.wheel.now() { Some(due) } else { self.deadline(key) }
+    }
+
+    pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
+        self.wheel.get(key).map(|stamped| stamped.deadline)
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        self.wheel.get(key).map(|stamped| &stamped.value)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.wheel.len()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.wheel.keys()
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.wheel.is_spent()
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.sweep();
+        self.front.shrink_to_fit();
+        self.wheel.shrink();
+    }
+
+    /// Names the first invariant that does not hold.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.wheel.check()?;
+        if self.front.is_empty() || self.gathering.is_some() {
+            return Ok(());
+        }
+        let mut missing = Vec::new();
+        self.wheel.for_each(|key, stamped| {
+            let named = || self.front.iter().any(|Reverse(name)| Some(*name) == stamped.name());
+            if self.wheel.due(key).is_some_and(|due| due <= self.wheel.now()) && !named() {
+                missing.push(key);
+            }
+        });
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the front does not name {missing:?}"))
+        }
+    }
+}
+
+/// The front.
+impl<T> OrderedWheel<T> {
+    /// Before the wheel changes: a name must not be lost for want of memory.
+    fn has_room(&mut self) -> bool {
+        self.front.is_empty() || self.front.try_reserve(1).is_ok()
+    }
+
+    /// Names a value that was inserted or moved.
+    fn stamp(&mut self, key: Key, deadline: Time) {
+        let serial = self.serial;
+        self.serial += 1;
+        if let Some(stamped) = self.wheel.get_mut(key) {
+            stamped.deadline =
+                planted!("queue.a-moved-value-keeps-its-old-deadline", stamped.deadline, deadline);
+            stamped.serial = serial;
+            stamped.key = Some(key);
+        }
+        if planted!("ordered.value-due-when-put-is-forgotten", false, self.is_named(key)) {
+            self.front.push(Reverse(Name { deadline, serial, key }));
+        }
+    }
+
+    /// Whether the front has the name of a value.
+    fn is_named(&self, key: Key) -> bool {
+        !self.front.is_empty() && self.wheel.due(key).is_some_and(|due| due <= self.wheel.now())
+    }
+
+    /// A value has left or moved; the front may have its old name.
+    #[inline]
+    fn leave(&mut self, named: bool) {
+        self.stale += usize::from(named);
+        if self.stale > STALE && self.stale > self.front.len() / 2 {
+            self.sweep();
+        }
+    }
+
+    /// Names all that are ready, and nothing else. `false` if there is no memory for it.
+    fn name_all(&mut self) -> bool {
+        let mut names = std::mem::take(&mut self.front).into_vec();
+        names.clear();
+        self.stale = 0;
+        if names.try_reserve(self.wheel.ready()).is_err() {
+            return false;
+        }
+        self.wheel.show_ready(usize::MAX, |stamped| names.extend(stamped.name().map(Reverse)));
+        self.front = BinaryHeap::from(names);
+        true
+    }
+
+    fn forget_front(&mut self) {
+        self.front.clear();
+        self.stale = 0;
+    }
+
+    fn is_stale(wheel: &AnyWheel<Stamped<T>>, name: &Name) -> bool {
+        wheel.get(name.key).is_none_or(|stamped| stamped.serial != name.serial)
+    }
+
+    fn drop_stale(&mut self) {
+        while self.front.peek().is_some_and(|Reverse(name)| Self::is_stale(&self.wheel, name)) {
+            self.front.pop();
+            self.stale = self.stale.saturating_sub(1);
+        }
+    }
+
+    #[cold]
+    fn sweep(&mut self) {
+        let wheel = &self.wheel;
+        planted!(
+            "ordered.names-of-the-gone-stay",
+            (),
+            self.front.retain(|Reverse(name)| !Self::is_stale(wheel, name))
+        );
+        self.stale = 0;
+    }
+}
+
+impl<T> Stamped<T> {
+    fn name(&self) -> Option<Name> {
+        let Stamped { deadline, serial, key, .. } = *self;
+        key.map(|key| Name { deadline, serial, key })
+    }
+}
+
+/// What is due already is so now, and not at the next tick.
+fn filed(deadline: Time, now: Time) -> Time {
+    let due = if deadline <= now { Time::ZERO } else { deadline };
+    planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)
+}
