@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::planted::twins::{Twin, list, twins};
+use crate::planted::twins::{FLAGS, Twin, list, twins};
 use crate::sample::Sample;
 use crate::scratch;
 use crate::shell::{Outcome, Stream, capture_within, cargo, root, run_seen, tracked};
@@ -25,8 +25,8 @@ pub(crate) struct Checker {
     module: &'static str,
 }
 
-pub(crate) const LOOM: Checker = Checker { flag: "loom", module: "models" };
-pub(crate) const SHUTTLE: Checker = Checker { flag: "shuttle", module: "schedules" };
+pub(crate) const LOOM: Checker = Checker { flag: FLAGS[0], module: "models" };
+pub(crate) const SHUTTLE: Checker = Checker { flag: FLAGS[1], module: "schedules" };
 
 impl Checker {
     /// Runs the models, which must hold, and the twins whose model or fault has `part` in its name, which must fail.

@@ -14,6 +14,7 @@ const PUBLISHED: &[&str] = &[
     "tourbillon",
     "tourbillon-durable",
     "tourbillon-server",
+    "tourbillon-client",
     "tourbillon-cli",
 ];
 /// Doc tests have no limit of their own each: a hang ends the stage.

@@ -2,8 +2,6 @@
 
 use std::{fmt, io};
 
-use crate::engine::Unarmed;
-
 /// Why a timer was not scheduled. It holds what was to be scheduled; nothing else has changed.
 #[non_exhaustive]
 pub enum ScheduleError<T> {
@@ -65,14 +63,6 @@ impl<T> ScheduleError<T> {
             }
             ScheduleError::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
             ScheduleError::Never(value) => ScheduleError::Never(back(value)),
-        }
-    }
-
-    pub(crate) fn from_unarmed<U>(unarmed: Unarmed<U>, back: impl FnOnce(U) -> T) -> Self {
-        match unarmed {
-            Unarmed::Stopped(value) => ScheduleError::Stopped(back(value)),
-            Unarmed::Full(value) => ScheduleError::Full(back(value)),
-            Unarmed::Thread(value, wrong) => ScheduleError::Thread(back(value), wrong),
         }
     }
 }

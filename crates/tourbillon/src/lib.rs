@@ -34,8 +34,8 @@
 //! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
 //!
-//! Coming from [Netty, Kafka or the JDK](about::coming_from)? Why it is built [this way](about::design), and how it
-//! compares [with others](about::compare).
+//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from)? Why it is
+//! built [this way](about::design), and how it compares [with others](about::compare).
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
@@ -92,11 +92,13 @@ mod contain;
 mod cron;
 mod engine;
 mod error;
+pub mod guide;
 mod inside;
 mod key;
 mod key_table;
 mod keyed;
 mod missed;
+mod ordered;
 mod purgatory;
 mod queue;
 mod retry;

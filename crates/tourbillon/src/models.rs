@@ -97,7 +97,7 @@ impl Model {
     fn arm_on(&self, shard: usize, ticks: u64) {
         let core = self.engine.core();
         let deadline = core.hub.clock.now() + ticks * TICK.as_nanos() as u64;
-        assert!(core.arm_on(&core.shards[shard], deadline, ticks).is_ok());
+        assert!(core.arm(&core.shards[shard], deadline, ticks).is_ok());
     }
 
     /// Time passes: the clock is set, and whoever sleeps looks at it.

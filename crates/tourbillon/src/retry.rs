@@ -25,7 +25,7 @@ use crate::backoff::Backoff;
 use crate::contain::contain;
 use crate::error::ScheduleError;
 use crate::sync::{Condvar, Mutex, lock, wait};
-use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard, WithState};
+use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 
 /// What became of a job that was [tried](Timer::retry) until it succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,9 +157,9 @@ impl Timer {
         J: FnMut(&Attempt) -> Result<T, E> + Send + 'static,
         L: FnOnce(Retried<T, E>) + Send + 'static,
     {
-        let trying = Trying { backoff, job, then, tries: 0, began: None };
-        let cell = Arc::new(WithState::new(trying));
-        self.schedule_cell(first, cell, |trying| (trying.job, trying.then))
+        let trying = Trying { backoff, closures: Some((job, then)), tries: 0, began: None };
+        let armed = self.schedule_boxed(first, trying);
+        armed.map_err(|error| error.map(|trying| trying.closures.expect("it has not run")))
     }
 }
 
@@ -265,8 +265,8 @@ impl<T, E> fmt::Debug for Retry<T, E> {
 /// The callback of a retry.
 struct Trying<J, L> {
     backoff: Backoff,
-    job: J,
-    then: L,
+    /// The job, and who hears of the outcome: there until there is one.
+    closures: Option<(J, L)>,
     /// Tries that were made.
     tries: u32,
     /// When the first of them started.
@@ -275,17 +275,18 @@ struct Trying<J, L> {
 
 impl<T, E, J, L> Callback for Trying<J, L>
 where
-    J: FnMut(&Attempt) -> Result<T, E> + Send,
-    L: FnOnce(Retried<T, E>) + Send,
+    T: 'static,
+    E: 'static,
+    J: FnMut(&Attempt) -> Result<T, E> + Send + 'static,
+    L: FnOnce(Retried<T, E>) + Send + 'static,
 {
-    const LISTENS: bool = true;
-
-    fn call(mut self, context: &Context<'_>) -> Option<Self> {
+    fn call(&mut self, context: &Context<'_>) {
+        let Some((job, _)) = &mut self.closures else { return };
         let first = *self.began.get_or_insert(context.started);
         let began = planted!("timer.retry-counts-from-the-last-try", context.started, first);
         self.tries = self.tries.saturating_add(1);
         let attempt = Attempt { number: self.tries, last: Cell::new(false) };
-        let outcome = match contain(context.shard, || (self.job)(&attempt)) {
+        let outcome = match contain(context.shard, || job(&attempt)) {
             Some(Ok(value)) => Retried::Success(value),
             Some(Err(error)) => {
                 let failed = planted!(
@@ -304,17 +305,16 @@ where
                     planted!("timer.error-drop-not-contained", drop(error), {
                         contain(context.shard, || drop(error));
                     });
-                    return Some(self);
+                    return;
                 }
                 Retried::GaveUp { error, tries: self.tries }
             }
             None => Retried::Panicked,
         };
         self.tell(context.shard, outcome);
-        None
     }
 
-    fn dropped(self, state: State, shard: &TimerShard) {
+    fn will_not_run(&mut self, state: State, shard: &TimerShard) {
         let cancelled = state == State::Cancelled;
         self.tell(shard, if cancelled { Retried::Cancelled } else { Retried::Stopped });
     }
@@ -322,11 +322,11 @@ where
 
 impl<J, L> Trying<J, L> {
     /// It is over. What the job held goes first: who hears of the outcome may count on that.
-    fn tell<T, E>(self, shard: &TimerShard, outcome: Retried<T, E>)
+    fn tell<T, E>(&mut self, shard: &TimerShard, outcome: Retried<T, E>)
     where
         L: FnOnce(Retried<T, E>),
     {
-        let Trying { job, then, .. } = self;
+        let Some((job, then)) = self.closures.take() else { return };
         let drop_job = || contain(shard, || drop(job));
         let tell = || {
             planted!(

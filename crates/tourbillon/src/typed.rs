@@ -124,6 +124,12 @@ impl<T: Send + 'static> Face for Handler<T> {
     type Value = T;
     type Kept = ();
     type Shown = ();
+    type Given = ();
+
+    #[inline]
+    fn arm(_value: &mut T, _kept: &mut ()) -> Option<()> {
+        Some(())
+    }
 }
 
 impl<T: Send + 'static> Deliver for Handler<T> {
@@ -204,14 +210,15 @@ impl<T: Send + 'static> Engine<T> {
 
     #[inline]
     fn arm(&self, at: Time, value: T) -> Result<Key, ScheduleError<T>> {
-        let armed = self.core().arm(at, value);
-        armed.map_err(|unarmed| ScheduleError::from_unarmed(unarmed, |value| value))
+        let shard = self.core().own_shard();
+        let (key, ()) = self.core().arm(shard, at, value)?;
+        Ok(Key::new(shard.index, key))
     }
 
     /// Cancels a timer and returns its value: it will never be delivered. `None` if it is not pending.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        self.core().cancel(key, |value, ()| value)
+        self.core().cancel(key, |_, ()| ())
     }
 
     /// Moves a timer to so long after now.

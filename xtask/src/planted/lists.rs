@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use super::twins::{self, Twin};
-use crate::models::{LOOM, SHUTTLE};
+use super::twins::{self, FLAGS, Twin};
 use crate::shell::{Outcome, root, tracked};
 
 /// Some faults, and where they are.
@@ -97,9 +96,9 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
         let path = list.path;
         let suite: BTreeSet<String> = list.faults()?.into_iter().map(|fault| fault.name).collect();
         let mut all = suite.clone();
-        for checker in [LOOM, SHUTTLE].iter().filter(|_| list.has_twins()) {
-            let twins = twins::list(checker.flag);
-            for Twin { fault, harm, .. } in twins::twins(checker.flag)? {
+        for flag in FLAGS.iter().filter(|_| list.has_twins()) {
+            let twins = twins::list(flag);
+            for Twin { fault, harm, .. } in twins::twins(flag)? {
                 if suite.contains(&fault) == harm.is_some() {
                     found.push(format!(
                         "{twins}: the harm of {fault} is told here or in {path}, once"

@@ -9,6 +9,9 @@ use std::fs;
 
 use crate::shell::{Outcome, root};
 
+/// The flags of the model checkers.
+pub(crate) const FLAGS: [&str; 2] = ["loom", "shuttle"];
+
 /// A model, and a fault with which it must fail.
 pub(crate) struct Twin {
     pub(crate) model: String,

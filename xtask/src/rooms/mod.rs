@@ -4,6 +4,8 @@
 //! rooms from the top down, each with the rooms that it uses. An arrow that points up is marked `!`: it closes a cycle,
 //! and is there to be removed. The table says exactly what is so. An arrow that is not in it is an error, and so is one
 //! that is gone: what was removed cannot come back unseen.
+//!
+//! The other crates need no table: their rooms must not use each other in a cycle.
 
 mod modules;
 
@@ -19,6 +21,17 @@ const TABLE: &str = "xtask/rooms.txt";
 const COPY: &str = "DESIGN.md";
 /// A room with more lines of code is two rooms.
 const LARGEST: usize = 2500;
+
+/// The crates that have no part of the table.
+const OTHERS: [&str; 7] = [
+    "crates/wheel/src/lib.rs",
+    "crates/durable/src/lib.rs",
+    "crates/server/src/lib.rs",
+    "crates/cli/src/lib.rs",
+    "sim/src/lib.rs",
+    "browser/src/lib.rs",
+    "xtask/src/main.rs",
+];
 
 /// One part of the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +55,29 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome<Vec<String>> {
         found.push(format!("{COPY}: its block of rooms is not the first part of {TABLE}"));
     }
     let read = |file: &Path| fs::read_to_string(root().join(file)).ok();
-    parse(&text)?.iter().map(|part| part.check(&read, found)).collect()
+    let parts = parse(&text)?;
+    let mut lines: Vec<String> =
+        parts.iter().map(|part| part.check(&read, found)).collect::<Outcome<_>>()?;
+    for file in OTHERS {
+        let part = Part { file: file.into(), module: Name::new(), rooms: Vec::new() };
+        lines.push(part.check_cycles(&read, found)?);
+    }
+    Ok(lines)
+}
+
+/// The arrows that are on a cycle: from where they lead, a way leads back.
+fn on_cycles(arrows: &Arrows) -> Arrows {
+    let leads_back = |(from, to): &(String, String)| {
+        let mut reached = BTreeSet::from([to]);
+        let mut ways = vec![to];
+        while let Some(room) = ways.pop() {
+            let next = arrows.keys().filter(|(used_by, _)| used_by == room).map(|(_, used)| used);
+            ways.extend(next.filter(|used| reached.insert(used)));
+        }
+        reached.contains(from)
+    };
+    let on_cycle = arrows.iter().filter(|(arrow, _)| leads_back(arrow));
+    on_cycle.map(|(arrow, line)| (arrow.clone(), line.clone())).collect()
 }
 
 /// Whether the block of rooms in a document is the first part of the table.
@@ -113,6 +148,17 @@ impl Part {
         }
         let (rooms, arrows) = (sizes.len(), arrows.len());
         Ok(format!("{}: {rooms} rooms, {arrows} arrows, {upward} upward", self.title()))
+    }
+
+    /// Adds the arrows that are on a cycle.
+    fn check_cycles(&self, read: &Read<'_>, found: &mut Vec<String>) -> Outcome<String> {
+        let modules = Modules::read(Path::new(&self.file), read)?;
+        let arrows = self.arrows(&modules);
+        for ((from, to), line) in on_cycles(&arrows) {
+            found.push(format!("{line}: {from} uses {to}, which is on a cycle"));
+        }
+        let (rooms, arrows) = (self.sizes(&modules).len(), arrows.len());
+        Ok(format!("{}: {rooms} rooms, {arrows} arrows, no cycle allowed", self.title()))
     }
 
     fn title(&self) -> String {
@@ -231,6 +277,18 @@ mod tests {
         assert_eq!(complaints(&marked, upward), [""; 0]);
         let found = complaints(&marked, ENGINE);
         assert!(found.len() == 1 && found[0].contains("engine: !timer"), "{found:?}");
+    }
+
+    #[test]
+    fn a_cycle_is_found_with_nothing_beside_it() {
+        let arrows = |all: &[(&str, &str)]| -> Arrows {
+            all.iter().map(|(from, to)| (((*from).into(), (*to).into()), String::new())).collect()
+        };
+        assert!(on_cycles(&arrows(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+        let cycle = [("b", "c"), ("c", "b")];
+        let beside = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "d")];
+        let found = on_cycles(&arrows(&[&cycle[..], &beside].concat()));
+        assert_eq!(found, arrows(&[("b", "c"), ("c", "b"), ("d", "e"), ("e", "d")]));
     }
 
     #[test]

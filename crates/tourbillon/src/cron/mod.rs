@@ -17,7 +17,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::error::ScheduleError;
 use crate::timer::wall::Rule;
-use crate::timer::{Callback, Context, Timeout, Timer, call_again};
+use crate::timer::{Callback, Context, Timeout, Timer};
 pub use error::CronError;
 
 /// A cron expression in a time zone. Clones are cheap.
@@ -239,30 +239,22 @@ impl Timer {
         };
         let Some(at) = rule(self.wall_now()) else { return Err(ScheduleError::Never(callback)) };
         let rule = Some(Box::new(rule) as Box<Rule>);
-        self.schedule_plan(at, rule, seen, ByRule(callback), |by_rule| by_rule.0)
+        let armed = self.schedule_plan(at, rule, seen, ByRule(callback));
+        armed.map_err(|error| error.map(|by_rule| by_rule.0))
     }
 }
 
 /// A callback that runs again when its plan says so.
 struct ByRule<F>(F);
 
-impl<F: FnMut(&Context<'_>) + Send> Callback for ByRule<F> {
-    fn call(self, context: &Context<'_>) -> Option<Self> {
-        let callback = call_again(self.0, context);
-        plan_next(context).then_some(ByRule(callback))
+impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
+    fn call(&mut self, context: &Context<'_>) {
+        (self.0)(context);
+        let Some(plan) = context.plan.filter(|_| context.may_repeat) else { return };
+        if context.wants_again() {
+            plan.moved();
+        } else if let Some(at) = plan.next(&context.core.hub.clock) {
+            context.set_again(at);
+        }
     }
-}
-
-/// Plans the next run. `false` if there is none.
-fn plan_next(context: &Context<'_>) -> bool {
-    let Some(plan) = context.shared().and_then(|shared| shared.wall()) else { return false };
-    if !context.may_repeat {
-        return false;
-    }
-    if context.wants_again() {
-        plan.moved();
-        return true;
-    }
-    let clock = &context.core.hub.clock;
-    plan.next(clock).is_some_and(|at| context.set_again(at))
 }

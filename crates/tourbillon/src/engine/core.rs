@@ -14,7 +14,8 @@ use super::counts::{Counts, Lateness};
 use super::face::Face;
 use super::hub::Hub;
 use super::settings::Settings;
-use super::shard::{Refused, Shard, Taken};
+use super::shard::{Shard, Taken};
+use crate::error::ScheduleError;
 use crate::inside;
 use crate::key::Key;
 use crate::spawn::Spawn;
@@ -42,13 +43,6 @@ enum Life {
     Stopped,
 }
 
-/// Why a value was not armed.
-pub(crate) enum Unarmed<T> {
-    Stopped(T),
-    Full(T),
-    Thread(T, io::Error),
-}
-
 /// How ready timers come to run.
 pub(crate) trait Deliver: Face {
     /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
@@ -61,19 +55,6 @@ pub(crate) trait Deliver: Face {
     fn wall_was_set(_core: &Arc<Core<Self>>) {}
     /// The engine has stopped.
     fn close(&self) {}
-}
-
-impl<T> From<Refused<T>> for Unarmed<T> {
-    fn from(refused: Refused<T>) -> Self {
-        match refused {
-            Refused::New(value) | Refused::Stopped(value) => Unarmed::Stopped(value),
-            Refused::Full(value) => planted!(
-                "engine.full-is-called-stopped",
-                Unarmed::Stopped(value),
-                Unarmed::Full(value)
-            ),
-        }
-    }
 }
 
 impl<D: Deliver> Core<D> {
@@ -103,40 +84,34 @@ impl<D: Deliver> Core<D> {
         core
     }
 
-    /// Arms a timer on the thread's own shard, and starts the driver if this is the first.
-    #[inline]
+    /// Arms a timer on a shard, and starts the driver if this is the first.
+    #[inline(always)]
     pub(crate) fn arm(
-        self: &Arc<Self>,
-        deadline: Time,
-        value: D::Value,
-    ) -> Result<Key, Unarmed<D::Value>> {
-        let shard = self.own_shard();
-        self.arm_on(shard, deadline, value).map(|key| Key::new(shard.index, key))
-    }
-
-    /// [Arms](Core::arm) a timer on a shard.
-    #[inline]
-    pub(crate) fn arm_on(
         self: &Arc<Self>,
         shard: &Shard<D>,
         deadline: Time,
         value: D::Value,
-    ) -> Result<wheel::Key, Unarmed<D::Value>> {
+    ) -> Result<(wheel::Key, D::Given), ScheduleError<D::Value>> {
         match shard.arm(deadline, value) {
-            Ok(key) => Ok(key),
-            Err(refused) => self.arm_again(shard, deadline, refused),
+            Err(ScheduleError::Stopped(value)) => self.start_and_arm(shard, deadline, value),
+            armed => armed,
         }
     }
 
-    /// Once more, if nobody drove the engine.
+    /// The shard is not open: it was stopped, or nobody drives the engine yet.
     #[cold]
-    fn arm_again(
+    #[inline(never)]
+    fn start_and_arm(
         self: &Arc<Self>,
         shard: &Shard<D>,
         deadline: Time,
-        refused: Refused<D::Value>,
-    ) -> Result<wheel::Key, Unarmed<D::Value>> {
-        Ok(shard.arm(deadline, self.started(refused)?)?)
+        value: D::Value,
+    ) -> Result<(wheel::Key, D::Given), ScheduleError<D::Value>> {
+        match self.start() {
+            Ok(()) => shard.arm(deadline, value),
+            Err(StartError::Stopped) => Err(ScheduleError::Stopped(value)),
+            Err(StartError::Thread(wrong)) => Err(ScheduleError::Thread(value, wrong)),
+        }
     }
 
     /// The shard that this thread keeps to.
@@ -144,20 +119,6 @@ impl<D: Deliver> Core<D> {
     pub(crate) fn own_shard(&self) -> &Arc<Shard<D>> {
         // The number of shards is a power of two.
         &self.shards[own_number() & (self.shards.len() - 1)]
-    }
-
-    /// What was refused because nobody drives the engine yet, once somebody does.
-    #[cold]
-    pub(crate) fn started(
-        self: &Arc<Self>,
-        refused: Refused<D::Value>,
-    ) -> Result<D::Value, Unarmed<D::Value>> {
-        let Refused::New(value) = refused else { return Err(refused.into()) };
-        match self.start() {
-            Ok(()) => Ok(value),
-            Err(StartError::Stopped) => Err(Unarmed::Stopped(value)),
-            Err(StartError::Thread(wrong)) => Err(Unarmed::Thread(value, wrong)),
-        }
     }
 
     /// Starts the driver, unless it was. Who comes while another starts it waits for the outcome.
@@ -214,16 +175,16 @@ impl<D: Deliver> Core<D> {
         started.map_err(StartError::Thread)
     }
 
-    #[inline]
-    pub(crate) fn cancel<R>(
+    #[inline(always)]
+    pub(crate) fn cancel(
         &self,
         key: Key,
-        then: impl FnOnce(D::Value, &mut D::Kept) -> R,
-    ) -> Option<R> {
+        settle: impl FnOnce(&mut D::Value, &mut D::Kept),
+    ) -> Option<D::Value> {
         let shard = key.shard();
         let shard =
             planted!("engine.foreign-key-panics", &self.shards[shard], self.shards.get(shard)?);
-        shard.cancel(key.inner(), then)
+        shard.cancel(key.inner(), settle)
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub(crate) mod signal;
 pub(crate) mod wheels;
 
 pub use core::StartError;
-pub(crate) use core::{Core, Deliver, Unarmed};
+pub(crate) use core::{Core, Deliver};
 #[cfg(target_os = "linux")]
 pub use driven::WakeFd;
 pub use driven::{Driver, Turn};

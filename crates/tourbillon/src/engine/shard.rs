@@ -14,16 +14,18 @@
 mod drive;
 mod look;
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use tourbillon_wheel::{Expired, Full, GeometryError, Key, Progress, RescheduleError, Time};
 
 use super::counts::{Counts, Lateness};
-use super::face::Face;
+use super::face::{Face, Kept};
 use super::hub::Hub;
 use super::signal::NEVER;
 use super::wheels::{AnyWheel, Geometry};
 use crate::clock::BEGIN;
+use crate::error::ScheduleError;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -45,7 +47,7 @@ pub(crate) struct Shard<F: Face> {
     pub(crate) shown: F::Shown,
 }
 
-type Wheel<F> = AnyWheel<Entry<<F as Face>::Value>>;
+type Wheel<F> = AnyWheel<Filed<F>>;
 
 struct State<F: Face> {
     wheel: Wheel<F>,
@@ -58,6 +60,27 @@ struct State<F: Face> {
     kept: F::Kept,
     /// How many of the ready ones were prefetched.
     touched: usize,
+    /// How many timers in the wheel run, and may be armed again: they are not pending.
+    running: usize,
+}
+
+impl<F: Face> State<F> {
+    /// The deadline and the value of a timer that is pending.
+    #[inline]
+    fn pending(&self, key: Key) -> Option<&Filed<F>> {
+        self.wheel.get(key).filter(|entry| !F::is_running(&entry.value))
+    }
+
+    /// A timer of that deadline has started.
+    #[inline]
+    fn fire(&mut self, now: Time, deadline: Time) {
+        self.counts.fired += 1;
+        self.lateness.record(now.units().saturating_sub(deadline.units()), 1);
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts.with_pending(self.wheel.len() - self.running)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +99,10 @@ pub(crate) struct Entry<T> {
     pub(crate) deadline: Time,
 }
 
+/// The wheel of a shard never drops a value: a stop takes them all out. Code that might drop it, if it were to panic,
+/// would copy each value five times on its way in.
+type Filed<F> = Entry<ManuallyDrop<<F as Face>::Value>>;
+
 /// A timer that was taken out of the wheel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken<T> {
@@ -84,42 +111,21 @@ pub(crate) struct Taken<T> {
     pub(crate) value: T,
 }
 
+/// A timer that was claimed.
+pub(crate) struct Claimed<T> {
+    pub(crate) taken: Taken<T>,
+    /// Whether the caller has to [release](Shard::release) the memory of a crowd, after it has run.
+    pub(crate) spent: bool,
+    /// Whether it stayed in the wheel: it is to be [armed again](Shard::rearm), or [ended](Shard::end).
+    pub(crate) stays: bool,
+}
+
 /// Why a timer that nobody has cancelled is not pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Fired,
     /// It was handed back, or it had fired before the engine was stopped.
     Stopped,
-}
-
-/// What a timer is given when it is armed, under the lock.
-pub(crate) trait ArmWith<F: Face> {
-    type Given;
-    /// `None` if there is no more of it: the timer is not armed.
-    fn give(self, value: &mut F::Value, kept: &mut F::Kept) -> Option<Self::Given>;
-    /// The timer was not armed after all.
-    fn take_back(given: Self::Given, value: &mut F::Value, kept: &mut F::Kept);
-}
-
-/// Nothing.
-struct NoMore;
-
-impl<F: Face> ArmWith<F> for NoMore {
-    type Given = ();
-
-    #[inline]
-    fn give(self, _value: &mut F::Value, _kept: &mut F::Kept) -> Option<()> {
-        Some(())
-    }
-
-    fn take_back((): (), _value: &mut F::Value, _kept: &mut F::Kept) {}
-}
-
-/// Why a value was not armed.
-pub(crate) enum Refused<T> {
-    New(T),
-    Stopped(T),
-    Full(T),
 }
 
 impl<F: Face> Shard<F> {
@@ -149,6 +155,7 @@ impl<F: Face> Shard<F> {
             lateness: Lateness::new(),
             kept: F::Kept::default(),
             touched: 0,
+            running: 0,
         };
         Arc::new(Shard {
             index,
@@ -160,86 +167,59 @@ impl<F: Face> Shard<F> {
         })
     }
 
-    /// Arms a timer, if the limit leaves a place for it.
+    /// Arms a timer, if the limit leaves a place for it. `Stopped` if the shard is not open, or not yet.
     // Always inlined, also where it is called a second time: a call and the copies for it are a tenth of the whole.
     #[inline(always)]
-    pub(crate) fn arm(&self, deadline: Time, value: F::Value) -> Result<Key, Refused<F::Value>> {
-        self.arm_with(deadline, value, NoMore).map(|(key, ())| key)
-    }
-
-    /// Arms a timer, if the limit leaves a place for it and `with` has what it needs.
-    #[inline(always)]
-    pub(crate) fn arm_with<W: ArmWith<F>>(
+    pub(crate) fn arm(
         &self,
         deadline: Time,
         value: F::Value,
-        with: W,
-    ) -> Result<(Key, W::Given), Refused<F::Value>> {
+    ) -> Result<(Key, F::Given), ScheduleError<F::Value>> {
         if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
-            return Err(Refused::Full(value));
+            return Err(planted!(
+                "engine.full-is-called-stopped",
+                ScheduleError::Stopped(value),
+                ScheduleError::Full(value)
+            ));
         }
-        let armed = self.insert(&mut lock(&self.state), deadline, value, with);
-        self.tell_loop();
-        let refused = planted!(
-            "later.first-timer-takes-two-places",
-            matches!(armed, Err(Refused::Stopped(_) | Refused::Full(_))),
-            armed.is_err()
-        );
-        if planted!("engine.refused-timer-keeps-its-place", false, refused) {
-            self.hub.give_back(1);
+        let mut value = ManuallyDrop::new(value);
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        if state.phase != Phase::Open {
+            drop(guard);
+            planted!("later.first-timer-takes-two-places", (), self.refused());
+            return Err(ScheduleError::Stopped(ManuallyDrop::into_inner(value)));
         }
-        armed
-    }
-
-    /// Arms a timer that has just run again, if `allowed`; `mark` is given its new key. Both are called under the lock.
-    pub(crate) fn rearm(
-        &self,
-        deadline: Time,
-        value: F::Value,
-        allowed: impl FnOnce() -> bool,
-        mark: impl FnOnce(Key),
-    ) -> Result<(), Refused<F::Value>> {
-        let mut state = lock(&self.state);
-        if !allowed() {
-            return Err(Refused::Stopped(value));
-        }
-        mark(self.insert(&mut state, deadline, value, NoMore)?.0);
-        drop(state);
-        self.tell_loop();
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn insert<W: ArmWith<F>>(
-        &self,
-        state: &mut State<F>,
-        deadline: Time,
-        mut value: F::Value,
-        with: W,
-    ) -> Result<(Key, W::Given), Refused<F::Value>> {
-        match state.phase {
-            Phase::Open => {}
-            Phase::New => return Err(Refused::New(value)),
-            Phase::Stopped => return Err(Refused::Stopped(value)),
-        }
-        let Some(given) = with.give(&mut value, &mut state.kept) else {
-            return Err(Refused::Full(value));
+        let Some(given) = F::arm(&mut value, &mut state.kept) else {
+            drop(guard);
+            self.refused();
+            return Err(ScheduleError::Full(ManuallyDrop::into_inner(value)));
         };
-        match state.wheel.insert(deadline, Entry { deadline, value }) {
+        match state.wheel.insert(deadline, Entry { value, deadline }) {
             Ok(key) => {
                 state.counts.armed += 1;
                 self.settle_next(state, key, deadline);
+                drop(guard);
+                self.tell_loop();
                 Ok((key, given))
             }
-            Err(Full(mut entry)) => {
+            Err(Full(Entry { mut value, .. })) => {
                 planted!(
                     "more.refused-handle-keeps-its-record",
-                    _ = given,
-                    W::take_back(given, &mut entry.value, &mut state.kept)
+                    (),
+                    F::disarm(given, &mut value, &mut state.kept)
                 );
-                Err(Refused::Full(entry.value))
+                drop(guard);
+                self.refused();
+                Err(ScheduleError::Full(ManuallyDrop::into_inner(value)))
             }
         }
+    }
+
+    /// A timer was not armed: gives back its place.
+    #[cold]
+    fn refused(&self) {
+        planted!("engine.refused-timer-keeps-its-place", (), self.hub.give_back(1));
     }
 
     /// Wakes the driver if this timer is now the earliest.
@@ -264,34 +244,64 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Takes a pending timer out. `then` is given its value under the lock, and must not drop what is the user's.
-    #[inline]
-    pub(crate) fn cancel<R>(
+    /// Takes out a timer that is pending, or runs and may be armed again. `settle` is given its value under the lock.
+    #[inline(always)]
+    pub(crate) fn cancel(
         &self,
         key: Key,
-        then: impl FnOnce(F::Value, &mut F::Kept) -> R,
-    ) -> Option<R> {
+        settle: impl FnOnce(&mut F::Value, &mut F::Kept),
+    ) -> Option<F::Value> {
         let mut state = lock(&self.state);
-        let ready = state.wheel.ready();
-        let State { wheel, kept, .. } = &mut *state;
-        let done = wheel.cancel_then(key, |entry| then(entry.value, kept));
-        let done = planted!(
+        let entry = state.wheel.cancel(key);
+        let Entry { mut value, .. } = planted!(
             "engine.late-cancel-is-counted",
             {
-                state.counts.cancelled += u64::from(done.is_none());
-                done?
+                state.counts.cancelled += u64::from(entry.is_none());
+                entry?
             },
-            done?
+            entry?
         );
-        state.counts.cancelled += 1;
+        settle(&mut value, &mut state.kept);
+        let running = F::is_running(&value);
+        if running {
+            state.running -= 1;
+        } else {
+            state.counts.cancelled += 1;
+        }
+        self.hub.give_back(planted!(
+            "timer.cancelled-in-run-keeps-its-place",
+            usize::from(!running),
+            1
+        ));
+        // The count that is published is right whenever the lock is free: if it differs, the timer was ready.
+        let gone = state.wheel.len() == 0 || state.kept.is_spent();
+        if gone || state.wheel.ready() != self.seen_ready() {
+            self.leave(state);
+        } else {
+            drop(state);
+        }
+        Some(ManuallyDrop::into_inner(value))
+    }
+
+    /// Gives up the lock after a timer was taken out or moved: if it was ready, or the last of a crowd, others have to
+    /// know.
+    #[cold]
+    #[inline(never)]
+    fn leave(&self, mut state: MutexGuard<'_, State<F>>) {
         let spent =
             planted!("later.cancelled-crowd-keeps-its-memory", false, state.wheel.is_spent());
-        self.hub.give_back(1);
-        self.leave(state, ready);
+        let was_ready = state.wheel.ready() != self.seen_ready();
+        self.publish_ready(&state);
+        let kept = state.kept.is_spent().then(|| state.kept.take_spent());
+        drop(state);
+        drop(kept);
+        // A virtual clock may wait for the last that is ready to go.
+        if was_ready && self.hub.clock.as_virtual().is_some() {
+            planted!("third.step-not-told-that-a-ready-timer-left", (), self.hub.quiet.changed());
+        }
         if spent {
             self.release();
         }
-        Some(done)
     }
 
     /// Gives back the memory of a crowd, unless there are timers again. It is freed with no lock held: an allocator
@@ -312,28 +322,23 @@ impl<F: Face> Shard<F> {
         drop(other);
     }
 
-    /// Gives up the lock. If a timer that was ready is so no more, says so: a virtual clock may wait for the last of
-    /// them to go.
-    #[inline]
-    fn leave(&self, state: MutexGuard<'_, State<F>>, ready_before: usize) {
-        if state.wheel.ready() == ready_before {
-            return;
-        }
-        self.publish_ready(&state);
-        drop(state);
-        if self.hub.clock.as_virtual().is_some() {
-            planted!("third.step-not-told-that-a-ready-timer-left", (), self.hub.quiet.changed());
-        }
-    }
-
     /// Moves a pending timer.
     #[inline]
     pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
-        let ready = state.wheel.ready();
+        let looks = F::looks(&state.kept);
+        if looks && state.pending(key).is_none() {
+            return Err(RescheduleError::NotPending);
+        }
         self.move_to(&mut state, key, deadline)?;
-        state.wheel.get(key).into_iter().for_each(|entry| F::moved(&entry.value));
-        self.leave(state, ready);
+        if looks {
+            state.wheel.get(key).into_iter().for_each(|entry| F::moved(&entry.value));
+        }
+        if state.wheel.ready() != self.seen_ready() {
+            self.leave(state);
+        } else {
+            drop(state);
+        }
         planted!("engine.moved-earlier-does-not-wake-the-loop", (), self.tell_loop());
         Ok(())
     }
@@ -341,10 +346,9 @@ impl<F: Face> Shard<F> {
     /// Moves a pending timer to where `deadline` says under the lock, if it does. If there is no memory, it stays.
     pub(crate) fn reschedule_if(&self, key: Key, deadline: impl FnOnce() -> Option<Time>) {
         let mut state = lock(&self.state);
-        let ready = state.wheel.ready();
         let Some(deadline) = deadline() else { return };
-        if self.move_to(&mut state, key, deadline).is_ok() {
-            self.leave(state, ready);
+        if state.pending(key).is_some() && self.move_to(&mut state, key, deadline).is_ok() {
+            self.leave(state);
             planted!("more.a-clock-that-is-set-does-not-wake-the-loop", (), self.tell_loop());
         }
     }
@@ -368,7 +372,7 @@ impl<F: Face> Shard<F> {
 
     /// The deadline of a pending timer, as it was given.
     pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
-        lock(&self.state).wheel.get(key).map(|entry| entry.deadline)
+        lock(&self.state).pending(key).map(|entry| entry.deadline)
     }
 
     /// Looks at what the face keeps, and at a timer if it is pending.
@@ -378,31 +382,28 @@ impl<F: Face> Shard<F> {
         key: Key,
         visit: impl FnOnce(&mut F::Kept, Result<&mut F::Value, Gone>) -> R,
     ) -> R {
-        let mut state = lock(&self.state);
-        let state = &mut *state;
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
         let stopped =
             planted!("engine.stopped-sleep-looks-over", false, state.phase == Phase::Stopped);
         let gone = if stopped { Gone::Stopped } else { Gone::Fired };
-        let entry = state.wheel.get_mut(key).map(|entry| &mut entry.value);
-        visit(&mut state.kept, entry.ok_or(gone))
-    }
-
-    /// Counts a timer as armed and handed back if `mark`, called under the lock, returns `true`. Returns the same.
-    pub(crate) fn hand_back(&self, mark: impl FnOnce() -> bool) -> bool {
-        let mut state = lock(&self.state);
-        let marked = mark();
-        if marked {
-            state.counts.armed += 1;
-            state.counts.handed_back += 1;
-            self.hub.give_back(1);
+        let entry = state.wheel.get_mut(key).map(|entry| &mut *entry.value);
+        let visited = visit(&mut state.kept, entry.ok_or(gone));
+        if state.kept.is_spent() {
+            self.leave(guard);
         }
-        marked
+        visited
     }
 
     /// Something that must be decided together with the wheel.
     #[inline]
     pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut F::Kept) -> R) -> R {
-        decide(&mut lock(&self.state).kept)
+        let mut state = lock(&self.state);
+        let decided = decide(&mut state.kept);
+        if state.kept.is_spent() {
+            self.leave(state);
+        }
+        decided
     }
 
     /// Has the face show how the shard stands. The lock is held.
@@ -416,10 +417,10 @@ impl<F: Face> Shard<F> {
     }
 }
 
-impl<T> From<Expired<Entry<T>>> for Taken<T> {
+impl<T> From<Expired<Entry<ManuallyDrop<T>>>> for Taken<T> {
     #[inline]
-    fn from(expired: Expired<Entry<T>>) -> Self {
+    fn from(expired: Expired<Entry<ManuallyDrop<T>>>) -> Self {
         let Entry { deadline, value } = expired.value;
-        Taken { key: expired.key, deadline, value }
+        Taken { key: expired.key, deadline, value: ManuallyDrop::into_inner(value) }
     }
 }

@@ -55,12 +55,6 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.cancel(key))
     }
 
-    /// Takes a pending timer out, for `then`: what that does not need is never copied.
-    #[inline]
-    pub(crate) fn cancel_then<R>(&mut self, key: Key, then: impl FnOnce(T) -> R) -> Option<R> {
-        on!(self, wheel => wheel.cancel(key).map(then))
-    }
-
     #[inline]
     pub(crate) fn reschedule(&mut self, key: Key, to: Time) -> Result<(), RescheduleError> {
         on!(self, wheel => wheel.reschedule(key, to))

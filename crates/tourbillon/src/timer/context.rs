@@ -7,13 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::{self as wheel, Time};
 
 use super::leases::Lease;
-use super::shared::Shared;
-use super::timeout::Hold;
 use super::wall::Plan;
-use super::{State, Timeout, Timer, TimerCore};
+use super::{State, Timeout, Timer, TimerCore, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
-use crate::timer::TimerShard;
 
 /// What a callback may know and do while it runs.
 ///
@@ -36,20 +33,22 @@ pub struct Context<'a> {
     pub(crate) core: &'a Arc<TimerCore>,
     pub(crate) shard: &'a Arc<TimerShard>,
     pub(super) key: wheel::Key,
-    pub(super) held: Held<'a>,
+    pub(super) held: Held,
     pub(super) deadline: Time,
     pub(crate) started: Time,
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
     pub(crate) may_repeat: bool,
+    /// When it runs by the wall clock, if it waited for that.
+    pub(crate) plan: Option<&'a Arc<Plan>>,
 }
 
-/// What its handles hold.
-pub(super) enum Held<'a> {
+/// What a handle of the timer holds.
+pub(super) enum Held {
     /// It has none.
-    Nothing,
-    Shared(&'a Arc<dyn Shared>),
-    /// `NONE` if no handle was left when it started.
+    ByKey,
+    /// `NONE` if no handle was left when it started. If the timer stays in the wheel while it runs, its mark there has
+    /// the lease.
     Lease(Cell<Lease>),
     /// It was handed back, and is run by hand.
     HandedBack,
@@ -61,7 +60,7 @@ impl Context<'_> {
         Timer::of(self.core)
     }
 
-    /// The key that it was armed with. It is stale now.
+    /// The key that it was armed with. It is stale now, unless the timer can be armed again.
     pub fn key(&self) -> Key {
         Key::new(self.shard.index, self.key)
     }
@@ -82,32 +81,42 @@ impl Context<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn timeout(&self) -> Option<Timeout> {
-        let hold = match &self.held {
-            Held::Nothing => return None,
-            Held::Shared(shared) => Hold::Shared((*shared).clone()),
-            Held::Lease(held) => Hold::lease(self.shard.under_lock(|kept| {
-                let leases = &mut kept.leases;
-                if held.get() != Lease::NONE {
-                    planted!(
-                        "timer.handle-taken-in-the-run-is-not-counted",
-                        (),
-                        leases.share(held.get())
-                    );
-                } else if leases.has_room() {
-                    let state = planted!(
-                        "timer.handle-made-in-the-run-says-pending",
-                        State::Pending,
-                        State::Running
-                    );
-                    held.set(leases.open(state));
-                } else {
-                    return None;
-                }
-                Some(held.get())
-            })?),
-            Held::HandedBack => Hold::over(State::HandedBack),
+        let (lease, over) = match &self.held {
+            Held::ByKey => return None,
+            Held::Lease(own) => self.share_lease(own)?,
+            Held::HandedBack => (Lease::NONE, Some(State::HandedBack)),
         };
-        Some(Timeout::new(hold, self.shard.clone(), self.key))
+        Some(Timeout::new(self.shard.clone(), self.key, lease, over))
+    }
+
+    /// The lease, for another handle; or how the timer has ended. `None` if there is no lease, and no room for one.
+    fn share_lease(&self, own: &Cell<Lease>) -> Option<(Lease, Option<State>)> {
+        self.shard.visit(self.key, |kept, mark| {
+            let mut lease = own.get();
+            let held = match mark {
+                Ok(mark) => mark.lease()?,
+                // One that can be armed again is in the wheel while it runs, unless it was cancelled.
+                Err(_) if self.may_repeat => return Some((Lease::NONE, Some(State::Cancelled))),
+                Err(_) => &mut lease,
+            };
+            if held.is_held() {
+                planted!(
+                    "timer.handle-taken-in-the-run-is-not-counted",
+                    (),
+                    kept.leases.share(*held)
+                );
+            } else if kept.leases.has_room() {
+                let state = planted!(
+                    "timer.handle-made-in-the-run-says-pending",
+                    State::Pending,
+                    State::Running
+                );
+                *held = kept.leases.open(state);
+            }
+            let lease = *held;
+            own.set(lease);
+            lease.is_held().then_some((lease, None))
+        })
     }
 
     /// When it was to run.
@@ -117,7 +126,7 @@ impl Context<'_> {
 
     /// The moment of the wall clock that it waited for, if it [waited for one](Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
-        self.shared()?.wall().and_then(Plan::runs_for)
+        self.plan?.runs_for()
     }
 
     /// How long after its deadline it was started.
@@ -139,21 +148,6 @@ impl Context<'_> {
     /// As [`again`](Context::again), at that moment.
     pub fn again_at(&self, at: Instant) -> bool {
         self.set_again(self.core.hub.clock.time(at))
-    }
-
-    pub(crate) fn shared(&self) -> Option<&Arc<dyn Shared>> {
-        match self.held {
-            Held::Shared(shared) => Some(shared),
-            _ => None,
-        }
-    }
-
-    /// The lease that a handle of it holds, if one does.
-    pub(super) fn lease(&self) -> Option<Lease> {
-        match &self.held {
-            Held::Lease(held) => Some(held.get()).filter(|&lease| lease != Lease::NONE),
-            _ => None,
-        }
     }
 
     pub(crate) fn set_again(&self, at: Time) -> bool {

@@ -8,13 +8,12 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::pool::Pool;
-use super::run::{discard, run_one};
-use super::{Callbacks, TimerCore};
+use super::run::run_one;
+use super::{Callbacks, State, TimerCore, TimerShard};
 use crate::contain::contain;
 use crate::engine::Deliver;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use crate::sync::lock;
-use crate::timer::TimerShard;
 
 /// An executor of your own, for [`Builder::executor`](crate::Builder::executor). Closures of the same shape are
 /// executors too.
@@ -215,7 +214,7 @@ impl Deliver for Callbacks {
         let stopped = core.stop();
         let interrupted = lock(&core.delivery.interrupted).take();
         for (shard, taken) in stopped.into_iter().chain(interrupted).flatten() {
-            discard(&core.shards[shard], taken.value);
+            taken.value.discard(State::HandedBack, &core.shards[shard]);
         }
         planted!("timer.dropped-timer-leaves-its-tasks", (), core.delivery.tasks.stop());
     }

@@ -6,19 +6,18 @@ use super::leases::{Lease, Leases, State};
 use super::{Callbacks, Task};
 use crate::clock::{EngineClock, nanoseconds};
 use crate::engine::face::{Face, Kept};
-use crate::engine::shard::ArmWith;
 
 /// What a timer keeps of a shard.
 pub(crate) struct Records {
     /// What handles know of their timers.
     pub(crate) leases: Leases,
-    /// Whether a timer may wait for the wall clock: whoever claims one looks at that.
-    pub(crate) wall: bool,
+    /// Whether a boxed callback was ever armed: it may wait for the wall clock, or stay in the wheel while it runs.
+    pub(crate) boxed: bool,
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Records { leases: Leases::new(), wall: false }
+        Records { leases: Leases::new(), boxed: false }
     }
 }
 
@@ -31,6 +30,15 @@ impl Kept for Records {
         self.leases.shrink();
     }
 
+    #[inline]
+    fn is_spent(&self) -> bool {
+        self.leases.is_spent()
+    }
+
+    fn take_spent(&mut self) -> Self {
+        Records { leases: self.leases.take_spent(), boxed: false }
+    }
+
     fn check(&self) -> Result<(), String> {
         self.leases.check()
     }
@@ -40,10 +48,38 @@ impl Face for Callbacks {
     type Value = Task;
     type Kept = Records;
     type Shown = ();
+    type Given = Lease;
+
+    /// A timer that has a handle gets a lease, which both of them hold.
+    #[inline(always)]
+    fn arm(task: &mut Task, records: &mut Records) -> Option<Lease> {
+        let lease = match task {
+            Task::Once(_, Lease::BY_KEY) => return Some(Lease::BY_KEY),
+            Task::Once(_, lease) => lease,
+            Task::Boxed(_, lease) => {
+                records.boxed = planted!("later.one-shard-asks-the-wall", false, true);
+                lease
+            }
+            Task::Running(_) | Task::Alarm(_) => return Some(Lease::BY_KEY),
+        };
+        if !records.leases.has_room() {
+            return None;
+        }
+        *lease = records.leases.open(State::Pending);
+        Some(*lease)
+    }
+
+    #[cold]
+    fn disarm(lease: Lease, task: &mut Task, records: &mut Records) {
+        if lease.is_held() {
+            task.mark_ended(State::Cancelled, &mut records.leases);
+            records.leases.release(lease);
+        }
+    }
 
     #[inline]
-    fn may_wait(records: &Records) -> bool {
-        records.wall
+    fn looks(records: &Records) -> bool {
+        records.boxed
     }
 
     fn waits(task: &Task, now: Time, clock: &EngineClock) -> Option<Time> {
@@ -56,8 +92,43 @@ impl Face for Callbacks {
     }
 
     #[inline]
-    fn start(task: &mut Task, records: &mut Records) -> bool {
-        task.mark_started(&mut records.leases)
+    fn start(task: &mut Task, records: &mut Records) {
+        if let Some(lease) = task.lease() {
+            *lease = records.leases.start(*lease);
+        }
+    }
+
+    fn stays(task: &Task) -> bool {
+        planted!(
+            "timer.running-wall-timer-is-cancelled",
+            matches!(task, Task::Boxed(..)),
+            task.can_repeat()
+        )
+    }
+
+    fn start_in_place(task: &mut Task, records: &mut Records) -> Option<Task> {
+        Callbacks::start(task, records);
+        let lease = *task.lease()?;
+        Some(std::mem::replace(task, Task::Running(lease)))
+    }
+
+    #[inline]
+    fn is_running(task: &Task) -> bool {
+        matches!(task, Task::Running(_))
+    }
+
+    fn rearm(task: &mut Task, mark: &Task, records: &mut Records) {
+        let (Task::Boxed(callback, lease), Task::Running(held)) = (task, mark) else { return };
+        *lease = *held;
+        records.leases.rearm(*lease);
+        if let Some(plan) = callback.plan() {
+            plan.armed();
+        }
+    }
+
+    fn end(mark: &mut Task, handed_back: bool, records: &mut Records) {
+        let state = if handed_back { State::HandedBack } else { State::Fired };
+        mark.mark_ended(state, &mut records.leases);
     }
 
     #[inline]
@@ -67,29 +138,5 @@ impl Face for Callbacks {
 
     fn hand_back(task: &mut Task, records: &mut Records) {
         task.mark_ended(State::HandedBack, &mut records.leases);
-    }
-}
-
-/// A timer that has a handle: a lease that both of them hold.
-#[derive(Clone, Copy)]
-pub(super) struct WithLease;
-
-impl ArmWith<Callbacks> for WithLease {
-    type Given = Lease;
-
-    #[inline]
-    fn give(self, task: &mut Task, records: &mut Records) -> Option<Lease> {
-        if !records.leases.has_room() {
-            return None;
-        }
-        let lease = records.leases.open(State::Pending);
-        task.hold(lease);
-        Some(lease)
-    }
-
-    #[cold]
-    fn take_back(lease: Lease, task: &mut Task, records: &mut Records) {
-        task.mark_ended(State::Cancelled, &mut records.leases);
-        records.leases.release(lease);
     }
 }

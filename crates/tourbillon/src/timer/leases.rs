@@ -40,8 +40,15 @@ const MOST: usize = u32::MAX as usize / SEGMENT;
 pub(crate) struct Lease(u32);
 
 impl Lease {
-    /// None: no handle holds one.
-    pub(crate) const NONE: Lease = Lease(u32::MAX);
+    /// No handle holds one: the last of them is gone.
+    pub(crate) const NONE: Lease = Lease(u32::MAX - 1);
+    /// The timer never has a handle: the caller has its key.
+    pub(crate) const BY_KEY: Lease = Lease(u32::MAX);
+
+    #[inline]
+    pub(crate) fn is_held(self) -> bool {
+        self.0 < Lease::NONE.0
+    }
 
     #[inline]
     fn place(self) -> (usize, usize) {
@@ -58,6 +65,8 @@ pub(crate) struct Leases {
     free: Lease,
     /// How many are held.
     held: usize,
+    /// The segments of a crowd that has gone, to be freed when the shard's lock is not held.
+    spent: Vec<Vec<Entry>>,
 }
 
 struct Entry {
@@ -69,7 +78,7 @@ struct Entry {
 
 impl Leases {
     pub(crate) const fn new() -> Self {
-        Leases { segments: Vec::new(), filling: 0, free: Lease::NONE, held: 0 }
+        Leases { segments: Vec::new(), filling: 0, free: Lease::NONE, held: 0, spent: Vec::new() }
     }
 
     /// Whether there is a lease for another handle. Four billion are many, but handles can be forgotten.
@@ -131,17 +140,27 @@ impl Leases {
     /// The timer starts. `NONE` if no handle holds the lease: nobody needs to know how it ends.
     #[inline]
     pub(crate) fn start(&mut self, lease: Lease) -> Lease {
-        if lease == Lease::NONE || self.release_last(lease) {
+        if !lease.is_held() {
+            return lease;
+        }
+        if self.release_last(lease) {
             return Lease::NONE;
         }
         self.entry(lease).state = Some(State::Running);
         lease
     }
 
+    /// The timer is armed again.
+    pub(crate) fn rearm(&mut self, lease: Lease) {
+        if lease.is_held() {
+            self.entry(lease).state = Some(State::Pending);
+        }
+    }
+
     /// The timer has ended, and holds it no more.
     #[inline]
     pub(crate) fn end(&mut self, lease: Lease, state: State) {
-        if lease != Lease::NONE {
+        if lease.is_held() {
             self.entry(lease).state = Some(state);
             planted!("engine.lease-kept-when-it-ends", false, self.release(lease));
         }
@@ -196,10 +215,22 @@ impl Leases {
         true
     }
 
-    /// The last of a crowd has gone: so goes the memory of the crowd.
+    /// The last of a crowd has gone: so goes the memory of the crowd, as soon as it is [taken](Leases::take_spent).
     #[cold]
     fn forget_crowd(&mut self) {
-        *self = Leases::new();
+        let crowd = std::mem::replace(self, Leases::new());
+        self.spent = crowd.segments;
+    }
+
+    #[inline]
+    pub(crate) fn is_spent(&self) -> bool {
+        !self.spent.is_empty()
+    }
+
+    /// The memory of a crowd that has gone.
+    #[cold]
+    pub(crate) fn take_spent(&mut self) -> Leases {
+        Leases { spent: std::mem::take(&mut self.spent), ..Leases::new() }
     }
 
     /// Gives back the segments in which none is held.
@@ -227,7 +258,7 @@ impl Leases {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let entries: usize = self.segments.iter().map(Vec::capacity).sum();
+        let entries: usize = self.segments.iter().chain(&self.spent).map(Vec::capacity).sum();
         entries * size_of::<Entry>() + self.segments.capacity() * size_of::<Vec<Entry>>()
     }
 
@@ -327,6 +358,9 @@ mod tests {
             assert!(leases.release_last(lease));
         }
         leases.check().unwrap();
+        assert!(leases.is_spent() && leases.memory() > 0, "it is not freed under the lock");
+        drop(leases.take_spent());
+        assert!(!leases.is_spent());
         assert_eq!(leases.memory(), 0);
     }
 

@@ -1,20 +1,20 @@
 //! `Timer`: closures that run when their time has come.
 
+mod callback;
 mod context;
 mod executor;
 mod face;
+mod inline;
 pub(crate) mod leases;
 mod look;
+mod payload;
 mod pool;
 mod repeat;
 mod run;
-mod shared;
-mod small;
 mod stop;
-mod task;
-mod tasks;
 mod timeout;
 mod unfired;
+mod wakers;
 pub(crate) mod wall;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -26,31 +26,27 @@ use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::engine::settings::Settings;
 use crate::engine::shard::Shard;
-use crate::engine::{Core, Deliver, Driver, Unarmed};
+use crate::engine::{Core, Deliver, Driver};
 use crate::error::ScheduleError;
 use crate::key::Key;
 use crate::sync::Mutex;
+use callback::Again;
+pub(crate) use callback::Callback;
 pub use context::Context;
 pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
-use face::WithLease;
+use face::Records;
+use leases::Lease;
 pub use leases::State;
+pub(crate) use payload::Alarm;
+pub(crate) use payload::Task;
 use pool::Pool;
 pub use repeat::Repeat;
-use run::discard;
-use shared::Again;
-#[cfg(feature = "calendar")]
-pub(crate) use shared::call_again;
-pub(crate) use shared::{AtMoment, Callback, Cell, Holds, Shared, WithState};
 use stop::Interrupted;
-pub(crate) use task::Alarm;
-use task::Named;
-pub(crate) use task::Task;
-use tasks::Tasks;
-use timeout::Hold;
 pub use timeout::{CancelOnDrop, Timeout};
 pub use unfired::Unfired;
+use wakers::Tasks;
 use wall::Registry;
 
 /// Runs closures when their time has come. Clones are the same timer, and any thread may use it.
@@ -207,8 +203,8 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let cell = Arc::new(WithState::new(Again(callback)));
-        self.schedule_cell(self.time() + nanoseconds(after), cell, |again| again.0)
+        let armed = self.schedule_boxed(self.time() + nanoseconds(after), Again(callback));
+        armed.map_err(|error| error.map(|again| again.0))
     }
 
     /// [`schedule_repeating`](Timer::schedule_repeating), first at that moment.
@@ -223,8 +219,8 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let cell = Arc::new(WithState::new(Again(callback)));
-        self.schedule_cell(self.core().hub.clock.time(at), cell, |again| again.0)
+        let armed = self.schedule_boxed(self.core().hub.clock.time(at), Again(callback));
+        armed.map_err(|error| error.map(|again| again.0))
     }
 
     /// [`schedule`](Timer::schedule) for those who keep millions: it gives a `Copy` key instead of a handle.
@@ -254,37 +250,26 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.schedule_once(at, Task::once(callback, Named::ByHandle))
-            .map_err(|unarmed| ScheduleError::from_unarmed(unarmed, Task::give_back))
+        let armed = self.schedule_task(at, Task::once(callback, Lease::NONE));
+        armed.map_err(|error| error.map(Task::give_back))
+    }
+
+    /// Schedules a callback that may run again, or waits for the wall clock.
+    pub(crate) fn schedule_boxed<C: Callback + 'static>(
+        &self,
+        at: Time,
+        callback: C,
+    ) -> Result<Timeout, ScheduleError<C>> {
+        let armed = self.schedule_task(at, Task::Boxed(Box::new(callback), Lease::NONE));
+        armed.map_err(|error| error.map(Task::give_back))
     }
 
     /// Knows nothing of the callback's type: it is compiled once, and not for every callback.
-    fn schedule_once(&self, at: Time, task: Task) -> Result<Timeout, Unarmed<Task>> {
-        let core = self.core();
-        let shard = core.own_shard();
-        let (key, lease) = match shard.arm_with(at, task, WithLease) {
-            Ok(armed) => armed,
-            Err(refused) => shard.arm_with(at, core.started(refused)?, WithLease)?,
-        };
-        Ok(Timeout::new(Hold::lease(lease), shard.clone(), key))
-    }
-
-    #[inline]
-    pub(crate) fn schedule_cell<C, F>(
-        &self,
-        at: Time,
-        cell: Arc<impl Holds<C>>,
-        back: impl FnOnce(C) -> F,
-    ) -> Result<Timeout, ScheduleError<F>> {
-        let core = self.core();
-        match core.arm(at, Task::Shared(cell.clone())) {
-            Ok(key) => {
-                let shard = core.shards[key.shard()].clone();
-                Ok(Timeout::new(Hold::Shared(cell), shard, key.inner()))
-            }
-            Err(unarmed) => Err(ScheduleError::from_unarmed(unarmed, |_task| {
-                back(cell.take().expect("nobody else has seen the callback"))
-            })),
+    fn schedule_task(&self, at: Time, task: Task) -> Result<Timeout, ScheduleError<Task>> {
+        let shard = self.core().own_shard();
+        match self.core().arm(shard, at, task) {
+            Ok((key, lease)) => Ok(Timeout::new(shard.clone(), key, lease, None)),
+            Err(error) => Err(error),
         }
     }
 
@@ -293,9 +278,17 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.core()
-            .arm(at, Task::once(callback, Named::ByKey))
-            .map_err(|unarmed| ScheduleError::from_unarmed(unarmed, Task::give_back))
+        let armed = self.arm_task(at, Task::once(callback, Lease::BY_KEY));
+        armed.map_err(|error| error.map(Task::give_back))
+    }
+
+    /// As [`schedule_task`](Timer::schedule_task), without a handle.
+    fn arm_task(&self, at: Time, task: Task) -> Result<Key, ScheduleError<Task>> {
+        let shard = self.core().own_shard();
+        match self.core().arm(shard, at, task) {
+            Ok((key, _)) => Ok(Key::new(shard.index, key)),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -304,11 +297,11 @@ impl Timer {
     /// Cancels a timer. True means that it will never start; false that it has started, was cancelled or handed back
     /// before, or is another engine's.
     pub fn cancel(&self, key: Key) -> bool {
-        let Some(left) = self.core().cancel(key, |task, kept| task.cancelled(&mut kept.leases))
-        else {
-            return false;
+        let settle = |task: &mut Task, kept: &mut Records| {
+            task.mark_ended(State::Cancelled, &mut kept.leases);
         };
-        discard(&self.core().shards[key.shard()], left);
+        let Some(task) = self.core().cancel(key, settle) else { return false };
+        task.discard(State::Cancelled, &self.core().shards[key.shard()]);
         true
     }
 
@@ -366,8 +359,7 @@ impl Timer {
         alarm: Arc<dyn Alarm>,
     ) -> Result<Key, ScheduleError<()>> {
         let at = self.time() + nanoseconds(after);
-        let armed = self.core().arm(at, Task::Alarm(alarm));
-        armed.map_err(|unarmed| ScheduleError::from_unarmed(unarmed, |_alarm| ()))
+        self.arm_task(at, Task::Alarm(alarm)).map_err(ScheduleError::reason)
     }
 
     /// Runs foreign code of another face with no lock held. `None` if it panicked, which is counted and reported here.

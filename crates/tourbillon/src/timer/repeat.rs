@@ -15,13 +15,12 @@
 //! clock: it cannot drift. A run is armed when the one before has ended, so runs of one timer never overlap, and each
 //! arming is counted as any other.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tourbillon_wheel::Time;
 
+use super::callback::Callback;
 use super::context::Context;
-use super::shared::{Callback, WithState, call_again};
 use super::{Timeout, Timer};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
@@ -175,8 +174,8 @@ impl Timer {
         F: FnMut(&Context<'_>) + Send + 'static,
     {
         let at = self.time() + repeat.first_delay(self.core().hub.tick);
-        let cell = Arc::new(WithState::new(Rhythmic { repeat, callback }));
-        self.schedule_cell(at, cell, |rhythmic| rhythmic.callback)
+        let armed = self.schedule_boxed(at, Rhythmic { repeat, callback });
+        armed.map_err(|error| error.map(|rhythmic| rhythmic.callback))
     }
 }
 
@@ -186,19 +185,18 @@ struct Rhythmic<F> {
     callback: F,
 }
 
-impl<F: FnMut(&Context<'_>) + Send> Callback for Rhythmic<F> {
-    fn call(mut self, context: &Context<'_>) -> Option<Self> {
+impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for Rhythmic<F> {
+    fn call(&mut self, context: &Context<'_>) {
         if self.repeat.survives {
             contain(context.shard, || (self.callback)(context));
         } else {
-            self.callback = call_again(self.callback, context);
+            (self.callback)(context);
         }
         if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
             let Context { core, deadline, started, .. } = *context;
             let next = self.repeat.next(deadline, started, core.hub.clock.now(), core.hub.tick);
             context.again.set(next);
         }
-        context.wants_again().then_some(self)
     }
 }
 

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use tourbillon_wheel::{Key, Time};
 
-use super::State;
-use super::TimerCore;
+use super::callback::Callback;
 use super::context::{Context, Held};
-use super::shared::Shared;
+use super::leases::{Lease, State};
+use super::payload::Task;
 use super::stop::hand_back;
-use super::task::{Named, Once, Task};
+use super::{TimerCore, TimerShard};
 use crate::contain::contain;
-use crate::engine::shard::{Refused, Taken};
-use crate::timer::TimerShard;
+use crate::engine::shard::{Claimed, Taken};
 
 /// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
 #[inline]
@@ -22,8 +21,51 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
         return false;
     }
     let now = core.hub.clock.now();
-    let Some((taken, spent)) = shard.claim(now) else { return false };
-    run(core, shard, taken, now);
+    let Some(Claimed { taken, spent, stays }) = shard.claim(now) else { return false };
+    let Taken { key, deadline, value } = taken;
+    let context = |lease, plan| Context {
+        core,
+        shard,
+        key,
+        held: if lease == Lease::BY_KEY { Held::ByKey } else { Held::Lease(Cell::new(lease)) },
+        deadline,
+        started: now,
+        again: Cell::new(None),
+        may_repeat: stays,
+        plan,
+    };
+    match value {
+        Task::Once(callback, lease) => {
+            let context = context(lease, None);
+            contain(shard, || callback.run(&context));
+            end_lease(shard, &context);
+        }
+        Task::Boxed(mut callback, lease) => {
+            let plan = callback.plan().cloned();
+            let context = context(lease, plan.as_ref());
+            let ran = contain(shard, || callback.call(&context));
+            let again = context.again.get();
+            let panics = planted!("timer.panicked-run-is-armed-again", again, None);
+            match if ran.is_some() { again } else { panics } {
+                Some(at) if stays => arm_again(&context, callback, at),
+                _ => {
+                    // What it captured goes before its handles say that it has ended.
+                    planted!("timer.second-panic-hides-the-first", drop(callback), {
+                        contain(shard, || drop(callback));
+                    });
+                    if stays {
+                        shard.end(key, false);
+                    } else {
+                        end_lease(shard, &context);
+                    }
+                }
+            }
+        }
+        Task::Alarm(alarm) => {
+            contain(shard, || alarm.ring());
+        }
+        Task::Running(_) => debug_assert!(false, "a mark is never due"),
+    }
     if spent {
         // After the callback, which was due before.
         shard.release();
@@ -31,106 +73,41 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     true
 }
 
-fn run(core: &Arc<TimerCore>, shard: &Arc<TimerShard>, taken: Taken<Task>, now: Time) {
-    let Taken { key, deadline, value } = taken;
-    let may_repeat = value.can_repeat();
-    let context = |held| Context {
-        core,
-        shard,
-        key,
-        held,
-        deadline,
-        started: now,
-        again: Cell::new(None),
-        may_repeat,
-    };
-    match value {
-        Task::Once(Once { callback, named: Named::ByKey, .. }) => {
-            contain(shard, || callback.run(&context(Held::Nothing)));
-        }
-        Task::Once(Once { callback, lease, .. }) => {
-            let context = context(Held::Lease(Cell::new(lease)));
-            contain(shard, || callback.run(&context));
-            if let Some(lease) = context.lease() {
-                let end = planted!("timer.end-not-told-to-handles", State::Running, State::Fired);
-                shard.under_lock(|kept| kept.leases.end(lease, end));
-            }
-        }
-        Task::Alarm(alarm) => {
-            contain(shard, || alarm.ring());
-        }
-        Task::Shared(shared) => {
-            let context = context(Held::Shared(&shared));
-            let again = contain(shard, || shared.run(&context));
-            let again = again.unwrap_or(planted!("timer.panicked-run-is-armed-again", true, false));
-            match context.again.get() {
-                Some(at) if again => arm_again(core, shard, shared, key, at),
-                _ => end(shard, &*shared),
-            }
-        }
-    }
-}
-
-/// The callback will not run again.
-fn end(shard: &TimerShard, shared: &dyn Shared) {
-    if planted!("timer.wall-timer-gives-two-places-back", true, shared.can_repeat()) {
-        // Its handles may be cancelling it at this moment.
-        shard.under_lock(|_| shared.cell().fired());
-        // The place that it kept while it ran.
-        shard.hub.give_back(planted!(
-            "engine.limit-kept-when-cancelled-in-run",
-            usize::from(shared.cell().get() != State::Cancelled),
-            1
-        ));
-    } else {
-        shared.cell().fired();
-    }
-}
-
-fn arm_again(
-    core: &Arc<TimerCore>,
-    shard: &Arc<TimerShard>,
-    shared: Arc<dyn Shared>,
-    key: Key,
-    at: Time,
-) {
-    let task = Task::Shared(shared.clone());
-    let running = || shared.cell().get() == State::Running;
-    let mark = |key| {
-        shared.rearm(key);
-        if let Some(plan) = shared.wall() {
-            plan.armed();
-        }
-    };
-    let armed = shard.rearm(at, task, running, mark);
-    match armed {
-        Ok(()) => {
-            if let Some(plan) = shared.wall() {
-                plan.settle(core);
-            }
-        }
-        Err(Refused::Stopped(_)) if hand_back(core, shard, &shared, key, at) => {}
-        Err(Refused::New(task) | Refused::Stopped(task) | Refused::Full(task)) => {
-            planted!(
-                "timer.cancelled-in-run-keeps-its-place",
-                shared.cell().fired(),
-                end(shard, &*shared)
-            );
-            planted!(
-                "timer.retry-that-cannot-go-on-says-nothing",
-                std::mem::forget(task),
-                discard(shard, task)
-            );
-        }
-    }
-}
-
-/// Drops what is left of a callback that will not run, with no lock held.
+/// The timer has left the wheel and run: tells its handles.
 #[inline]
-pub(super) fn discard(shard: &TimerShard, left: impl Into<Option<Task>>) {
-    if let Some(task) = left.into() {
-        planted!("timer.drop-of-a-callback-not-contained", task.discard(shard), {
-            contain(shard, || task.discard(shard));
-        });
+fn end_lease(shard: &TimerShard, context: &Context<'_>) {
+    if let Held::Lease(lease) = &context.held {
+        if lease.get().is_held() {
+            let end = planted!("timer.end-not-told-to-handles", State::Running, State::Fired);
+            shard.under_lock(|kept| kept.leases.end(lease.get(), end));
+        }
     }
+}
+
+/// Arms a timer again that has run and stayed in the wheel. If that cannot be, its next run is handed back by the stop,
+/// or it has ended.
+fn arm_again(context: &Context<'_>, callback: Box<dyn Callback>, at: Time) {
+    let Context { core, shard, key, plan, .. } = *context;
+    planted!(
+        "wall.registry-left-after-the-first-run",
+        plan.into_iter().for_each(|plan| plan.leave()),
+        ()
+    );
+    match shard.rearm(key, at, Task::Boxed(callback, Lease::NONE)) {
+        Ok(()) => plan.into_iter().for_each(|plan| plan.settle(core)),
+        Err(task) => not_armed(core, shard, key, at, task),
+    }
+}
+
+#[cold]
+fn not_armed(core: &TimerCore, shard: &TimerShard, key: Key, at: Time, task: Task) {
+    let Some(task) = hand_back(core, shard, Taken { key, deadline: at, value: task }) else {
+        return;
+    };
+    let state = if shard.end(key, false) { State::Fired } else { State::Cancelled };
+    planted!(
+        "timer.retry-that-cannot-go-on-says-nothing",
+        std::mem::forget(task),
+        task.discard(state, shard)
+    );
 }

@@ -1,20 +1,15 @@
 //! Starting and stopping a timer, and what a stop hands back.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tourbillon_wheel as wheel;
-use tourbillon_wheel::Time;
-
-use super::shared::Shared;
-use super::task::Task;
-use super::{State, Timer, TimerCore, Unfired};
+use super::payload::Task;
+use super::{State, Timer, TimerCore, TimerShard, Unfired};
+use crate::contain::contain;
 use crate::engine::StartError;
 use crate::engine::shard::Taken;
 use crate::key::Key;
 use crate::stopped::Stopped;
 use crate::sync::lock;
-use crate::timer::TimerShard;
 
 /// The next runs of timers that ran during a stop, each with its shard.
 pub(super) type Interrupted = Vec<(usize, Taken<Task>)>;
@@ -72,7 +67,7 @@ impl Timer {
             limit.map(|limit| Instant::now() + limit),
             limit.and_then(|limit| Instant::now().checked_add(limit))
         );
-        let first = core.stop();
+        let mut first = core.stop();
         // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
         planted!(
             "later.stop-waits-before-it-wakes-the-tasks",
@@ -82,12 +77,18 @@ impl Timer {
             },
             tasks.stop()
         );
-        for (shard, taken) in first.iter().flatten() {
-            planted!(
-                "timer.stop-tells-no-retry",
-                (),
-                taken.value.handed_back(&core.shards[*shard])
-            );
+        for (shard, taken) in first.iter_mut().flatten() {
+            let shard = &core.shards[*shard];
+            if planted!(
+                "timer.stop-tells-no-operation",
+                matches!(taken.value, Task::Alarm(_)),
+                false
+            ) {
+                continue;
+            }
+            planted!("timer.stop-tells-no-retry", None, {
+                contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
+            });
         }
         // A callback and a waker are inside of the same timer, and must not wait for each other.
         let outside = || core.depth() + tasks.depth() == 0;
@@ -121,30 +122,21 @@ impl Timer {
     }
 }
 
-/// Keeps the next run of a timer that was running when the engine was stopped, for `stop` to return. Returns `false` if
-/// the timer was cancelled meanwhile, or if the last `Timer` is dropped.
+/// Keeps the next run of a timer that ran while the engine was stopped, for `stop` to return. It comes back if the
+/// engine was not stopped, the timer was cancelled meanwhile, or the last `Timer` is dropped.
 pub(super) fn hand_back(
     core: &TimerCore,
     shard: &TimerShard,
-    shared: &Arc<dyn Shared>,
-    key: wheel::Key,
-    at: Time,
-) -> bool {
-    let mut interrupted = lock(&core.delivery.interrupted);
-    let Some(all) = &mut *interrupted else { return false };
-    let handed = shard.hand_back(|| {
-        let running = shared.cell().get() == State::Running;
-        if running {
-            shared.cell().set(State::HandedBack);
-        }
-        running
-    });
-    if handed {
-        all.push((shard.index, Taken { key, deadline: at, value: Task::Shared(shared.clone()) }));
+    mut taken: Taken<Task>,
+) -> Option<Task> {
+    let is_kept = core.is_stopped() && lock(&core.delivery.interrupted).is_some();
+    if !is_kept || !shard.end(taken.key, true) {
+        return Some(taken.value);
     }
-    drop(interrupted);
-    if handed {
-        Task::Shared(shared.clone()).handed_back(shard);
+    contain(shard, || taken.value.will_not_run(State::HandedBack, shard));
+    match &mut *lock(&core.delivery.interrupted) {
+        Some(interrupted) => interrupted.push((shard.index, taken)),
+        None => return Some(taken.value),
     }
-    handed
+    None
 }

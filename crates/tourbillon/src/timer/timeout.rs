@@ -6,15 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::{self as wheel, RescheduleError};
 
-use super::State;
 use super::leases::Lease;
-use super::run::discard;
-use super::shared::Shared;
-use super::wall::Plan;
+use super::payload::Task;
+use super::{State, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use crate::timer::TimerShard;
 
 /// The handle of one timer. Dropping it changes nothing; clones are the same handle.
 ///
@@ -34,56 +31,31 @@ use crate::timer::TimerShard;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Timeout {
-    hold: Hold,
     shard: Arc<TimerShard>,
-    /// The key it was first armed with.
-    first: wheel::Key,
-}
-
-/// What a handle holds of its timer.
-pub(crate) enum Hold {
-    /// The callback itself: the timer can be armed again, or waits for the wall clock.
-    Shared(Arc<dyn Shared>),
-    /// A lease of the shard. When it is given back, before the handle is gone, `over` says how the timer has ended.
-    Lease { lease: Lease, over: Over },
-}
-
-/// How a timer has ended, once that is known. Relaxed: it is read and written under the shard's lock, or by the one who
-/// drops the handle.
-pub(crate) struct Over(AtomicU8);
-
-impl Over {
-    const NOT_YET: u8 = State::Pending as u8;
-
-    fn get(&self) -> Option<State> {
-        let state = self.0.load(Relaxed);
-        (state != Self::NOT_YET).then(|| State::ALL[usize::from(state)])
-    }
-
-    #[inline]
-    fn is_set(&self) -> bool {
-        self.0.load(Relaxed) != Self::NOT_YET
-    }
-
-    fn set(&self, state: State) {
-        self.0.store(state as u8, Relaxed);
-    }
-}
-
-impl Hold {
-    pub(super) fn lease(lease: Lease) -> Self {
-        Hold::Lease { lease, over: Over(AtomicU8::new(Over::NOT_YET)) }
-    }
-
-    /// Of a timer that has ended so.
-    pub(super) fn over(state: State) -> Self {
-        Hold::Lease { lease: Lease::NONE, over: Over(AtomicU8::new(state as u8)) }
-    }
+    key: wheel::Key,
+    /// What it holds of the shard, unless `over` is set.
+    lease: Lease,
+    /// How the timer has ended, if the lease was given back before the handle is gone. `Pending` if it was not.
+    /// Relaxed: it is read and written under the shard's lock, or by the one who drops the handle.
+    over: AtomicU8,
 }
 
 impl Timeout {
-    pub(super) fn new(hold: Hold, shard: Arc<TimerShard>, first: wheel::Key) -> Self {
-        Timeout { hold, shard, first }
+    #[inline]
+    pub(super) fn new(
+        shard: Arc<TimerShard>,
+        key: wheel::Key,
+        lease: Lease,
+        over: Option<State>,
+    ) -> Self {
+        Timeout { shard, key, lease, over: AtomicU8::new(over.unwrap_or(State::Pending) as u8) }
+    }
+
+    /// How the timer has ended, if the lease was given back.
+    #[inline]
+    fn over(&self) -> Option<State> {
+        let over = self.over.load(Relaxed);
+        (over != State::Pending as u8).then(|| State::ALL[usize::from(over)])
     }
 
     /// Cancels the timer. True means that it will never start (again); false that it has started, was cancelled
@@ -91,69 +63,24 @@ impl Timeout {
     ///
     /// A [repeating](crate::Timer::schedule_repeating) timer that runs at this moment finishes that run.
     pub fn cancel(&self) -> bool {
-        let key = self.current();
-        match &self.hold {
-            _ if self.cancel_pending(key) => true,
-            Hold::Shared(shared)
-                if planted!("timer.running-wall-timer-is-cancelled", true, shared.can_repeat()) =>
-            {
-                self.cancel_repeating(&**shared, key)
-            }
-            _ => false,
+        if planted!("timer.cancel-in-a-run-forgotten", self.state() == State::Running, false) {
+            return true;
         }
-    }
-
-    #[inline]
-    fn cancel_pending(&self, key: wheel::Key) -> bool {
-        let cancelled = self.shard.cancel(key, |task, kept| match &self.hold {
-            Hold::Shared(_) => task.cancelled(&mut kept.leases),
-            Hold::Lease { lease, over } => {
-                if kept.leases.cancel(*lease) {
-                    over.set(planted!(
-                        "timer.handle-forgets-its-cancel",
-                        State::Pending,
-                        State::Cancelled
-                    ));
-                }
-                task.left()
+        let cancelled = self.shard.cancel(self.key, |_task, kept| {
+            if kept.leases.cancel(self.lease) {
+                let over =
+                    planted!("timer.handle-forgets-its-cancel", State::Pending, State::Cancelled);
+                let over = planted!(
+                    "timer.cancelled-in-run-says-fired",
+                    if matches!(_task, Task::Running(_)) { State::Fired } else { over },
+                    over
+                );
+                self.over.store(over as u8, Relaxed);
             }
         });
-        let Some(left) = cancelled else { return false };
-        discard(&self.shard, left);
+        let Some(task) = cancelled else { return false };
+        task.discard(State::Cancelled, &self.shard);
         true
-    }
-
-    /// It was not pending under that key: it runs, or has been armed again since, or is over.
-    #[cold]
-    fn cancel_repeating(&self, shared: &dyn Shared, mut key: wheel::Key) -> bool {
-        let cell = shared.cell();
-        loop {
-            // Under the lock it cannot be armed again between the look and the mark.
-            let current = self.shard.under_lock(|_| {
-                if cell.get() == State::Running {
-                    planted!("timer.cancel-in-a-run-forgotten", (), cell.set(State::Cancelled));
-                    return None;
-                }
-                Some(shared.key(self.first))
-            });
-            match current {
-                None => return true,
-                Some(current) if current == key => return false,
-                Some(current) => key = current,
-            }
-            if self.cancel_pending(key) {
-                return true;
-            }
-        }
-    }
-
-    /// The key that it has now.
-    #[inline]
-    fn current(&self) -> wheel::Key {
-        match &self.hold {
-            Hold::Shared(shared) => shared.key(self.first),
-            Hold::Lease { .. } => self.first,
-        }
     }
 
     /// Moves the timer to so long after now.
@@ -175,37 +102,33 @@ impl Timeout {
     }
 
     pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
-        self.shard.reschedule(self.current(), deadline)
+        self.shard.reschedule(self.key, deadline)
     }
 
     /// When it is to run, if it is pending.
     pub fn deadline(&self) -> Option<Instant> {
-        let time = self.shard.deadline(self.current())?;
+        let time = self.shard.deadline(self.key)?;
         Some(self.shard.hub.clock.instant(time))
     }
 
     /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
-        let Hold::Shared(shared) = &self.hold else { return None };
-        let waits_for = shared.wall().and_then(Plan::waits_for);
-        waits_for.filter(|_| planted!("more.cancelled-timer-has-a-moment", true, self.is_pending()))
+        self.shard.visit(self.key, |_, pending| match pending {
+            Ok(Task::Boxed(callback, _)) => callback.plan().and_then(|plan| plan.waits_for()),
+            _ => None,
+        })
     }
 
     /// How long it has to wait, if it is pending: zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
-        let time = self.shard.deadline(self.current())?;
+        let time = self.shard.deadline(self.key)?;
         let now = self.shard.hub.clock.now();
         Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
     }
 
-    /// What has become of it. Of a timer that runs once, the lock of its shard is taken to look.
+    /// What has become of it. The lock of its shard is taken to look.
     pub fn state(&self) -> State {
-        match &self.hold {
-            Hold::Shared(shared) => shared.cell().get(),
-            Hold::Lease { lease, over } => self
-                .shard
-                .under_lock(|kept| over.get().unwrap_or_else(|| kept.leases.state(*lease))),
-        }
+        self.shard.under_lock(|kept| self.over().unwrap_or_else(|| kept.leases.state(self.lease)))
     }
 
     /// Whether it waits for its deadline, or for a thread to run on.
@@ -213,12 +136,9 @@ impl Timeout {
         self.state() == State::Pending
     }
 
-    /// Its key, for those who keep that instead.
+    /// Its key, for those who keep that instead: the same for all runs of a timer that repeats.
     pub fn key(&self) -> Key {
-        Key::new(
-            self.shard.index,
-            planted!("timer.key-is-the-first-one", self.first, self.current()),
-        )
+        Key::new(self.shard.index, self.key)
     }
 
     /// A guard that cancels it when it is dropped.
@@ -242,41 +162,31 @@ impl Timeout {
 
 impl Clone for Timeout {
     fn clone(&self) -> Self {
-        let hold = match &self.hold {
-            Hold::Shared(shared) => Hold::Shared(shared.clone()),
-            Hold::Lease { lease, over } => self.shard.under_lock(|kept| {
-                match planted!("more.clone-of-a-cancelled-handle-panics", None, over.get()) {
-                    Some(state) => Hold::over(state),
-                    None => {
-                        kept.leases.share(*lease);
-                        Hold::lease(*lease)
-                    }
-                }
-            }),
-        };
-        Timeout::new(hold, self.shard.clone(), self.first)
+        let over = self.shard.under_lock(|kept| {
+            let over = planted!("more.clone-of-a-cancelled-handle-panics", None, self.over());
+            if over.is_none() {
+                kept.leases.share(self.lease);
+            }
+            over
+        });
+        Timeout::new(self.shard.clone(), self.key, self.lease, over)
     }
 }
 
 impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
-        match &self.hold {
-            Hold::Lease { lease, over } if !over.is_set() => {
-                self.shard.visit(self.first, |kept, pending| {
-                    let held = planted!(
-                        "timer.handle-of-a-timer-that-is-over-leaks",
-                        pending.is_ok(),
-                        true
-                    );
-                    if held && kept.leases.release(*lease) {
-                        // What is left is the timer, which needs it for nobody.
-                        pending.into_iter().for_each(|task| task.forget_lease(&mut kept.leases));
-                    }
-                });
-            }
-            _ => {}
+        if self.over().is_some() {
+            return;
         }
+        self.shard.visit(self.key, |kept, pending| {
+            let held =
+                planted!("timer.handle-of-a-timer-that-is-over-leaks", pending.is_ok(), true);
+            if held && kept.leases.release(self.lease) {
+                // What is left is the timer, which needs it for nobody.
+                pending.into_iter().for_each(|task| task.forget_lease(&mut kept.leases));
+            }
+        });
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,8 +10,9 @@ use tourbillon_wheel::Time;
 
 use super::TimerCore;
 use super::context::{Context, Held};
-use super::run::discard;
-use super::task::{Named, Once, Task};
+use super::leases::{Lease, State};
+use super::payload::Task;
+use crate::contain::contain;
 use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
@@ -40,7 +42,7 @@ impl Unfired {
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let shard = &self.core.shards[self.key.shard()];
-        let context = |held| Context {
+        let context = |held, plan| Context {
             core: &self.core,
             shard,
             key: self.key.inner(),
@@ -49,20 +51,25 @@ impl Unfired {
             started: self.core.hub.clock.now(),
             again: Cell::new(None),
             may_repeat: planted!("timer.unfired-says-that-it-repeats", true, false),
+            plan,
         };
         match task {
-            Task::Once(Once { callback, named, .. }) => {
-                let held = match named {
-                    Named::ByKey => Held::Nothing,
-                    Named::ByHandle => Held::HandedBack,
-                };
-                callback.run(&context(held));
+            Task::Once(callback, lease) => {
+                let by_key = lease == Lease::BY_KEY;
+                callback.run(&context(if by_key { Held::ByKey } else { Held::HandedBack }, None));
+            }
+            Task::Boxed(mut callback, _) => {
+                let plan = callback.plan().cloned();
+                let context = context(Held::HandedBack, plan.as_ref());
+                let ran = catch_unwind(AssertUnwindSafe(|| callback.call(&context)));
+                // What it captured is dropped after a panic and not during it: a second one would abort.
+                planted!("timer.unfired-keeps-its-callback", std::mem::forget(callback), {
+                    contain(shard, || drop(callback));
+                });
+                ran.unwrap_or_else(|payload| resume_unwind(payload));
             }
             Task::Alarm(alarm) => alarm.ring(),
-            Task::Shared(shared) => {
-                shared.run(&context(Held::Shared(&shared)));
-                planted!("timer.unfired-keeps-its-callback", (), shared.discard(shard));
-            }
+            Task::Running(_) => {}
         }
     }
 }
@@ -70,7 +77,7 @@ impl Unfired {
 impl Drop for Unfired {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            discard(&self.core.shards[self.key.shard()], task);
+            task.discard(State::HandedBack, &self.core.shards[self.key.shard()]);
         }
     }
 }

@@ -44,6 +44,12 @@ impl Face for Wakers {
     type Value = Waker;
     type Kept = AllDue;
     type Shown = Watermark;
+    type Given = ();
+
+    #[inline]
+    fn arm(_waker: &mut Waker, _kept: &mut AllDue) -> Option<()> {
+        Some(())
+    }
 
     #[inline]
     fn show(

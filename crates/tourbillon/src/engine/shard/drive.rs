@@ -1,10 +1,11 @@
 //! What the driver and those who run callbacks do with a shard: make ready, claim, and stop.
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 
-use tourbillon_wheel::{Progress, Time};
+use tourbillon_wheel::{Key, Progress, Time};
 
-use super::{AGAIN, AHEAD, Entry, Phase, Shard, State, Taken};
+use super::{AGAIN, AHEAD, Claimed, Entry, Phase, Shard, State, Taken};
 use crate::contain::contain;
 use crate::engine::face::Face;
 use crate::engine::signal::NEVER;
@@ -95,42 +96,105 @@ impl<F: Face> Shard<F> {
     }
 
     /// Claims the next timer that is ready: from now on it has started, unless it has to [wait](Face::waits) still.
-    /// With it comes whether the caller has to [release](Shard::release) the memory of a crowd, after it has run.
     /// Whoever claims is [at work](super::hub::Hub::work).
     #[inline]
-    pub(crate) fn claim(&self, now: Time) -> Option<(Taken<F::Value>, bool)> {
+    pub(crate) fn claim(&self, now: Time) -> Option<Claimed<F::Value>> {
         if !self.has_ready() {
             return None;
         }
         let mut state = lock(&self.state);
-        let may_wait = F::may_wait(&state.kept);
-        if may_wait {
-            let Some(waiting) = self.send_back(state, now) else {
-                self.tell_loop();
-                return None;
-            };
-            state = waiting;
+        if F::looks(&state.kept) {
+            let claimed =
+                self.send_back(state, now).and_then(|state| self.claim_looking(state, now));
+            self.tell_loop();
+            return claimed;
         }
+        self.prefetch(&mut state);
+        self.take(&mut state, now)
+    }
+
+    /// Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
+    #[inline]
+    fn prefetch(&self, state: &mut State<F>) {
         if state.touched == 0 {
-            // Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
             state.wheel.show_ready(AHEAD, |entry| F::touch(&entry.value, &state.kept));
             state.touched = AHEAD;
         }
         state.touched -= 1;
+    }
+
+    /// Takes out the next timer that is ready.
+    #[inline]
+    fn take(&self, state: &mut State<F>, now: Time) -> Option<Claimed<F::Value>> {
         let mut taken = state.wheel.pop().map(Taken::from)?;
-        state.counts.fired += 1;
-        state.lateness.record(now.units().saturating_sub(taken.deadline.units()), 1);
-        let keeps = F::start(&mut taken.value, &mut state.kept);
-        self.publish_ready(&state);
-        let spent = state.wheel.is_spent();
-        // One that may be armed again keeps its place among the pending.
-        let places = planted!("engine.repeating-gives-its-place-twice", 1, usize::from(!keeps));
-        self.hub.give_back(places);
-        drop(state);
-        if may_wait {
-            self.tell_loop();
+        state.fire(now, taken.deadline);
+        F::start(&mut taken.value, &mut state.kept);
+        self.publish_ready(state);
+        self.hub.give_back(1);
+        Some(Claimed { taken, spent: state.wheel.is_spent(), stays: false })
+    }
+
+    /// Claims the next timer that is ready. One that can be armed again stays in the wheel, at a moment that never
+    /// comes: so it keeps its key and its place among the pending.
+    #[cold]
+    fn claim_looking(
+        &self,
+        mut state: MutexGuard<'_, State<F>>,
+        now: Time,
+    ) -> Option<Claimed<F::Value>> {
+        self.prefetch(&mut state);
+        let (key, entry) = state.wheel.peek()?;
+        // Without memory to move it there, it leaves the wheel as any other, and cannot be armed again.
+        if !F::stays(&entry.value) || state.wheel.reschedule(key, Time::MAX).is_err() {
+            return self.take(&mut state, now);
         }
-        Some((taken, spent))
+        let State { wheel, kept, .. } = &mut *state;
+        let entry = wheel.get_mut(key)?;
+        let (deadline, value) = (entry.deadline, F::start_in_place(&mut entry.value, kept)?);
+        state.running += 1;
+        state.fire(now, deadline);
+        self.publish_ready(&state);
+        self.hub.give_back(planted!("engine.repeating-gives-its-place-twice", 1, 0));
+        Some(Claimed { taken: Taken { key, deadline, value }, spent: false, stays: true })
+    }
+
+    /// Arms a timer again that has just run and stayed in the wheel, with the same key. The value comes back if the
+    /// timer was cancelled meanwhile, the engine was stopped, or there is no memory.
+    pub(crate) fn rearm(
+        &self,
+        key: Key,
+        deadline: Time,
+        mut value: F::Value,
+    ) -> Result<(), F::Value> {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        if state.phase == Phase::Stopped || state.wheel.reschedule(key, deadline).is_err() {
+            return Err(value);
+        }
+        if let Some(entry) = state.wheel.get_mut(key) {
+            F::rearm(&mut value, &entry.value, &mut state.kept);
+            *entry = Entry { value: ManuallyDrop::new(value), deadline };
+        }
+        state.counts.armed += 1;
+        state.running -= 1;
+        self.settle_next(state, key, deadline);
+        drop(guard);
+        self.tell_loop();
+        Ok(())
+    }
+
+    /// The run of a timer that stayed in the wheel has ended, and it is not armed again: it leaves. `handed_back` if
+    /// the engine was stopped and its next run is handed back. `false` if it was cancelled meanwhile.
+    pub(crate) fn end(&self, key: Key, handed_back: bool) -> bool {
+        let mut state = lock(&self.state);
+        let Some(mut mark) = state.wheel.cancel(key) else { return false };
+        F::end(&mut mark.value, handed_back, &mut state.kept);
+        state.counts.armed += u64::from(handed_back);
+        state.counts.handed_back += u64::from(handed_back);
+        state.running -= 1;
+        self.hub.give_back(1);
+        self.leave(state);
+        true
     }
 
     /// Claims all that is ready, at most `most`, as one batch, which runs as one. Says whether the caller has to
@@ -145,9 +209,11 @@ impl<F: Face> Shard<F> {
         let mut state = lock(&self.state);
         while batch.len() < most {
             let Some(taken) = state.wheel.pop().map(Taken::from) else { break };
-            state.counts.fired += 1;
-            let late = now.units().saturating_sub(taken.deadline.units());
-            planted!("later.lateness-without-the-batches", (), state.lateness.record(late, 1));
+            planted!(
+                "later.lateness-without-the-batches",
+                state.counts.fired += 1,
+                state.fire(now, taken.deadline)
+            );
             batch.push_back(taken);
         }
         self.show(&mut state, None);
@@ -208,6 +274,10 @@ impl<F: Face> Shard<F> {
         planted!("engine.stop-leaves-the-shard-open", (), state.phase = Phase::Stopped);
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
+            // What runs stays until its run has ended: its handles can cancel it still.
+            if state.pending(key).is_none() {
+                continue;
+            }
             let entry = planted!(
                 "engine.stop-leaves-what-is-ready",
                 if state.wheel.ready() > 0 { None } else { state.wheel.cancel(key) },
@@ -216,7 +286,7 @@ impl<F: Face> Shard<F> {
             let Some(Entry { deadline, mut value }) = entry else { continue };
             state.counts.handed_back += 1;
             F::hand_back(&mut value, &mut state.kept);
-            taken.push(Taken { key, deadline, value });
+            taken.push(Taken { key, deadline, value: ManuallyDrop::into_inner(value) });
         }
         state.wheel.shrink();
         self.publish_ready(&state);

@@ -2,7 +2,7 @@
 
 use tourbillon_wheel::{Key, SlotView, Time};
 
-use super::Shard;
+use super::{Filed, Shard};
 use crate::contain::{OnPanic, Panics};
 use crate::engine::counts::{Counts, Lateness};
 use crate::engine::face::{Face, Kept};
@@ -10,8 +10,7 @@ use crate::sync::lock;
 
 impl<F: Face> Shard<F> {
     pub(crate) fn counts(&self) -> Counts {
-        let state = lock(&self.state);
-        state.counts.with_pending(state.wheel.len())
+        lock(&self.state).counts()
     }
 
     pub(crate) fn add_lateness(&self, sum: &mut Lateness) {
@@ -19,7 +18,12 @@ impl<F: Face> Shard<F> {
     }
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
-        lock(&self.state).wheel.for_each(|key, entry| each(key, entry.deadline));
+        let pending = |entry: &Filed<F>| !F::is_running(&entry.value);
+        lock(&self.state).wheel.for_each(|key, entry| {
+            if pending(entry) {
+                each(key, entry.deadline);
+            }
+        });
     }
 
     pub(crate) fn view(&self) -> (Time, usize, Vec<SlotView>) {
@@ -39,7 +43,7 @@ impl<F: Face> Shard<F> {
         let state = lock(&self.state);
         state.wheel.check()?;
         state.kept.check()?;
-        state.counts.with_pending(state.wheel.len()).check()
+        state.counts().check()
     }
 }
 

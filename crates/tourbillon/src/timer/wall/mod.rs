@@ -27,11 +27,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tourbillon_wheel as wheel;
-
+use super::{Callback, Context, State, Timeout, Timer, TimerShard};
 use crate::error::ScheduleError;
-use crate::timer::TimerShard;
-use crate::timer::{AtMoment, Callback, Cell, Context, Holds, Shared, Timeout, Timer, WithState};
 pub(crate) use plan::{Plan, Rule};
 pub(crate) use registry::Registry;
 
@@ -108,91 +105,63 @@ impl Timer {
             return Err(ScheduleError::Thread(callback, wrong));
         }
         let seen = self.core().delivery.wall.epoch();
-        self.schedule_plan(at.into(), None, seen, AtMoment(callback), |once| once.0)
+        let armed = self.schedule_plan(at.into(), None, seen, AtMoment(Some(callback)));
+        armed.map_err(|error| error.map(|once| once.0.expect("it has not run")))
     }
 
     /// Arms a timer by its plan. Settings of the clock are [counted](Registry::epoch): so many had been seen when `at`
     /// was decided upon.
-    pub(crate) fn schedule_plan<C, F>(
+    pub(crate) fn schedule_plan<C: Callback + 'static>(
         &self,
         at: SystemTime,
         rule: Option<Box<Rule>>,
         seen: u64,
         callback: C,
-        back: impl FnOnce(C) -> F,
-    ) -> Result<Timeout, ScheduleError<F>>
-    where
-        C: Callback + 'static,
-    {
+    ) -> Result<Timeout, ScheduleError<C>> {
         let core = self.core();
-        let plan = Plan::new(core.delivery.wall.clone(), at, rule, seen);
-        let cell = Arc::new(AtWall { inner: WithState::new(callback), plan });
-        let timeout = self.schedule_cell(core.hub.clock.when(at), cell.clone(), back)?;
-        let shared: Arc<dyn Shared> = cell.clone();
-        cell.plan.enter(Arc::downgrade(&shared), timeout.key());
-        cell.plan.settle(core);
+        let plan = Arc::new(Plan::new(core.delivery.wall.clone(), at, rule, seen));
+        let at_wall = AtWall { callback, plan: plan.clone() };
+        let armed = self.schedule_boxed(core.hub.clock.when(at), at_wall);
+        let timeout = armed.map_err(|error| error.map(|at_wall| at_wall.callback))?;
+        plan.enter(timeout.key());
+        plan.settle(core);
         Ok(timeout)
     }
 }
 
-/// A callback and its state, as any other timer's, and when it runs by the wall clock.
-struct AtWall<C: Callback> {
-    inner: WithState<C>,
-    plan: Plan,
-}
+/// A callback that runs once.
+struct AtMoment<F>(Option<F>);
 
-impl<C: Callback + 'static> Shared for AtWall<C> {
-    fn cell(&self) -> &Cell {
-        self.inner.cell()
-    }
-
-    fn key(&self, first: wheel::Key) -> wheel::Key {
-        self.inner.key(first)
-    }
-
-    fn rearm(&self, key: wheel::Key) {
-        self.inner.rearm(key);
-    }
-
-    fn run(&self, context: &Context<'_>) -> bool {
-        // A panic ends it too.
-        let over = Over(&self.plan);
-        let again = self.inner.run(context);
-        if planted!("wall.registry-left-after-the-first-run", false, again) {
-            std::mem::forget(over);
-        }
-        again
-    }
-
-    fn discard(&self, shard: &TimerShard) {
-        planted!("third.cancelled-wall-timer-stays-registered", (), self.plan.leave());
-        self.inner.discard(shard);
+impl<F: FnOnce(&Context<'_>) + Send + 'static> Callback for AtMoment<F> {
+    fn call(&mut self, context: &Context<'_>) {
+        self.0.take().into_iter().for_each(|callback| callback(context));
     }
 
     fn can_repeat(&self) -> bool {
-        self.inner.can_repeat()
+        false
+    }
+}
+
+/// A callback, and when it runs by the wall clock.
+struct AtWall<C> {
+    callback: C,
+    plan: Arc<Plan>,
+}
+
+impl<C: Callback + 'static> Callback for AtWall<C> {
+    fn call(&mut self, context: &Context<'_>) {
+        self.callback.call(context);
     }
 
-    fn listens(&self) -> bool {
-        self.inner.listens()
+    fn can_repeat(&self) -> bool {
+        self.callback.can_repeat()
     }
 
-    fn wall(&self) -> Option<&Plan> {
+    fn will_not_run(&mut self, state: State, shard: &TimerShard) {
+        self.callback.will_not_run(state, shard);
+    }
+
+    fn plan(&self) -> Option<&Arc<Plan>> {
         Some(&self.plan)
-    }
-}
-
-impl<C: Callback + 'static> Holds<C> for AtWall<C> {
-    fn take(&self) -> Option<C> {
-        self.inner.take()
-    }
-}
-
-/// Takes a timer out of the registry when it is dropped.
-struct Over<'a>(&'a Plan);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.leave();
     }
 }

@@ -12,7 +12,7 @@
 //! not. So a claim asks the plan, and a deadline that is too early costs a look and nothing else. One that is too late
 //! is mended by the [registry](super::registry), which looks at every plan that waits when the clock was set.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 #[cfg(feature = "calendar")]
@@ -23,7 +23,7 @@ use super::registry::Registry;
 use crate::clock::{EngineClock, nanoseconds};
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
-use crate::timer::{Shared, TimerCore};
+use crate::timer::TimerCore;
 
 pub(crate) struct Plan {
     registry: Arc<Registry>,
@@ -82,12 +82,12 @@ impl Plan {
     }
 
     /// It has been armed, with that key.
-    pub(super) fn enter(&self, shared: Weak<dyn Shared>, key: Key) {
-        self.registry.enter(self.id, shared, key);
+    pub(super) fn enter(self: &Arc<Self>, key: Key) {
+        self.registry.enter(self.id, Arc::downgrade(self), key);
     }
 
     /// It will not run again.
-    pub(super) fn leave(&self) {
+    pub(in crate::timer) fn leave(&self) {
         self.registry.leave(self.id);
     }
 
@@ -227,15 +227,14 @@ impl Plan {
     }
 
     /// Moves its deadline to where the wall clock will show that moment.
-    pub(super) fn follow(&self, core: &TimerCore, shared: &dyn Shared, first: Key, at: SystemTime) {
+    pub(super) fn follow(&self, core: &TimerCore, key: Key, at: SystemTime) {
         let clock = &core.hub.clock;
         // The engine's clock may be foreign: not under the lock. The wall clock must be read there, or a deadline from
         // before another setting could win over one from after it. A little too early costs a look.
         let now = clock.now();
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let deadline = || still().then(|| now + nanoseconds(clock.until(at)));
-        let key = shared.key(first.inner());
-        let shard = &core.shards[first.shard()];
+        let (shard, key) = (&core.shards[key.shard()], key.inner());
         planted!(
             "wall.clock-read-before-the-lock",
             {
@@ -249,6 +248,6 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        self.leave();
+        planted!("third.cancelled-wall-timer-stays-registered", (), self.leave());
     }
 }

@@ -21,10 +21,11 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
+use super::plan::Plan;
 use crate::clock::watch::{self, Attached, Follows};
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
-use crate::timer::{Shared, TimerCore};
+use crate::timer::TimerCore;
 
 pub(crate) struct Registry {
     state: Mutex<State>,
@@ -42,9 +43,8 @@ struct State {
 
 #[derive(Clone)]
 struct Entry {
-    shared: Weak<dyn Shared>,
-    /// The key that it was first armed with.
-    first: Key,
+    plan: Weak<Plan>,
+    key: Key,
 }
 
 /// A table for fewer than so many timers is not worth shrinking.
@@ -61,11 +61,6 @@ impl Registry {
         let mut attached = lock(&self.attached);
         // To be told so by a thread would be a waste.
         if attached.is_none() && !core.is_stopped() {
-            planted!(
-                "later.one-shard-asks-the-wall",
-                core.shards[0].under_lock(|kept| kept.wall = true),
-                core.shards.iter().for_each(|shard| shard.under_lock(|kept| kept.wall = true))
-            );
             // A virtual clock says so by itself.
             let is_virtual = core.hub.clock.as_virtual().is_some();
             let engine: Weak<TimerCore> = Arc::downgrade(core);
@@ -107,9 +102,9 @@ impl Registry {
     }
 
     /// The timer is armed. It may have run and left by now.
-    pub(super) fn enter(&self, id: u64, shared: Weak<dyn Shared>, first: Key) {
+    pub(super) fn enter(&self, id: u64, plan: Weak<Plan>, key: Key) {
         if let Some(place) = lock(&self.state).timers.get_mut(&id) {
-            *place = Some(Entry { shared, first });
+            *place = Some(Entry { plan, key });
         }
     }
 
@@ -175,23 +170,20 @@ impl Registry {
 /// A timer that waits, and for what.
 struct Looked {
     at: SystemTime,
-    shared: Arc<dyn Shared>,
-    first: Key,
+    plan: Arc<Plan>,
+    key: Key,
 }
 
 impl Entry {
     fn look(self, core: &TimerCore) -> Option<Looked> {
-        let shared = self.shared.upgrade()?;
-        let at = shared.wall()?.look(core)?;
-        Some(Looked { at, shared, first: self.first })
+        let plan = self.plan.upgrade()?;
+        Some(Looked { at: plan.look(core)?, plan, key: self.key })
     }
 }
 
 impl Looked {
     fn follow(self, core: &TimerCore) {
-        if let Some(plan) = self.shared.wall() {
-            plan.follow(core, &*self.shared, self.first, self.at);
-        }
+        self.plan.follow(core, self.key, self.at);
     }
 }
 

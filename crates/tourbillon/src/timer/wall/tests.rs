@@ -119,15 +119,15 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     /// Plans as a cron job does; then the clock is set, once, and the watch comes.
     struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
-        fn call(mut self, context: &Context<'_>) -> Option<Self> {
-            let plan = context.shared()?.wall()?;
-            self.1.send(()).ok()?;
-            context.set_again(plan.next(&context.core.hub.clock)?);
+        fn call(&mut self, context: &Context<'_>) {
+            let plan = context.plan.unwrap();
+            self.1.send(()).unwrap();
+            let Some(next) = plan.next(&context.core.hub.clock) else { return };
+            context.set_again(next);
             if let Some(to) = self.2.take() {
                 self.0.poke_wall(to);
                 context.core.delivery.wall.look_again(context.core);
             }
-            Some(self)
         }
     }
     // Every hour, nine times. The first run ends when it is time for it, and then it is a minute past the second; or
@@ -146,7 +146,7 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
         let (sender, ran) = mpsc::channel();
         let raced = Raced(clock.clone(), sender, Some(begin + to));
         let rule = Some(Box::new(rule) as Box<super::Rule>);
-        timer.schedule_plan(begin + HOUR, rule, registry.epoch(), raced, |raced| raced).unwrap();
+        timer.schedule_plan(begin + HOUR, rule, registry.epoch(), raced).unwrap();
         clock.set_wall(begin + set).unwrap();
         clock.advance(wait).unwrap();
         assert_eq!(ran.try_iter().count(), 2, "set to {to:?}");

@@ -19,7 +19,7 @@ use super::context::Context;
 const WORDS: usize = 2;
 type Words = MaybeUninit<[usize; WORDS]>;
 
-pub(crate) struct Small {
+pub(crate) struct Inline {
     words: Words,
     verbs: &'static Verbs,
     /// As one of those, it can be sent to another thread, and not be shared with one.
@@ -61,7 +61,7 @@ impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
     };
 }
 
-impl Small {
+impl Inline {
     #[inline]
     pub(crate) fn new<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> Self {
         let fits = planted!(
@@ -79,7 +79,7 @@ impl Small {
             );
             (put(Box::new(callback)), verbs)
         };
-        Small { words, verbs, like: PhantomData }
+        Inline { words, verbs, like: PhantomData }
     }
 
     #[inline]
@@ -126,7 +126,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for Inline {
     #[inline]
     fn drop(&mut self) {
         if let Some(drop) = self.verbs.drop {
@@ -170,11 +170,11 @@ unsafe fn destroy<V>(words: &mut Words) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::task::Task;
+    use super::super::payload::Task;
     use super::*;
 
     fn is_far<F: FnOnce(&Context<'_>) + Send + 'static>(callback: F) -> bool {
-        Small::new(callback).verbs.bytes_behind
+        Inline::new(callback).verbs.bytes_behind
     }
 
     #[test]
@@ -193,6 +193,6 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_task_is_no_larger_for_it() {
-        assert_eq!((size_of::<Small>(), size_of::<Option<Task>>()), (24, 32));
+        assert_eq!((size_of::<Inline>(), size_of::<Option<Task>>()), (24, 32));
     }
 }
