@@ -147,6 +147,7 @@ impl<T> OrderedWheel<T> {
 
     /// Whether several values were gathered, and some of them not taken yet.
     #[inline]
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn has_gathered(&self) -> bool {
         self.gathering.is_none() && !self.front.is_empty()
     }
@@ -203,6 +204,7 @@ impl<T> OrderedWheel<T> {
     }
 
     /// Moves the hand to that moment if there is nothing to hand down: what comes is filed where it is found soonest.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn catch_up(&mut self, now: Time) {
         if self.wheel.len() == 0 {
             let _nothing_is_due = self.wheel.advance(now, usize::MAX);
@@ -213,6 +215,7 @@ impl<T> OrderedWheel<T> {
 /// Looking, and memory.
 impl<T> OrderedWheel<T> {
     /// The first value, due or not.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn first(&mut self) -> Option<Key> {
         // To its tick, however far that is: what is inserted before it goes to the front.
         let next = self.wheel.next_due().unwrap_or(Time::ZERO);
@@ -253,6 +256,7 @@ impl<T> OrderedWheel<T> {
         self.wheel.get(key).map(|stamped| stamped.deadline)
     }
 
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
         self.wheel.get(key).map(|stamped| &stamped.value)
     }
