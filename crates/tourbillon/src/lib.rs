@@ -83,8 +83,6 @@ mod planted;
 
 pub mod about;
 mod backoff;
-#[cfg(target_os = "linux")]
-mod bell;
 mod builder;
 mod clock;
 mod contain;
@@ -93,11 +91,13 @@ mod cron;
 mod engine;
 mod error;
 pub mod guide;
-mod inside;
+mod in_callback;
 mod key;
 mod key_table;
 mod keyed;
 mod missed;
+#[cfg(target_os = "linux")]
+mod notifier;
 mod ordered;
 mod purgatory;
 mod queue;

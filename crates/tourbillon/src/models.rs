@@ -96,14 +96,14 @@ impl Model {
     /// Arms a timer on a shard, instead of the thread's own.
     fn arm_on(&self, shard: usize, ticks: u64) {
         let core = self.engine.core();
-        let deadline = core.hub.clock.now() + ticks * TICK.as_nanos() as u64;
+        let deadline = core.context.clock.now() + ticks * TICK.as_nanos() as u64;
         assert!(core.arm(&core.shards[shard], deadline, ticks).is_ok());
     }
 
     /// Time passes: the clock is set, and whoever sleeps looks at it.
     fn pass(&self, ticks: u64) {
         self.clock.ticks.store(ticks, SeqCst);
-        self.engine.core().hub.signal.sleeper().wake();
+        self.engine.core().context.signal.sleeper().wake();
     }
 
     /// Waits for the driver to deliver so many. Loom reports a driver that never does.

@@ -97,7 +97,7 @@ impl Timer {
         E: Send + 'static,
         J: FnMut(&Attempt) -> Result<T, E> + Send + 'static,
     {
-        let slot = Arc::new(Slot { outcome: Mutex::new(None), told: Condvar::new() });
+        let slot = Arc::new(OutcomeCell { outcome: Mutex::new(None), told: Condvar::new() });
         let told = slot.clone();
         match self.retry_then(backoff, job, move |outcome| told.put(outcome)) {
             Ok(timeout) => Ok(Retry { slot, timeout }),
@@ -165,16 +165,16 @@ impl Timer {
 
 /// The handle of a job that is [tried](Timer::retry) until it succeeds. Dropping it changes nothing.
 pub struct Retry<T, E> {
-    slot: Arc<Slot<T, E>>,
+    slot: Arc<OutcomeCell<T, E>>,
     timeout: Timeout,
 }
 
-struct Slot<T, E> {
+struct OutcomeCell<T, E> {
     outcome: Mutex<Option<Retried<T, E>>>,
     told: Condvar,
 }
 
-impl<T, E> Slot<T, E> {
+impl<T, E> OutcomeCell<T, E> {
     fn put(&self, outcome: Retried<T, E>) {
         *lock(&self.outcome) = Some(outcome);
         planted!("timer.outcome-wakes-nobody", (), self.told.notify_all());
@@ -292,13 +292,13 @@ where
                 let failed = planted!(
                     "more.time-that-a-try-takes-does-not-count",
                     context.started,
-                    context.core.hub.clock.now()
+                    context.core.context.clock.now()
                 );
                 let elapsed = failed.units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
                     // A virtual clock stands still while something is due: with no delay at all, for ever.
-                    let tick = Duration::from_nanos(context.core.hub.tick);
+                    let tick = Duration::from_nanos(context.core.context.tick);
                     let at_once =
                         planted!("timer.retry-without-delay-is-no-tick", false, delay.is_zero());
                     context.again(if at_once { tick } else { delay });

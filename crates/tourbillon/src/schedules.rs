@@ -93,7 +93,7 @@ fn everything_at_once(run: impl Fn(Builder) -> Builder) {
         let clock = clock.clone();
         thread::spawn(move || (0..3).for_each(|_| clock.advance(MS).unwrap()))
     };
-    // The stop comes in the midst of it, or when all is quiet: whatever was due has run by then.
+    // The stop comes in the midst of it, or when all is quiescence: whatever was due has run by then.
     let mut time = Some(time);
     if thread_rng().gen_bool(0.5) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -307,7 +307,7 @@ fn a_retry_has_one_outcome() {
 }
 
 /// An event loop polls its descriptor between turns, while another thread arms timers: a turn after the last wake
-/// leaves it silent. Not a model for loom, which lets the swap of `rung` overlook a store that happened before it.
+/// leaves it silent. Not a model for loom, which lets the swap of `notified` overlook a store that happened before it.
 #[test]
 fn a_turn_leaves_the_descriptor_silent() {
     explore(|| {

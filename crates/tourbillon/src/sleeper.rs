@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
-use crate::bell::Bell;
+use crate::notifier::Notifier;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it, and may keep a clone to wake it.
@@ -22,7 +22,7 @@ struct Bed {
     woken: Condvar,
     /// Made when somebody sleeps on file descriptors.
     #[cfg(target_os = "linux")]
-    bell: OnceLock<Bell>,
+    notifier: OnceLock<Notifier>,
 }
 
 impl Sleeper {
@@ -31,7 +31,7 @@ impl Sleeper {
             permit: Mutex::new(false),
             woken: Condvar::new(),
             #[cfg(target_os = "linux")]
-            bell: OnceLock::new(),
+            notifier: OnceLock::new(),
         };
         Sleeper { shared: Arc::new(bed) }
     }
@@ -49,26 +49,26 @@ impl Sleeper {
     /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
     /// last sleep. It may end early.
     ///
-    /// The bell is there before the look at the permit: who wakes after that look finds it.
+    /// The notifier is there before the look at the permit: who wakes after that look finds it.
     #[cfg(target_os = "linux")]
     pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
-        let bell = match self.shared.bell.get() {
-            Some(bell) => bell,
+        let notifier = match self.shared.notifier.get() {
+            Some(notifier) => notifier,
             None => {
-                let made = Bell::new()?;
-                self.shared.bell.get_or_init(|| made)
+                let made = Notifier::new()?;
+                self.shared.notifier.get_or_init(|| made)
             }
         };
         let woken = *lock(&self.shared.permit);
         if !woken {
             // Interrupted by a signal, it ends early.
             let _ = poll(
-                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(bell, PollFlags::IN)],
+                &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(notifier, PollFlags::IN)],
                 None,
             );
         }
-        bell.silence();
+        notifier.clear();
         planted!("engine.boot-permit-never-spent", (), *lock(&self.shared.permit) = false);
         Ok(())
     }
@@ -78,8 +78,10 @@ impl Sleeper {
         planted!("engine.wake-leaves-no-permit", (), *lock(&self.shared.permit) = true);
         self.shared.woken.notify_one();
         #[cfg(target_os = "linux")]
-        if let Some(bell) = planted!("engine.wake-forgets-the-bell", None, self.shared.bell.get()) {
-            bell.ring();
+        if let Some(notifier) =
+            planted!("engine.wake-forgets-the-notifier", None, self.shared.notifier.get())
+        {
+            notifier.notify();
         }
     }
 }

@@ -49,10 +49,10 @@ use crate::view::{Pending, Snapshot};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine<T: Send + 'static> {
-    owner: Arc<Owner<T>>,
+    owner: Arc<EngineOwner<T>>,
 }
 
-struct Owner<T: Send + 'static> {
+struct EngineOwner<T: Send + 'static> {
     core: Arc<Core<Handler<T>>>,
 }
 
@@ -137,12 +137,12 @@ impl<T: Send + 'static> Deliver for Handler<T> {
         if !shard.has_ready() {
             return;
         }
-        let _at_work = core.hub.work();
+        let _at_work = core.context.work();
         // Out of its mutex while it runs: foreign code runs with empty hands.
         let Some(mut state) = lock(&core.delivery.state).take() else { return };
         let HandlerState { call, batch } = &mut state;
-        let spent = shard.claim_batch(core.hub.clock.now(), core.budget, batch);
-        let begin = core.hub.clock.begin();
+        let spent = shard.claim_batch(core.context.clock.now(), core.budget, batch);
+        let begin = core.context.clock.begin();
         let timers = Batch { timers: batch, shard: shard.index, begin };
         if timers.len() > 0 {
             planted!(
@@ -182,7 +182,7 @@ impl<T: Send + 'static> Engine<T> {
     pub(crate) fn with(settings: Settings, call: Call<T>) -> Self {
         let call = Kept::new(call);
         let state = Mutex::new(Some(HandlerState { call, batch: VecDeque::new() }));
-        Engine { owner: Arc::new(Owner { core: Core::new(settings, Handler { state }) }) }
+        Engine { owner: Arc::new(EngineOwner { core: Core::new(settings, Handler { state }) }) }
     }
 
     pub(crate) fn with_driver(settings: Settings, call: Call<T>) -> (Self, Driver) {
@@ -197,7 +197,7 @@ impl<T: Send + 'static> Engine<T> {
     /// The engine was stopped or is full, or its driver could not be started; the value comes back.
     #[inline]
     pub fn schedule(&self, after: Duration, value: T) -> Result<Key, ScheduleError<T>> {
-        self.arm(self.core().hub.clock.now() + nanoseconds(after), value)
+        self.arm(self.core().context.clock.now() + nanoseconds(after), value)
     }
 
     /// Delivers `value` at that moment, never earlier.
@@ -205,7 +205,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// As [`schedule`](Engine::schedule).
     pub fn schedule_at(&self, at: Instant, value: T) -> Result<Key, ScheduleError<T>> {
-        self.arm(self.core().hub.clock.time(at), value)
+        self.arm(self.core().context.clock.time(at), value)
     }
 
     #[inline]
@@ -226,7 +226,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.now() + nanoseconds(after))
+        self.core().reschedule(key, self.core().context.clock.now() + nanoseconds(after))
     }
 
     /// Moves a timer to that moment.
@@ -234,7 +234,7 @@ impl<T: Send + 'static> Engine<T> {
     /// # Errors
     /// As [`reschedule`](Engine::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.core().reschedule(key, self.core().hub.clock.time(at))
+        self.core().reschedule(key, self.core().context.clock.time(at))
     }
 
     /// Whether the timer is pending.
@@ -283,7 +283,7 @@ impl<T: Send + 'static> Engine<T> {
         let first = core.stop();
         let outside = planted!("engine.second-stop-does-not-wait", false, core.depth() == 0);
         let finished = (first.is_some() || outside) && core.wait_for_silence(limit);
-        let begin = core.hub.clock.begin();
+        let begin = core.context.clock.begin();
         let unfired =
             first.into_iter().flatten().map(|(shard, taken)| Fired::new(shard, taken, begin));
         Stopped { unfired: unfired.collect(), finished }
@@ -296,7 +296,7 @@ impl<T: Send + 'static> Engine<T> {
 
     /// The current time of its clock.
     pub fn now(&self) -> Instant {
-        self.core().hub.clock.instant(self.core().hub.clock.now())
+        self.core().context.clock.instant(self.core().context.clock.now())
     }
 
     /// How many timers are pending.
@@ -354,7 +354,7 @@ impl<T: Send + 'static> Clone for Engine<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Owner<T> {
+impl<T: Send + 'static> Drop for EngineOwner<T> {
     fn drop(&mut self) {
         Handler::abandon(&self.core);
     }

@@ -54,7 +54,7 @@ pub(crate) fn pending<D: Deliver>(core: &Core<D>) -> Vec<Pending> {
     let mut all = Vec::new();
     for shard in &core.shards {
         shard.for_each(|key, deadline| {
-            let deadline = core.hub.clock.instant(deadline);
+            let deadline = core.context.clock.instant(deadline);
             let index = planted!("view.pending-names-the-first-shard", 0, shard.index);
             all.push(Pending { key: Key::new(index, key), deadline });
         });
@@ -65,7 +65,7 @@ pub(crate) fn pending<D: Deliver>(core: &Core<D>) -> Vec<Pending> {
 pub(crate) fn snapshot<D: Deliver>(core: &Core<D>) -> Snapshot {
     let shards = core.shards.iter().map(|shard| {
         let (hand, memory, slots) = shard.view();
-        ShardView { hand: core.hub.clock.instant(hand), memory, slots }
+        ShardView { hand: core.context.clock.instant(hand), memory, slots }
     });
     Snapshot { shards: shards.collect() }
 }

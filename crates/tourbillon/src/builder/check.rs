@@ -6,7 +6,7 @@ use tourbillon_wheel::MAX_SLOTS;
 
 use super::Builder;
 use crate::clock::{EngineClock, nanoseconds};
-use crate::engine::hub::{HubSettings, Limit};
+use crate::engine::context::{ContextSettings, Limit};
 use crate::engine::settings::Settings;
 use crate::engine::wheels::Geometry;
 use crate::error::BuildError;
@@ -64,7 +64,7 @@ impl Builder {
             budget: self.budget,
             spawn: self.spawn,
             name: self.name,
-            hub: HubSettings {
+            context: ContextSettings {
                 clock: EngineClock::new(self.source),
                 limit: self.limit.map(|most| Arc::new(Limit::new(most))),
                 on_panic: self.on_panic,

@@ -388,7 +388,7 @@ impl Builder {
 
     fn driven_settings(self) -> Result<Settings, BuildError> {
         let mut settings = self.settings()?;
-        settings.hub.driven = true;
+        settings.context.driven = true;
         Ok(settings)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! To read it is the smaller part. The timed wait of a condition variable counts time that stands still while the
 //! machine sleeps: a driver that waits there wakes too late, by as long as the machine slept. Here it waits for a
-//! timerfd of the same clock, which the kernel looks at as soon as the machine is awake, or for its sleeper's bell.
+//! timerfd of the same clock, which the kernel looks at as soon as the machine is awake, or for its sleeper's notifier.
 
 /// The clock that also counts the time during which the machine was suspended: for [`Builder::clock`].
 ///
@@ -104,7 +104,7 @@ mod linux {
                     self.alarm.get_or_init(|| made)
                 }
             };
-            // Setting it also forgets that it has rung. A moment past the end of its numbers is one that never comes.
+            // Setting it also clears an expiry. A moment past the end of its numbers never comes.
             let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
             let at = begin.saturating_add(after);
             let at = Timespec {

@@ -1,8 +1,8 @@
 //! Clocks: what time it is, and how to wait for another.
 //!
-//! Inside, a moment is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so that moments before it have
-//! a time, too: 73 years before, and 511 after. At the faces a moment is an [`Instant`], whatever the clock; a virtual
-//! clock makes its own. This file turns one into the other, and saturates where they do not meet.
+//! Internally, a moment is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so 73 years before its
+//! creation and 511 years after it have a `Time`. In the public API a moment is an [`Instant`], whatever the clock; a
+//! virtual clock makes its own. This file converts between the two and saturates at the ends.
 
 mod boot;
 mod monotonic;

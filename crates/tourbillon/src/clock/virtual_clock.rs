@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tourbillon_wheel::Time;
 
 use super::{BEGIN, instant, nanoseconds, wall};
-use crate::inside::{self, Inside};
+use crate::in_callback::{self, InCallback};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -201,14 +201,14 @@ impl VirtualClock {
     }
 
     pub(crate) fn go(&self, to: impl FnOnce() -> Option<Time>) -> Result<bool, AdvanceError> {
-        if inside::any_on(self.id()) {
+        if in_callback::any_on(self.id()) {
             return Err(AdvanceError::InsideCallback);
         }
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
         // An executor, or what wakes a loop, that would advance the clock gets an error, as a callback does.
-        let _inside =
-            Inside::enter(0, planted!("clock.executor-that-advances-hangs", 0, self.id()));
+        let _in_callback =
+            InCallback::enter(0, planted!("clock.executor-that-advances-hangs", 0, self.id()));
         let Some(target) = to() else { return Ok(false) };
         loop {
             match self.next_step().filter(|&next| next <= target) {

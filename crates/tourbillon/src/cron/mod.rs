@@ -253,7 +253,7 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
         let Some(plan) = context.plan.filter(|_| context.may_repeat) else { return };
         if context.wants_again() {
             plan.moved();
-        } else if let Some(at) = plan.next(&context.core.hub.clock) {
+        } else if let Some(at) = plan.next(&context.core.context.clock) {
             context.set_again(at);
         }
     }

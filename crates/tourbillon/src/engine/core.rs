@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::{self as wheel, RescheduleError, Time};
 
-#[cfg(feature = "tracing")]
-use super::alive::Alive;
+use super::context::EngineContext;
 use super::counts::{Counts, Lateness};
 use super::face::Face;
-use super::hub::Hub;
+#[cfg(feature = "tracing")]
+use super::instances::Instance;
 use super::settings::Settings;
 use super::shard::{Shard, Taken};
 use crate::error::ScheduleError;
-use crate::inside;
+use crate::in_callback;
 use crate::key::Key;
 use crate::spawn::Spawn;
 use crate::sync::thread::{ThreadId, current};
 use crate::sync::{Mutex, lock};
 
 pub(crate) struct Core<D: Face> {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) context: Arc<EngineContext>,
     pub(crate) shards: Box<[Arc<Shard<D>>]>,
     pub(crate) delivery: D,
     pub(crate) budget: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Core<D: Face> {
     spawn: Spawn,
     name: String,
     #[cfg(feature = "tracing")]
-    _alive: Alive,
+    _alive: Instance,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +61,10 @@ impl<D: Deliver> Core<D> {
     // Never inlined, as that of a shard.
     #[inline(never)]
     pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
-        let hub = Arc::new(Hub::new(settings.hub, settings.shards, settings.tick));
+        let context =
+            Arc::new(EngineContext::new(settings.context, settings.shards, settings.tick));
         let shard = |index| {
-            let shard = Shard::new(index, hub.clone(), &settings.geometry, settings.tick);
+            let shard = Shard::new(index, context.clone(), &settings.geometry, settings.tick);
             shard.expect("the settings were checked")
         };
         let core = Arc::new(Core {
@@ -73,11 +74,11 @@ impl<D: Deliver> Core<D> {
             life: Mutex::new(Life::New),
             spawn: settings.spawn,
             name: settings.name,
-            hub,
+            context,
             #[cfg(feature = "tracing")]
-            _alive: Alive::new(),
+            _alive: Instance::new(),
         });
-        if let Some(clock) = core.hub.clock.as_virtual() {
+        if let Some(clock) = core.context.clock.as_virtual() {
             let driven: std::sync::Weak<Self> = Arc::downgrade(&core);
             clock.attach(driven);
         }
@@ -147,7 +148,7 @@ impl<D: Deliver> Core<D> {
             }
             drop(life);
             let starting = || matches!(*lock(&self.life), Life::Starting(_));
-            self.hub.quiet.wait_until(None, || !starting());
+            self.context.quiescence.wait_until(None, || !starting());
         }
     }
 
@@ -155,7 +156,7 @@ impl<D: Deliver> Core<D> {
     fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
         let mut started = Ok(());
         // An engine on a virtual clock is driven by the clock, and one with a hook by the caller.
-        if self.hub.clock.as_virtual().is_none() && !self.hub.signal.has_hook() {
+        if self.context.clock.as_virtual().is_none() && !self.context.signal.has_hook() {
             let core = self.clone();
             let body = Box::new(move || core.drive());
             started = self.spawn.run(format!("{}-driver", self.name), body);
@@ -171,7 +172,7 @@ impl<D: Deliver> Core<D> {
             }
         }
         drop(life);
-        planted!("engine.second-starter-not-told", (), self.hub.quiet.changed());
+        planted!("engine.second-starter-not-told", (), self.context.quiescence.changed());
         started.map_err(StartError::Thread)
     }
 
@@ -196,7 +197,7 @@ impl<D: Deliver> Core<D> {
     /// The deadline of a pending timer.
     pub(crate) fn deadline(&self, key: Key) -> Option<Instant> {
         let time = self.shards.get(key.shard())?.deadline(key.inner())?;
-        Some(self.hub.clock.instant(time))
+        Some(self.context.clock.instant(time))
     }
 
     /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
@@ -209,18 +210,22 @@ impl<D: Deliver> Core<D> {
         for shard in &self.shards {
             all.extend(shard.stop().into_iter().map(|taken| (shard.index, taken)));
         }
-        self.hub.signal.stop();
+        self.context.signal.stop();
         let first = planted!("engine.stop-does-not-wake-the-loop", None, self.shards.first());
         first.into_iter().for_each(|shard| shard.tell_loop());
         self.delivery.close();
-        planted!("third.who-waits-for-the-start-misses-the-stop", (), self.hub.quiet.changed());
+        planted!(
+            "third.who-waits-for-the-start-misses-the-stop",
+            (),
+            self.context.quiescence.changed()
+        );
         Some(all)
     }
 
     /// How many callbacks of this engine the thread is inside of. Two that stop the same engine from inside must not
     /// wait for each other: only the first waits.
     pub(crate) fn depth(&self) -> usize {
-        inside::depth(self.hub.id())
+        in_callback::depth(self.context.id())
     }
 
     /// Waits until no callback runs, except those that the caller is inside of. It does not wait for threads: the
@@ -228,8 +233,8 @@ impl<D: Deliver> Core<D> {
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);
-        self.hub.watch();
-        self.hub.quiet.wait_until(limit, || self.hub.busy() <= own)
+        self.context.watch();
+        self.context.quiescence.wait_until(limit, || self.context.busy() <= own)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Time;
 
+use super::context::EngineContext;
 use super::core::{Core, Deliver};
-use super::hub::Hub;
 use super::shard::Shard;
 use super::signal::{NEVER, Wake};
-#[cfg(target_os = "linux")]
-use crate::bell::Bell;
 use crate::clock::nanoseconds;
 use crate::contain::contain;
+#[cfg(target_os = "linux")]
+use crate::notifier::Notifier;
 
 /// Turns a timer, or an engine, that has no thread of its own: from an event loop, for example.
 ///
@@ -70,7 +70,7 @@ use crate::contain::contain;
 pub struct Driver {
     core: Arc<dyn Turns>,
     #[cfg(target_os = "linux")]
-    bell: Option<Arc<Bell>>,
+    notifier: Option<Arc<Notifier>>,
 }
 
 /// What wakes an event loop that polls: the descriptor of [`Driver::wake_fd`]. Clones are the same one, and it stays
@@ -78,13 +78,13 @@ pub struct Driver {
 #[cfg(target_os = "linux")]
 #[derive(Clone)]
 pub struct WakeFd {
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
 }
 
 #[cfg(target_os = "linux")]
 impl std::os::fd::AsFd for WakeFd {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.notifier.as_fd()
     }
 }
 
@@ -93,11 +93,11 @@ impl std::os::fd::AsFd for WakeFd {
 impl WakeFd {
     /// Polls, without a limit.
     pub(crate) fn wait_until_readable(&self) {
-        self.bell.wait_until_readable();
+        self.notifier.wait_until_readable();
     }
 
     pub(crate) fn is_readable(&self) -> bool {
-        self.bell.is_readable()
+        self.notifier.is_readable()
     }
 }
 
@@ -124,37 +124,37 @@ impl Driver {
         // Nothing is started: this opens the shards.
         let opened = core.start();
         debug_assert!(opened.is_ok(), "it is new");
-        core.hub.signal.settle();
+        core.context.signal.settle();
         Driver {
             core,
             #[cfg(target_os = "linux")]
-            bell: None,
+            notifier: None,
         }
     }
 
     /// Runs what is due, on this thread, and says when to come again. Never blocks, unless a callback does. The
     /// [budget](crate::Builder::budget) of each shard bounds it.
     pub fn turn(&mut self) -> Turn {
-        let hub = self.core.hub();
-        hub.signal.awake();
+        let context = self.core.context();
+        context.signal.awake();
         #[cfg(target_os = "linux")]
-        if let Some(bell) = &self.bell {
-            bell.silence();
+        if let Some(notifier) = &self.notifier {
+            notifier.clear();
         }
-        let ran = self.core.clone().pass_and_count(hub.clock.now());
+        let ran = self.core.clone().pass_and_count(context.clock.now());
         let next = planted!(
-            "engine.bell-silenced-after-settling",
+            "engine.notifier-cleared-after-settling",
             {
-                let next = hub.signal.settle();
+                let next = context.signal.settle();
                 #[cfg(target_os = "linux")]
-                self.bell.iter().for_each(|bell| bell.silence());
+                self.notifier.iter().for_each(|notifier| notifier.clear());
                 next
             },
-            hub.signal.settle()
+            context.signal.settle()
         );
         let stopped = planted!("engine.stopped-loop-has-a-next-turn", false, self.is_stopped());
         let pending = next != NEVER && !stopped;
-        Turn { ran, next: pending.then(|| hub.clock.instant(Time::new(next))) }
+        Turn { ran, next: pending.then(|| context.clock.instant(Time::new(next))) }
     }
 
     /// [`turn`](Driver::turn) that waits for something to be due, no longer than `limit`. It returns as soon as
@@ -178,10 +178,10 @@ impl Driver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn turn_within(&mut self, limit: Duration) -> Turn {
-        let end = self.core.hub().clock.now() + nanoseconds(limit);
+        let end = self.core.context().clock.now() + nanoseconds(limit);
         loop {
             let turn = self.turn();
-            let now = self.core.hub().clock.now();
+            let now = self.core.context().clock.now();
             let over = planted!("engine.turn-within-never-over", now > end, now >= end);
             let until = planted!("later.turn-within-begins-anew", now + nanoseconds(limit), end);
             if turn.ran > 0 || over || self.is_stopped() || !self.wait(until) {
@@ -192,7 +192,7 @@ impl Driver {
 
     /// Waits until there may be something to do, or until `end`. `false` if it cannot wait.
     fn wait(&self, end: Time) -> bool {
-        let Hub { clock, signal, .. } = self.core.hub();
+        let EngineContext { clock, signal, .. } = self.core.context();
         if let Some(clock) = clock.as_virtual() {
             let others = planted!("more.turn-within-passes-over-others", None, clock.next_step());
             let next = others.unwrap_or(Time::MAX).min(Time::new(signal.least()));
@@ -211,7 +211,7 @@ impl Driver {
     ///
     /// A poll that counts in milliseconds should round it up, or it spins for the last one.
     pub fn timeout(&self) -> Option<Duration> {
-        let Hub { clock, signal, .. } = self.core.hub();
+        let EngineContext { clock, signal, .. } = self.core.context();
         // It only reads: to say anew until when nothing is to be done would have the loop woken once more.
         let stopped =
             planted!("third.timeout-of-what-was-pending-at-the-stop", false, self.is_stopped());
@@ -253,7 +253,7 @@ impl Driver {
     pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         #[cfg(target_os = "linux")]
         {
-            planted!("engine.old-bell-given-out-again", (), self.bell = None);
+            planted!("engine.old-notifier-given-out-again", (), self.notifier = None);
         }
         self.core.set_hook(Arc::new(wake));
     }
@@ -271,11 +271,11 @@ impl Driver {
     /// use tourbillon::Timer;
     ///
     /// let (timer, mut driver) = Timer::builder().build_driven()?;
-    /// let bell = driver.wake_fd()?;
+    /// let notifier = driver.wake_fd()?;
     /// let other = timer.clone();
     /// std::thread::spawn(move || other.schedule(Duration::ZERO, |_| ()).unwrap());
     ///
-    /// let mut fds = [PollFd::new(&bell, PollFlags::IN)];
+    /// let mut fds = [PollFd::new(&notifier, PollFlags::IN)];
     /// while driver.turn().ran == 0 {
     ///     let timeout = driver.timeout().map(|left| Timespec::try_from(left).unwrap());
     ///     poll(&mut fds, timeout.as_ref())?;
@@ -284,19 +284,19 @@ impl Driver {
     /// ```
     #[cfg(target_os = "linux")]
     pub fn wake_fd(&mut self) -> std::io::Result<WakeFd> {
-        if let Some(bell) = &self.bell {
-            return Ok(WakeFd { bell: bell.clone() });
+        if let Some(notifier) = &self.notifier {
+            return Ok(WakeFd { notifier: notifier.clone() });
         }
-        let bell = Arc::new(Bell::new()?);
-        let rung = bell.clone();
-        self.on_wake(move || rung.ring());
-        self.bell = Some(bell.clone());
-        Ok(WakeFd { bell })
+        let notifier = Arc::new(Notifier::new()?);
+        let notified = notifier.clone();
+        self.on_wake(move || notified.notify());
+        self.notifier = Some(notifier.clone());
+        Ok(WakeFd { notifier })
     }
 
     /// Whether its timer was stopped: there will be nothing more to do.
     pub fn is_stopped(&self) -> bool {
-        self.core.hub().signal.is_stopping()
+        self.core.context().signal.is_stopping()
     }
 }
 
@@ -314,7 +314,7 @@ impl std::fmt::Debug for Driver {
 
 /// An engine as its driver sees it, whatever it delivers.
 trait Turns: Send + Sync {
-    fn hub(&self) -> &Hub;
+    fn context(&self) -> &EngineContext;
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
     fn set_hook(&self, wake: Arc<Wake>);
     /// Stops it, drops what is pending, and forgets how to wake the loop.
@@ -322,8 +322,8 @@ trait Turns: Send + Sync {
 }
 
 impl<D: Deliver> Turns for Core<D> {
-    fn hub(&self) -> &Hub {
-        &self.hub
+    fn context(&self) -> &EngineContext {
+        &self.context
     }
 
     /// One round over the shards that have something due.
@@ -339,7 +339,7 @@ impl<D: Deliver> Turns for Core<D> {
     }
 
     fn set_hook(&self, wake: Arc<Wake>) {
-        let before = self.hub.signal.set_hook(wake);
+        let before = self.context.signal.set_hook(wake);
         contain(&self.shards[0], || drop(before));
     }
 
@@ -347,7 +347,7 @@ impl<D: Deliver> Turns for Core<D> {
         D::abandon(self);
         // It may hold the timer, and so what holds it.
         let hook =
-            planted!("engine.waker-kept-after-the-driver", None, self.hub.signal.take_hook());
+            planted!("engine.waker-kept-after-the-driver", None, self.context.signal.take_hook());
         contain(&self.shards[0], || drop(hook));
     }
 }

@@ -20,9 +20,9 @@ impl<D: Deliver> Core<D> {
     /// The driver's thread.
     pub(super) fn drive(self: Arc<Self>) {
         loop {
-            self.pass(self.hub.clock.now());
-            let rest = self.hub.signal.rest(|until, sleeper| {
-                self.hub.clock.wait(Time::new(until), sleeper);
+            self.pass(self.context.clock.now());
+            let rest = self.context.signal.rest(|until, sleeper| {
+                self.context.clock.wait(Time::new(until), sleeper);
             });
             if planted!("engine.driver-outlives-the-stop", false, rest == Rest::Stopping) {
                 break;
@@ -38,7 +38,7 @@ impl<D: Deliver> Core<D> {
     /// The shards that have something to do.
     pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<D>>> {
         let is_due = move |shard: &&Arc<Shard<D>>| {
-            let next = self.hub.signal.next(shard.index);
+            let next = self.context.signal.next(shard.index);
             planted!("engine.due-now-is-not-due", next < now.units(), next <= now.units())
         };
         self.shards.iter().filter(is_due)
@@ -58,7 +58,7 @@ impl<D: Deliver> Driven for Core<D> {
     }
 
     fn waits_for_its_loop(&self) -> bool {
-        self.hub.signal.has_hook()
+        self.context.signal.has_hook()
     }
 
     fn wall_was_set(self: Arc<Self>) {
@@ -69,11 +69,11 @@ impl<D: Deliver> Driven for Core<D> {
         if planted!("engine.clock-turns-for-the-loop", false, self.waits_for_its_loop()) {
             return;
         }
-        planted!("third.nobody-tells-a-step-that-all-have-run", (), self.hub.watch());
-        self.pass(self.hub.clock.now());
+        planted!("third.nobody-tells-a-step-that-all-have-run", (), self.context.watch());
+        self.pass(self.context.clock.now());
         // In this order: who claims is at work before.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);
-        let none_runs = || self.hub.busy() == 0;
+        let none_runs = || self.context.busy() == 0;
         let idle = || {
             planted!(
                 "engine.advance-leaves-what-is-ready",
@@ -81,7 +81,7 @@ impl<D: Deliver> Driven for Core<D> {
                 none_ready() && none_runs()
             )
         };
-        while !self.hub.quiet.wait_until(Some(PATIENCE), idle) {
+        while !self.context.quiescence.wait_until(Some(PATIENCE), idle) {
             self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
         }
     }

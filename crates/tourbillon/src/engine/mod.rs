@@ -9,14 +9,14 @@
 //! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a timer that can repeat or
 //! the plan of one that waits for the wall clock. Nobody holds two shards.
 
-#[cfg(feature = "tracing")]
-mod alive;
+pub(crate) mod context;
 mod core;
 pub(crate) mod counts;
 mod driven;
 mod driver;
 pub(crate) mod face;
-pub(crate) mod hub;
+#[cfg(feature = "tracing")]
+mod instances;
 pub(crate) mod settings;
 pub(crate) mod shard;
 pub(crate) mod signal;

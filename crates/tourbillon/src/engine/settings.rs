@@ -1,6 +1,6 @@
 //! What an engine is made of, checked: the builder has seen to it.
 
-use super::hub::HubSettings;
+use super::context::ContextSettings;
 use super::wheels::Geometry;
 use crate::spawn::Spawn;
 
@@ -15,5 +15,5 @@ pub(crate) struct Settings {
     pub(crate) budget: usize,
     pub(crate) spawn: Spawn,
     pub(crate) name: String,
-    pub(crate) hub: HubSettings,
+    pub(crate) context: ContextSettings,
 }

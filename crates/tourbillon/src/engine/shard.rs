@@ -12,16 +12,16 @@
 //! signal says of this shard.
 
 mod drive;
-mod look;
+mod inspect;
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use tourbillon_wheel::{Expired, Full, GeometryError, Key, Progress, RescheduleError, Time};
 
+use super::context::EngineContext;
 use super::counts::{Counts, Lateness};
 use super::face::{Face, Kept};
-use super::hub::Hub;
 use super::signal::NEVER;
 use super::wheels::{AnyWheel, Geometry};
 use crate::clock::BEGIN;
@@ -38,9 +38,9 @@ const AHEAD: usize = 16;
 #[repr(align(128))]
 pub(crate) struct Shard<F: Face> {
     pub(crate) index: usize,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) context: Arc<EngineContext>,
     geometry: Geometry,
-    state: Mutex<State<F>>,
+    state: Mutex<ShardState<F>>,
     /// How many are ready, for those who look for work without the lock.
     ready: AtomicUsize,
     /// What the face shows to those who look without the lock.
@@ -49,7 +49,7 @@ pub(crate) struct Shard<F: Face> {
 
 type Wheel<F> = AnyWheel<Filed<F>>;
 
-struct State<F: Face> {
+struct ShardState<F: Face> {
     wheel: Wheel<F>,
     phase: Phase,
     /// What the signal says of this shard: nothing is due before.
@@ -64,7 +64,7 @@ struct State<F: Face> {
     running: usize,
 }
 
-impl<F: Face> State<F> {
+impl<F: Face> ShardState<F> {
     /// The deadline and the value of a timer that is pending.
     #[inline]
     fn pending(&self, key: Key) -> Option<&Filed<F>> {
@@ -131,11 +131,11 @@ pub(crate) enum Gone {
 impl<F: Face> Shard<F> {
     pub(crate) fn new(
         index: usize,
-        hub: Arc<Hub>,
+        context: Arc<EngineContext>,
         geometry: &Geometry,
         tick: u64,
     ) -> Result<Arc<Self>, GeometryError> {
-        Ok(Self::with(Self::make_wheel(geometry, tick)?, index, hub, geometry))
+        Ok(Self::with(Self::make_wheel(geometry, tick)?, index, context, geometry))
     }
 
     // Never inlined, nor is the next: each has wheels on the stack, and those of loom's threads are small. In a box it
@@ -146,8 +146,13 @@ impl<F: Face> Shard<F> {
     }
 
     #[inline(never)]
-    fn with(wheel: Box<Wheel<F>>, index: usize, hub: Arc<Hub>, geometry: &Geometry) -> Arc<Self> {
-        let state = State {
+    fn with(
+        wheel: Box<Wheel<F>>,
+        index: usize,
+        context: Arc<EngineContext>,
+        geometry: &Geometry,
+    ) -> Arc<Self> {
+        let state = ShardState {
             wheel: *wheel,
             phase: Phase::New,
             next: NEVER,
@@ -159,7 +164,7 @@ impl<F: Face> Shard<F> {
         };
         Arc::new(Shard {
             index,
-            hub,
+            context,
             geometry: geometry.clone(),
             state: Mutex::new(state),
             ready: AtomicUsize::new(0),
@@ -175,7 +180,7 @@ impl<F: Face> Shard<F> {
         deadline: Time,
         value: F::Value,
     ) -> Result<(Key, F::Given), ScheduleError<F::Value>> {
-        if self.hub.limit.as_ref().is_some_and(|limit| !limit.take()) {
+        if self.context.limit.as_ref().is_some_and(|limit| !limit.take()) {
             return Err(planted!(
                 "engine.full-is-called-stopped",
                 ScheduleError::Stopped(value),
@@ -219,12 +224,12 @@ impl<F: Face> Shard<F> {
     /// A timer was not armed: gives back its place.
     #[cold]
     fn refused(&self) {
-        planted!("engine.refused-timer-keeps-its-place", (), self.hub.give_back(1));
+        planted!("engine.refused-timer-keeps-its-place", (), self.context.give_back(1));
     }
 
     /// Wakes the driver if this timer is now the earliest.
     #[inline]
-    fn settle_next(&self, state: &mut State<F>, key: Key, deadline: Time) {
+    fn settle_next(&self, state: &mut ShardState<F>, key: Key, deadline: Time) {
         // A deadline is never after its tick: if it is not earlier, its tick is not.
         if deadline.units() < state.next {
             let due = planted!(
@@ -237,10 +242,10 @@ impl<F: Face> Shard<F> {
     }
 
     #[cold]
-    fn lower(&self, state: &mut State<F>, due: u64) {
+    fn lower(&self, state: &mut ShardState<F>, due: u64) {
         if due < state.next {
             planted!("engine.later-timer-puts-off-the-next", (), state.next = due);
-            self.hub.signal.lower(self.index, due);
+            self.context.signal.lower(self.index, due);
         }
     }
 
@@ -268,7 +273,7 @@ impl<F: Face> Shard<F> {
         } else {
             state.counts.cancelled += 1;
         }
-        self.hub.give_back(planted!(
+        self.context.give_back(planted!(
             "timer.cancelled-in-run-keeps-its-place",
             usize::from(!running),
             1
@@ -287,7 +292,7 @@ impl<F: Face> Shard<F> {
     /// know.
     #[cold]
     #[inline(never)]
-    fn leave(&self, mut state: MutexGuard<'_, State<F>>) {
+    fn leave(&self, mut state: MutexGuard<'_, ShardState<F>>) {
         let spent =
             planted!("later.cancelled-crowd-keeps-its-memory", false, state.wheel.is_spent());
         let was_ready = state.wheel.ready() != self.seen_ready();
@@ -296,8 +301,12 @@ impl<F: Face> Shard<F> {
         drop(state);
         drop(kept);
         // A virtual clock may wait for the last that is ready to go.
-        if was_ready && self.hub.clock.as_virtual().is_some() {
-            planted!("third.step-not-told-that-a-ready-timer-left", (), self.hub.quiet.changed());
+        if was_ready && self.context.clock.as_virtual().is_some() {
+            planted!(
+                "third.step-not-told-that-a-ready-timer-left",
+                (),
+                self.context.quiescence.changed()
+            );
         }
         if spent {
             self.release();
@@ -309,7 +318,7 @@ impl<F: Face> Shard<F> {
     #[cold]
     #[inline(never)]
     pub(crate) fn release(&self) {
-        let fresh = AnyWheel::new(&self.geometry, BEGIN, self.hub.tick);
+        let fresh = AnyWheel::new(&self.geometry, BEGIN, self.context.tick);
         let mut other = fresh.expect("there is such a wheel");
         let mut state = lock(&self.state);
         if state.wheel.is_spent() {
@@ -357,7 +366,7 @@ impl<F: Face> Shard<F> {
     #[inline]
     fn move_to(
         &self,
-        state: &mut State<F>,
+        state: &mut ShardState<F>,
         key: Key,
         deadline: Time,
     ) -> Result<(), RescheduleError> {
@@ -408,8 +417,8 @@ impl<F: Face> Shard<F> {
 
     /// Has the face show how the shard stands. The lock is held.
     #[inline]
-    fn show(&self, state: &mut State<F>, all_due: Option<bool>) {
-        let State { wheel, kept, phase, .. } = state;
+    fn show(&self, state: &mut ShardState<F>, all_due: Option<bool>) {
+        let ShardState { wheel, kept, phase, .. } = state;
         // A pass may come after the stop: what that has shown stands.
         let open = planted!("engine.pass-after-a-stop-tells", true, *phase != Phase::Stopped);
         let hand = (open && wheel.ready() == 0).then(|| wheel.now());

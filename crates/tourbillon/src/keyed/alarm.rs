@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::Core;
-use super::shelf::{Armed, Slot};
+use super::armed_keys::{Armed, ArmedKey};
 use crate::timer::Context;
 
 /// Where a number is looked for.
-pub(super) struct Place<K> {
+pub(super) struct KeyRef<K> {
     pub(super) core: Arc<Core<K>>,
     pub(super) hash: u64,
     pub(super) number: u64,
 }
 
-impl<K: Eq + Send + 'static> Place<K> {
+impl<K: Eq + Send + 'static> KeyRef<K> {
     /// Takes out what has the number, if it was neither replaced nor cancelled. The key is dropped.
-    pub(super) fn take(&self) -> Option<Slot> {
-        let (key, slot) = self.core.shelf(self.hash).take_number(self.hash, self.number)?;
+    pub(super) fn take(&self) -> Option<ArmedKey> {
+        let (key, slot) = self.core.keys(self.hash).take_number(self.hash, self.number)?;
         planted!("keyed.key-drop-not-contained", drop(key), {
             self.core.timer.contain(|| drop(key));
         });
@@ -25,17 +25,17 @@ impl<K: Eq + Send + 'static> Place<K> {
 
     /// Whether it was neither replaced nor cancelled.
     pub(super) fn holds(&self) -> bool {
-        self.core.shelf(self.hash).holds(self.hash, self.number)
+        self.core.keys(self.hash).holds(self.hash, self.number)
     }
 }
 
 /// Rings at the deadline, or is dropped: because the key was cancelled or replaced, or because the timer was stopped.
-pub(super) struct Alarm<K: Eq + Send + 'static>(pub(super) Option<Place<K>>);
+pub(super) struct Alarm<K: Eq + Send + 'static>(pub(super) Option<KeyRef<K>>);
 
 impl<K: Eq + Send + 'static> Alarm<K> {
     pub(super) fn ring(mut self, context: &Context<'_>) {
         let slot = self.0.take().and_then(|place| place.take());
-        if let Some(Slot { armed: Armed::Once(_, callback), .. }) = slot {
+        if let Some(ArmedKey { armed: Armed::Once(_, callback), .. }) = slot {
             callback(context);
         }
     }

@@ -12,12 +12,12 @@
 //! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
 //! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
-//! Lock order: a shelf of keys, then a shard of the engine. The engine calls nobody while it holds a lock; the clock,
+//! Lock order: a shard of keys, then a shard of the engine. The engine calls nobody while it holds a lock; the clock,
 //! which may be the user's, is read before, and who drives the engine is woken after.
 
 mod alarm;
+mod armed_keys;
 mod retry;
-mod shelf;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -34,9 +34,9 @@ use crate::retry::{Attempt, Retried};
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::timer::{Context, Timer};
 use crate::wheel::RescheduleError;
-use alarm::{Alarm, Place};
+use alarm::{Alarm, KeyRef};
+use armed_keys::{Armed, ArmedKey, ArmedKeys, Put};
 use retry::Trying;
-use shelf::{Armed, Put, Shelf, Slot};
 
 /// Timers that are named by keys of your own, one for each key. Clones are the same, and any thread may use it.
 ///
@@ -72,16 +72,16 @@ pub struct KeyedTimer<K, S = RandomState>
 where
     K: Eq + Send + 'static,
 {
-    owner: Arc<Owner<K, S>>,
+    owner: Arc<KeyedOwner<K, S>>,
 }
 
 /// What the clones share: the last of them cancels all.
-struct Owner<K: Eq + Send + 'static, S> {
+struct KeyedOwner<K: Eq + Send + 'static, S> {
     core: Arc<Core<K>>,
     hasher: S,
 }
 
-impl<K: Eq + Send + 'static, S> Drop for Owner<K, S> {
+impl<K: Eq + Send + 'static, S> Drop for KeyedOwner<K, S> {
     fn drop(&mut self) {
         planted!("keyed.dropped-keys-fire", 0, self.core.clear());
     }
@@ -89,7 +89,7 @@ impl<K: Eq + Send + 'static, S> Drop for Owner<K, S> {
 
 struct Core<K> {
     timer: Timer,
-    shelves: Box<[Shelf<K>]>,
+    key_shards: Box<[ArmedKeys<K>]>,
     /// Whether the driver was started: its start may call foreign code, and must not happen under a lock.
     started: AtomicBool,
 }
@@ -104,14 +104,14 @@ impl<K: Eq + Send + 'static> KeyedTimer<K> {
 impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
     /// Hashes the keys with another hasher. The default withstands keys that were chosen to collide.
     pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
-        let shelves = (0..tables()).map(|_| Shelf::new()).collect();
-        let core = Core { timer: timer.clone(), shelves, started: AtomicBool::new(false) };
-        KeyedTimer { owner: Arc::new(Owner { core: Arc::new(core), hasher }) }
+        let key_shards = (0..tables()).map(|_| ArmedKeys::new()).collect();
+        let core = Core { timer: timer.clone(), key_shards, started: AtomicBool::new(false) };
+        KeyedTimer { owner: Arc::new(KeyedOwner { core: Arc::new(core), hasher }) }
     }
 
     /// How many keys have a timer.
     pub fn len(&self) -> usize {
-        self.owner.core.shelves.iter().map(Shelf::len).sum()
+        self.owner.core.key_shards.iter().map(ArmedKeys::len).sum()
     }
 
     /// Whether no key has a timer.
@@ -238,11 +238,11 @@ where
         let now = core.timer.time();
         let (trying, held) = Trying::new(job, then);
         let arm = |number| {
-            let place = Arc::new(Place { core: core.clone(), hash, number });
+            let place = Arc::new(KeyRef { core: core.clone(), hash, number });
             let (job, then) = held.closures(place);
             core.timer.retry_from(now, backoff, job, then).map(Armed::Retry)
         };
-        match core.on_shelf(hash, |shelf| shelf.put(hash, key, true, arm)) {
+        match core.with_keys(hash, |keys| keys.put(hash, key, true, arm)) {
             Ok(put) => Ok(core.put_away(put)),
             Err((error, key)) => {
                 core.timer.contain(|| drop(key));
@@ -275,14 +275,14 @@ where
         let at = core.timer.time() + nanoseconds(after);
         let mut callback = Some(callback);
         let arm = |number| {
-            let alarm = Alarm(Some(Place { core: core.clone(), hash, number }));
+            let alarm = Alarm(Some(KeyRef { core: core.clone(), hash, number }));
             let armed = core.timer.arm_time(at, move |context| alarm.ring(context));
             armed.map(|timer| {
                 let callback = callback.take().expect("it is armed once");
                 Armed::Once(timer, Box::new(callback))
             })
         };
-        match core.on_shelf(hash, |shelf| shelf.put(hash, key, replace, arm)) {
+        match core.with_keys(hash, |keys| keys.put(hash, key, replace, arm)) {
             Ok(put) => Ok((core.put_away(put), callback)),
             Err((error, key)) => {
                 planted!("third.key-of-a-refusal-panics-out", drop(key), {
@@ -308,7 +308,7 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let hash = hash(&self.owner.hasher, key);
-        let taken = self.owner.core.shelf(hash).take(hash, key);
+        let taken = self.owner.core.keys(hash).take(hash, key);
         taken.map(|(key, slot)| self.owner.core.end(Some(key), slot)).is_some()
     }
 
@@ -359,18 +359,19 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let hash = hash(&self.owner.hasher, key);
-        self.owner.core.on_shelf(hash, |shelf| shelf.with(hash, key, look))
+        self.owner.core.with_keys(hash, |keys| keys.with(hash, key, look))
     }
 }
 
 impl<K: Eq + Send + 'static> Core<K> {
-    fn shelf(&self, hash: u64) -> &Shelf<K> {
-        choose(&self.shelves, hash)
+    fn keys(&self, hash: u64) -> &ArmedKeys<K> {
+        choose(&self.key_shards, hash)
     }
 
-    /// Arms or moves a timer under the lock of a shelf. Who drives the engine is woken after it: that is foreign code.
-    fn on_shelf<R>(&self, hash: u64, locked: impl FnOnce(&Shelf<K>) -> R) -> R {
-        self.timer.core().shards[0].tell_loop_after(|| locked(self.shelf(hash)))
+    /// Arms or moves a timer under the lock of a shard of keys. Wakes the driver afterwards, because a waker is foreign
+    /// code.
+    fn with_keys<R>(&self, hash: u64, locked: impl FnOnce(&ArmedKeys<K>) -> R) -> R {
+        self.timer.core().shards[0].tell_loop_after(|| locked(self.keys(hash)))
     }
 
     /// Starts the driver, if it was not.
@@ -405,7 +406,7 @@ impl<K: Eq + Send + 'static> Core<K> {
     }
 
     /// What was taken from its key will not run.
-    fn end(&self, key: Option<K>, slot: Slot) {
+    fn end(&self, key: Option<K>, slot: ArmedKey) {
         match slot.armed {
             Armed::Once(timer, callback) => {
                 planted!(
@@ -425,7 +426,7 @@ impl<K: Eq + Send + 'static> Core<K> {
     }
 
     fn clear(&self) -> usize {
-        let all = self.shelves.iter().flat_map(Shelf::take_all);
+        let all = self.key_shards.iter().flat_map(ArmedKeys::take_all);
         all.map(|(key, slot)| self.end(Some(key), slot)).count()
     }
 }

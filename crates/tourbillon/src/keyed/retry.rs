@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 
-use super::alarm::Place;
+use super::alarm::KeyRef;
 use crate::retry::{Attempt, Retried};
 use crate::sync::{Mutex, lock};
 
@@ -41,7 +41,7 @@ impl<J, L> Held<J, L> {
     #[expect(clippy::type_complexity, reason = "two closures")]
     pub(super) fn closures<K, T, E>(
         self,
-        place: Arc<Place<K>>,
+        place: Arc<KeyRef<K>>,
     ) -> (
         impl FnMut(&Attempt) -> Result<T, Option<E>> + Send + use<K, T, E, J, L>,
         impl FnOnce(Retried<T, Option<E>>) + Send + use<K, T, E, J, L>,

@@ -47,7 +47,7 @@ impl Model {
     /// Time passes: the clock is set, and whoever sleeps looks at it.
     fn pass(&self, ticks: u64) {
         self.clock.ticks.store(ticks, SeqCst);
-        crate::tasks::Given::on(&self.timer).hub().signal.sleeper().wake();
+        crate::tasks::Given::on(&self.timer).context().signal.sleeper().wake();
     }
 
     /// The same, on a thread of its own.
@@ -71,23 +71,23 @@ impl Model {
 
 /// A task: it waits until it is woken.
 #[derive(Clone)]
-struct Task(Arc<Bell>);
+struct Task(Arc<Notifier>);
 
-struct Bell {
-    rung: Mutex<bool>,
-    ringing: Condvar,
+struct Notifier {
+    notified: Mutex<bool>,
+    condvar: Condvar,
 }
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
-        *lock(&self.rung) = true;
-        self.ringing.notify_all();
+        *lock(&self.notified) = true;
+        self.condvar.notify_all();
     }
 }
 
 impl Task {
     fn new() -> Self {
-        Task(Arc::new(Bell { rung: Mutex::new(false), ringing: Condvar::new() }))
+        Task(Arc::new(Notifier { notified: Mutex::new(false), condvar: Condvar::new() }))
     }
 
     fn poll(&self, sleep: &mut Sleep<Given>) -> Poll<Result<(), SleepError>> {
@@ -101,11 +101,11 @@ impl Task {
             if let Poll::Ready(outcome) = self.poll(sleep) {
                 return outcome;
             }
-            let mut rung = lock(&self.0.rung);
-            while !*rung {
-                rung = wait(&self.0.ringing, rung, None);
+            let mut notified = lock(&self.0.notified);
+            while !*notified {
+                notified = wait(&self.0.condvar, notified, None);
             }
-            *rung = false;
+            *notified = false;
         }
     }
 }

@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use super::Purgatory;
-use super::basket::Basket;
-use super::node::Entry;
+use super::node::Waiter;
 use super::operation::Operation;
-use super::shelf::Walk;
-use super::turn::is_trying;
-use super::wish::Why;
+use super::request::Why;
+use super::returned::Returned;
+use super::trampoline::is_trying;
+use super::watchers::Walk;
 use crate::key_table::hash;
 
 /// So many are copied at a time.
@@ -78,29 +78,29 @@ where
     {
         let is_trying =
             planted!("third.cancel-inside-a-condition-waits-for-itself", false, is_trying());
-        let basket = (!is_trying).then(Basket::new);
+        let returned = (!is_trying).then(Returned::new);
         let mut operations = Vec::new();
         self.for_each(key, |entry| {
-            operations.extend(entry.take(Why::Cancelled, basket.as_ref()));
+            operations.extend(entry.take(Why::Cancelled, returned.as_ref()));
         });
-        planted!("purgatory.cancel-does-not-wait", drop(basket), {
-            operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+        planted!("purgatory.cancel-does-not-wait", drop(returned), {
+            operations.extend(returned.into_iter().flat_map(|returned| returned.collect()));
         });
         operations
     }
 
     /// Shows everybody who waits under the key, in batches, with no lock held.
-    fn for_each<Q>(&self, key: &Q, mut show: impl FnMut(&dyn Entry<O>))
+    fn for_each<Q>(&self, key: &Q, mut show: impl FnMut(&dyn Waiter<O>))
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         let hash = hash(&self.owner.hasher, key);
-        let shelf = self.core().shelf(hash);
+        let watchers = self.core().watchers(hash);
         let mut walk = Walk::default();
         // Many keys have one.
         let mut first = [None];
-        shelf.walk(hash, key, &mut walk, &mut first);
+        watchers.walk(hash, key, &mut walk, &mut first);
         let [Some(first)] = first else { return };
         show(&*first);
         drop(first);
@@ -110,8 +110,8 @@ where
         let mut batch = [const { None }; BATCH];
         while planted!(
             "purgatory.last-batch-not-tried",
-            shelf.walk(hash, key, &mut walk, &mut batch) && !walk.done,
-            shelf.walk(hash, key, &mut walk, &mut batch)
+            watchers.walk(hash, key, &mut walk, &mut batch) && !walk.done,
+            watchers.walk(hash, key, &mut walk, &mut batch)
         ) {
             batch.iter_mut().map_while(Option::take).for_each(|entry| show(&*entry));
         }

@@ -18,7 +18,7 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use super::node::Entry;
+use super::node::Waiter;
 
 /// So many gaps are not worth closing.
 const GAPS: usize = 16;
@@ -27,27 +27,27 @@ const GAPS: usize = 16;
 const ROOM: usize = 32;
 
 pub(super) enum List<O> {
-    One(Slot<O>),
+    One(ListSlot<O>),
     Many(Many<O>),
 }
 
 pub(super) struct Many<O> {
     /// The first of them waits.
-    slots: VecDeque<Slot<O>>,
+    slots: VecDeque<ListSlot<O>>,
     /// How many wait.
     waiting: u32,
     /// The position of the first.
     front: u32,
 }
 
-pub(super) struct Slot<O> {
+pub(super) struct ListSlot<O> {
     serial: u64,
-    entry: Option<Arc<dyn Entry<O>>>,
+    entry: Option<Arc<dyn Waiter<O>>>,
 }
 
 impl<O> List<O> {
-    pub(super) fn one(serial: u64, entry: Arc<dyn Entry<O>>) -> Self {
-        List::One(Slot { serial, entry: Some(entry) })
+    pub(super) fn one(serial: u64, entry: Arc<dyn Waiter<O>>) -> Self {
+        List::One(ListSlot { serial, entry: Some(entry) })
     }
 
     fn none() -> Self {
@@ -60,13 +60,13 @@ impl<O> List<O> {
 
     /// Adds one, whose serial is higher than all before. Returns its position.
     #[inline]
-    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Entry<O>>) -> u32 {
-        self.many().push(Slot { serial, entry: Some(entry) })
+    pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Waiter<O>>) -> u32 {
+        self.many().push(ListSlot { serial, entry: Some(entry) })
     }
 
     /// Takes out the one with that serial, which was at that position once.
     #[inline]
-    pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
+    pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Waiter<O>>> {
         let slot = match self {
             List::Many(many) => return many.remove(serial, position),
             List::One(slot) => slot,
@@ -85,7 +85,7 @@ impl<O> List<O> {
         &self,
         after: u64,
         until: u64,
-        to: &mut [Option<Arc<dyn Entry<O>>>],
+        to: &mut [Option<Arc<dyn Waiter<O>>>],
     ) -> (u64, bool) {
         let (one, many) = match self {
             List::One(slot) => (Some(slot), None),
@@ -103,7 +103,7 @@ impl<O> List<O> {
         (last, met.next().is_none())
     }
 
-    pub(super) fn into_entries(self) -> impl Iterator<Item = Arc<dyn Entry<O>>> {
+    pub(super) fn into_entries(self) -> impl Iterator<Item = Arc<dyn Waiter<O>>> {
         let (one, many) = match self {
             List::One(slot) => (Some(slot), VecDeque::new()),
             List::Many(many) => (None, many.slots),
@@ -127,7 +127,7 @@ impl<O> List<O> {
 
 impl<O> Many<O> {
     #[inline]
-    fn push(&mut self, slot: Slot<O>) -> u32 {
+    fn push(&mut self, slot: ListSlot<O>) -> u32 {
         debug_assert!(self.slots.back().is_none_or(|last| last.serial < slot.serial));
         self.slots.push_back(slot);
         self.waiting += 1;
@@ -135,7 +135,7 @@ impl<O> Many<O> {
     }
 
     #[inline]
-    fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Entry<O>>> {
+    fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Waiter<O>>> {
         let place = position.wrapping_sub(self.front) as usize;
         let place = match self.slots.get(place) {
             Some(slot)
@@ -164,7 +164,7 @@ impl<O> Many<O> {
 
     /// Those with a serial after that one, and perhaps some before.
     #[inline]
-    fn behind(&self, after: u64) -> vec_deque::Iter<'_, Slot<O>> {
+    fn behind(&self, after: u64) -> vec_deque::Iter<'_, ListSlot<O>> {
         let begin = match self.slots.front() {
             Some(slot) if slot.serial <= after => {
                 self.slots.partition_point(|slot| slot.serial <= after)
@@ -177,18 +177,18 @@ impl<O> Many<O> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::basket::Basket;
-    use super::super::wish::Why;
+    use super::super::request::Why;
+    use super::super::returned::Returned;
     use super::*;
 
     struct Waits;
 
-    impl Entry<()> for Waits {
+    impl Waiter<()> for Waits {
         fn check(&self) -> bool {
             false
         }
 
-        fn take(&self, _why: Why, _basket: Option<&Arc<Basket<()>>>) -> Option<()> {
+        fn take(&self, _why: Why, _basket: Option<&Arc<Returned<()>>>) -> Option<()> {
             None
         }
     }

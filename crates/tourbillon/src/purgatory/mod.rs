@@ -1,7 +1,7 @@
 //! `Purgatory`: operations that are completed when a condition holds, or expire; exactly one of the two.
 //!
 //! ```text
-//!   keys, on shelves          nodes                               the timer's wheel
+//!   keys, on watchers          nodes                               the timer's wheel
 //!   ┌──────────────┐          ┌────────────────────────────┐
 //!   │ "orders-0" ──┼──► list ─┼─► state, and while it rests │ ◄─── timeout
 //!   │ "orders-1" ──┼──► list ─┤   the operation, its places │
@@ -12,18 +12,18 @@
 //! has the table of what may happen then), and who ends it takes it out of every key and of the wheel first, and then
 //! runs its action, with no lock held. Nothing of it stays behind: there is nothing to purge.
 
-mod basket;
 mod error;
 mod events;
-mod few;
+mod inline_vec;
 mod list;
 mod node;
 mod operation;
-mod shelf;
-mod turn;
+mod request;
+mod returned;
+mod trampoline;
 mod wait;
+mod watchers;
 mod watching;
-mod wish;
 mod work;
 
 use std::convert::Infallible;
@@ -34,12 +34,12 @@ use std::sync::Arc;
 use crate::Timer;
 use crate::key_table::{choose, tables};
 use crate::sync::atomic::{AtomicBool, Ordering::Release};
-use basket::Basket;
 pub use error::{WaitError, WatchError};
 pub use operation::{Operation, Outcome};
-use shelf::Shelf;
+use request::Why;
+use returned::Returned;
 pub use wait::Wait;
-use wish::Why;
+use watchers::Watchers;
 
 /// Holds operations that wait for something, each watched under keys, until an event on one of the keys completes them
 /// or their time is up. Clones are the same purgatory, and any thread may use it.
@@ -112,16 +112,16 @@ where
     K: Eq + Send + 'static,
     O: Operation,
 {
-    owner: Arc<Owner<K, O, S>>,
+    owner: Arc<PurgatoryOwner<K, O, S>>,
 }
 
 /// What the clones share: the last of them stops it.
-struct Owner<K: Eq + Send + 'static, O: Operation, S> {
+struct PurgatoryOwner<K: Eq + Send + 'static, O: Operation, S> {
     core: Arc<Core<K, O>>,
     hasher: S,
 }
 
-impl<K: Eq + Send + 'static, O: Operation, S> Drop for Owner<K, O, S> {
+impl<K: Eq + Send + 'static, O: Operation, S> Drop for PurgatoryOwner<K, O, S> {
     fn drop(&mut self) {
         for operation in self.core.stop(None) {
             planted!("purgatory.drop-with-the-last-clone-panics-out", drop(operation), {
@@ -133,8 +133,8 @@ impl<K: Eq + Send + 'static, O: Operation, S> Drop for Owner<K, O, S> {
 
 struct Core<K, O> {
     timer: Timer,
-    shelves: Box<[Shelf<K, O>]>,
-    /// Whether it was stopped. Each shelf knows for itself, and this spares who comes later a trial.
+    watchers: Box<[Watchers<K, O>]>,
+    /// Whether it was stopped. Each shard of keys records it too; this flag saves later callers a trial.
     stopped: AtomicBool,
 }
 
@@ -158,10 +158,10 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     /// assert_eq!(purgatory.check(&7), 0);
     /// ```
     pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
-        let shelves = (0..tables()).map(|_| Shelf::new()).collect();
+        let watchers = (0..tables()).map(|_| Watchers::new()).collect();
         let core =
-            Arc::new(Core { timer: timer.clone(), shelves, stopped: AtomicBool::new(false) });
-        Purgatory { owner: Arc::new(Owner { core, hasher }) }
+            Arc::new(Core { timer: timer.clone(), watchers, stopped: AtomicBool::new(false) });
+        Purgatory { owner: Arc::new(PurgatoryOwner { core, hasher }) }
     }
 
     fn core(&self) -> &Arc<Core<K, O>> {
@@ -173,15 +173,15 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
 impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     /// How many entries there are under all keys: an operation counts once for each of its keys.
     pub fn watched(&self) -> usize {
-        self.core().shelves.iter().map(|shelf| shelf.counts().0).sum()
+        self.core().watchers.iter().map(|watchers| watchers.counts().0).sum()
     }
 
     /// How many wait: operations, closures and futures.
     pub fn delayed(&self) -> usize {
-        let of = |shelf: &Shelf<K, O>| {
-            planted!("purgatory.delayed-counts-keys", shelf.counts().0, shelf.counts().1)
+        let of = |watchers: &Watchers<K, O>| {
+            planted!("purgatory.delayed-counts-keys", watchers.counts().0, watchers.counts().1)
         };
-        self.core().shelves.iter().map(of).sum()
+        self.core().watchers.iter().map(of).sum()
     }
 
     /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
@@ -194,27 +194,27 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     /// does not hold.
     pub fn stop(&self) -> Vec<O> {
         let is_trying =
-            planted!("purgatory.stop-waits-inside-a-condition", false, turn::is_trying());
-        let basket = (!is_trying).then(Basket::new);
-        let mut operations = self.core().stop(basket.as_ref());
-        operations.extend(basket.into_iter().flat_map(|basket| basket.collect()));
+            planted!("purgatory.stop-waits-inside-a-condition", false, trampoline::is_trying());
+        let returned = (!is_trying).then(Returned::new);
+        let mut operations = self.core().stop(returned.as_ref());
+        operations.extend(returned.into_iter().flat_map(|returned| returned.collect()));
         operations
     }
 }
 
 impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
-    fn stop(&self, basket: Option<&Arc<Basket<O>>>) -> Vec<O> {
+    fn stop(&self, returned: Option<&Arc<Returned<O>>>) -> Vec<O> {
         planted!("purgatory.stop-is-not-remembered", (), self.stopped.store(true, Release));
         let mut operations = Vec::new();
-        for shelf in &self.shelves {
-            for (key, list) in shelf.close() {
+        for watchers in &self.watchers {
+            for (key, list) in watchers.close() {
                 planted!(
                     "later.stop-ends-at-a-key-whose-drop-panics",
                     drop(key),
                     self.drop_key(key)
                 );
                 operations.extend(
-                    list.into_entries().filter_map(|entry| entry.take(Why::Stopped, basket)),
+                    list.into_entries().filter_map(|entry| entry.take(Why::Stopped, returned)),
                 );
             }
         }
@@ -224,8 +224,8 @@ impl<K: Eq + Send + 'static, O: Operation> Core<K, O> {
 
 impl<K, O> Core<K, O> {
     #[inline]
-    fn shelf(&self, hash: u64) -> &Shelf<K, O> {
-        choose(&self.shelves, hash)
+    fn watchers(&self, hash: u64) -> &Watchers<K, O> {
+        choose(&self.watchers, hash)
     }
 
     /// Foreign code: neither a lock nor an operation is held.

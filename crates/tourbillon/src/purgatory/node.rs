@@ -1,36 +1,36 @@
 //! One that waits, and the protocol that ends it exactly once.
 //!
 //! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who
-//! comes meanwhile leaves a wish, and the holder grants it after the condition has returned. So a condition is never
+//! comes meanwhile leaves a request, and the holder grants it after the condition has returned. So a condition is never
 //! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more. There
-//! are two wishes, for another trial and for an end, and the trial comes first: an event that was there before a cancel
-//! is seen.
+//! are two requests, for another trial and for an end. The trial comes first, so an event that precedes a cancel is
+//! seen.
 //!
 //! | state | what comes | and then |
 //! |---|---|---|
 //! | resting | a check | trying, by that thread |
 //! | | the timeout | trying for the last time, by that thread |
 //! | | a cancel, a stop, a withdrawal | over: it is theirs |
-//! | trying | a check | wishes *again*, unless *back* was wished |
-//! | | the timeout | wishes *expire*, unless *back* was wished |
-//! | | a cancel, a stop | wishes *back*, unless that was wished |
+//! | trying | a check | requests *again*, unless *back* was requested |
+//! | | the timeout | requests *expire*, unless *back* was requested |
+//! | | a cancel, a stop | requests *back*, unless that was requested |
 //! | | a withdrawal | the same, and *again* is forgotten |
-//! | | condition met | over: completed, whatever the wishes |
+//! | | condition met | over: completed, whatever the requests |
 //! | | not met, *expire* | trying for the last time |
 //! | | not met, *again* | trying, for the last time if it was |
-//! | | not met, *back* | over: it is theirs who wished |
+//! | | not met, *back* | over: it is theirs who requested |
 //! | | not met, for the last time | over: expired |
-//! | | not met, no wish | resting |
+//! | | not met, no request | resting |
 //! | over | anything | nothing |
 //!
 //! Conditions that check each other's keys, or their own, would have each other tried for ever. So *again* that was
-//! wished inside a condition is granted once: not after a trial that was itself made for such a wish.
+//! requested inside a condition is granted once: not after a trial that was itself made for such a request.
 //!
 //! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
 //! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key
 //! and of the wheel before its action runs.
 //!
-//! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then a basket.
+//! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then `Returned`.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -39,13 +39,13 @@ use std::thread;
 use std::time::Duration;
 
 use super::Core;
-use super::basket::{Basket, Ticket};
 use super::error::{WaitError, WatchError};
-use super::few::Few;
+use super::inline_vec::InlineVec;
 use super::operation::Outcome;
-use super::shelf::Place;
-use super::turn::{attempt, catch_up, is_trying};
-use super::wish::{Again, End, Why, Wish};
+use super::request::{Again, End, Request, Why};
+use super::returned::{Returned, Ticket};
+use super::trampoline::{attempt, catch_up, is_trying};
+use super::watchers::WatchPlace;
 use super::work::Work;
 use crate::key::Key;
 use crate::sync::{Mutex, lock};
@@ -55,34 +55,34 @@ pub(super) struct Node<K, O, W> {
     /// A byte that can be read without the lock.
     byte: u8,
     core: Arc<Core<K, O>>,
-    inside: Mutex<Inside<O, W>>,
+    inside: Mutex<InCallback<O, W>>,
 }
 
-struct Inside<O, W> {
-    state: State<O, W>,
+struct InCallback<O, W> {
+    state: NodeState<O, W>,
     /// Where to find it as long as it is not over.
     traces: Traces,
 }
 
-enum State<O, W> {
+enum NodeState<O, W> {
     Resting(W),
-    Trying(Wish<O>),
+    Trying(Request<O>),
     Over,
 }
 
 /// The places where it is watched, and the key of its timer.
 struct Traces {
-    places: Few<Place>,
+    places: InlineVec<WatchPlace>,
     timer: Option<Key>,
 }
 
 /// One that waits, whatever it is.
-pub(super) trait Entry<O>: Send + Sync {
+pub(super) trait Waiter<O>: Send + Sync {
     /// Tries it after an event. Whether it was completed here.
     fn check(&self) -> bool;
     /// Ends it for a cancel or a stop: the operation, if it can be had at once. If another thread tries it, that one
-    /// puts it into the basket; without a basket a cancel lets it be, and after a stop it is dropped.
-    fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O>;
+    /// puts it into `Returned`; without one a cancel lets it be, and after a stop it is dropped.
+    fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O>;
 }
 
 /// One that can be given up.
@@ -100,11 +100,11 @@ where
     pub(super) fn watch(
         core: &Arc<Core<K, O>>,
         work: W,
-        keys: Few<(u64, K)>,
+        keys: InlineVec<(u64, K)>,
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
-        let traces = Traces { places: Few::new(), timer: None };
-        let inside = Mutex::new(Inside { state: State::Trying(Wish::NONE), traces });
+        let traces = Traces { places: InlineVec::new(), timer: None };
+        let inside = Mutex::new(InCallback { state: NodeState::Trying(Request::NONE), traces });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, nobody has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
@@ -114,14 +114,14 @@ where
                 return Err(WatchError::from_schedule(refused, work));
             }
         };
-        let mut traces = Traces { places: Few::new(), timer: Some(timer) };
-        let mut spare = Few::new();
+        let mut traces = Traces { places: InlineVec::new(), timer: Some(timer) };
+        let mut spare = InlineVec::new();
         let watched = node.watch_under(keys, &mut traces.places, &mut spare);
         if let Ok(true) = watched {
             let completed = planted!(
                 "purgatory.not-tried-once-it-is-watched",
                 {
-                    *lock(&node.inside) = Inside { state: State::Resting(work), traces };
+                    *lock(&node.inside) = InCallback { state: NodeState::Resting(work), traces };
                     false
                 },
                 node.hold(work, false, Some(traces))
@@ -131,7 +131,7 @@ where
                 planted!("more.completed-while-it-is-added-says-watched", false, completed);
             return Ok((node, if completed { Outcome::Completed } else { Outcome::Watched }));
         }
-        lock(&node.inside).state = State::Over;
+        lock(&node.inside).state = NodeState::Over;
         planted!("purgatory.half-watched-stays", drop(traces), node.leave(traces));
         spare.for_each(|key| core.drop_key(key));
         match watched {
@@ -149,16 +149,16 @@ where
     /// the holder.
     fn watch_under(
         self: &Arc<Self>,
-        keys: Few<(u64, K)>,
-        places: &mut Few<Place>,
-        spare: &mut Few<K>,
+        keys: InlineVec<(u64, K)>,
+        places: &mut InlineVec<WatchPlace>,
+        spare: &mut InlineVec<K>,
     ) -> thread::Result<bool> {
         let (mut first, mut watched) = (true, Ok(true));
         keys.for_each(|(hash, key)| {
             let mut key = Some(key);
             if let Ok(true) = watched {
-                let (shelf, entry) = (self.core.shelf(hash), self.clone());
-                let watch = || shelf.watch(hash, &mut key, mem::take(&mut first), entry);
+                let (watchers, entry) = (self.core.watchers(hash), self.clone());
+                let watch = || watchers.watch(hash, &mut key, mem::take(&mut first), entry);
                 match catch_unwind(AssertUnwindSafe(watch)) {
                     Ok(Some(place)) => places.push(place),
                     Ok(None) => watched = Ok(false),
@@ -172,7 +172,7 @@ where
         watched
     }
 
-    /// Tries it, and grants wishes, until it rests or is over. Whether it was completed. Who has just added it brings
+    /// Tries it, and grants requests, until it rests or is over. Whether it was completed. Who has just added it brings
     /// its traces.
     fn hold(&self, work: W, last: bool, traces: Option<Traces>) -> bool {
         let completed = self.hold_on(work, last, traces);
@@ -190,11 +190,13 @@ where
             if let Some(traces) = traces.take() {
                 inside.traces = traces;
             }
-            let State::Trying(wish) = &mut inside.state else { unreachable!("the holder ends it") };
-            let again = mem::take(&mut wish.again);
+            let NodeState::Trying(request) = &mut inside.state else {
+                unreachable!("the holder ends it")
+            };
+            let again = mem::take(&mut request.again);
             if !met {
-                if let End::Expire = wish.end {
-                    wish.end = End::No;
+                if let End::Expire = request.end {
+                    request.end = End::No;
                     (last, echo) =
                         (planted!("purgatory.timeout-in-a-trial-forgotten", last, true), false);
                     continue;
@@ -202,19 +204,20 @@ where
                 let granted = planted!("purgatory.echo-granted-for-ever", false, echo);
                 let by_event = again == Again::Yes;
                 let by_event =
-                    planted!("purgatory.wish-for-a-trial-ignored", by_event && last, by_event);
+                    planted!("purgatory.request-for-a-trial-ignored", by_event && last, by_event);
                 if by_event || (again == Again::Echo && !granted) {
                     echo = again == Again::Echo;
                     last = planted!("more.check-in-the-last-trial-puts-off-the-end", false, last);
                     continue;
                 }
-                let back = planted!("purgatory.wish-for-it-back-ignored", false, wish.is_back());
+                let back =
+                    planted!("purgatory.request-for-it-back-ignored", false, request.is_back());
                 if !back && !last {
-                    inside.state = State::Resting(work);
+                    inside.state = NodeState::Resting(work);
                     return false;
                 }
             }
-            let end = mem::replace(&mut wish.end, End::No);
+            let end = mem::replace(&mut request.end, End::No);
             let traces = inside.end();
             drop(inside);
             self.leave(traces);
@@ -240,11 +243,11 @@ where
     fn leave(&self, traces: Traces) {
         let mut first = true;
         traces.places.for_each(|place| {
-            let (shelf, first) = (self.core.shelf(place.hash), mem::take(&mut first));
+            let (watchers, first) = (self.core.watchers(place.hash), mem::take(&mut first));
             let key = planted!(
                 "purgatory.stays-under-its-other-keys",
-                if first { shelf.unwatch(place, first) } else { None },
-                shelf.unwatch(place, first)
+                if first { watchers.unwatch(place, first) } else { None },
+                watchers.unwatch(place, first)
             );
             if let Some(key) = key {
                 self.core.drop_key(key);
@@ -287,10 +290,10 @@ where
         work.back(why, &self.core.timer)
     }
 
-    /// Ends one that rests. If it is being tried, `wish` may say what to do then.
-    fn end(&self, wish: impl FnOnce(&mut Wish<O>)) -> Option<W> {
+    /// Ends one that rests. If it is being tried, `request` may say what to do then.
+    fn end(&self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {
         let mut inside = lock(&self.inside);
-        let work = inside.take_hold(wish)?;
+        let work = inside.take_hold(request)?;
         let traces = inside.end();
         drop(inside);
         self.leave(traces);
@@ -298,28 +301,28 @@ where
     }
 }
 
-impl<O, W> Inside<O, W> {
-    /// Takes hold of one that rests. One that is being tried is told the wish.
+impl<O, W> InCallback<O, W> {
+    /// Takes hold of one that rests. One that is being tried is told the request.
     #[inline]
-    fn take_hold(&mut self, wish: impl FnOnce(&mut Wish<O>)) -> Option<W> {
+    fn take_hold(&mut self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {
         match &mut self.state {
-            State::Resting(_) => {}
-            State::Trying(now) => {
-                wish(now);
+            NodeState::Resting(_) => {}
+            NodeState::Trying(now) => {
+                request(now);
                 return None;
             }
-            State::Over => return None,
+            NodeState::Over => return None,
         }
-        match mem::replace(&mut self.state, State::Trying(Wish::NONE)) {
-            State::Resting(work) => Some(work),
-            State::Trying(_) | State::Over => unreachable!("it was looked at"),
+        match mem::replace(&mut self.state, NodeState::Trying(Request::NONE)) {
+            NodeState::Resting(work) => Some(work),
+            NodeState::Trying(_) | NodeState::Over => unreachable!("it was looked at"),
         }
     }
 
     /// It is over, and these are its traces.
     fn end(&mut self) -> Traces {
-        self.state = State::Over;
-        mem::replace(&mut self.traces, Traces { places: Few::new(), timer: None })
+        self.state = NodeState::Over;
+        mem::replace(&mut self.traces, Traces { places: InlineVec::new(), timer: None })
     }
 }
 
@@ -329,11 +332,11 @@ where
     O: Send + 'static,
     W: Work<O>,
 {
-    fn ring(&self) {
+    fn notify(&self) {
         let mut inside = lock(&self.inside);
-        let work = inside.take_hold(|wish| {
-            if !wish.is_back() {
-                wish.end = End::Expire;
+        let work = inside.take_hold(|request| {
+            if !request.is_back() {
+                request.end = End::Expire;
             }
         });
         if let Some(work) = work {
@@ -361,8 +364,8 @@ where
         if planted!("purgatory.wait-not-told-of-a-stopped-timer", true, W::RETURNS) {
             return;
         }
-        let wish = || Some(End::Back(Why::Stopped, None));
-        if let Some(work) = self.end(|now| now.ask_back(wish)) {
+        let request = || Some(End::Back(Why::Stopped, None));
+        if let Some(work) = self.end(|now| now.ask_back(request)) {
             self.give_back(work, Why::Stopped);
         }
     }
@@ -373,27 +376,27 @@ where
     }
 }
 
-impl<K, O, W> Entry<O> for Node<K, O, W>
+impl<K, O, W> Waiter<O> for Node<K, O, W>
 where
     K: Eq + Send + 'static,
     O: Send + 'static,
     W: Work<O>,
 {
     fn check(&self) -> bool {
-        let work = lock(&self.inside).take_hold(|wish| {
-            if !wish.is_back() {
+        let work = lock(&self.inside).take_hold(|request| {
+            if !request.is_back() {
                 let again = if is_trying() { Again::Echo } else { Again::Yes };
-                let again = planted!("purgatory.check-leaves-no-wish", Again::No, again);
-                wish.again =
-                    planted!("purgatory.echo-overwrites-an-event", again, wish.again.max(again));
+                let again = planted!("purgatory.check-leaves-no-request", Again::No, again);
+                request.again =
+                    planted!("purgatory.echo-overwrites-an-event", again, request.again.max(again));
             }
         });
         work.is_some_and(|work| self.hold(work, false, None))
     }
 
-    fn take(&self, why: Why, basket: Option<&Arc<Basket<O>>>) -> Option<O> {
-        let wish = || match basket {
-            Some(basket) if W::RETURNS => Some(End::Back(why, Some(basket.ticket()))),
+    fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O> {
+        let request = || match returned {
+            Some(returned) if W::RETURNS => Some(End::Back(why, Some(returned.ticket()))),
             None if W::RETURNS
                 && planted!(
                     "purgatory.cancel-in-a-condition-drops",
@@ -405,7 +408,7 @@ where
             }
             _ => Some(End::Back(why, None)),
         };
-        let work = self.end(|now| now.ask_back(wish))?;
+        let work = self.end(|now| now.ask_back(request))?;
         self.give_back(work, why)
     }
 }
@@ -417,10 +420,10 @@ where
     W: Work<O>,
 {
     fn withdraw(&self) {
-        let wish = || Some(End::Back(Why::Withdrawn, None));
-        let wish = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, wish());
+        let request = || Some(End::Back(Why::Withdrawn, None));
+        let request = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, request());
         let work = self.end(|now| {
-            now.ask_back(wish);
+            now.ask_back(request);
             // Also if it was asked for before: nobody would get what another trial takes.
             now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
         });

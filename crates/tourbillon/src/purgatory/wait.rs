@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::error::WaitError;
 use super::node::Withdraw;
-use super::turn::act;
+use super::trampoline::act;
 use super::work::Listen;
 use crate::Timer;
 use crate::contain::drop_quietly;
@@ -27,10 +27,10 @@ pub struct Wait<T> {
 
 /// Where the outcome is put.
 pub(super) struct Letter<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<LetterState<T>>,
 }
 
-enum State<T> {
+enum LetterState<T> {
     Awaited(Option<Waker>),
     Here(Result<T, WaitError>),
     Taken,
@@ -38,7 +38,7 @@ enum State<T> {
 
 impl<T> Letter<T> {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Letter { state: Mutex::new(State::Awaited(None)) })
+        Arc::new(Letter { state: Mutex::new(LetterState::Awaited(None)) })
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, WaitError>> {
@@ -46,7 +46,7 @@ impl<T> Letter<T> {
         let mut spare = Some(waker.clone());
         let mut state = lock(&self.state);
         let here = match &mut *state {
-            State::Awaited(kept) => {
+            LetterState::Awaited(kept) => {
                 planted!(
                     "purgatory.first-waker-kept",
                     *kept = kept.take().or(spare.take()),
@@ -54,23 +54,25 @@ impl<T> Letter<T> {
                 );
                 None
             }
-            here => Some(std::mem::replace(here, State::Taken)),
+            here => Some(std::mem::replace(here, LetterState::Taken)),
         };
         drop(state);
         // Of another task, maybe: its panic must not end this one, nor lose the outcome.
         planted!("third.other-tasks-waker-panics-out", drop(spare), drop_quietly(spare));
         match here {
             None => Poll::Pending,
-            Some(State::Here(outcome)) => Poll::Ready(outcome),
-            Some(State::Awaited(_) | State::Taken) => panic!("polled after it was ready"),
+            Some(LetterState::Here(outcome)) => Poll::Ready(outcome),
+            Some(LetterState::Awaited(_) | LetterState::Taken) => {
+                panic!("polled after it was ready")
+            }
         }
     }
 
     /// Nobody waits any more.
     fn forget_waker(&self) {
         let waker = match &mut *lock(&self.state) {
-            State::Awaited(waker) => waker.take(),
-            State::Here(_) | State::Taken => None,
+            LetterState::Awaited(waker) => waker.take(),
+            LetterState::Here(_) | LetterState::Taken => None,
         };
         drop_quietly(waker);
     }
@@ -80,8 +82,8 @@ impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
     /// The outcome is here at once, wherever the thread is: it may wait for it. The wake is foreign, and so is the drop
     /// of a value that nobody waits for any more.
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
-        let before = std::mem::replace(&mut *lock(&self.state), State::Here(outcome));
-        if let State::Awaited(Some(waker)) = before {
+        let before = std::mem::replace(&mut *lock(&self.state), LetterState::Here(outcome));
+        if let LetterState::Awaited(Some(waker)) = before {
             planted!("purgatory.waker-panics-out", waker.wake(), act(timer, move || waker.wake()));
         }
         if let Some(unread) = Arc::into_inner(self) {
@@ -125,7 +127,7 @@ impl<T> Drop for Wait<T> {
 
 impl<T> fmt::Debug for Wait<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ready = !matches!(*lock(&self.letter.state), State::Awaited(_));
+        let ready = !matches!(*lock(&self.letter.state), LetterState::Awaited(_));
         f.debug_struct("Wait").field("ready", &ready).finish_non_exhaustive()
     }
 }

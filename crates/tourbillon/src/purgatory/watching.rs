@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::Purgatory;
 use super::error::{WaitError, WatchError};
-use super::few::Few;
+use super::inline_vec::InlineVec;
 use super::node::{Node, Withdraw};
 use super::operation::{Operation, Outcome};
-use super::turn::{attempt, catch_up};
+use super::trampoline::{attempt, catch_up};
 use super::wait::{Letter, Wait};
 use super::work::{Listen, Own, Then, When, Work};
 use crate::key_table::{ByHash, hash};
@@ -172,7 +172,7 @@ where
         timeout: Duration,
     ) -> Result<(Option<Arc<Node<K, O, W>>>, Outcome), WatchError<W>> {
         let core = self.core();
-        let mut hashed = Few::new();
+        let mut hashed = InlineVec::new();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.hash(keys, &mut hashed))) {
             // Not while it unwinds: a drop that panics then would be the end of the process.
             hashed.for_each(|(_, key)| core.drop_key(key));
@@ -203,7 +203,7 @@ where
     }
 
     /// Each key once, with its hash.
-    fn hash(&self, keys: impl IntoIterator<Item = K>, all: &mut Few<(u64, K)>) {
+    fn hash(&self, keys: impl IntoIterator<Item = K>, all: &mut InlineVec<(u64, K)>) {
         let mut count = 0;
         // Where the first key of each hash is, of many: to compare each with each would be the square of that.
         let mut first = ByHash::default();

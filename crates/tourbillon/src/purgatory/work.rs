@@ -2,7 +2,7 @@
 
 use super::error::WaitError;
 use super::operation::Operation;
-use super::turn::act;
+use super::trampoline::act;
 use crate::Timer;
 
 /// Whoever ends it holds neither a lock nor the operation: this calls foreign code, and contains it.

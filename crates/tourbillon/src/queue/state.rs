@@ -14,7 +14,7 @@ use crate::ordered::OrderedWheel;
 /// How many values one look may make ready, or hand down, before it gives up the lock.
 const BUDGET: usize = 256;
 
-pub(super) struct State<T> {
+pub(super) struct QueueState<T> {
     wheel: OrderedWheel<T>,
     counts: Counts,
     most: usize,
@@ -48,10 +48,10 @@ pub(super) enum Look<T> {
     Unknown,
 }
 
-impl<T> State<T> {
+impl<T> QueueState<T> {
     pub(super) fn new(geometry: &Geometry, tick: u64, limit: Option<usize>) -> Self {
         let wheel = OrderedWheel::new(geometry, tick);
-        State {
+        QueueState {
             wheel: wheel.expect("the settings were checked"),
             counts: Counts::default(),
             most: limit.unwrap_or(usize::MAX),

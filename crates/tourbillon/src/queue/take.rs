@@ -24,7 +24,7 @@ use std::time::Duration;
 use tourbillon_wheel::{Key, Time};
 
 use super::error::TakeError;
-use super::state::{Look, State};
+use super::state::{Look, QueueState};
 use crate::clock::{Driven, EngineClock};
 use crate::contain::drop_quietly;
 use crate::engine::settings::Settings;
@@ -34,7 +34,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 
 pub(super) struct Shared<T> {
     pub(super) clock: EngineClock,
-    pub(super) state: Mutex<State<T>>,
+    pub(super) state: Mutex<QueueState<T>>,
     /// Where who leads sleeps.
     sleeper: Sleeper,
     /// Where those wait who follow.
@@ -45,10 +45,14 @@ pub(super) struct Shared<T> {
 
 impl<T: Send + 'static> Shared<T> {
     pub(super) fn new(settings: Settings) -> Arc<Self> {
-        let Settings { geometry, tick, hub, .. } = settings;
+        let Settings { geometry, tick, context, .. } = settings;
         let shared = Arc::new(Shared {
-            clock: hub.clock,
-            state: Mutex::new(State::new(&geometry, tick, hub.limit.map(|limit| limit.most()))),
+            clock: context.clock,
+            state: Mutex::new(QueueState::new(
+                &geometry,
+                tick,
+                context.limit.map(|limit| limit.most()),
+            )),
             sleeper: Sleeper::new(),
             called: Condvar::new(),
             left: Condvar::new(),
@@ -120,7 +124,7 @@ impl<T: Send + 'static> Shared<T> {
         }
     }
 
-    fn follow(&self, mut state: MutexGuard<'_, State<T>>, end: Option<Time>, now: Time) {
+    fn follow(&self, mut state: MutexGuard<'_, QueueState<T>>, end: Option<Time>, now: Time) {
         let mut limit = None;
         if self.clock.is_system() {
             let left = end.map(|end| Duration::from_nanos(end.units() - now.units()));
@@ -139,7 +143,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     /// Calls those who follow if the limit of one of them has passed, and says when the next does. For who leads.
-    fn call_late(&self, state: &State<T>, now: Time) -> u64 {
+    fn call_late(&self, state: &QueueState<T>, now: Time) -> u64 {
         let limits = state.waiting.limits.iter().copied();
         let now = now.units();
         let late = |limit| {
@@ -154,7 +158,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     /// Gives up the lock. If the value that was put or moved is due before who leads would wake, wakes it.
-    pub(super) fn leave_earlier(&self, mut state: MutexGuard<'_, State<T>>, key: Key) {
+    pub(super) fn leave_earlier(&self, mut state: MutexGuard<'_, QueueState<T>>, key: Key) {
         let due = state.due(key);
         let wake = state.wakes_leader(due);
         drop(state);
@@ -208,7 +212,7 @@ struct Here<'a, T> {
 
 impl<T: Send + 'static> Here<'_, T> {
     /// It will wait.
-    fn stay(&mut self, state: &mut State<T>) {
+    fn stay(&mut self, state: &mut QueueState<T>) {
         if self.counted {
             return;
         }
@@ -220,7 +224,7 @@ impl<T: Send + 'static> Here<'_, T> {
     }
 
     /// It goes, and somebody else must look in its place.
-    fn leave<R>(self, mut state: MutexGuard<'_, State<T>>, with: R) -> R {
+    fn leave<R>(self, mut state: MutexGuard<'_, QueueState<T>>, with: R) -> R {
         let waiting = &mut state.waiting;
         if self.counted {
             waiting.all -= planted!("more.who-has-left-is-awaited", 0, 1);
@@ -262,7 +266,8 @@ impl<T: Send + 'static> Driven for Shared<T> {
         let now = self.clock.now();
         let mut state = lock(&self.state);
         let nothing = !state.make_ready(now);
-        let late = |state: &State<T>| state.waiting.limits.iter().any(|&end| end <= now.units());
+        let late =
+            |state: &QueueState<T>| state.waiting.limits.iter().any(|&end| end <= now.units());
         if nothing && !late(&state) {
             return;
         }

@@ -36,15 +36,15 @@ use crate::sync::{Condvar, Mutex, lock, wait};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output, AdvanceError> {
-    let bell = Arc::new(Bell { rung: Mutex::new(false), ringing: Condvar::new() });
-    let waker = Waker::from(bell.clone());
+    let notifier = Arc::new(Notifier { notified: Mutex::new(false), condvar: Condvar::new() });
+    let waker = Waker::from(notifier.clone());
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return Ok(output);
         }
-        while planted!("tasks.block-on-jumps-though-it-was-woken", true, !bell.was_rung()) {
+        while planted!("tasks.block-on-jumps-though-it-was-woken", true, !notifier.was_rung()) {
             let moved = planted!(
                 "more.block-on-waits-for-an-event-loop",
                 clock.advance_to_next(),
@@ -52,7 +52,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
                 clock.go(|| clock.next_step())
             );
             if !moved? {
-                bell.listen();
+                notifier.listen();
                 break;
             }
         }
@@ -60,33 +60,33 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
 }
 
 /// Whether the future was woken since it was last polled.
-struct Bell {
-    rung: Mutex<bool>,
-    ringing: Condvar,
+struct Notifier {
+    notified: Mutex<bool>,
+    condvar: Condvar,
 }
 
-impl Bell {
+impl Notifier {
     fn was_rung(&self) -> bool {
-        let mut rung = lock(&self.rung);
-        planted!("tasks.block-on-never-forgets-a-wake", *rung, std::mem::take(&mut *rung))
+        let mut notified = lock(&self.notified);
+        planted!("tasks.block-on-never-forgets-a-wake", *notified, std::mem::take(&mut *notified))
     }
 
     fn listen(&self) {
-        let mut rung = lock(&self.rung);
-        while !*rung {
-            rung = wait(&self.ringing, rung, None);
+        let mut notified = lock(&self.notified);
+        while !*notified {
+            notified = wait(&self.condvar, notified, None);
         }
-        *rung = false;
+        *notified = false;
     }
 }
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        *lock(&self.rung) = true;
-        planted!("tasks.block-on-is-deaf-while-it-listens", (), self.ringing.notify_one());
+        *lock(&self.notified) = true;
+        planted!("tasks.block-on-is-deaf-while-it-listens", (), self.condvar.notify_one());
     }
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use tourbillon_wheel::{self as wheel, Full, Progress, Time};
 
-use super::home::{Given, Global, Home, SleepError};
+use super::host::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
 use super::streak::Streak;
 use crate::clock::nanoseconds;

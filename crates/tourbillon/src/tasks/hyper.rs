@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hyper::rt;
 
-use super::home::{Global, Home};
+use super::host::{Global, Home};
 use super::sleep::{Sleep, sleep, sleep_until};
 use crate::timer::Timer;
 

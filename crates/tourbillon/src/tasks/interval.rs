@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::home::{Given, Global, Home};
+use super::host::{Given, Global, Home};
 use super::sleep::Sleep;
 use super::streak::Streak;
 use crate::clock::nanoseconds;

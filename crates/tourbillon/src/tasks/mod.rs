@@ -73,7 +73,7 @@
 
 mod block_on;
 mod delay_queue;
-mod home;
+mod host;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod interval;
@@ -93,7 +93,7 @@ pub use self::quinn::QuinnRuntime;
 pub use self::tokio::virtual_runtime;
 pub use block_on::block_on;
 pub use delay_queue::{DelayQueue, Expired};
-pub use home::{Given, Global, Home, SleepError};
+pub use host::{Given, Global, Home, SleepError};
 pub use interval::{Interval, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
 
-use super::home::Home;
+use super::host::Home;
 use super::sleep::{Sleep, sleep_until};
 use crate::timer::Timer;
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use tourbillon_wheel::{RescheduleError, Time};
 
-use super::home::{Given, Global, Home, SleepError};
+use super::host::{Given, Global, Home, SleepError};
 use crate::clock::nanoseconds;
 use crate::contain::contain;
 use crate::engine::shard::Gone;
@@ -122,11 +122,11 @@ impl Timer {
 pub struct Sleep<H: Home = Global> {
     home: H,
     deadline: Time,
-    state: State,
+    state: SleepState,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum SleepState {
     Fresh,
     Idle,
     Armed { key: Key, waker: Identity, doubt: bool },
@@ -166,11 +166,11 @@ impl<H: Home> Sleep<H> {
             now + after
         );
         let state = if deadline == now {
-            State::Over(Ok(()))
+            SleepState::Over(Ok(()))
         } else if home.clock().is_system() {
-            State::Fresh
+            SleepState::Fresh
         } else {
-            State::Idle
+            SleepState::Idle
         };
         Sleep { home, deadline, state }
     }
@@ -178,7 +178,7 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn at(home: H, at: Instant) -> Self {
         let deadline = home.clock().time(at);
-        Sleep { home, deadline, state: State::Idle }
+        Sleep { home, deadline, state: SleepState::Idle }
     }
 
     /// When it is to be ready.
@@ -190,8 +190,8 @@ impl<H: Home> Sleep<H> {
     pub fn is_elapsed(&self) -> bool {
         planted!(
             "tasks.a-stopped-sleep-has-elapsed",
-            matches!(self.state, State::Over(_)),
-            matches!(self.state, State::Over(Ok(())))
+            matches!(self.state, SleepState::Over(_)),
+            matches!(self.state, SleepState::Over(Ok(())))
         )
     }
 
@@ -257,8 +257,8 @@ impl<H: Home> Sleep<H> {
     #[inline]
     fn move_ahead(&mut self, deadline: Time, ahead: bool) {
         self.deadline = deadline;
-        let State::Armed { key, waker, .. } = self.state else {
-            let anew = if ahead { State::Fresh } else { State::Idle };
+        let SleepState::Armed { key, waker, .. } = self.state else {
+            let anew = if ahead { SleepState::Fresh } else { SleepState::Idle };
             self.state = planted!("tasks.a-sleep-that-is-over-stays-so", self.state, anew);
             return;
         };
@@ -272,7 +272,7 @@ impl<H: Home> Sleep<H> {
             Ok(()) if ahead => self.armed(key, waker),
             Ok(()) => {
                 let doubt = planted!("tasks.a-sleep-moved-to-the-past-is-not-ready", false, true);
-                self.state = State::Armed { key, waker, doubt };
+                self.state = SleepState::Armed { key, waker, doubt };
             }
             Err(wrong) => self.not_moved(key, wrong),
         }
@@ -290,13 +290,13 @@ impl<H: Home> Sleep<H> {
             told != Told::Pending
         );
         let doubt = planted!("tasks.a-sleep-filed-behind-the-hand-is-trusted", false, doubt);
-        self.state = State::Armed { key, waker, doubt };
+        self.state = SleepState::Armed { key, waker, doubt };
     }
 
     /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
     #[cold]
     fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
-        planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = State::Idle);
+        planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = SleepState::Idle);
         // It must not keep its old deadline: the task has to arm it anew, or to learn that it cannot.
         if wrong != RescheduleError::NotPending {
             self.wake(key);
@@ -306,7 +306,7 @@ impl<H: Home> Sleep<H> {
     /// Takes it out of the wheel and wakes its task, which looks at the clock.
     #[cold]
     fn wake(&mut self, key: Key) {
-        self.state = State::Idle;
+        self.state = SleepState::Idle;
         let shard = self.home.shard(key);
         if let Some(waker) = shard.cancel(key.inner(), |_, _| ()) {
             contain(shard, || waker.wake());
@@ -317,11 +317,11 @@ impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
-            State::Armed { doubt: false, .. } => self.look(waker),
-            State::Armed { doubt: true, .. } => self.settle(waker),
-            State::Over(outcome) => return Some(outcome),
-            State::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
-            State::Idle | State::Fresh => self.arm(waker),
+            SleepState::Armed { doubt: false, .. } => self.look(waker),
+            SleepState::Armed { doubt: true, .. } => self.settle(waker),
+            SleepState::Over(outcome) => return Some(outcome),
+            SleepState::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
+            SleepState::Idle | SleepState::Fresh => self.arm(waker),
         }?;
         // Room may be made, and a thread found: only a stop is for ever.
         let over = planted!(
@@ -329,7 +329,7 @@ impl<H: Home> Sleep<H> {
             true,
             matches!(outcome, Ok(()) | Err(SleepError::Stopped))
         );
-        self.state = if over { State::Over(outcome) } else { State::Idle };
+        self.state = if over { SleepState::Over(outcome) } else { SleepState::Idle };
         Some(outcome)
     }
 
@@ -378,7 +378,7 @@ impl<H: Home> Sleep<H> {
 
     #[inline]
     fn look(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
-        let State::Armed { key, waker: armed, .. } = self.state else { return None };
+        let SleepState::Armed { key, waker: armed, .. } = self.state else { return None };
         let shard = self.home.shard(key);
         match shard.shown.tell(self.deadline) {
             Told::Claimed => return Some(Ok(())),
@@ -402,7 +402,7 @@ impl<H: Home> Sleep<H> {
             planted!("tasks.a-sleep-that-was-overtaken-stays-in-the-wheel", (), self.take_out());
             return Some(Ok(()));
         }
-        if let State::Armed { doubt, .. } = &mut self.state {
+        if let SleepState::Armed { doubt, .. } = &mut self.state {
             *doubt = false;
         }
         self.look(waker)
@@ -411,7 +411,7 @@ impl<H: Home> Sleep<H> {
     /// Nobody waits for it any more: as if it had not been polled.
     pub(super) fn rest(&mut self) {
         self.take_out();
-        self.state = State::Idle;
+        self.state = SleepState::Idle;
     }
 
     /// Runs foreign code that is no part of a timer. A panic is counted and reported.
@@ -422,7 +422,7 @@ impl<H: Home> Sleep<H> {
     /// Takes its waker out of the wheel, if it is there.
     #[inline]
     fn take_out(&mut self) {
-        let State::Armed { key, .. } = self.state else { return };
+        let SleepState::Armed { key, .. } = self.state else { return };
         let shard = self.home.shard(key);
         if let Some(waker) = shard.cancel(key.inner(), |_, _| ()) {
             planted!("tasks.a-panicking-drop-of-a-waker-escapes", drop(waker), {
@@ -448,10 +448,10 @@ impl<H: Home> Sleep<H> {
         }
         let waker = planted!(
             "tasks.sleep-keeps-the-other-wakers-identity",
-            if let State::Armed { waker, .. } = self.state { waker } else { identity },
+            if let SleepState::Armed { waker, .. } = self.state { waker } else { identity },
             identity
         );
-        self.state = State::Armed { key, waker, doubt: false };
+        self.state = SleepState::Armed { key, waker, doubt: false };
         None
     }
 

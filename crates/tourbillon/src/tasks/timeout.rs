@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 
-use super::home::{Given, Global, Home};
+use super::host::{Given, Global, Home};
 use super::sleep::Sleep;
 use crate::timer::Timer;
 

@@ -121,7 +121,7 @@ impl Context<'_> {
 
     /// When it was to run.
     pub fn deadline(&self) -> Instant {
-        self.core.hub.clock.instant(self.deadline)
+        self.core.context.clock.instant(self.deadline)
     }
 
     /// The moment of the wall clock that it waited for, if it [waited for one](Timer::schedule_wall).
@@ -131,8 +131,11 @@ impl Context<'_> {
 
     /// How long after its deadline it was started.
     pub fn lateness(&self) -> Duration {
-        let started =
-            planted!("third.lateness-grows-while-it-runs", self.core.hub.clock.now(), self.started);
+        let started = planted!(
+            "third.lateness-grows-while-it-runs",
+            self.core.context.clock.now(),
+            self.started
+        );
         Duration::from_nanos(started.units().saturating_sub(self.deadline.units()))
     }
 
@@ -140,14 +143,17 @@ impl Context<'_> {
     /// [scheduled to repeat](Timer::schedule_repeating); for any other it does nothing and answers `false`. The last
     /// call counts.
     pub fn again(&self, after: Duration) -> bool {
-        let now =
-            planted!("timer.again-counts-from-the-start", self.started, self.core.hub.clock.now());
+        let now = planted!(
+            "timer.again-counts-from-the-start",
+            self.started,
+            self.core.context.clock.now()
+        );
         self.set_again(now + nanoseconds(after))
     }
 
     /// As [`again`](Context::again), at that moment.
     pub fn again_at(&self, at: Instant) -> bool {
-        self.set_again(self.core.hub.clock.time(at))
+        self.set_again(self.core.context.clock.time(at))
     }
 
     pub(crate) fn set_again(&self, at: Time) -> bool {

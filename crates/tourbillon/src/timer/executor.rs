@@ -72,7 +72,7 @@ impl Job {
         if let Some(core) =
             planted!("timer.job-gives-up-its-place-late", self.core.upgrade(), self.give_up())
         {
-            let _at_work = core.hub.work();
+            let _at_work = core.context.work();
             run_one(&core, &core.shards[self.shard]);
         }
     }
@@ -178,7 +178,7 @@ impl Tickets {
         let longer =
             planted!("timer.refusal-wait-doubles-without-end", longer, longer.min(MOST_WAIT));
         self.wait.store(longer, SeqCst);
-        shard.remind(core.hub.clock.now() + wait);
+        shard.remind(core.context.clock.now() + wait);
     }
 }
 
@@ -186,7 +186,7 @@ impl Deliver for Callbacks {
     fn deliver(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         match &core.delivery.run {
             Run::Driver => {
-                let _at_work = core.hub.work();
+                let _at_work = core.context.work();
                 // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
                 for _ in 0..shard.count_ready() {
                     run_one(core, shard);

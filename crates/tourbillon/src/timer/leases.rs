@@ -58,7 +58,7 @@ impl Lease {
 
 pub(crate) struct Leases {
     /// Those in the midst of which nothing is held may have been given back: they are empty.
-    segments: Vec<Vec<Entry>>,
+    segments: Vec<Vec<LeaseEntry>>,
     /// The segment that the next new lease comes into; all before it are full, or there is none.
     filling: usize,
     /// The first that is free, or `NONE`.
@@ -66,10 +66,10 @@ pub(crate) struct Leases {
     /// How many are held.
     held: usize,
     /// The segments of a crowd that has gone, to be freed when the shard's lock is not held.
-    spent: Vec<Vec<Entry>>,
+    spent: Vec<Vec<LeaseEntry>>,
 }
 
-struct Entry {
+struct LeaseEntry {
     /// How many hold it, or the next that is free. A count that has reached its end stays there.
     holders: u32,
     /// `None` if it is free.
@@ -91,7 +91,7 @@ impl Leases {
     #[inline]
     pub(crate) fn open(&mut self, state: State) -> Lease {
         debug_assert!(self.has_room(), "who opens one has asked");
-        let new = Entry { holders: 2, state: Some(state) };
+        let new = LeaseEntry { holders: 2, state: Some(state) };
         self.held += 1;
         let lease = self.free;
         if lease == Lease::NONE {
@@ -102,8 +102,8 @@ impl Leases {
     }
 
     #[cold]
-    fn add(&mut self, entry: Entry) -> Lease {
-        let full = |segment: &Vec<Entry>| segment.len() == SEGMENT;
+    fn add(&mut self, entry: LeaseEntry) -> Lease {
+        let full = |segment: &Vec<LeaseEntry>| segment.len() == SEGMENT;
         while self.segments.get(self.filling).is_some_and(full) {
             self.filling += 1;
         }
@@ -119,7 +119,7 @@ impl Leases {
     }
 
     #[inline]
-    fn entry(&mut self, lease: Lease) -> &mut Entry {
+    fn entry(&mut self, lease: Lease) -> &mut LeaseEntry {
         let (segment, place) = lease.place();
         &mut self.segments[segment][place]
     }
@@ -205,7 +205,7 @@ impl Leases {
         if entry.holders != holders {
             return false;
         }
-        *entry = Entry { holders: next, state: None };
+        *entry = LeaseEntry { holders: next, state: None };
         self.free = lease;
         self.held -= 1;
         let last = planted!("engine.crowd-of-leases-kept", false, self.held == 0);
@@ -235,7 +235,7 @@ impl Leases {
 
     /// Gives back the segments in which none is held.
     pub(crate) fn shrink(&mut self) {
-        let is_free = |segment: &Vec<Entry>| segment.iter().all(|entry| entry.state.is_none());
+        let is_free = |segment: &Vec<LeaseEntry>| segment.iter().all(|entry| entry.state.is_none());
         for segment in self.segments.iter_mut().filter(|segment| is_free(segment)) {
             *segment = Vec::new();
         }
@@ -259,7 +259,7 @@ impl Leases {
 
     pub(crate) fn memory(&self) -> usize {
         let entries: usize = self.segments.iter().chain(&self.spent).map(Vec::capacity).sum();
-        entries * size_of::<Entry>() + self.segments.capacity() * size_of::<Vec<Entry>>()
+        entries * size_of::<LeaseEntry>() + self.segments.capacity() * size_of::<Vec<LeaseEntry>>()
     }
 
     /// Walks those that are free.
@@ -306,7 +306,7 @@ mod tests {
         leases.release(lease);
         assert_eq!(leases.start(lease), Lease::NONE, "nobody asks for it");
         leases.check().unwrap();
-        assert_eq!(size_of::<Entry>(), 8);
+        assert_eq!(size_of::<LeaseEntry>(), 8);
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
             }
             leases.shrink();
             leases.check().unwrap();
-            assert!(leases.memory() < 2 * SEGMENT * size_of::<Entry>());
+            assert!(leases.memory() < 2 * SEGMENT * size_of::<LeaseEntry>());
             assert_eq!(leases.state(kept), State::Fired);
             // They come back where they were.
             let again: Vec<Lease> =
@@ -352,7 +352,7 @@ mod tests {
         let mut leases = Leases::new();
         let all: Vec<Lease> = (0..3 * SEGMENT).map(|_| leases.open(State::Pending)).collect();
         leases.check().unwrap();
-        assert!(leases.memory() >= 3 * SEGMENT * size_of::<Entry>());
+        assert!(leases.memory() >= 3 * SEGMENT * size_of::<LeaseEntry>());
         for lease in all {
             leases.end(lease, State::Cancelled);
             assert!(leases.release_last(lease));

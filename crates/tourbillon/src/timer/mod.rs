@@ -5,8 +5,8 @@ mod context;
 mod executor;
 mod face;
 mod inline;
+mod inspect;
 pub(crate) mod leases;
-mod look;
 mod payload;
 mod pool;
 mod repeat;
@@ -78,15 +78,15 @@ use wall::Registry;
 /// ```
 #[derive(Clone)]
 pub struct Timer {
-    owner: Arc<Owner>,
+    owner: Arc<TimerOwner>,
 }
 
 /// What the clones of a timer share: the last of them stops the engine.
-struct Owner {
+struct TimerOwner {
     core: Arc<TimerCore>,
 }
 
-impl Drop for Owner {
+impl Drop for TimerOwner {
     fn drop(&mut self) {
         Callbacks::abandon(&self.core);
     }
@@ -98,7 +98,7 @@ pub(crate) type TimerShard = Shard<Callbacks>;
 /// How a timer's callbacks come to run, who owns the timer, and what waits for the wall clock.
 pub(crate) struct Callbacks {
     run: Run,
-    owner: OnceLock<Weak<Owner>>,
+    owner: OnceLock<Weak<TimerOwner>>,
     pub(crate) wall: Arc<Registry>,
     pub(crate) tasks: Tasks,
     /// The next runs of repeating timers that were running during a stop, until a stop returns them. `None` once the
@@ -117,7 +117,7 @@ impl Timer {
         let interrupted = Mutex::new(Some(Vec::new()));
         let callbacks = Callbacks { run, owner: OnceLock::new(), wall, tasks, interrupted };
         let core = Core::new(settings, callbacks);
-        let owner = Arc::new(Owner { core });
+        let owner = Arc::new(TimerOwner { core });
         let known = owner.core.delivery.owner.set(Arc::downgrade(&owner));
         debug_assert!(known.is_ok(), "a core has one owner");
         Timer { owner }
@@ -133,7 +133,7 @@ impl Timer {
     fn of(core: &Arc<TimerCore>) -> Self {
         let owner = core.delivery.owner.get().and_then(Weak::upgrade);
         let owner = planted!("more.timer-of-a-context-stops-it", None, owner);
-        Timer { owner: owner.unwrap_or_else(|| Arc::new(Owner { core: core.clone() })) }
+        Timer { owner: owner.unwrap_or_else(|| Arc::new(TimerOwner { core: core.clone() })) }
     }
 }
 
@@ -170,7 +170,7 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.schedule_time(self.core().hub.clock.time(at), callback)
+        self.schedule_time(self.core().context.clock.time(at), callback)
     }
 
     /// Runs `callback` after so long, and again as often as it asks for with [`Context::again`].
@@ -219,7 +219,7 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let armed = self.schedule_boxed(self.core().hub.clock.time(at), Again(callback));
+        let armed = self.schedule_boxed(self.core().context.clock.time(at), Again(callback));
         armed.map_err(|error| error.map(|again| again.0))
     }
 
@@ -242,7 +242,7 @@ impl Timer {
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
     {
-        self.arm_time(self.core().hub.clock.time(at), callback)
+        self.arm_time(self.core().context.clock.time(at), callback)
     }
 
     #[inline]
@@ -332,7 +332,7 @@ impl Timer {
     /// # Errors
     /// As [`reschedule`](Timer::reschedule).
     pub fn reschedule_at(&self, key: Key, at: Instant) -> Result<(), RescheduleError> {
-        self.move_to(key, self.core().hub.clock.time(at))
+        self.move_to(key, self.core().context.clock.time(at))
     }
 
     #[inline]
@@ -375,7 +375,7 @@ impl Timer {
 
     #[inline]
     pub(crate) fn time(&self) -> Time {
-        self.core().hub.clock.now()
+        self.core().context.clock.now()
     }
 }
 

@@ -166,7 +166,7 @@ impl Task {
 /// What another face keeps in the wheel: something of ours, which sees to the user's code itself.
 pub(crate) trait Alarm: Send + Sync {
     /// The deadline has come. Where callbacks run, with no lock held.
-    fn ring(&self);
+    fn notify(&self);
     /// It will not ring any more; told at least once, with no lock held.
     fn forget(&self);
     /// Reads a byte of it.

@@ -64,7 +64,7 @@ impl Pool {
     pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &TimerShard) {
         let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
         let first = ready();
-        if core.hub.clock.is_system() {
+        if core.context.clock.is_system() {
             // As many again as are at work. Each takes one at least; for more than that somebody has to come back.
             let more = (self.most - self.free.load(Relaxed)).max(1).min(first);
             let called = (0..more).take_while(|_| self.call(core)).count();
@@ -73,7 +73,7 @@ impl Pool {
                 first > called,
                 called == more && first > more
             ) {
-                shard.remind(core.hub.clock.now() + PATIENCE.min(core.hub.tick / 8));
+                shard.remind(core.context.clock.now() + PATIENCE.min(core.context.tick / 8));
             }
             return;
         }
@@ -125,7 +125,7 @@ impl Pool {
             let _at_work = planted!(
                 "later.callback-on-the-driver-is-not-at-work",
                 None,
-                Some(core.hub.work())
+                Some(core.context.work())
             );
             let mut from = 0;
             while run_any(core, &mut from) {}
@@ -182,7 +182,7 @@ impl Worker {
         let Run::Pool(pool) = &self.0.delivery.run else { return };
         let mut from = 0;
         loop {
-            let at_work = self.0.hub.work();
+            let at_work = self.0.context.work();
             while run_any(&self.0, &mut from) {}
             drop(at_work);
             if !pool.sleep(&self.0) {

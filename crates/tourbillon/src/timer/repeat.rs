@@ -173,7 +173,7 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let at = self.time() + repeat.first_delay(self.core().hub.tick);
+        let at = self.time() + repeat.first_delay(self.core().context.tick);
         let armed = self.schedule_boxed(at, Rhythmic { repeat, callback });
         armed.map_err(|error| error.map(|rhythmic| rhythmic.callback))
     }
@@ -194,7 +194,8 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for Rhythmic<F> {
         }
         if planted!("timer.rhythm-overrules-again", true, !context.wants_again()) {
             let Context { core, deadline, started, .. } = *context;
-            let next = self.repeat.next(deadline, started, core.hub.clock.now(), core.hub.tick);
+            let next =
+                self.repeat.next(deadline, started, core.context.clock.now(), core.context.tick);
             context.again.set(next);
         }
     }

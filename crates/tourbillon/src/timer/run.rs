@@ -20,7 +20,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     if !shard.has_ready() {
         return false;
     }
-    let now = core.hub.clock.now();
+    let now = core.context.clock.now();
     let Some(Claimed { taken, spent, stays }) = shard.claim(now) else { return false };
     let Taken { key, deadline, value } = taken;
     let context = |lease, plan| Context {
@@ -62,7 +62,7 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
             }
         }
         Task::Alarm(alarm) => {
-            contain(shard, || alarm.ring());
+            contain(shard, || alarm.notify());
         }
         Task::Running(_) => debug_assert!(false, "a mark is never due"),
     }

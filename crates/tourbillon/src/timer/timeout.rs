@@ -90,7 +90,7 @@ impl Timeout {
     /// # Errors
     /// It is not pending, or there was no memory to move it; it is as it was.
     pub fn reschedule(&self, after: Duration) -> Result<(), RescheduleError> {
-        self.move_to(self.shard.hub.clock.now() + nanoseconds(after))
+        self.move_to(self.shard.context.clock.now() + nanoseconds(after))
     }
 
     /// Moves the timer to that moment.
@@ -98,7 +98,7 @@ impl Timeout {
     /// # Errors
     /// As [`reschedule`](Timeout::reschedule).
     pub fn reschedule_at(&self, at: Instant) -> Result<(), RescheduleError> {
-        self.move_to(self.shard.hub.clock.time(at))
+        self.move_to(self.shard.context.clock.time(at))
     }
 
     pub(crate) fn move_to(&self, deadline: tourbillon_wheel::Time) -> Result<(), RescheduleError> {
@@ -108,7 +108,7 @@ impl Timeout {
     /// When it is to run, if it is pending.
     pub fn deadline(&self) -> Option<Instant> {
         let time = self.shard.deadline(self.key)?;
-        Some(self.shard.hub.clock.instant(time))
+        Some(self.shard.context.clock.instant(time))
     }
 
     /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
@@ -122,7 +122,7 @@ impl Timeout {
     /// How long it has to wait, if it is pending: zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
         let time = self.shard.deadline(self.key)?;
-        let now = self.shard.hub.clock.now();
+        let now = self.shard.context.clock.now();
         Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
     }
 

@@ -34,7 +34,7 @@ impl Unfired {
 
     /// When it was to run.
     pub fn deadline(&self) -> Instant {
-        self.core.hub.clock.instant(self.deadline)
+        self.core.context.clock.instant(self.deadline)
     }
 
     /// Runs the callback here and now; to arm itself again does nothing. A panic goes to the caller, except that of one
@@ -48,7 +48,7 @@ impl Unfired {
             key: self.key.inner(),
             held,
             deadline: self.deadline,
-            started: self.core.hub.clock.now(),
+            started: self.core.context.clock.now(),
             again: Cell::new(None),
             may_repeat: planted!("timer.unfired-says-that-it-repeats", true, false),
             plan,
@@ -68,7 +68,7 @@ impl Unfired {
                 });
                 ran.unwrap_or_else(|payload| resume_unwind(payload));
             }
-            Task::Alarm(alarm) => alarm.ring(),
+            Task::Alarm(alarm) => alarm.notify(),
             Task::Running(_) => {}
         }
     }

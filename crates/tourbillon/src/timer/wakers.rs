@@ -34,15 +34,15 @@ mod with {
             let name = format!("{}-tasks", settings.name);
             let mut settings = Settings { name, ..settings.clone() };
             // One limit for both.
-            let limit = settings.hub.limit.take();
-            settings.hub.limit = planted!(
+            let limit = settings.context.limit.take();
+            settings.context.limit = planted!(
                 "later.tasks-have-a-limit-of-their-own",
-                limit.map(|limit| Arc::new(crate::engine::hub::Limit::new(limit.most()))),
+                limit.map(|limit| Arc::new(crate::engine::context::Limit::new(limit.most()))),
                 limit
             );
             // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
-            settings.hub.driven =
-                planted!("tasks.sleeps-are-left-to-the-event-loop", settings.hub.driven, false);
+            settings.context.driven =
+                planted!("tasks.sleeps-are-left-to-the-event-loop", settings.context.driven, false);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 

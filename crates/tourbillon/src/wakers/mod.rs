@@ -80,12 +80,12 @@ impl Deliver for Wakers {
         if !shard.has_ready() {
             return;
         }
-        let _at_work = core.hub.work();
+        let _at_work = core.context.work();
         // Out of its mutex while they are woken: foreign code runs with empty hands.
         let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
         let most =
             planted!("tasks.half-of-a-large-batch-is-left", core.budget.div_ceil(2), core.budget);
-        let spent = shard.claim_batch(core.hub.clock.now(), most, &mut batch);
+        let spent = shard.claim_batch(core.context.clock.now(), most, &mut batch);
         while let Some(taken) = batch.pop_front() {
             let wake = |waker: Waker| {
                 planted!("tasks.a-claimed-waker-is-not-woken", drop(waker), waker.wake());

@@ -229,7 +229,7 @@ fn lost<R, T>(watching: Result<R, WatchError<T>>, handle: impl FnOnce(Handle) ->
 
 /// A wait that was refused is ready, and what it held is gone.
 fn waiting<T: 'static>(mut wait: Wait<T>, handle: impl FnOnce(Handle, Wait<T>) -> Handle) -> Held {
-    let task = crate::hand::Task::new();
+    let task = crate::by_hand::Task::new();
     match task.poll(&mut wait) {
         std::task::Poll::Ready(_) => Held::Gone,
         std::task::Poll::Pending => Held::Here(handle(Handle::default(), wait)),
@@ -237,5 +237,8 @@ fn waiting<T: 'static>(mut wait: Wait<T>, handle: impl FnOnce(Handle, Wait<T>) -
 }
 
 fn ready<T>(mut wait: Wait<T>) {
-    assert!(crate::hand::Task::new().poll(&mut wait).is_ready(), "who waits is told the outcome");
+    assert!(
+        crate::by_hand::Task::new().poll(&mut wait).is_ready(),
+        "who waits is told the outcome"
+    );
 }

@@ -11,11 +11,11 @@
 //!
 //! `fragile.rs` has the values whose drop panics.
 
+#[allow(dead_code, reason = "the tests of tasks use all of it")]
+#[path = "../tasks/by_hand.rs"]
+mod by_hand;
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "the tests of tasks use all of it")]
-#[path = "../tasks/hand.rs"]
-mod hand;
 
 mod awaited;
 mod drops;

@@ -9,9 +9,9 @@ use futures_lite::Stream;
 use tourbillon::tasks::{DelayQueue, Expired, Given, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
+use crate::by_hand::{Task, timer};
 use crate::common::case;
 use crate::common::{HOUR, MS, SECOND};
-use crate::hand::{Task, timer};
 
 type Queue = DelayQueue<&'static str, u32, Given>;
 type Item = Option<Result<Expired<&'static str, u32>, SleepError>>;

@@ -6,10 +6,10 @@ use std::task::Poll;
 
 use tourbillon::{Timer, VirtualClock, tasks};
 
+use crate::by_hand::{Task, timer};
 use crate::common::case;
 use crate::common::{SECOND, accounted};
 use crate::fragile::{Broken, Cloned, drop_in_hand};
-use crate::hand::{Task, timer};
 use crate::values::{Item, Items, Scene, play};
 
 type TaskQueue<K, V> = tasks::DelayQueue<K, V, tasks::Given>;

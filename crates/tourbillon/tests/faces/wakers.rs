@@ -5,9 +5,9 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::awaited::{Awaited, DEFAULT_ENGINE, Env, FACES, Face};
+use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped};
 use crate::common::case;
 use crate::common::{MS, SECOND, accounted, eventually, panic_quietly};
-use crate::hand::{Task, acting, panics_when_cloned, panics_when_dropped};
 
 /// Who polls, one after the other.
 const PATTERNS: [&str; 7] = ["A", "AA", "AB", "ABA", "ABAB", "ABBA", "ABCA"];

@@ -7,8 +7,8 @@ use tourbillon::Missed;
 use tourbillon::tasks::{self, Interval};
 use tourbillon::{Timer, VirtualClock};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{HOUR, MS, SECOND};
-use crate::hand::{Task, timer};
 
 /// The seconds at which the next ticks are taken, and were due.
 fn ticks(

@@ -4,7 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod hand;
+mod by_hand;
 mod intervals;
 mod panics;
 mod queue;

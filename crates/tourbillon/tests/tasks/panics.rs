@@ -5,8 +5,8 @@ use std::task::{Poll, Waker};
 
 use tourbillon::{Timer, VirtualClock};
 
+use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped, poll, timer};
 use crate::common::{SECOND, accounted, panic_quietly};
-use crate::hand::{Task, acting, panics_when_cloned, panics_when_dropped, poll, timer};
 
 /// Others that are due at the same time are woken, and everything goes on.
 #[track_caller]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_lite::StreamExt as _;
 use tourbillon::tasks::{self, DelayQueue, Given, SleepError};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{Drops, HOUR, MS, SECOND, YEAR};
-use crate::hand::{Task, timer};
 
 /// 2^36 ms, where some wheels end.
 const TWO_YEARS: Duration = Duration::from_millis(1 << 36);

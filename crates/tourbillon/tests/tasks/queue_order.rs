@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tourbillon::tasks::{DelayQueue, Given};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{HOUR, MS, SECOND};
-use crate::hand::{Task, timer};
 
 const MICRO: Duration = Duration::from_micros(1);
 

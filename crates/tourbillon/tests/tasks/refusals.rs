@@ -10,8 +10,8 @@ use futures_lite::future::block_on;
 use tourbillon::tasks::SleepError;
 use tourbillon::{Key, Timer, VirtualClock};
 
+use crate::by_hand::Task;
 use crate::common::{HOUR, MS, SECOND, eventually};
-use crate::hand::Task;
 
 /// A timer with room for one, which is there.
 pub(crate) fn full() -> (Timer, VirtualClock, Key) {

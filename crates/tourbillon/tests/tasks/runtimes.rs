@@ -12,9 +12,9 @@ use futures_lite::future::block_on;
 use tourbillon::tasks::{self, SleepError};
 use tourbillon::{AdvanceError, BootClock, Context, Timer, VirtualClock};
 
+use crate::by_hand::{Task, timer};
 use crate::common::asleep::{Tid, await_asleep, spawn_asleep};
 use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
-use crate::hand::{Task, timer};
 
 /// Three tasks of different rhythms, and what they note: who, at which second.
 async fn chorus(

@@ -10,8 +10,8 @@ use hyper::rt::{Sleep, Timer as _};
 use quinn::{AsyncTimer, Runtime as _};
 use tourbillon::tasks::{HyperTimer, QuinnRuntime};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{HOUR, MS, SECOND};
-use crate::hand::{Task, timer};
 
 #[test]
 fn hyper_sleeps_and_resets_in_place() {

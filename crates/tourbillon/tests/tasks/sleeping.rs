@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tourbillon::tasks::{self, Sleep};
 use tourbillon::{RescheduleError, Timer, VirtualClock};
 
+use crate::by_hand::{Task, acting, poll, timer};
 use crate::common::{HOUR, HandClock, MS, SECOND, YEAR, accounted, eventually, within};
-use crate::hand::{Task, acting, poll, timer};
 
 const READY: Poll<Result<(), tasks::SleepError>> = Poll::Ready(Ok(()));
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tourbillon::tasks::{self, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{HOUR, MS, SECOND, accounted, within};
-use crate::hand::{Task, timer};
 
 const STOPPED: Poll<Result<(), SleepError>> = Poll::Ready(Err(SleepError::Stopped));
 
@@ -93,11 +93,11 @@ fn the_last_clone_of_a_timer_stops_it() {
 fn a_stop_from_a_waker() {
     let (timer, clock) = timer();
     let own = timer.clone();
-    let waker = crate::hand::acting(move || assert!(own.stop().is_empty()));
+    let waker = crate::by_hand::acting(move || assert!(own.stop().is_empty()));
     let (task, mut late) = (Task::new(), timer.sleep(HOUR));
     assert!(task.poll(&mut late).is_pending());
     let mut sleep = timer.sleep(SECOND);
-    assert!(crate::hand::poll(&mut sleep, &waker).is_pending());
+    assert!(crate::by_hand::poll(&mut sleep, &waker).is_pending());
     within(move || clock.advance(SECOND).unwrap());
     assert_eq!((task.wakes(), task.poll(&mut late)), (1, STOPPED));
     assert_eq!(timer.counts().panicked, 0);
@@ -121,7 +121,7 @@ fn a_callback_and_a_waker_that_both_stop_do_not_wait_for_each_other() {
         let (in_callback, in_waker) = (act(), act());
         timer.schedule(MS, move |_| in_callback()).unwrap();
         let mut sleep = timer.sleep(MS);
-        assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(in_waker)).is_pending());
+        assert!(crate::by_hand::poll(&mut sleep, &crate::by_hand::acting(in_waker)).is_pending());
         within(move || (0..2).for_each(|_| is_done.recv().unwrap()));
     }
 }
@@ -133,7 +133,7 @@ fn a_stop_inside_of_a_waker_says_that_all_has_ended() {
     let stop = timer.clone();
     let act = move || told.send(stop.stop_within(SECOND).finished).unwrap();
     let mut sleep = timer.sleep(MS);
-    assert!(crate::hand::poll(&mut sleep, &crate::hand::acting(act)).is_pending());
+    assert!(crate::by_hand::poll(&mut sleep, &crate::by_hand::acting(act)).is_pending());
     clock.advance(MS).unwrap();
     assert!(finished.recv().unwrap());
 }

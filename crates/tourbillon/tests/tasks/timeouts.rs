@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tourbillon::tasks::{self, Elapsed};
 use tourbillon::{Clock, Timer};
 
+use crate::by_hand::{Task, timer};
 use crate::common::{Drops, HOUR, SECOND};
-use crate::hand::{Task, timer};
 
 #[test]
 fn a_future_that_is_ready_at_once_never_touches_the_wheel() {

@@ -19,13 +19,13 @@ use poll::Poll;
 #[cfg(target_os = "linux")]
 use timerfd::Timerfd;
 
-static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0, bell: None });
+static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0, notifier: None });
 
 struct Watch {
     engines: Vec<(u64, Weak<dyn Follows>)>,
     numbers: u64,
     /// There while the thread is.
-    bell: Option<Arc<Bell>>,
+    notifier: Option<Arc<Notifier>>,
 }
 
 /// An engine that follows the wall clock.
@@ -37,7 +37,7 @@ pub(crate) trait Follows: Send + Sync {
 }
 
 /// What the thread sleeps by.
-enum Bell {
+enum Notifier {
     #[cfg(target_os = "linux")]
     Timerfd(Timerfd),
     Poll(Poll),
@@ -46,41 +46,41 @@ enum Bell {
 /// An engine is told of settings of the clock as long as this lives.
 pub(crate) struct Attached {
     number: u64,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
 }
 
 /// Has the engine look again at its timers whenever the clock is set, from now on.
 pub(crate) fn attach(engine: Weak<dyn Follows>) -> io::Result<Attached> {
     let mut watch = lock();
-    let bell = match &watch.bell {
-        Some(bell) => bell.clone(),
+    let notifier = match &watch.notifier {
+        Some(notifier) => notifier.clone(),
         None => {
-            let bell = Arc::new(Bell::new());
-            let own = bell.clone();
+            let notifier = Arc::new(Notifier::new());
+            let own = notifier.clone();
             planted!(
                 "third.watch-that-did-not-start-is-not-tried-again",
-                watch.bell = Some(bell.clone()),
+                watch.notifier = Some(notifier.clone()),
                 ()
             );
             thread::Builder::new().name("tourbillon-wall".into()).spawn(move || run(&own))?;
-            watch.bell = Some(bell.clone());
-            bell
+            watch.notifier = Some(notifier.clone());
+            notifier
         }
     };
     watch.numbers += 1;
     let number = watch.numbers;
     watch.engines.push((number, engine));
-    Ok(Attached { number, bell })
+    Ok(Attached { number, notifier })
 }
 
 impl Attached {
     /// A timer waits that is the first to do so.
     pub(crate) fn nudge(&self) {
-        match &*self.bell {
+        match &*self.notifier {
             // The kernel watches anyway.
             #[cfg(target_os = "linux")]
-            Bell::Timerfd(_) => {}
-            Bell::Poll(poll) => poll.ring(),
+            Notifier::Timerfd(_) => {}
+            Notifier::Poll(poll) => poll.notify(),
         }
     }
 }
@@ -92,19 +92,19 @@ impl Drop for Attached {
             watch.engines.retain(|&(number, _)| number != self.number);
         });
         if watch.engines.is_empty() {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 }
 
 /// The thread.
-fn run(bell: &Bell) {
+fn run(notifier: &Notifier) {
     loop {
-        bell.wait();
+        notifier.wait();
         let engines: Vec<Weak<dyn Follows>> = {
             let mut watch = lock();
             if planted!("wall.watch-thread-never-ends", false, watch.engines.is_empty()) {
-                planted!("wall.ended-watch-not-started-again", (), watch.bell = None);
+                planted!("wall.ended-watch-not-started-again", (), watch.notifier = None);
                 return;
             }
             watch.engines.iter().map(|(_, engine)| engine.clone()).collect()
@@ -124,30 +124,30 @@ fn is_waiting() -> bool {
     engines.iter().any(|engine| engine.is_waiting())
 }
 
-impl Bell {
+impl Notifier {
     fn new() -> Self {
         #[cfg(target_os = "linux")]
         if let Ok(timerfd) = Timerfd::new() {
-            return Bell::Timerfd(timerfd);
+            return Notifier::Timerfd(timerfd);
         }
-        Bell::Poll(Poll::new(poll::PERIOD))
+        Notifier::Poll(Poll::new(poll::PERIOD))
     }
 
     /// Sleeps until the clock was set, or somebody rang.
     fn wait(&self) {
         match self {
             #[cfg(target_os = "linux")]
-            Bell::Timerfd(timerfd) => timerfd.wait(),
-            Bell::Poll(poll) => poll.wait(is_waiting),
+            Notifier::Timerfd(timerfd) => timerfd.wait(),
+            Notifier::Poll(poll) => poll.wait(is_waiting),
         }
     }
 
     /// Wakes the thread.
-    fn ring(&self) {
+    fn notify(&self) {
         match self {
             #[cfg(target_os = "linux")]
-            Bell::Timerfd(timerfd) => timerfd.ring(),
-            Bell::Poll(poll) => poll.ring(),
+            Notifier::Timerfd(timerfd) => timerfd.notify(),
+            Notifier::Poll(poll) => poll.notify(),
         }
     }
 }
@@ -155,7 +155,7 @@ impl Bell {
 /// Has the thread look as if the clock had been set, and answers whether there is one.
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) fn pretend() -> bool {
-    lock().bell.as_ref().map(|bell| bell.ring()).is_some()
+    lock().notifier.as_ref().map(|notifier| notifier.notify()).is_some()
 }
 
 /// Nothing panics under this lock.

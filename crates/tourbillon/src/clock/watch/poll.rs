@@ -11,19 +11,19 @@ const SLACK: Duration = Duration::from_millis(1);
 
 pub(super) struct Poll {
     period: Duration,
-    state: Mutex<State>,
+    state: Mutex<PollState>,
     changed: Condvar,
 }
 
-struct State {
-    rung: bool,
+struct PollState {
+    notified: bool,
     /// What the clocks showed when the last wait ended: what is set after that ends the next one.
     last: (SystemTime, Instant),
 }
 
 impl Poll {
     pub(super) fn new(period: Duration) -> Self {
-        let state = State { rung: false, last: read() };
+        let state = PollState { notified: false, last: read() };
         Poll { period, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -33,12 +33,12 @@ impl Poll {
             // Not under the lock. If one comes to wait after this look, it rings.
             let limit = is_waiting().then_some(self.period);
             let mut state = self.lock();
-            if planted!("third.ring-before-the-sleep-is-lost", true, !state.rung) {
+            if planted!("third.ring-before-the-sleep-is-lost", true, !state.notified) {
                 state = self.sleep(state, limit);
             }
             let now = read();
-            if state.rung || was_set(state.last, now) {
-                state.rung = planted!("wall.poll-rung-for-ever", state.rung, false);
+            if state.notified || was_set(state.last, now) {
+                state.notified = planted!("wall.poll-notified-for-ever", state.notified, false);
                 state.last = now;
                 return;
             }
@@ -47,9 +47,9 @@ impl Poll {
 
     fn sleep<'a>(
         &self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, PollState>,
         limit: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, PollState> {
         match limit {
             Some(limit) => match self.changed.wait_timeout(state, limit) {
                 Ok((state, _)) => state,
@@ -59,12 +59,12 @@ impl Poll {
         }
     }
 
-    pub(super) fn ring(&self) {
-        self.lock().rung = true;
+    pub(super) fn notify(&self) {
+        self.lock().notified = true;
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PollState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -113,10 +113,10 @@ mod tests {
             }
             thread::sleep(Duration::from_millis(50));
             assert_eq!(looks.load(SeqCst), 21, "it sleeps");
-            poll.ring();
+            poll.notify();
         });
-        // What was rung before ends the next wait at once.
-        poll.ring();
+        // What was notified before ends the next wait at once.
+        poll.notify();
         poll.wait(|| false);
     }
 
@@ -126,12 +126,12 @@ mod tests {
         let poll = Poll::new(Duration::from_millis(1));
         for rings in 1..=3 {
             let ends_one = |_| {
-                (0..rings).for_each(|_| poll.ring());
+                (0..rings).for_each(|_| poll.notify());
                 poll.wait(|| true);
                 let looks = AtomicUsize::new(0);
                 poll.wait(|| {
                     if looks.fetch_add(1, SeqCst) == 3 {
-                        poll.ring();
+                        poll.notify();
                     }
                     true
                 });

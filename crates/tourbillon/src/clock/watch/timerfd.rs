@@ -43,7 +43,7 @@ impl Timerfd {
     }
 
     /// Wakes who waits.
-    pub(super) fn ring(&self) {
+    pub(super) fn notify(&self) {
         let _ = self.set(planted!("wall.ring-disarms-the-timerfd", 0, 1));
     }
 

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 use tourbillon_wheel::{Key, Progress, Time};
 
-use super::{AGAIN, AHEAD, Claimed, Entry, Phase, Shard, State, Taken};
+use super::{AGAIN, AHEAD, Claimed, Entry, Phase, Shard, ShardState, Taken};
 use crate::contain::contain;
 use crate::engine::face::Face;
 use crate::engine::signal::NEVER;
@@ -26,7 +26,7 @@ impl<F: Face> Shard<F> {
             Progress::OutOfMemory => (now + AGAIN).units(),
         };
         state.next = next;
-        self.hub.signal.raise(self.index, next);
+        self.context.signal.raise(self.index, next);
         self.publish_ready(&state);
     }
 
@@ -37,7 +37,7 @@ impl<F: Face> Shard<F> {
             "later.reminder-puts-off-the-next",
             {
                 state.next = at.units();
-                self.hub.signal.lower(self.index, at.units());
+                self.context.signal.lower(self.index, at.units());
             },
             self.lower(&mut state, at.units())
         );
@@ -48,24 +48,24 @@ impl<F: Face> Shard<F> {
     /// If the caller drives the engine and must be woken, wakes it. No lock is held.
     #[inline]
     pub(crate) fn tell_loop(&self) {
-        if self.hub.signal.has_hook() {
+        if self.context.signal.has_hook() {
             self.tell_loop_now();
         }
     }
 
     /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
     pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
-        if !self.hub.signal.has_hook() {
+        if !self.context.signal.has_hook() {
             return locked();
         }
-        let done = self.hub.signal.tell_later(locked);
+        let done = self.context.signal.tell_later(locked);
         self.tell_loop_now();
         done
     }
 
     #[cold]
     fn tell_loop_now(&self) {
-        if let Some(wake) = self.hub.signal.owed() {
+        if let Some(wake) = self.context.signal.owed() {
             // It may be the last by now: its drop is foreign code too.
             planted!("more.panicking-wake-reaches-who-schedules", wake(), {
                 contain(self, move || wake());
@@ -78,14 +78,14 @@ impl<F: Face> Shard<F> {
     #[cold]
     fn send_back<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State<F>>,
+        mut state: MutexGuard<'a, ShardState<F>>,
         now: Time,
-    ) -> Option<MutexGuard<'a, State<F>>> {
+    ) -> Option<MutexGuard<'a, ShardState<F>>> {
         loop {
             // A few at a time: there may be many, and others want the lock.
             for _ in 0..AHEAD {
                 let (key, entry) = state.wheel.peek()?;
-                let later = F::waits(&entry.value, now, &self.hub.clock);
+                let later = F::waits(&entry.value, now, &self.context.clock);
                 let Some(later) = later else { return Some(state) };
                 self.move_to(&mut state, key, later).ok()?;
                 self.publish_ready(&state);
@@ -96,7 +96,7 @@ impl<F: Face> Shard<F> {
     }
 
     /// Claims the next timer that is ready: from now on it has started, unless it has to [wait](Face::waits) still.
-    /// Whoever claims is [at work](super::hub::Hub::work).
+    /// Whoever claims is [at work](super::context::EngineContext::work).
     #[inline]
     pub(crate) fn claim(&self, now: Time) -> Option<Claimed<F::Value>> {
         if !self.has_ready() {
@@ -115,7 +115,7 @@ impl<F: Face> Shard<F> {
 
     /// Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
     #[inline]
-    fn prefetch(&self, state: &mut State<F>) {
+    fn prefetch(&self, state: &mut ShardState<F>) {
         if state.touched == 0 {
             state.wheel.show_ready(AHEAD, |entry| F::touch(&entry.value, &state.kept));
             state.touched = AHEAD;
@@ -125,12 +125,12 @@ impl<F: Face> Shard<F> {
 
     /// Takes out the next timer that is ready.
     #[inline]
-    fn take(&self, state: &mut State<F>, now: Time) -> Option<Claimed<F::Value>> {
+    fn take(&self, state: &mut ShardState<F>, now: Time) -> Option<Claimed<F::Value>> {
         let mut taken = state.wheel.pop().map(Taken::from)?;
         state.fire(now, taken.deadline);
         F::start(&mut taken.value, &mut state.kept);
         self.publish_ready(state);
-        self.hub.give_back(1);
+        self.context.give_back(1);
         Some(Claimed { taken, spent: state.wheel.is_spent(), stays: false })
     }
 
@@ -139,7 +139,7 @@ impl<F: Face> Shard<F> {
     #[cold]
     fn claim_looking(
         &self,
-        mut state: MutexGuard<'_, State<F>>,
+        mut state: MutexGuard<'_, ShardState<F>>,
         now: Time,
     ) -> Option<Claimed<F::Value>> {
         self.prefetch(&mut state);
@@ -148,13 +148,13 @@ impl<F: Face> Shard<F> {
         if !F::stays(&entry.value) || state.wheel.reschedule(key, Time::MAX).is_err() {
             return self.take(&mut state, now);
         }
-        let State { wheel, kept, .. } = &mut *state;
+        let ShardState { wheel, kept, .. } = &mut *state;
         let entry = wheel.get_mut(key)?;
         let (deadline, value) = (entry.deadline, F::start_in_place(&mut entry.value, kept)?);
         state.running += 1;
         state.fire(now, deadline);
         self.publish_ready(&state);
-        self.hub.give_back(planted!("engine.repeating-gives-its-place-twice", 1, 0));
+        self.context.give_back(planted!("engine.repeating-gives-its-place-twice", 1, 0));
         Some(Claimed { taken: Taken { key, deadline, value }, spent: false, stays: true })
     }
 
@@ -192,7 +192,7 @@ impl<F: Face> Shard<F> {
         state.counts.armed += u64::from(handed_back);
         state.counts.handed_back += u64::from(handed_back);
         state.running -= 1;
-        self.hub.give_back(1);
+        self.context.give_back(1);
         self.leave(state);
         true
     }
@@ -225,10 +225,10 @@ impl<F: Face> Shard<F> {
             "engine.place-given-back-without-the-lock",
             {
                 drop(state);
-                self.hub.give_back(places);
+                self.context.give_back(places);
             },
             {
-                self.hub.give_back(places);
+                self.context.give_back(places);
                 drop(state);
             }
         );
@@ -252,7 +252,7 @@ impl<F: Face> Shard<F> {
     }
 
     #[inline]
-    pub(super) fn publish_ready(&self, state: &State<F>) {
+    pub(super) fn publish_ready(&self, state: &ShardState<F>) {
         // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
         self.ready.store(state.wheel.ready(), Ordering::Release);
     }
@@ -291,7 +291,7 @@ impl<F: Face> Shard<F> {
         state.wheel.shrink();
         self.publish_ready(&state);
         planted!("engine.stop-is-not-told", (), self.show(&mut state, None));
-        planted!("more.stop-keeps-the-places", (), self.hub.give_back(taken.len()));
+        planted!("more.stop-keeps-the-places", (), self.context.give_back(taken.len()));
         drop(state);
         taken
     }

@@ -37,7 +37,7 @@ impl Timer {
     /// The time of the wall clock that its timers follow: the system's, or that of a
     /// [`VirtualClock`](crate::VirtualClock::wall_now).
     pub fn wall_now(&self) -> SystemTime {
-        self.core().hub.clock.wall_now()
+        self.core().context.clock.wall_now()
     }
 
     /// Runs `callback` once, when the wall clock shows that moment, never earlier; a moment that has passed is due now.
@@ -121,7 +121,7 @@ impl Timer {
         let core = self.core();
         let plan = Arc::new(Plan::new(core.delivery.wall.clone(), at, rule, seen));
         let at_wall = AtWall { callback, plan: plan.clone() };
-        let armed = self.schedule_boxed(core.hub.clock.when(at), at_wall);
+        let armed = self.schedule_boxed(core.context.clock.when(at), at_wall);
         let timeout = armed.map_err(|error| error.map(|at_wall| at_wall.callback))?;
         plan.enter(timeout.key());
         plan.settle(core);

@@ -31,13 +31,13 @@ pub(crate) struct Plan {
     id: u64,
     /// What comes after a run; a timer without one runs once.
     rule: Option<Box<Rule>>,
-    state: Mutex<State>,
+    state: Mutex<PlanState>,
 }
 
 /// Says when a timer is to run again: the first moment after that one. It is asked with no lock held.
 pub(crate) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
 
-struct State {
+struct PlanState {
     phase: Phase,
     /// How many settings of the clock had been seen when the phase was decided upon.
     seen: u64,
@@ -77,7 +77,7 @@ impl Plan {
     ) -> Self {
         let id = registry.reserve();
         let (phase, fired) = (Phase::Waits(at), Fired::new());
-        let state = State { phase, seen, jumped: false, passed: false, fired };
+        let state = PlanState { phase, seen, jumped: false, passed: false, fired };
         Plan { registry, id, rule, state: Mutex::new(state) }
     }
 
@@ -126,7 +126,7 @@ impl Plan {
     /// held.
     pub(crate) fn start(&self, clock: &EngineClock) -> Option<Duration> {
         let mut state = lock(&self.state);
-        let State { phase, jumped, fired, .. } = &mut *state;
+        let PlanState { phase, jumped, fired, .. } = &mut *state;
         let Phase::Waits(at) = *phase else {
             *phase = Phase::Runs(None);
             return None;
@@ -223,12 +223,12 @@ impl Plan {
     pub(super) fn look(&self, core: &TimerCore) -> Option<SystemTime> {
         // In this order: what is set between the two is looked at again.
         let seen = self.registry.epoch();
-        self.look_again(core.hub.clock.wall_now(), seen)
+        self.look_again(core.context.clock.wall_now(), seen)
     }
 
     /// Moves its deadline to where the wall clock will show that moment.
     pub(super) fn follow(&self, core: &TimerCore, key: Key, at: SystemTime) {
-        let clock = &core.hub.clock;
+        let clock = &core.context.clock;
         // The engine's clock may be foreign: not under the lock. The wall clock must be read there, or a deadline from
         // before another setting could win over one from after it. A little too early costs a look.
         let now = clock.now();

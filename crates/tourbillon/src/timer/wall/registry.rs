@@ -28,21 +28,21 @@ use crate::sync::{Mutex, lock};
 use crate::timer::TimerCore;
 
 pub(crate) struct Registry {
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     /// There since the first timer; inside, unless the clock is virtual, what has the watch tell of a setting.
     attached: Mutex<Option<Option<Attached>>>,
 }
 
-struct State {
+struct RegistryState {
     /// By number. A number is never used again.
-    timers: HashMap<u64, Option<Entry>>,
+    timers: HashMap<u64, Option<Planned>>,
     numbers: u64,
     /// How often the clock was set.
     epoch: u64,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct Planned {
     plan: Weak<Plan>,
     key: Key,
 }
@@ -52,7 +52,7 @@ const SMALL: usize = 64;
 
 impl Registry {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State { timers: HashMap::new(), numbers: 0, epoch: 0 };
+        let state = RegistryState { timers: HashMap::new(), numbers: 0, epoch: 0 };
         Arc::new(Registry { state: Mutex::new(state), attached: Mutex::new(None) })
     }
 
@@ -62,7 +62,7 @@ impl Registry {
         // To be told so by a thread would be a waste.
         if attached.is_none() && !core.is_stopped() {
             // A virtual clock says so by itself.
-            let is_virtual = core.hub.clock.as_virtual().is_some();
+            let is_virtual = core.context.clock.as_virtual().is_some();
             let engine: Weak<TimerCore> = Arc::downgrade(core);
             *attached = Some(if is_virtual { None } else { Some(watch::attach(engine)?) });
             // It may have been stopped before: nobody would detach it.
@@ -104,7 +104,7 @@ impl Registry {
     /// The timer is armed. It may have run and left by now.
     pub(super) fn enter(&self, id: u64, plan: Weak<Plan>, key: Key) {
         if let Some(place) = lock(&self.state).timers.get_mut(&id) {
-            *place = Some(Entry { plan, key });
+            *place = Some(Planned { plan, key });
         }
     }
 
@@ -141,13 +141,13 @@ impl Registry {
 
     /// The clock was set: looks at all timers again.
     pub(crate) fn look_again(&self, core: &TimerCore) {
-        let entries: Vec<(u64, Entry)> = {
+        let entries: Vec<(u64, Planned)> = {
             let mut state = lock(&self.state);
             state.epoch += planted!("wall.setting-not-counted", 0, 1);
-            let entered = |(&id, entry): (&u64, &Option<Entry>)| Some((id, entry.clone()?));
+            let entered = |(&id, entry): (&u64, &Option<Planned>)| Some((id, entry.clone()?));
             state.timers.iter().filter_map(entered).collect()
         };
-        let look = |(id, entry): (u64, Entry)| entry.look(core).map(|looked| (id, looked));
+        let look = |(id, entry): (u64, Planned)| entry.look(core).map(|looked| (id, looked));
         let mut looked: Vec<(u64, Looked)> = entries.into_iter().filter_map(look).collect();
         // The earlier moment first: of those that are due by it, that one runs first. In the end by number, so that
         // under virtual time the order is the same in every run.
@@ -174,7 +174,7 @@ struct Looked {
     key: Key,
 }
 
-impl Entry {
+impl Planned {
     fn look(self, core: &TimerCore) -> Option<Looked> {
         let plan = self.plan.upgrade()?;
         Some(Looked { at: plan.look(core)?, plan, key: self.key })

@@ -70,7 +70,7 @@ fn the_watch_reaches_every_timer() {
         let callback = move |_: &crate::Context<'_>| sender.send(SystemTime::now() >= at).unwrap();
         let timeout = timer.schedule_wall(at, callback).unwrap();
         let (core, key) = (timer.core(), timeout.key());
-        let wrong = core.hub.clock.now() + HOUR.as_nanos() as u64;
+        let wrong = core.context.clock.now() + HOUR.as_nanos() as u64;
         core.shards[key.shard()].reschedule_if(key.inner(), || Some(wrong));
     }
     assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err(), "it waits for the hour");
@@ -122,7 +122,7 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
         fn call(&mut self, context: &Context<'_>) {
             let plan = context.plan.unwrap();
             self.1.send(()).unwrap();
-            let Some(next) = plan.next(&context.core.hub.clock) else { return };
+            let Some(next) = plan.next(&context.core.context.clock) else { return };
             context.set_again(next);
             if let Some(to) = self.2.take() {
                 self.0.poke_wall(to);

@@ -13,11 +13,11 @@ use crate::sync::thread_local;
 thread_local! {
     // Apart from the queue: these need no drop, so to look at them costs a few instructions, and they are there as long
     // as the thread is.
-    static TURN: Turn = const { Turn::new() };
+    static TRAMPOLINE: Trampoline = const { Trampoline::new() };
     static LATER: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
 }
 
-struct Turn {
+struct Trampoline {
     /// How many pieces of foreign code the thread is inside of, one within the other.
     depth: Cell<usize>,
     /// How many conditions it is inside of.
@@ -26,15 +26,15 @@ struct Turn {
     waiting: Cell<usize>,
 }
 
-impl Turn {
+impl Trampoline {
     const fn new() -> Self {
-        Turn { depth: Cell::new(0), trying: Cell::new(0), waiting: Cell::new(0) }
+        Trampoline { depth: Cell::new(0), trying: Cell::new(0), waiting: Cell::new(0) }
     }
 }
 
 /// Runs an action: now, or when the foreign code that the thread is inside of has returned. A panic of it is contained.
 pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
-    if planted!("purgatory.actions-nest", true, TURN.with(|turn| turn.depth.get() == 0)) {
+    if planted!("purgatory.actions-nest", true, TRAMPOLINE.with(|thread| thread.depth.get() == 0)) {
         within(|| timer.contain(action));
         planted!("third.actions-of-an-action-wait-on", (), catch_up());
         return;
@@ -47,7 +47,7 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
     }));
     // A thread that ends may have lost its queue already: there actions run at once, one within the other.
     match LATER.try_with(|queue| queue.borrow_mut().extend(later.take())) {
-        Ok(()) => TURN.with(|turn| turn.waiting.set(turn.waiting.get() + 1)),
+        Ok(()) => TRAMPOLINE.with(|thread| thread.waiting.set(thread.waiting.get() + 1)),
         Err(_) => later.into_iter().for_each(within),
     }
 }
@@ -56,16 +56,16 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
 /// still.
 #[inline]
 pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
-    TURN.with(|turn| turn.trying.set(turn.trying.get() + 1));
+    TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() + 1));
     let met = within(|| timer.contain(condition));
-    TURN.with(|turn| turn.trying.set(turn.trying.get() - 1));
+    TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() - 1));
     met.unwrap_or(planted!("purgatory.panicked-condition-is-met", true, false))
 }
 
 /// Runs the actions that wait, if the thread is inside of no foreign code. It holds no operation.
 #[inline]
 pub(super) fn catch_up() {
-    while TURN.with(|turn| turn.depth.get() == 0 && turn.waiting.get() > 0) {
+    while TRAMPOLINE.with(|thread| thread.depth.get() == 0 && thread.waiting.get() > 0) {
         run_next();
     }
 }
@@ -80,20 +80,20 @@ fn run_next() {
         }
         next
     });
-    TURN.with(|turn| turn.waiting.set(turn.waiting.get() - 1));
+    TRAMPOLINE.with(|thread| thread.waiting.set(thread.waiting.get() - 1));
     next.ok().flatten().into_iter().for_each(within);
 }
 
 /// Whether the thread is inside a condition.
 pub(super) fn is_trying() -> bool {
-    TURN.with(|turn| turn.trying.get() > 0)
+    TRAMPOLINE.with(|thread| thread.trying.get() > 0)
 }
 
 /// Runs foreign code, which does not unwind.
 #[inline]
 fn within<R>(foreign: impl FnOnce() -> R) -> R {
-    TURN.with(|turn| turn.depth.set(turn.depth.get() + 1));
+    TRAMPOLINE.with(|thread| thread.depth.set(thread.depth.get() + 1));
     let result = foreign();
-    TURN.with(|turn| turn.depth.set(turn.depth.get() - 1));
+    TRAMPOLINE.with(|thread| thread.depth.set(thread.depth.get() - 1));
     result
 }

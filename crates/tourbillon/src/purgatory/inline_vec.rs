@@ -3,14 +3,14 @@
 /// So many are kept in place.
 const IN_PLACE: usize = 3;
 
-pub(super) struct Few<T> {
+pub(super) struct InlineVec<T> {
     first: [Option<T>; IN_PLACE],
     more: Vec<T>,
 }
 
-impl<T> Few<T> {
+impl<T> InlineVec<T> {
     pub(super) fn new() -> Self {
-        Few { first: [const { None }; IN_PLACE], more: Vec::new() }
+        InlineVec { first: [const { None }; IN_PLACE], more: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {

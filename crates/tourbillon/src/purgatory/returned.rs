@@ -1,29 +1,29 @@
 //! Where a cancel or a stop waits for operations whose condition another thread is trying at that moment.
 //!
-//! Who tries gets a ticket with the wish to have the operation back. It puts the operation into the basket, or it
-//! drops the ticket because the operation was completed after all; the basket waits until no ticket is out.
+//! Who tries gets a ticket with the request to have the operation back. It puts the operation into `Returned`, or it
+//! drops the ticket because the operation was completed after all; `collect` waits until no ticket is out.
 
 use std::sync::Arc;
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-pub(super) struct Basket<O> {
-    inside: Mutex<Inside<O>>,
+pub(super) struct Returned<O> {
+    inside: Mutex<InCallback<O>>,
     answered: Condvar,
 }
 
-struct Inside<O> {
+struct InCallback<O> {
     operations: Vec<O>,
     tickets: usize,
 }
 
-/// The right to put one operation into the basket, and the duty to say so if there is none.
-pub(super) struct Ticket<O>(Arc<Basket<O>>);
+/// The right to put one operation into `Returned`, and the duty to say so if there is none.
+pub(super) struct Ticket<O>(Arc<Returned<O>>);
 
-impl<O> Basket<O> {
+impl<O> Returned<O> {
     pub(super) fn new() -> Arc<Self> {
-        let inside = Inside { operations: Vec::new(), tickets: 0 };
-        Arc::new(Basket { inside: Mutex::new(inside), answered: Condvar::new() })
+        let inside = InCallback { operations: Vec::new(), tickets: 0 };
+        Arc::new(Returned { inside: Mutex::new(inside), answered: Condvar::new() })
     }
 
     pub(super) fn ticket(self: &Arc<Self>) -> Ticket<O> {
@@ -34,7 +34,8 @@ impl<O> Basket<O> {
     /// Waits for all tickets. Never inside a condition: two that waited for each other would wait for ever.
     pub(super) fn collect(&self) -> Vec<O> {
         let mut inside = lock(&self.inside);
-        while planted!("purgatory.basket-does-not-wait", false, inside.tickets > 0) {
+        while planted!("purgatory.cancel-does-not-wait-for-the-returned", false, inside.tickets > 0)
+        {
             inside = wait(&self.answered, inside, None);
         }
         std::mem::take(&mut inside.operations)
@@ -50,6 +51,6 @@ impl<O> Ticket<O> {
 impl<O> Drop for Ticket<O> {
     fn drop(&mut self) {
         lock(&self.0.inside).tickets -= 1;
-        planted!("purgatory.basket-not-woken", (), self.0.answered.notify_all());
+        planted!("purgatory.cancel-not-woken-by-the-returned", (), self.0.answered.notify_all());
     }
 }

@@ -1,8 +1,8 @@
-//! A file descriptor that can be rung from any thread: an eventfd.
+//! A file descriptor that can be notified from any thread: an eventfd.
 //!
 //! It is readable from the ring until it is silenced. That costs a system call, so who turns asks a word first:
 //!
-//! | `rung` | means |
+//! | `notified` | means |
 //! |---|---|
 //! | false | nothing to read, or somebody has written and not yet said so: it is readable once more then, for nothing |
 //! | true | there is something to read |
@@ -10,13 +10,13 @@
 //! The word is written after the descriptor. The other way round, who silences in between would read nothing, forget
 //! the ring, and leave the descriptor readable for ever.
 //!
-//! The model checkers know nothing of descriptors: for them `Eventfd` is a counter behind a mutex (`bell/model.rs`), as
-//! it is inside the kernel.
+//! The model checkers know no descriptors: for them `Eventfd` is a counter behind a mutex (`notifier/model.rs`), as it
+//! is in the kernel.
 
 #[cfg(not(any(loom, shuttle)))]
 mod eventfd;
 #[cfg(any(loom, shuttle))]
-#[path = "bell/model.rs"]
+#[path = "notifier/model.rs"]
 mod eventfd;
 
 use std::io;
@@ -25,33 +25,33 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use eventfd::Eventfd;
 
-pub(crate) struct Bell {
+pub(crate) struct Notifier {
     fd: Eventfd,
-    rung: AtomicBool,
+    notified: AtomicBool,
 }
 
-impl Bell {
+impl Notifier {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Bell { fd: Eventfd::new()?, rung: AtomicBool::new(false) })
+        Ok(Notifier { fd: Eventfd::new()?, notified: AtomicBool::new(false) })
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         planted!(
-            "engine.bell-rung-before-it-is-readable",
+            "engine.notified-before-it-is-readable",
             {
-                self.rung.store(true, Release);
+                self.notified.store(true, Release);
                 self.fd.write();
             },
             {
                 self.fd.write();
-                // Pairs with the look in `silence`.
-                self.rung.store(true, Release);
+                // Pairs with the look in `clear`.
+                self.notified.store(true, Release);
             }
         );
     }
 
-    pub(crate) fn silence(&self) {
-        if self.rung.swap(false, AcqRel) {
+    pub(crate) fn clear(&self) {
+        if self.notified.swap(false, AcqRel) {
             self.fd.read();
         }
     }
@@ -68,7 +68,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Notifier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -16,7 +16,7 @@ use crate::wakers::{TaskCore, TaskShard, Wakers};
 
 /// Where the timer of a future lives: [`Global`] or [`Given`]. It decides what the future gives.
 #[expect(private_bounds, reason = "nobody else can have one")]
-pub trait Home: Place {
+pub trait Home: HostEngine {
     /// What a future of `T` gives: on an engine that never stops `T` itself, on one that may a result.
     type Output<T>;
 }
@@ -61,7 +61,7 @@ impl fmt::Display for SleepError {
 impl std::error::Error for SleepError {}
 
 /// What a future asks of its home.
-pub(crate) trait Place: fmt::Debug + Send + Sync + Unpin + 'static {
+pub(crate) trait HostEngine: fmt::Debug + Send + Sync + Unpin + 'static {
     fn clock(&self) -> &EngineClock;
     /// Nanoseconds.
     fn tick(&self) -> u64;
@@ -110,7 +110,7 @@ impl Global {
         DEFAULT.get_or_init(|| {
             let settings = Builder::default().name("tourbillon-tasks").settings();
             let settings = settings.expect("the defaults are in range");
-            let clock = settings.hub.clock.clone();
+            let clock = settings.context.clock.clone();
             DefaultEngine { clock, core: Wakers::engine(settings) }
         })
     }
@@ -121,14 +121,14 @@ impl Global {
     }
 }
 
-impl Place for Global {
+impl HostEngine for Global {
     #[inline]
     fn clock(&self) -> &EngineClock {
         &Global::engine().clock
     }
 
     fn tick(&self) -> u64 {
-        Global::core().hub.tick
+        Global::core().context.tick
     }
 
     #[inline]
@@ -181,25 +181,25 @@ impl Given {
     /// Whether the other one is on the same timer.
     #[cfg(feature = "hyper")]
     pub(super) fn shares(&self, other: &Given) -> bool {
-        let same = Arc::ptr_eq(&self.shard.hub, &other.shard.hub);
+        let same = Arc::ptr_eq(&self.shard.context, &other.shard.context);
         planted!("tasks.hyper-moves-a-sleep-of-another-timer", true, same)
     }
 
     /// For a model in which time is a thread.
     #[cfg(all(loom, test))]
-    pub(crate) fn hub(&self) -> &crate::engine::hub::Hub {
-        &self.shard.hub
+    pub(crate) fn context(&self) -> &crate::engine::context::EngineContext {
+        &self.shard.context
     }
 }
 
-impl Place for Given {
+impl HostEngine for Given {
     #[inline]
     fn clock(&self) -> &EngineClock {
-        &self.shard.hub.clock
+        &self.shard.context.clock
     }
 
     fn tick(&self) -> u64 {
-        self.shard.hub.tick
+        self.shard.context.tick
     }
 
     #[inline]

@@ -12,9 +12,9 @@ static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static WARNED: AtomicBool = AtomicBool::new(false);
 
 /// One of the engines that are alive, until it is dropped.
-pub(super) struct Alive(());
+pub(super) struct Instance(());
 
-impl Alive {
+impl Instance {
     pub(super) fn new() -> Self {
         // Relaxed, all of it: these are numbers, and order nothing.
         let alive = ALIVE.fetch_add(1, Relaxed) + 1;
@@ -29,11 +29,11 @@ impl Alive {
                  are done"
             );
         }
-        Alive(())
+        Instance(())
     }
 }
 
-impl Drop for Alive {
+impl Drop for Instance {
     fn drop(&mut self) {
         ALIVE.fetch_sub(planted!("engine.alive-never-falls", 0, 1), Relaxed);
     }

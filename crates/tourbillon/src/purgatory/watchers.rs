@@ -1,23 +1,23 @@
-//! The keys, and who waits under them: a part of the keys on each shelf, under a lock of its own.
+//! One shard of the keys and of the operations that are watched under them, with its own lock.
 //!
-//! Nobody holds two shelves. Under the lock of one, keys are compared, and nothing else of the user's runs: what leaves
-//! is dropped by the caller, after the lock.
+//! No thread holds two of these locks. Under a lock, keys are compared and no other user code runs; the caller drops
+//! what was removed after it has released the lock.
 
 use std::borrow::Borrow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::list::List;
-use super::node::Entry;
+use super::node::Waiter;
 use crate::key_table::{KeyTable, Spot, Stays};
 use crate::sync::{Mutex, lock};
 
 #[repr(align(128))]
-pub(super) struct Shelf<K, O> {
-    state: Mutex<State<K, O>>,
+pub(super) struct Watchers<K, O> {
+    state: Mutex<WatchersState<K, O>>,
 }
 
-struct State<K, O> {
+struct WatchersState<K, O> {
     keys: KeyTable<K, List<O>>,
     /// The last serial that was given away.
     serial: u64,
@@ -30,7 +30,7 @@ struct State<K, O> {
 
 /// Where an operation is watched: under which hash, and which of those there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct WatchPlace {
     pub(super) hash: u64,
     serial: NonZeroU64,
     /// Where it was in its list at first.
@@ -45,14 +45,19 @@ pub(super) struct Walk {
     pub(super) done: bool,
 }
 
-impl<K: Eq, O> Shelf<K, O> {
+impl<K: Eq, O> Watchers<K, O> {
     pub(super) fn new() -> Self {
-        let state =
-            State { keys: KeyTable::new(), serial: 0, watched: 0, delayed: 0, closed: false };
-        Shelf { state: Mutex::new(state) }
+        let state = WatchersState {
+            keys: KeyTable::new(),
+            serial: 0,
+            watched: 0,
+            delayed: 0,
+            closed: false,
+        };
+        Watchers { state: Mutex::new(state) }
     }
 
-    /// Watches an entry under a key; `first` of its keys or another. `None` if the shelf is closed. A key that is not
+    /// Watches an entry under a key; `first` of its keys or another. `None` if it is closed. A key that is not
     /// needed stays where it is, also if a comparison panics.
     #[inline]
     pub(super) fn watch(
@@ -60,13 +65,13 @@ impl<K: Eq, O> Shelf<K, O> {
         hash: u64,
         key: &mut Option<K>,
         first: bool,
-        entry: Arc<dyn Entry<O>>,
-    ) -> Option<Place> {
+        entry: Arc<dyn Waiter<O>>,
+    ) -> Option<WatchPlace> {
         let mut state = lock(&self.state);
         if state.closed {
             return None;
         }
-        let State { keys, serial, watched, delayed, .. } = &mut *state;
+        let WatchersState { keys, serial, watched, delayed, .. } = &mut *state;
         *serial += 1;
         let position = match keys.spot(hash, key.as_ref()?) {
             Spot::Taken(list) => list.push(*serial, entry),
@@ -77,13 +82,13 @@ impl<K: Eq, O> Shelf<K, O> {
         };
         *watched += 1;
         *delayed += usize::from(first);
-        NonZeroU64::new(*serial).map(|serial| Place { hash, serial, position })
+        NonZeroU64::new(*serial).map(|serial| WatchPlace { hash, serial, position })
     }
 
     /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
     #[inline]
-    pub(super) fn unwatch(&self, place: Place, first: bool) -> Option<K> {
-        let Place { hash, serial, position } = place;
+    pub(super) fn unwatch(&self, place: WatchPlace, first: bool) -> Option<K> {
+        let WatchPlace { hash, serial, position } = place;
         let mut state = lock(&self.state);
         let take = |list: &mut List<O>| {
             let entry = list.remove(serial.get(), position)?;
@@ -105,7 +110,7 @@ impl<K: Eq, O> Shelf<K, O> {
         hash: u64,
         key: &Q,
         walk: &mut Walk,
-        to: &mut [Option<Arc<dyn Entry<O>>>],
+        to: &mut [Option<Arc<dyn Waiter<O>>>],
     ) -> bool
     where
         K: Borrow<Q>,
@@ -127,7 +132,7 @@ impl<K: Eq, O> Shelf<K, O> {
     /// Takes nobody in from now on, and gives out all who are here.
     pub(super) fn close(&self) -> impl Iterator<Item = (K, List<O>)> + use<K, O> {
         let mut state = lock(&self.state);
-        state.closed = planted!("purgatory.stopped-shelf-takes-in", false, true);
+        state.closed = planted!("purgatory.stopped-watchers-take-in", false, true);
         state.watched = planted!("purgatory.stop-leaves-the-count", state.watched, 0);
         state.delayed = planted!("third.those-stopped-are-delayed-still", state.delayed, 0);
         state.keys.take_all()

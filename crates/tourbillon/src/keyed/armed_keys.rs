@@ -1,4 +1,4 @@
-//! The keys that have a timer: a part of them on each shelf, under a lock of its own.
+//! One shard of the keys that have a timer, under its own lock.
 //!
 //! Under the lock keys are compared, and timers are armed and moved, to a time that was read before; nothing else of
 //! the user's runs. What leaves is returned, to be dropped or run elsewhere.
@@ -11,19 +11,19 @@ use crate::sync::{Mutex, lock};
 use crate::timer::{Context, Timeout};
 
 #[repr(align(128))]
-pub(super) struct Shelf<K> {
-    state: Mutex<State<K>>,
+pub(super) struct ArmedKeys<K> {
+    state: Mutex<ArmedState<K>>,
 }
 
-struct State<K> {
-    keys: KeyTable<K, Slot>,
+struct ArmedState<K> {
+    keys: KeyTable<K, ArmedKey>,
     count: usize,
     /// The last number that was given away.
     number: u64,
 }
 
 /// What lies under a key.
-pub(super) struct Slot {
+pub(super) struct ArmedKey {
     number: u64,
     pub(super) armed: Armed,
 }
@@ -35,18 +35,18 @@ pub(super) enum Armed {
 
 pub(super) type Callback = Box<dyn FnOnce(&Context<'_>) + Send>;
 
-/// What has become of a key that was put on the shelf. Keys and slots in it are for the caller to drop.
+/// What has become of a key that was inserted. Keys and timers in it are for the caller to drop.
 pub(super) enum Put<K> {
     /// It is there, in place of another or of none. The key, if it was not needed.
-    Done(Option<Slot>, Option<K>),
+    Done(Option<ArmedKey>, Option<K>),
     /// The key is taken.
     Taken(K),
 }
 
-impl<K: Eq> Shelf<K> {
+impl<K: Eq> ArmedKeys<K> {
     pub(super) fn new() -> Self {
-        let state = State { keys: KeyTable::new(), count: 0, number: 0 };
-        Shelf { state: Mutex::new(state) }
+        let state = ArmedState { keys: KeyTable::new(), count: 0, number: 0 };
+        ArmedKeys { state: Mutex::new(state) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -64,7 +64,7 @@ impl<K: Eq> Shelf<K> {
     ) -> Result<Put<K>, (E, K)> {
         // The key is older than the lock: if a comparison panics it is dropped after it.
         let mut state = lock(&self.state);
-        let State { keys, count, number } = &mut *state;
+        let ArmedState { keys, count, number } = &mut *state;
         let spot = keys.spot(hash, &key);
         let taken = matches!(spot, Spot::Taken(_));
         if planted!("keyed.scheduled-anew-though-present", false, taken && !replace) {
@@ -77,7 +77,7 @@ impl<K: Eq> Shelf<K> {
             Ok(armed) => armed,
             Err(error) => return Err((error, key)),
         };
-        let new = Slot { number, armed };
+        let new = ArmedKey { number, armed };
         Ok(match spot {
             Spot::Taken(slot) => Put::Done(Some(std::mem::replace(slot, new)), Some(key)),
             Spot::Free(free) => {
@@ -89,7 +89,7 @@ impl<K: Eq> Shelf<K> {
     }
 
     /// Takes out what lies under the key.
-    pub(super) fn take<Q>(&self, hash: u64, key: &Q) -> Option<(K, Slot)>
+    pub(super) fn take<Q>(&self, hash: u64, key: &Q) -> Option<(K, ArmedKey)>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -100,13 +100,13 @@ impl<K: Eq> Shelf<K> {
     }
 
     /// Takes out what has that number, if it is there still.
-    pub(super) fn take_number(&self, hash: u64, number: u64) -> Option<(K, Slot)> {
+    pub(super) fn take_number(&self, hash: u64, number: u64) -> Option<(K, ArmedKey)> {
         lock(&self.state).remove(hash, number)
     }
 
     /// Whether what has that number is there still.
     pub(super) fn holds(&self, hash: u64, number: u64) -> bool {
-        let is = |slot: &mut Slot| (slot.number == number).then_some(());
+        let is = |slot: &mut ArmedKey| (slot.number == number).then_some(());
         lock(&self.state).keys.find(hash, is).is_some()
     }
 
@@ -119,16 +119,16 @@ impl<K: Eq> Shelf<K> {
         lock(&self.state).keys.get_mut(hash, key).map(|slot| look(&slot.armed))
     }
 
-    pub(super) fn take_all(&self) -> impl Iterator<Item = (K, Slot)> + use<K> {
+    pub(super) fn take_all(&self) -> impl Iterator<Item = (K, ArmedKey)> + use<K> {
         let mut state = lock(&self.state);
         state.count = planted!("keyed.clear-keeps-the-count", state.count, 0);
         state.keys.take_all()
     }
 }
 
-impl<K> State<K> {
-    fn remove(&mut self, hash: u64, number: u64) -> Option<(K, Slot)> {
-        let is = |slot: &mut Slot| (slot.number == number).then_some(((), Stays(false)));
+impl<K> ArmedState<K> {
+    fn remove(&mut self, hash: u64, number: u64) -> Option<(K, ArmedKey)> {
+        let is = |slot: &mut ArmedKey| (slot.number == number).then_some(((), Stays(false)));
         let (_, taken) = self.keys.take(hash, is)?;
         self.count -= 1;
         taken

@@ -11,7 +11,7 @@ use crate::view::{Pending, Snapshot};
 impl Timer {
     /// The current time of its clock.
     pub fn now(&self) -> Instant {
-        self.core().hub.clock.instant(self.time())
+        self.core().context.clock.instant(self.time())
     }
 
     /// How many timers are pending, tasks that sleep included.

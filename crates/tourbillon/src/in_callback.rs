@@ -8,60 +8,60 @@ use std::cell::RefCell;
 use crate::sync::thread_local;
 
 thread_local! {
-    static INSIDE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Frame {
     engine: usize,
     /// The virtual clock of the engine, or 0.
     clock: usize,
 }
 
 /// While it lives, the thread is inside a callback of the engine.
-pub(crate) struct Inside(());
+pub(crate) struct InCallback(());
 
-impl Inside {
+impl InCallback {
     #[inline]
     pub(crate) fn enter(engine: usize, clock: usize) -> Self {
-        let _ = INSIDE.try_with(|places| places.borrow_mut().push(Place { engine, clock }));
-        Inside(())
+        let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(Frame { engine, clock }));
+        InCallback(())
     }
 }
 
-impl Drop for Inside {
+impl Drop for InCallback {
     #[inline]
     fn drop(&mut self) {
-        let _ = INSIDE.try_with(|places| {
-            let mut places = places.borrow_mut();
-            planted!("engine.inner-callback-ends-the-outer", places.drain(..).last(), places.pop())
+        let _ = FRAMES.try_with(|frames| {
+            let mut frames = frames.borrow_mut();
+            planted!("engine.inner-callback-ends-the-outer", frames.drain(..).last(), frames.pop())
         });
     }
 }
 
 /// How many callbacks of the engine the thread is inside of.
 pub(crate) fn depth(engine: usize) -> usize {
-    look(|places| {
+    with_frames(|frames| {
         let from = planted!(
             "engine.only-the-innermost-callback-counts",
-            places.len().saturating_sub(1),
+            frames.len().saturating_sub(1),
             0
         );
-        let places = &places[from..];
-        places.iter().filter(|place| place.engine == engine).count()
+        let frames = &frames[from..];
+        frames.iter().filter(|frame| frame.engine == engine).count()
     })
 }
 
 /// Whether the thread is inside a callback of any engine on the clock.
 pub(crate) fn any_on(clock: usize) -> bool {
-    look(|places| {
+    with_frames(|frames| {
         let from =
-            planted!("later.advance-in-a-nested-callback-hangs", places.len().saturating_sub(1), 0);
-        places[from..].iter().any(|place| place.clock == clock)
+            planted!("later.advance-in-a-nested-callback-hangs", frames.len().saturating_sub(1), 0);
+        frames[from..].iter().any(|frame| frame.clock == clock)
     })
 }
 
 /// A thread that ends, and has lost this already, is inside of nothing.
-fn look<R: Default>(at: impl FnOnce(&[Place]) -> R) -> R {
-    INSIDE.try_with(|places| at(&places.borrow())).unwrap_or_default()
+fn with_frames<R: Default>(at: impl FnOnce(&[Frame]) -> R) -> R {
+    FRAMES.try_with(|frames| at(&frames.borrow())).unwrap_or_default()
 }

@@ -53,6 +53,6 @@ impl<F: Face> Panics for Shard<F> {
     }
 
     fn on_panic(&self) -> Option<&OnPanic> {
-        self.hub.on_panic.as_ref()
+        self.context.on_panic.as_ref()
     }
 }

@@ -10,7 +10,7 @@ pub(super) struct Eventfd(OwnedFd);
 impl Eventfd {
     pub(super) fn new() -> io::Result<Self> {
         let flags = planted!(
-            "engine.bell-leaks-into-children",
+            "engine.notifier-leaks-into-children",
             EventfdFlags::NONBLOCK,
             EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK
         );
@@ -24,7 +24,7 @@ impl Eventfd {
 
     pub(super) fn read(&self) {
         let _ = planted!(
-            "engine.bell-stays-readable",
+            "engine.notifier-stays-readable",
             rustix::io::read(&self.0, &mut [0; 4]),
             rustix::io::read(&self.0, &mut [0; 8])
         );

@@ -1,9 +1,9 @@
 //! What is left with a holder by those who come meanwhile.
 
-use super::basket::Ticket;
+use super::returned::Ticket;
 
 /// What a holder is to do when the condition was not met.
-pub(super) struct Wish<O> {
+pub(super) struct Request<O> {
     pub(super) again: Again,
     pub(super) end: End<O>,
 }
@@ -34,15 +34,15 @@ pub(super) enum Why {
     Withdrawn,
 }
 
-impl<O> Wish<O> {
-    pub(super) const NONE: Self = Wish { again: Again::No, end: End::No };
+impl<O> Request<O> {
+    pub(super) const NONE: Self = Request { again: Again::No, end: End::No };
 
-    /// Asks for it back, unless that was wished.
-    pub(super) fn ask_back(&mut self, wish: impl FnOnce() -> Option<End<O>>) {
+    /// Asks for it back, unless that was requested.
+    pub(super) fn ask_back(&mut self, request: impl FnOnce() -> Option<End<O>>) {
         if self.is_back() {
             return;
         }
-        if let Some(end) = wish() {
+        if let Some(end) = request() {
             self.end = end;
         }
     }

@@ -4,7 +4,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod driven;
 mod queue;
 mod queue_limits;
 mod queue_order;

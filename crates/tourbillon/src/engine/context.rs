@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use super::signal::{Padded, Signal};
 use crate::clock::EngineClock;
 use crate::contain::OnPanic;
-use crate::inside::Inside;
+use crate::in_callback::InCallback;
 use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-pub(crate) struct Hub {
+pub(crate) struct EngineContext {
     pub(crate) clock: EngineClock,
     pub(crate) signal: Signal,
-    pub(crate) quiet: Quiet,
+    pub(crate) quiescence: Quiescence,
     pub(crate) limit: Option<Arc<Limit>>,
-    /// Threads that are [at work](Hub::work); [`WATCHED`] if somebody waits for them to be done. On a line of its own:
-    /// everything else here is read by every operation and written by none.
+    /// The number of threads that run callbacks, and [`WATCHED`] while somebody waits for them. On a cache line of its
+    /// own: every operation reads the other fields, and none writes them.
     busy: Padded<AtomicUsize>,
     pub(crate) on_panic: Option<OnPanic>,
     /// Nanoseconds.
@@ -28,24 +28,24 @@ const WATCHED: usize = 1 << (usize::BITS - 1);
 
 /// A thread that claims timers and runs them.
 pub(crate) struct AtWork<'a> {
-    hub: &'a Hub,
-    _inside: Inside,
+    context: &'a EngineContext,
+    _in_callback: InCallback,
 }
 
 impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
         // AcqRel: who sees it fall sees what the callbacks did, and who is watched sees the mark: it is one word.
-        let busy = self.hub.busy.0.fetch_sub(1, AcqRel);
+        let busy = self.context.busy.0.fetch_sub(1, AcqRel);
         if planted!("engine.only-the-last-says-so", busy == WATCHED | 1, busy & WATCHED != 0) {
-            self.hub.quiet.changed();
+            self.context.quiescence.changed();
         }
     }
 }
 
 /// The settings that all shards share.
 #[derive(Clone)]
-pub(crate) struct HubSettings {
+pub(crate) struct ContextSettings {
     pub(crate) clock: EngineClock,
     pub(crate) limit: Option<Arc<Limit>>,
     pub(crate) on_panic: Option<OnPanic>,
@@ -53,13 +53,13 @@ pub(crate) struct HubSettings {
     pub(crate) driven: bool,
 }
 
-impl Hub {
-    pub(crate) fn new(settings: HubSettings, shards: usize, tick: u64) -> Self {
-        let HubSettings { clock, limit, on_panic, driven } = settings;
-        Hub {
+impl EngineContext {
+    pub(crate) fn new(settings: ContextSettings, shards: usize, tick: u64) -> Self {
+        let ContextSettings { clock, limit, on_panic, driven } = settings;
+        EngineContext {
             clock,
             signal: Signal::new(shards, driven),
-            quiet: Quiet::new(),
+            quiescence: Quiescence::new(),
             limit,
             busy: Padded(AtomicUsize::new(0)),
             on_panic,
@@ -72,7 +72,7 @@ impl Hub {
     #[inline]
     pub(crate) fn work(&self) -> AtWork<'_> {
         self.busy.0.fetch_add(1, AcqRel);
-        AtWork { hub: self, _inside: Inside::enter(self.id(), self.clock_id()) }
+        AtWork { context: self, _in_callback: InCallback::enter(self.id(), self.clock_id()) }
     }
 
     /// How many threads are at work.
@@ -105,14 +105,14 @@ impl Hub {
 }
 
 /// Where those wait who wait for callbacks to end. Who ends one says so only if it is being watched.
-pub(crate) struct Quiet {
+pub(crate) struct Quiescence {
     mutex: Mutex<()>,
     condvar: Condvar,
 }
 
-impl Quiet {
+impl Quiescence {
     pub(crate) fn new() -> Self {
-        Quiet { mutex: Mutex::new(()), condvar: Condvar::new() }
+        Quiescence { mutex: Mutex::new(()), condvar: Condvar::new() }
     }
 
     /// Something ended that somebody may wait for. No lock of a shard is held.
