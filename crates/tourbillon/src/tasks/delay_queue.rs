@@ -27,7 +27,7 @@ use super::host::{Given, Global, Home, SleepError};
 use super::sleep::Sleep;
 use super::streak::Streak;
 use crate::clock::nanoseconds;
-use crate::engine::shard::Taken;
+use crate::engine::shard::{AGAIN, Taken};
 use crate::engine::wheels::Geometry;
 use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
@@ -36,8 +36,6 @@ use crate::timer::Timer;
 const BUDGET: usize = 1024;
 /// The levels of the wheel, as the engine has them.
 const SLOTS: u32 = 256;
-/// When to try again what failed for want of memory, in nanoseconds.
-const AGAIN: u64 = 10_000_000;
 
 /// Items that come out when their time has come, the earliest deadline first and equal ones in the order of their
 /// insertion: the expiry side of a cache, for example.
