@@ -1,4 +1,7 @@
-//! What all shards of an engine share and nobody writes on the way: the clock, the signal, the limit.
+//! State shared by all shards of an engine: the clock, the signal, the limit, the count of busy threads.
+//!
+//! Arming and cancelling mostly read it, so what threads write often is kept off its cache lines: `busy` and the
+//! signal's `next` are padded, and the limit is an allocation of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,18 +18,18 @@ pub(crate) struct EngineContext {
     pub(crate) signal: Signal,
     pub(crate) quiescence: Quiescence,
     pub(crate) limit: Option<Arc<Limit>>,
-    /// The number of threads that run callbacks, and [`WATCHED`] while somebody waits for them. On a cache line of its
-    /// own: every operation reads the other fields, and none writes them.
+    /// The number of threads that run callbacks, plus [`WATCHED`] while a thread waits for them to finish.
+    /// Padded, so that writes do not slow readers of the other fields.
     busy: Padded<AtomicUsize>,
     pub(crate) on_panic: Option<OnPanic>,
-    /// Nanoseconds.
+    /// The tick in nanoseconds.
     pub(crate) tick: u64,
 }
 
-/// The top bit of the count of those that are at work.
+/// The top bit of `busy`: a thread that finishes its work must notify [`Quiescence`].
 const WATCHED: usize = 1 << (usize::BITS - 1);
 
-/// A thread that claims timers and runs them.
+/// Guard of a thread that claims and runs timers. It is counted in `busy`.
 pub(crate) struct AtWork<'a> {
     context: &'a EngineContext,
     _in_callback: InCallback,
@@ -35,7 +38,8 @@ pub(crate) struct AtWork<'a> {
 impl Drop for AtWork<'_> {
     #[inline]
     fn drop(&mut self) {
-        // AcqRel: who sees it fall sees what the callbacks did, and who is watched sees the mark: it is one word.
+        // AcqRel: a thread that sees the count fall sees what the callbacks did. The count and the mark are one word,
+        // so a thread that finishes after `watch` sees the mark.
         let busy = self.context.busy.0.fetch_sub(1, AcqRel);
         if planted!("engine.only-the-last-says-so", busy == WATCHED | 1, busy & WATCHED != 0) {
             self.context.quiescence.changed();
@@ -43,13 +47,13 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// The settings that all shards share.
+/// Settings that all shards share.
 #[derive(Clone)]
 pub(crate) struct ContextSettings {
     pub(crate) clock: EngineClock,
     pub(crate) limit: Option<Arc<Limit>>,
     pub(crate) on_panic: Option<OnPanic>,
-    /// Whether the caller drives the engine.
+    /// Whether the caller's event loop drives the engine.
     pub(crate) driven: bool,
 }
 
@@ -67,31 +71,32 @@ impl EngineContext {
         }
     }
 
-    /// As long as what is returned lives, the current thread claims timers and runs them. It is there before the first
-    /// claim, so who takes a shard's lock after that claim sees it.
+    /// Counts the current thread as busy until the guard is dropped.
+    /// Taken before the first claim, so that a thread which acquires the shard's lock after that claim sees it.
     #[inline]
     pub(crate) fn work(&self) -> AtWork<'_> {
         self.busy.0.fetch_add(1, AcqRel);
         AtWork { context: self, _in_callback: InCallback::enter(self.id(), self.clock_id()) }
     }
 
-    /// How many threads are at work.
+    /// The number of busy threads.
     pub(crate) fn busy(&self) -> usize {
         self.busy.0.load(Acquire) & !WATCHED
     }
 
-    /// From now on, who is done with its work says so. For a stop, and for a virtual clock: it is never taken back.
+    /// From now on, a thread that finishes its work notifies [`Quiescence`]. Never undone.
+    /// Called by a stop and by a virtual clock.
     pub(crate) fn watch(&self) {
         self.busy.0.fetch_or(WATCHED, AcqRel);
     }
 
-    /// What tells this engine from others.
+    /// Identifies this engine among others.
     pub(crate) fn id(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Returns the places of timers that are no longer pending. The caller holds their shard's lock, so that a thread
-    /// which finds the shard empty also finds room.
+    /// Returns the places of timers that are no longer pending.
+    /// The caller holds their shard's lock, so that a thread that finds the shard empty also finds the places free.
     #[inline]
     pub(crate) fn give_back(&self, places: usize) {
         if let Some(limit) = &self.limit {
@@ -104,7 +109,7 @@ impl EngineContext {
     }
 }
 
-/// Where those wait who wait for callbacks to end. Who ends one says so only if it is being watched.
+/// Where a thread waits until callbacks have ended. The end of a callback notifies only if [`WATCHED`] is set.
 pub(crate) struct Quiescence {
     mutex: Mutex<()>,
     condvar: Condvar,
@@ -115,15 +120,16 @@ impl Quiescence {
         Quiescence { mutex: Mutex::new(()), condvar: Condvar::new() }
     }
 
-    /// Something ended that somebody may wait for. No lock of a shard is held.
+    /// Notifies waiting threads that something has ended. The caller holds no shard's lock.
     #[cold]
     pub(crate) fn changed(&self) {
-        // Who waits holds the mutex from its look to its sleep; so it has not looked yet, or sleeps already.
+        // A waiter holds the mutex from its check until it blocks. Taking the mutex here means that every waiter has
+        // either not checked yet or is already blocked.
         planted!("engine.change-told-without-the-mutex", (), drop(lock(&self.mutex)));
         self.condvar.notify_all();
     }
 
-    /// Waits until `done` says so; `false` if the limit (of real time) passes first.
+    /// Waits until `done` returns true; returns `false` if `limit` (real time) passes first.
     pub(crate) fn wait_until(
         &self,
         limit: Option<Duration>,
@@ -150,7 +156,7 @@ impl Quiescence {
     }
 }
 
-/// The most timers that may be pending. The one counter that all threads write, and only if it was asked for.
+/// The maximum number of pending timers. The only counter that all threads write; present only if a limit is set.
 pub(crate) struct Limit {
     most: usize,
     used: AtomicUsize,
@@ -165,7 +171,7 @@ impl Limit {
         self.most
     }
 
-    /// Takes a place, if there is one. Relaxed: it is a count, and orders nothing else.
+    /// Takes a place, if one is free. Relaxed: it is a plain count and orders nothing else.
     pub(crate) fn take(&self) -> bool {
         let room = |used| planted!("engine.limit-off-by-one", used <= self.most, used < self.most);
         let more = |used: usize| room(used).then_some(used + 1);

@@ -1,4 +1,4 @@
-//! An engine: its shards, the life of its driver, and the verbs that choose a shard.
+//! An engine: its shards, the lifecycle of its driver, and the operations that choose a shard.
 
 use std::cell::Cell;
 use std::io;
@@ -37,28 +37,29 @@ pub(crate) struct Core<D: Face> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     New,
-    /// That thread starts the driver.
+    /// This thread is starting the driver.
     Starting(ThreadId),
     Started,
     Stopped,
 }
 
-/// How ready timers come to run.
+/// How ready timers are delivered.
 pub(crate) trait Deliver: Face {
-    /// Timers of the shard may be ready: see to it that they run. The driver calls this, with no lock held.
+    /// Delivers the timers of the shard that may be ready. Called by the driver with no lock held.
     fn deliver(core: &Arc<Core<Self>>, shard: &Arc<Shard<Self>>);
-    /// The last clone of the engine, or its driver, is gone: stops it, and drops what is pending with no lock held.
+    /// Stops the engine and drops pending timers, with no lock held.
+    /// Called when the last clone of the engine, or its driver, is dropped.
     fn abandon(core: &Core<Self>);
-    /// Time stands still until what is ready has run: offers again what was refused.
+    /// Offers ready timers again that the executor refused: a virtual clock waits until they have run.
     fn offer_again(_core: &Arc<Core<Self>>, _shard: &Arc<Shard<Self>>) {}
-    /// The wall clock was set: looks again at what waits for it.
+    /// Called when the wall clock was set: re-examines the timers that wait for it.
     fn wall_was_set(_core: &Arc<Core<Self>>) {}
-    /// The engine has stopped.
+    /// Called when the engine has stopped.
     fn close(&self) {}
 }
 
 impl<D: Deliver> Core<D> {
-    // Never inlined, as that of a shard.
+    // Never inlined, for the same reason as the constructor of a shard.
     #[inline(never)]
     pub(crate) fn new(settings: Settings, delivery: D) -> Arc<Self> {
         let context =
@@ -85,7 +86,7 @@ impl<D: Deliver> Core<D> {
         core
     }
 
-    /// Arms a timer on a shard, and starts the driver if this is the first.
+    /// Arms a timer on a shard, and starts the driver if this is the first timer.
     #[inline(always)]
     pub(crate) fn arm(
         self: &Arc<Self>,
@@ -99,7 +100,7 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// The shard is not open: it was stopped, or nobody drives the engine yet.
+    /// The shard is not open: the engine was stopped, or its driver was not started yet.
     #[cold]
     #[inline(never)]
     fn start_and_arm(
@@ -115,14 +116,14 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// The shard that this thread keeps to.
+    /// The shard on which this thread arms its timers.
     #[inline]
     pub(crate) fn own_shard(&self) -> &Arc<Shard<D>> {
         // The number of shards is a power of two.
         &self.shards[own_number() & (self.shards.len() - 1)]
     }
 
-    /// Starts the driver, unless it was. Who comes while another starts it waits for the outcome.
+    /// Starts the driver if it is not running. If another thread is starting it, waits for the outcome.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), StartError> {
         loop {
             let mut life = lock(&self.life);
@@ -152,17 +153,17 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// Foreign code may start the thread: no lock is held.
+    /// Starts the driver's thread. The spawn hook is user code: no lock is held.
     fn start_driver(self: &Arc<Self>) -> Result<(), StartError> {
         let mut started = Ok(());
-        // An engine on a virtual clock is driven by the clock, and one with a hook by the caller.
+        // A virtual clock or the caller's event loop drives the engine without a thread.
         if self.context.clock.as_virtual().is_none() && !self.context.signal.has_hook() {
             let core = self.clone();
             let body = Box::new(move || core.drive());
             started = self.spawn.run(format!("{}-driver", self.name), body);
         }
         let mut life = lock(&self.life);
-        // It may have been stopped meanwhile: then the driver ends as soon as it starts.
+        // If the engine was stopped meanwhile, the driver ends as soon as it starts.
         let goes_on = matches!(*life, Life::Starting(_));
         if planted!("more.stop-during-the-start-is-forgotten", true, goes_on) {
             let failed = planted!("engine.failed-start-is-final", Life::Started, Life::New);
@@ -200,8 +201,8 @@ impl<D: Deliver> Core<D> {
         Some(self.context.clock.instant(time))
     }
 
-    /// Takes out all that is pending, once, and ends the driver. Nothing starts after this. `None` if it was stopped
-    /// before.
+    /// Stops the engine and takes out all pending timers; `None` if it was stopped before.
+    /// No timer starts after this, and the driver ends.
     pub(crate) fn stop(&self) -> Option<Vec<(usize, Taken<D::Value>)>> {
         if std::mem::replace(&mut *lock(&self.life), Life::Stopped) == Life::Stopped {
             return None;
@@ -222,14 +223,14 @@ impl<D: Deliver> Core<D> {
         Some(all)
     }
 
-    /// How many callbacks of this engine the thread is inside of. Two that stop the same engine from inside must not
-    /// wait for each other: only the first waits.
+    /// The number of this engine's callbacks that the current thread is inside of.
+    /// If two callbacks stop the same engine, they must not wait for each other: only the first waits.
     pub(crate) fn depth(&self) -> usize {
         in_callback::depth(self.context.id())
     }
 
-    /// Waits until no callback runs, except those that the caller is inside of. It does not wait for threads: the
-    /// driver may be blocked in a user's executor, and each thread ends by itself.
+    /// Waits until no callback runs except those that the caller is inside of; `false` if `limit` passes first.
+    /// Does not join threads: the driver may be blocked in a user's executor, and each thread ends by itself.
     pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
         let own = self.depth();
         let own = planted!("engine.stop-does-not-wait", own + 1, own);
@@ -258,7 +259,7 @@ impl<D: Deliver> Core<D> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It was stopped, and stays so.
+    /// It was stopped, and cannot be started again.
     Stopped,
     /// The driver's thread could not be started.
     Thread(io::Error),
@@ -284,7 +285,7 @@ impl std::error::Error for StartError {
     }
 }
 
-/// The number of this thread, which spreads threads over shards.
+/// The number of the current thread, which assigns it to a shard.
 #[inline]
 fn own_number() -> usize {
     thread_local! {
@@ -297,7 +298,7 @@ fn own_number() -> usize {
 #[cold]
 fn first_number(own: &'static std::thread::LocalKey<Cell<usize>>) -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: it spreads threads over shards, and orders nothing.
+    // Relaxed: the number only spreads threads over shards and orders nothing.
     let number = LAST.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1);
     own.set(number);
     number

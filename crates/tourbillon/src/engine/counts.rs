@@ -1,15 +1,14 @@
-//! What an engine has done, counted: one counter for each fact, kept by each shard under its lock.
+//! Counters of an engine: one for each fact, kept by each shard under its lock.
 
 use std::time::Duration;
 
-/// Every timer that was ever armed is in exactly one of the others:
-/// `armed == fired + cancelled + handed_back + pending`.
+/// Counters of an engine. Always `armed == fired + cancelled + handed_back + pending`.
 ///
-/// It holds for each shard at any moment, and so for the sum.
+/// The equation holds for each shard at any moment, and so for the sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Timers that were armed; one that arms itself again counts each time.
+    /// Timers that were armed. A timer that is armed again counts each time.
     pub armed: u64,
     /// Timers whose callback was started, or that were delivered.
     pub fired: u64,
@@ -19,17 +18,17 @@ pub struct Counts {
     pub handed_back: u64,
     /// Timers that are pending.
     pub pending: u64,
-    /// Callbacks, or drops of what they captured, that panicked.
+    /// Contained panics of user code: callbacks, drops of what they captured, handlers, wakers and the executor.
     pub panicked: u64,
 }
 
 impl Counts {
-    /// The same, with so many pending: nobody counts what the wheel knows.
+    /// The same counters with the number of pending timers, which the wheel knows.
     pub(crate) fn with_pending(self, pending: usize) -> Self {
         Counts { pending: pending as u64, ..self }
     }
 
-    /// Whether everything is accounted for.
+    /// Checks that every armed timer is accounted for.
     pub(crate) fn check(self) -> Result<(), String> {
         let Counts { armed, fired, cancelled, handed_back, pending, .. } = self;
         let accounted = fired + cancelled + handed_back + pending;
@@ -54,13 +53,13 @@ impl Counts {
     }
 }
 
-/// Four buckets for every doubling, from a nanosecond to the end of `u64`.
+/// Four buckets for every power of two, from 1 ns to the end of `u64`.
 const FINE: u32 = 2;
 const BUCKETS: usize = 64 << FINE;
 
-/// How late timers fired: the time between a deadline and the start of its callback.
+/// How late timers fired: the time from a deadline to the start of its callback.
 ///
-/// A quantile is the upper end of its bucket, at most a quarter more than the truth, and never less.
+/// A quantile is the upper bound of its bucket: never less than the exact value, and at most a quarter more.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     buckets: Box<[u64; BUCKETS]>,
@@ -89,25 +88,26 @@ impl Lateness {
             planted!("engine.lateness-of-the-last-shard", other.max, self.max.max(other.max));
     }
 
-    /// How many timers it speaks of.
+    /// The number of timers recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The latest of all, exactly.
+    /// The greatest lateness, exact.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// The buckets that are not empty: the longest lateness that falls into each, and how many timers did.
+    /// The non-empty buckets: the greatest lateness that each can hold, and its number of timers.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let all = self.buckets.iter().enumerate();
         all.filter(|&(_, &times)| times > 0)
             .map(|(index, &times)| (Duration::from_nanos(last_of(index)), times))
     }
 
-    /// The lateness that a part of the timers, 0 to 1, did not exceed; `quantile(0.99)` is the 99th percentile.
-    /// Zero if there are none.
+    /// The lateness that the fraction `part` (0 to 1) of the timers did not exceed. Zero if there are none.
+    ///
+    /// `quantile(0.99)` is the 99th percentile.
     ///
     /// ```
     /// use std::time::Duration;
@@ -148,7 +148,7 @@ fn bucket(nanoseconds: u64) -> usize {
     ((log as usize) << FINE) + fine
 }
 
-/// The last value that falls into a bucket.
+/// The greatest value that falls into a bucket.
 fn last_of(bucket: usize) -> u64 {
     let (log, fine) = ((bucket >> FINE) as u32, (bucket & ((1 << FINE) - 1)) as u64);
     if log < FINE {

@@ -1,14 +1,14 @@
-//! An engine without a thread of its own: the caller's event loop turns it.
+//! An engine without a thread of its own: the caller's event loop drives it.
 //!
-//! The loop stands where the driver's thread would: it turns, and then sleeps in a way that only it knows of. So a
-//! turn ends as the driver's way to sleep begins, by publishing until when nothing has to be done (`signal.rs`);
-//! whoever arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor of its choice.
+//! The loop takes the place of the driver's thread: it calls `turn`, then blocks in a way that only it knows. So a turn
+//! ends as the driver's sleep begins, by publishing the time until which nothing is due (`signal.rs`). A thread that
+//! arms an earlier timer afterwards wakes the loop, through a closure or a file descriptor.
 //!
 //! ```text
-//!   turn                                                     who arms, anywhere
-//!   until = awake: nobody needs to wake                      next = due       (under the shard's lock)
-//!   make ready and run what is due                           if due < until: a wake is owed
-//!   until = least of next; look again   ── the loop sleeps   without the lock: the wake is told
+//!   turn                                                     arming, on any thread
+//!   until = AWAKE: no wake needed                            next = due       (under the shard's lock)
+//!   make ready and run what is due                           if due < until: mark a wake as owed
+//!   until = least of next; look again   ── the loop blocks   after unlocking: deliver the wake
 //! ```
 
 use std::sync::Arc;
@@ -25,15 +25,14 @@ use crate::contain::contain;
 #[cfg(target_os = "linux")]
 use crate::notifier::Notifier;
 
-/// Turns a timer, or an engine, that has no thread of its own: from an event loop, for example.
+/// Drives a timer or an engine that has no thread of its own, for example from an event loop.
 ///
-/// [`turn`](Driver::turn) runs what is due and says when to come again. Between two turns timers may be scheduled,
-/// moved and cancelled anywhere, with the same handles and the same promises; if one is due earlier than the last turn
-/// has said, the loop is told: [`on_wake`](Driver::on_wake), `wake_fd`. As late as the loop turns, so
-/// late are its timers.
+/// [`turn`](Driver::turn) runs what is due and returns the time of the next turn. Between two turns, timers may be
+/// scheduled, rescheduled and cancelled on any thread, with the same handles and guarantees. If one is due before that
+/// time, the loop is woken through [`on_wake`](Driver::on_wake) or `wake_fd`. Timers are as late as the loop is.
 ///
-/// A driver that is dropped stops its timer: what is pending is dropped and counted as handed back, and scheduling is
-/// refused. Nothing is left waiting for a turn that never comes.
+/// Dropping a driver stops its timer: pending timers are dropped and counted as handed back, and scheduling fails. No
+/// timer is left waiting for a turn that never comes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,7 +42,7 @@ use crate::notifier::Notifier;
 /// let (sender, receiver) = std::sync::mpsc::channel();
 /// timer.schedule(Duration::from_millis(5), move |_| sender.send("due").unwrap())?;
 ///
-/// // An event loop would poll its sockets for so long; this one has none.
+/// // An event loop would poll its sockets with this timeout; this one has none.
 /// while driver.turn().ran == 0 {
 ///     std::thread::sleep(driver.timeout().unwrap());
 /// }
@@ -51,8 +50,8 @@ use crate::notifier::Notifier;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A virtual clock does not run the timers of such an engine: it moves time, and the next turn runs what is due by
-/// then. [`advance_to_next`](crate::VirtualClock::advance_to_next) moves it no further than to the first of them.
+/// A virtual clock does not run the timers of such an engine: it advances time, and the next turn runs what is due by
+/// then. [`advance_to_next`](crate::VirtualClock::advance_to_next) stops at the first of them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,8 +72,9 @@ pub struct Driver {
     notifier: Option<Arc<Notifier>>,
 }
 
-/// What wakes an event loop that polls: the descriptor of [`Driver::wake_fd`]. Clones are the same one, and it stays
-/// open as long as one of them is there.
+/// The file descriptor that wakes an event loop; see [`Driver::wake_fd`].
+///
+/// Clones share the descriptor, which stays open as long as one of them exists.
 #[cfg(target_os = "linux")]
 #[derive(Clone)]
 pub struct WakeFd {
@@ -91,7 +91,7 @@ impl std::os::fd::AsFd for WakeFd {
 /// For models, which have no descriptors to poll.
 #[cfg(all(any(loom, shuttle), test))]
 impl WakeFd {
-    /// Polls, without a limit.
+    /// Polls without a timeout.
     pub(crate) fn wait_until_readable(&self) {
         self.notifier.wait_until_readable();
     }
@@ -108,20 +108,22 @@ impl std::fmt::Debug for WakeFd {
     }
 }
 
-/// What a [turn](Driver::turn) has done.
+/// The result of a [turn](Driver::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// How many timers it ran, or delivered.
+    /// The number of timers that it ran or delivered.
     pub ran: usize,
-    /// When there is more to do: at once, if the budget was used up. `None` if nothing is pending, or the timer was
-    /// stopped. It may be too early, if what was due then was cancelled; never too late.
+    /// When to turn again; `None` if nothing is pending or the timer was stopped.
+    ///
+    /// If the budget was used up, this is at once. It may be too early, if the timer due then was cancelled, but is
+    /// never too late.
     pub next: Option<Instant>,
 }
 
 impl Driver {
     pub(crate) fn new<D: Deliver>(core: Arc<Core<D>>) -> Self {
-        // Nothing is started: this opens the shards.
+        // Starts no thread: this opens the shards.
         let opened = core.start();
         debug_assert!(opened.is_ok(), "it is new");
         core.context.signal.settle();
@@ -132,8 +134,9 @@ impl Driver {
         }
     }
 
-    /// Runs what is due, on this thread, and says when to come again. Never blocks, unless a callback does. The
-    /// [budget](crate::Builder::budget) of each shard bounds it.
+    /// Runs what is due on this thread and returns when to turn again.
+    ///
+    /// Does not block, unless a callback does. The [budget](crate::Builder::budget) of each shard bounds it.
     pub fn turn(&mut self) -> Turn {
         let context = self.core.context();
         context.signal.awake();
@@ -157,12 +160,13 @@ impl Driver {
         Turn { ran, next: pending.then(|| context.clock.instant(Time::new(next))) }
     }
 
-    /// [`turn`](Driver::turn) that waits for something to be due, no longer than `limit`. It returns as soon as
-    /// something ran, or the timer was stopped.
+    /// As [`turn`](Driver::turn), but waits until something is due, at most `limit`.
     ///
-    /// Under a virtual clock to wait is to let time pass: it advances the clock to the next moment at which something
-    /// is due here, or by the limit, and what the clock runs runs on the way. The timers of other loops wait for
-    /// theirs. Inside a callback, where that cannot be, it does not wait.
+    /// Returns as soon as a timer ran or the timer was stopped.
+    ///
+    /// Under a virtual clock, it advances the clock instead of waiting: to the next moment at which something is due
+    /// here, or by `limit`. Other engines on the clock run their timers on the way, except those with event loops of
+    /// their own. Inside a callback, which cannot advance the clock, it does not wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,7 +194,7 @@ impl Driver {
         }
     }
 
-    /// Waits until there may be something to do, or until `end`. `false` if it cannot wait.
+    /// Waits until something may be due, or until `end`. `false` if it cannot wait.
     fn wait(&self, end: Time) -> bool {
         let EngineContext { clock, signal, .. } = self.core.context();
         if let Some(clock) = clock.as_virtual() {
@@ -206,13 +210,12 @@ impl Driver {
         true
     }
 
-    /// How long until there is something to do, from now: how long a poll may take. Zero if there is already; `None` if
-    /// nothing is pending.
+    /// The time left until something is due: the timeout for a poll. Zero if overdue, `None` if nothing is pending.
     ///
-    /// A poll that counts in milliseconds should round it up, or it spins for the last one.
+    /// A poll that counts in milliseconds should round it up, or it spins for the last millisecond.
     pub fn timeout(&self) -> Option<Duration> {
         let EngineContext { clock, signal, .. } = self.core.context();
-        // It only reads: to say anew until when nothing is to be done would have the loop woken once more.
+        // Only reads: publishing `until` again would cause another wake.
         let stopped =
             planted!("third.timeout-of-what-was-pending-at-the-stop", false, self.is_stopped());
         let next = Some(signal.least()).filter(|&next| next != NEVER && !stopped)?;
@@ -225,12 +228,13 @@ impl Driver {
         Some(Duration::from_nanos(left))
     }
 
-    /// Calls `wake` when a timer was armed that is due earlier than the last turn has said, and when the timer was
-    /// stopped: on the thread that did it, with no lock held. A panic of it is contained.
+    /// Sets a closure to call when a timer is armed that is due before [`Turn::next`], or the timer is stopped.
     ///
-    /// Who arms after that calls it no more until the next turn; but threads that do so at the same moment may each
-    /// call it, and a stop always does. It replaces the one before, and the descriptor that `wake_fd` made, and goes
-    /// with the driver. It is not called for what was armed before: turn once after you have set it.
+    /// It runs on the thread that armed the timer or stopped it, with no lock held; its panics are contained.
+    ///
+    /// After one call, further timers do not call it again before the next turn; but threads that arm at the same
+    /// moment may each call it, and a stop always does. It replaces the previous closure or the descriptor of
+    /// `wake_fd`, and is dropped with the driver. It is not called for timers armed before: turn once after setting it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -258,9 +262,10 @@ impl Driver {
         self.core.set_hook(Arc::new(wake));
     }
 
-    /// A file descriptor that becomes readable when [`on_wake`](Driver::on_wake) would call, to poll together with the
-    /// others of the loop. A turn makes it silent again; there is nothing to read from it. The same one each time,
-    /// until a closure takes its place. Linux only.
+    /// A file descriptor that becomes readable whenever [`on_wake`](Driver::on_wake) would call. Linux only.
+    ///
+    /// Poll it together with the loop's other descriptors. A turn makes it unreadable again; do not read from it. Every
+    /// call returns the same descriptor, until a closure replaces it.
     ///
     /// # Errors
     /// The system has no descriptor left.
@@ -294,7 +299,7 @@ impl Driver {
         Ok(WakeFd { notifier })
     }
 
-    /// Whether its timer was stopped: there will be nothing more to do.
+    /// Whether its timer was stopped: there is nothing left to do.
     pub fn is_stopped(&self) -> bool {
         self.core.context().signal.is_stopping()
     }
@@ -317,7 +322,7 @@ trait Turns: Send + Sync {
     fn context(&self) -> &EngineContext;
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize;
     fn set_hook(&self, wake: Arc<Wake>);
-    /// Stops it, drops what is pending, and forgets how to wake the loop.
+    /// Stops the engine, drops what is pending, and removes the wake hook.
     fn abandon(&self);
 }
 
@@ -326,7 +331,7 @@ impl<D: Deliver> Turns for Core<D> {
         &self.context
     }
 
-    /// One round over the shards that have something due.
+    /// One pass over the shards that have something due; returns the number of timers that fired.
     fn pass_and_count(self: Arc<Self>, now: Time) -> usize {
         let attend = |shard: &Arc<Shard<D>>| {
             let before = shard.counts().fired;
@@ -345,7 +350,7 @@ impl<D: Deliver> Turns for Core<D> {
 
     fn abandon(&self) {
         D::abandon(self);
-        // It may hold the timer, and so what holds it.
+        // The hook may own the timer, which owns the hook: dropping it breaks the cycle.
         let hook =
             planted!("engine.waker-kept-after-the-driver", None, self.context.signal.take_hook());
         contain(&self.shards[0], || drop(hook));

@@ -1,7 +1,7 @@
-//! The driver: sleeps until something is due, makes it ready, and has it delivered.
+//! The driver: sleeps until something is due, makes it ready, and delivers it.
 //!
-//! It is one thread, or a virtual clock. It holds no lock when it delivers, and it bounds each pass over a shard by
-//! the budget, so that a crowded shard delays the others by one pass at most.
+//! The driver is a thread, a virtual clock, or the caller's event loop (`driven.rs`). It holds no lock while it
+//! delivers, and the budget bounds each pass over a shard, so a crowded shard delays the others by at most one pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::shard::Shard;
 use super::signal::Rest;
 use crate::clock::Driven;
 
-/// How long a virtual clock waits before it offers again what an executor refused.
+/// How long a virtual clock waits before it offers timers again that an executor refused.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 impl<D: Deliver> Core<D> {
-    /// The driver's thread.
+    /// The body of the driver's thread.
     pub(super) fn drive(self: Arc<Self>) {
         loop {
             self.pass(self.context.clock.now());
@@ -30,12 +30,12 @@ impl<D: Deliver> Core<D> {
         }
     }
 
-    /// One round over the shards that have something due.
+    /// One pass over the shards that have something due.
     fn pass(self: &Arc<Self>, now: Time) {
         self.due(now).for_each(|shard| self.attend(shard, now));
     }
 
-    /// The shards that have something to do.
+    /// The shards that have something due.
     pub(super) fn due(&self, now: Time) -> impl Iterator<Item = &Arc<Shard<D>>> {
         let is_due = move |shard: &&Arc<Shard<D>>| {
             let next = self.context.signal.next(shard.index);
@@ -44,7 +44,7 @@ impl<D: Deliver> Core<D> {
         self.shards.iter().filter(is_due)
     }
 
-    /// Makes ready what is due in the shard, as much as the budget allows, and has it delivered.
+    /// Makes due timers of the shard ready, as far as the budget allows, and delivers them.
     pub(super) fn attend(self: &Arc<Self>, shard: &Arc<Shard<D>>, now: Time) {
         shard.advance(now, self.budget);
         D::deliver(self, shard);
@@ -71,7 +71,7 @@ impl<D: Deliver> Driven for Core<D> {
         }
         planted!("third.nobody-tells-a-step-that-all-have-run", (), self.context.watch());
         self.pass(self.context.clock.now());
-        // In this order: who claims is at work before.
+        // In this order: a thread counts as busy before it claims, so a timer that is no longer ready is seen running.
         let none_ready = || self.shards.iter().all(|shard| shard.count_ready() == 0);
         let none_runs = || self.context.busy() == 0;
         let idle = || {

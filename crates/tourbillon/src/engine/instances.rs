@@ -1,22 +1,23 @@
-//! How many engines are alive, and a word of warning when there are too many.
+//! Counts the engines alive in the process and warns once if there are too many.
 //!
-//! An engine is made once and shared; who makes one for each connection has a thread for each. A program that has more
-//! than [`MANY`] at once is told so, once in its life. That is all that this crate says through `tracing`.
+//! An engine is meant to be created once and shared; one engine per connection is one thread per connection. A program
+//! with more than [`MANY`] at once gets a warning, once in its life. It is the only event that this crate emits through
+//! `tracing`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// More than so many at once are worth a word.
+/// More engines than this at once cause the warning.
 const MANY: usize = 64;
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static WARNED: AtomicBool = AtomicBool::new(false);
 
-/// One of the engines that are alive, until it is dropped.
+/// Counts one engine as alive until it is dropped.
 pub(super) struct Instance(());
 
 impl Instance {
     pub(super) fn new() -> Self {
-        // Relaxed, all of it: these are numbers, and order nothing.
+        // Relaxed throughout: these are plain numbers and order nothing.
         let alive = ALIVE.fetch_add(1, Relaxed) + 1;
         let warned = || {
             planted!("engine.warns-every-time", WARNED.load(Relaxed), WARNED.swap(true, Relaxed))

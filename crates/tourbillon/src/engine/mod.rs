@@ -1,13 +1,13 @@
-//! The engine: shards, and the driver that turns them.
+//! The engine: shards, and the driver that runs them.
 //!
 //! ```text
-//!   arm, cancel, move ──► shard 0 ┐  wheel + lock        driver: sleeps until the least of the shards' next
-//!   (any thread)          shard 1 ├──── next ──────────► moments, makes ready what is due, and has it delivered
-//!                         …       ┘  (signal.rs)         (to the pool, on its own thread, or to a handler)
+//!   arm, cancel, reschedule ─► shard 0 ┐  wheel + lock    driver: sleeps until the least `next` of the shards,
+//!   (any thread)               shard 1 ├──── next ──────► makes ready what is due, and delivers it
+//!                              …       ┘  (signal.rs)     (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiet mutex, then the life of the engine, then a shard, then the key of a timer that can repeat or
-//! the plan of one that waits for the wall clock. Nobody holds two shards.
+//! Lock order: the quiescence mutex, the engine's life, a shard, the plan of a timer on the wall clock, then the
+//! registry of those. A pool's mutex comes before a shard. No thread holds two shards.
 
 pub(crate) mod context;
 mod core;

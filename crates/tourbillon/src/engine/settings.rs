@@ -1,14 +1,14 @@
-//! What an engine is made of, checked: the builder has seen to it.
+//! The validated settings of an engine.
 
 use super::context::ContextSettings;
 use super::wheels::Geometry;
 use crate::spawn::Spawn;
 
-/// The settings of an engine, checked.
+/// The settings of an engine, validated by the builder.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) geometry: Geometry,
-    /// Nanoseconds.
+    /// The tick in nanoseconds.
     pub(crate) tick: u64,
     /// A power of two.
     pub(crate) shards: usize,

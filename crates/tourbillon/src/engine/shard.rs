@@ -1,15 +1,15 @@
 //! A shard: one wheel under one lock.
 //!
-//! Threads keep to their own shard when they arm, so the lock is nearly always free; whoever cancels goes to the
-//! shard that the timer is in. The lock is held for nanoseconds: no user code and no drop of a user's value runs under
-//! it. What leaves the wheel is returned to the caller, who drops it or runs it.
+//! Each thread arms on its own shard, so the lock is nearly always free; a cancel goes to the shard of its timer. The
+//! lock is held for nanoseconds: no user code runs under it, drops of user values included. What leaves the wheel is
+//! returned to the caller, which runs or drops it.
 //!
-//! Taking a timer out of the wheel is the claim: the one atomic step that decides between fire, cancel and hand back
-//! is the shard's lock. An `advance` only makes timers *ready*; they stay in the wheel, and can be cancelled and
-//! moved, until someone claims them to run them there and then.
+//! Taking a timer out of the wheel is the claim: the shard's lock is the single point that decides between fire, cancel
+//! and hand back. `advance` only makes timers *ready*: they stay in the wheel, and can be cancelled and rescheduled,
+//! until a thread claims them to run them at once.
 //!
-//! Invariant, under the lock: `armed = fired + cancelled + handed back + wheel.len()`, and `next` is what the
-//! signal says of this shard.
+//! Invariant, under the lock: `armed = fired + cancelled + handed back + pending`, where the pending timers are those
+//! in the wheel that do not run; and `next` is the shard's value in the signal.
 
 mod drive;
 mod inspect;
@@ -29,10 +29,10 @@ use crate::error::ScheduleError;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// When to try again what failed for want of memory, in nanoseconds.
+/// Delay before retrying an operation that failed for lack of memory, in nanoseconds.
 pub(crate) const AGAIN: u64 = 10_000_000;
 
-/// So many ready timers are touched at once.
+/// The number of ready timers prefetched together.
 const AHEAD: usize = 16;
 
 #[repr(align(128))]
@@ -41,9 +41,9 @@ pub(crate) struct Shard<F: Face> {
     pub(crate) context: Arc<EngineContext>,
     geometry: Geometry,
     state: Mutex<ShardState<F>>,
-    /// How many are ready, for those who look for work without the lock.
+    /// The number of ready timers, readable without the lock.
     ready: AtomicUsize,
-    /// What the face shows to those who look without the lock.
+    /// The state of the face that is readable without the lock.
     pub(crate) shown: F::Shown,
 }
 
@@ -52,26 +52,26 @@ type Wheel<F> = AnyWheel<Filed<F>>;
 struct ShardState<F: Face> {
     wheel: Wheel<F>,
     phase: Phase,
-    /// What the signal says of this shard: nothing is due before.
+    /// The shard's value in the signal: nothing is due before it.
     next: u64,
     counts: Counts,
     lateness: Lateness,
-    /// What the face keeps.
+    /// The state of the face.
     kept: F::Kept,
-    /// How many of the ready ones were prefetched.
+    /// How many of the ready timers are prefetched and not yet claimed.
     touched: usize,
-    /// How many timers in the wheel run, and may be armed again: they are not pending.
+    /// The number of timers in the wheel that run and may be armed again: they are not pending.
     running: usize,
 }
 
 impl<F: Face> ShardState<F> {
-    /// The deadline and the value of a timer that is pending.
+    /// The entry of a timer, if it is pending.
     #[inline]
     fn pending(&self, key: Key) -> Option<&Filed<F>> {
         self.wheel.get(key).filter(|entry| !F::is_running(&entry.value))
     }
 
-    /// A timer of that deadline has started.
+    /// Records that a timer with this deadline has started.
     #[inline]
     fn fire(&mut self, now: Time, deadline: Time) {
         self.counts.fired += 1;
@@ -85,22 +85,23 @@ impl<F: Face> ShardState<F> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nobody drives the engine yet.
+    /// The engine was not started yet.
     New,
     Open,
     Stopped,
 }
 
-/// What is in the wheel: the value, and the deadline as it was given (the wheel knows only its tick). In this order the
-/// value is copied as it will be read: who reads it next need not wait for two writes.
+/// A timer in the wheel: its value, and the deadline as given (the wheel knows only the tick).
+/// The field order lets the value be copied in the layout in which it is read: a read right after it does not have to
+/// wait for two separate writes.
 #[repr(C)]
 pub(crate) struct Entry<T> {
     pub(crate) value: T,
     pub(crate) deadline: Time,
 }
 
-/// The wheel of a shard never drops a value: a stop takes them all out. Code that might drop it, if it were to panic,
-/// would copy each value five times on its way in.
+/// A shard's wheel never drops a value: a stop takes them all out.
+/// Without `ManuallyDrop`, the code to drop it on a panic would copy each value five times on its way in.
 type Filed<F> = Entry<ManuallyDrop<<F as Face>::Value>>;
 
 /// A timer that was taken out of the wheel.
@@ -114,17 +115,17 @@ pub(crate) struct Taken<T> {
 /// A timer that was claimed.
 pub(crate) struct Claimed<T> {
     pub(crate) taken: Taken<T>,
-    /// Whether the caller has to [release](Shard::release) the memory of a crowd, after it has run.
+    /// Whether the caller must [release](Shard::release) the memory of a crowd, after the timer has run.
     pub(crate) spent: bool,
-    /// Whether it stayed in the wheel: it is to be [armed again](Shard::rearm), or [ended](Shard::end).
+    /// Whether it stayed in the wheel: the caller must [rearm](Shard::rearm) or [end](Shard::end) it.
     pub(crate) stays: bool,
 }
 
-/// Why a timer that nobody has cancelled is not pending.
+/// Why a timer that was not cancelled is not pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Fired,
-    /// It was handed back, or it had fired before the engine was stopped.
+    /// It was handed back, or had fired before the engine was stopped.
     Stopped,
 }
 
@@ -138,8 +139,8 @@ impl<F: Face> Shard<F> {
         Ok(Self::with(Self::make_wheel(geometry, tick)?, index, context, geometry))
     }
 
-    // Never inlined, nor is the next: each has wheels on the stack, and those of loom's threads are small. In a box it
-    // is on one of them at a time.
+    // Neither this nor `with` is inlined: each has a wheel on its stack frame, and the stacks of loom's threads are
+    // small. The box keeps it to one frame at a time.
     #[inline(never)]
     fn make_wheel(geometry: &Geometry, tick: u64) -> Result<Box<Wheel<F>>, GeometryError> {
         AnyWheel::new(geometry, BEGIN, tick).map(Box::new)
@@ -172,8 +173,8 @@ impl<F: Face> Shard<F> {
         })
     }
 
-    /// Arms a timer, if the limit leaves a place for it. `Stopped` if the shard is not open, or not yet.
-    // Always inlined, also where it is called a second time: a call and the copies for it are a tenth of the whole.
+    /// Arms a timer, if the limit leaves a place for it. `Stopped` if the shard was stopped or is not open yet.
+    // Inlined at every call: the call and its copies would be a tenth of the cost.
     #[inline(always)]
     pub(crate) fn arm(
         &self,
@@ -221,7 +222,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// A timer was not armed: gives back its place.
+    /// Returns the place of a timer that was not armed.
     #[cold]
     fn refused(&self) {
         planted!("engine.refused-timer-keeps-its-place", (), self.context.give_back(1));
@@ -230,7 +231,7 @@ impl<F: Face> Shard<F> {
     /// Wakes the driver if this timer is now the earliest.
     #[inline]
     fn settle_next(&self, state: &mut ShardState<F>, key: Key, deadline: Time) {
-        // A deadline is never after its tick: if it is not earlier, its tick is not.
+        // A deadline is never after its tick: if the deadline is not earlier than `next`, neither is the tick.
         if deadline.units() < state.next {
             let due = planted!(
                 "later.driver-wakes-before-the-tick",
@@ -249,7 +250,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Takes out a timer that is pending, or runs and may be armed again. `settle` is given its value under the lock.
+    /// Takes out a timer that is pending, or that runs and may be armed again. `settle` gets its value under the lock.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -278,7 +279,7 @@ impl<F: Face> Shard<F> {
             usize::from(!running),
             1
         ));
-        // The count that is published is right whenever the lock is free: if it differs, the timer was ready.
+        // The published count is exact whenever the lock is free: if it differs, the timer was ready.
         let gone = state.wheel.len() == 0 || state.kept.is_spent();
         if gone || state.wheel.ready() != self.seen_ready() {
             self.leave(state);
@@ -288,8 +289,7 @@ impl<F: Face> Shard<F> {
         Some(ManuallyDrop::into_inner(value))
     }
 
-    /// Gives up the lock after a timer was taken out or moved: if it was ready, or the last of a crowd, others have to
-    /// know.
+    /// Unlocks after a timer was taken out or rescheduled, and publishes if it was ready or the last of a crowd.
     #[cold]
     #[inline(never)]
     fn leave(&self, mut state: MutexGuard<'_, ShardState<F>>) {
@@ -300,7 +300,7 @@ impl<F: Face> Shard<F> {
         let kept = state.kept.is_spent().then(|| state.kept.take_spent());
         drop(state);
         drop(kept);
-        // A virtual clock may wait for the last that is ready to go.
+        // A virtual clock may be waiting for the last ready timer to go.
         if was_ready && self.context.clock.as_virtual().is_some() {
             planted!(
                 "third.step-not-told-that-a-ready-timer-left",
@@ -313,8 +313,9 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Gives back the memory of a crowd, unless there are timers again. It is freed with no lock held: an allocator
-    /// that merges what a million closures have left takes hundreds of milliseconds for that.
+    /// Frees the memory of a crowd that has gone, unless there are timers again.
+    /// It is freed without the lock: an allocator that coalesces what a million closures left takes hundreds of
+    /// milliseconds.
     #[cold]
     #[inline(never)]
     pub(crate) fn release(&self) {
@@ -322,7 +323,7 @@ impl<F: Face> Shard<F> {
         let mut other = fresh.expect("there is such a wheel");
         let mut state = lock(&self.state);
         if state.wheel.is_spent() {
-            // Nothing is pending, so it is there in one step.
+            // Nothing is pending, so one step reaches the time.
             let progress = other.advance(state.wheel.now(), 1);
             debug_assert_eq!(progress, Progress::Done);
             std::mem::swap(&mut state.wheel, &mut other);
@@ -331,7 +332,7 @@ impl<F: Face> Shard<F> {
         drop(other);
     }
 
-    /// Moves a pending timer.
+    /// Reschedules a pending timer.
     #[inline]
     pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
@@ -352,7 +353,8 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// Moves a pending timer to where `deadline` says under the lock, if it does. If there is no memory, it stays.
+    /// Reschedules a pending timer to the time that `deadline` returns under the lock, if any.
+    /// If there is no memory, it stays where it is.
     pub(crate) fn reschedule_if(&self, key: Key, deadline: impl FnOnce() -> Option<Time>) {
         let mut state = lock(&self.state);
         let Some(deadline) = deadline() else { return };
@@ -362,7 +364,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Moves a pending timer, and says whether its value is to be told.
+    /// Moves a timer in the wheel, stores the new deadline, and wakes the driver if it is now the earliest.
     #[inline]
     fn move_to(
         &self,
@@ -379,12 +381,12 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// The deadline of a pending timer, as it was given.
+    /// The deadline of a pending timer, as given.
     pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
         lock(&self.state).pending(key).map(|entry| entry.deadline)
     }
 
-    /// Looks at what the face keeps, and at a timer if it is pending.
+    /// Visits the face's state, and the value of a timer if it is in the wheel.
     #[inline]
     pub(crate) fn visit<R>(
         &self,
@@ -404,7 +406,7 @@ impl<F: Face> Shard<F> {
         visited
     }
 
-    /// Something that must be decided together with the wheel.
+    /// Runs `decide` under the shard's lock, for a decision that must be atomic with the wheel.
     #[inline]
     pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut F::Kept) -> R) -> R {
         let mut state = lock(&self.state);
@@ -415,11 +417,11 @@ impl<F: Face> Shard<F> {
         decided
     }
 
-    /// Has the face show how the shard stands. The lock is held.
+    /// Has the face publish the state of the shard. The caller holds the lock.
     #[inline]
     fn show(&self, state: &mut ShardState<F>, all_due: Option<bool>) {
         let ShardState { wheel, kept, phase, .. } = state;
-        // A pass may come after the stop: what that has shown stands.
+        // A pass may follow the stop, and must not overwrite what the stop published.
         let open = planted!("engine.pass-after-a-stop-tells", true, *phase != Phase::Stopped);
         let hand = (open && wheel.ready() == 0).then(|| wheel.now());
         F::show(&self.shown, kept, all_due, hand);

@@ -1,11 +1,11 @@
-//! How the driver sleeps, and who wakes it: the one way to wake the driver.
+//! How the driver sleeps, and how the engine wakes it: only through this module.
 //!
-//! Every shard publishes the moment of its next work in `next`. The driver sleeps until the least of them, which
-//! it publishes in `until`. Both sides write their own word first and read the other's second, with a fence between
-//! the two, so at least one of them sees the other:
+//! Every shard publishes when its next work is due in `next`. The driver sleeps until the least of them, which it
+//! publishes in `until`. Each side writes its own word first and then reads the other's, with a fence in between, so at
+//! least one of them sees the other's write:
 //!
 //! ```text
-//!   who arms (under the shard's lock)         the driver
+//!   arming (under the shard's lock)           the driver
 //!   next[shard] = due   (only if earlier)     until = least of next
 //!   ─── fence ───                             ─── fence ───
 //!   if due < until: wake                      if least of next < until: don't sleep
@@ -13,12 +13,12 @@
 //!
 //! | `until` | means |
 //! |---|---|
-//! | [`AWAKE`] | the driver is awake, or was woken: it looks at `next` before it sleeps |
+//! | [`AWAKE`] | the driver is awake, or was woken: it reads `next` before it sleeps |
 //! | any other | the driver sleeps until then, or is about to |
 //!
-//! `next` is lowered by whoever arms an earlier timer and raised by the driver alone, both under the shard's lock.
-//! It may be too early (its timer was cancelled), never too late: a timer that is armed later than `next` needs no
-//! signal at all, which is what makes arming silent and free of shared writes.
+//! A thread that arms an earlier timer lowers `next`; only the driver raises it; both hold the shard's lock. `next` may
+//! be too early (its timer was cancelled), never too late. A timer armed for later than `next` needs no signal: this is
+//! why most arming writes no shared word.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::sleeper::Sleeper;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Mutex, lock, thread_local};
 
-/// `until` while the driver is awake.
+/// The value of `until` while the driver is awake.
 const AWAKE: u64 = 0;
-/// A moment that never comes.
+/// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Signal {
@@ -37,12 +37,13 @@ pub(crate) struct Signal {
     until: AtomicU64,
     stopping: AtomicBool,
     sleeper: Sleeper,
-    /// There if the caller drives the engine.
+    /// Present if the caller's event loop drives the engine.
     hook: Option<Hook>,
 }
 
-/// How an event loop is woken that turns the engine. Foreign code, which must not run under the shard's lock: the wake
-/// is owed there, and told by the same thread when it has given up the lock.
+/// How the event loop that drives the engine is woken.
+/// The hook is user code and must not run under the shard's lock: the wake is marked as owed there, and the same thread
+/// delivers it after it has released the lock.
 #[derive(Default)]
 struct Hook {
     owed: AtomicBool,
@@ -52,11 +53,11 @@ struct Hook {
 pub(crate) type Wake = dyn Fn() + Send + Sync;
 
 thread_local! {
-    // The signal whose wakes this thread tells later, by its address; or 0.
+    // The address of the signal whose wakes this thread delivers later, or 0.
     static LATER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread tells no wake of the signal: it holds a lock, and arms under it.
+/// Guard: while it lives, this thread delivers no wake of the signal, because it arms under a lock.
 struct Later {
     before: usize,
 }
@@ -67,17 +68,17 @@ impl Drop for Later {
     }
 }
 
-/// A cache line of its own, and the one that is fetched with it: writers must not slow those who only read nearby.
+/// Alignment to two cache lines, which the processor fetches together: writes do not slow reads of neighbouring data.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Padded<X>(pub(crate) X);
 
-/// What the driver found when it wanted to sleep.
+/// The result of a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// Something may be due.
     Woken,
-    /// The engine stops.
+    /// The engine is stopping.
     Stopping,
 }
 
@@ -92,22 +93,22 @@ impl Signal {
         }
     }
 
-    /// The shard has work at `due`, earlier than it had said. The shard's lock is held.
+    /// The shard has work at `due`, earlier than published so far. The caller holds the shard's lock.
     pub(crate) fn lower(&self, shard: usize, due: u64) {
-        // Release pairs with the driver's look, which leads it to the shard's lock.
+        // Release pairs with the driver's Acquire load, after which it takes the shard's lock.
         planted!(
             "engine.shard-keeps-its-work-to-itself",
             (),
             self.next[shard].0.store(due, Ordering::Release)
         );
-        // Pairs with the fence in `rest`.
+        // Pairs with the fences in `rest` and `settle`.
         planted!("engine.no-fence-after-lowering", (), fence(Ordering::SeqCst));
         if due < self.until.load(Ordering::Acquire) {
             self.wake();
         }
     }
 
-    /// The shard has no work before `due`. The shard's lock is held, by the driver.
+    /// The shard has no work before `due`. The caller is the driver and holds the shard's lock.
     pub(crate) fn raise(&self, shard: usize, due: u64) {
         self.next[shard].0.store(due, Ordering::Release);
     }
@@ -123,13 +124,14 @@ impl Signal {
         next.iter().map(|next| next.0.load(Ordering::Acquire)).min().unwrap_or(NEVER)
     }
 
-    /// Sleeps until there is work; `sleep` is given the moment and the sleeper. The driver alone calls this.
+    /// Sleeps until there is work; `sleep` gets the time and the sleeper. Only the driver calls this.
     pub(crate) fn rest(&self, sleep: impl FnOnce(u64, &Sleeper)) -> Rest {
         let least = self.least();
         self.until.store(least, Ordering::Release);
         // Pairs with the fence in `lower`.
         planted!("engine.no-fence-before-the-second-look", (), fence(Ordering::SeqCst));
-        // The second look, after publishing: who lowered before could not know that the driver goes to sleep.
+        // The second look, after publishing: a thread that lowered `next` before could not know that the driver goes to
+        // sleep.
         if planted!("engine.driver-looks-once", true, self.least() >= least) {
             sleep(least, &self.sleeper);
         }
@@ -137,8 +139,8 @@ impl Signal {
         if self.stopping.load(Ordering::Acquire) { Rest::Stopping } else { Rest::Woken }
     }
 
-    /// Publishes until when nothing has to be done, and returns it: for a driver that sleeps elsewhere. From now on
-    /// whoever lowers below it wakes.
+    /// Publishes the time until which nothing is due, and returns it: for a driver that sleeps elsewhere.
+    /// From now on, lowering a `next` below it wakes the driver.
     pub(crate) fn settle(&self) -> u64 {
         loop {
             let least = self.least();
@@ -151,30 +153,30 @@ impl Signal {
         }
     }
 
-    /// The driver is awake, wherever it has slept.
+    /// Marks the driver as awake, wherever it slept.
     pub(crate) fn awake(&self) {
         self.until.store(AWAKE, Ordering::Release);
     }
 
-    /// Wakes the driver, or has it look once more before it sleeps.
+    /// Wakes the driver, or makes it look once more before it sleeps.
     fn wake(&self) {
-        // So that others need not. The tempting alternative, that only who finds the driver asleep here wakes it, loses
-        // a wake when the driver wakes by itself at this moment: loom shows the order.
+        // Spares other threads the wake. The tempting alternative, to wake only if this store finds the driver asleep,
+        // loses a wake if the driver wakes by itself at this moment: loom finds the interleaving.
         self.until.store(AWAKE, Ordering::Release);
         if let Some(hook) = &self.hook {
-            // Pairs with `owed`, which this thread calls too: it is told at the latest then.
+            // Pairs with the swap in `owed`, which this thread calls later: the wake is delivered then at the latest.
             planted!("engine.owed-wake-forgotten", (), hook.owed.store(true, Ordering::Release));
         }
         self.sleeper.wake();
     }
 
-    /// Whether the caller drives the engine.
+    /// Whether the caller's event loop drives the engine.
     #[inline]
     pub(crate) fn has_hook(&self) -> bool {
         self.hook.is_some()
     }
 
-    /// The one before. Foreign code: to be dropped with no lock held.
+    /// Sets the hook; returns the previous one, which is user code: drop it with no lock held.
     pub(crate) fn set_hook(&self, wake: Arc<Wake>) -> Option<Arc<Wake>> {
         let mut held = lock(&self.hook.as_ref()?.wake);
         let old = planted!(
@@ -192,13 +194,13 @@ impl Signal {
         )
     }
 
-    /// From now on nobody is called. Foreign code: to be dropped with no lock held.
+    /// Removes the hook; returns it, which is user code: drop it with no lock held.
     pub(crate) fn take_hook(&self) -> Option<Arc<Wake>> {
         lock(&self.hook.as_ref()?.wake).take()
     }
 
-    /// Does what arms timers under a lock of ours, and gives that up at its end. A wake that it owes is told by whoever
-    /// asks next for what is [owed](Signal::owed): the caller must.
+    /// Runs `locked`, which arms timers under a lock and releases it. A wake that it owes is not delivered yet.
+    /// The caller must call [`owed`](Signal::owed) afterwards to deliver it.
     pub(crate) fn tell_later<R>(&self, locked: impl FnOnce() -> R) -> R {
         let before = LATER.try_with(|later| later.replace(self.id())).unwrap_or_default();
         let _later = Later { before };
@@ -209,7 +211,7 @@ impl Signal {
         std::ptr::from_ref(self) as usize
     }
 
-    /// What is to be called now, with no lock held, because a wake is owed.
+    /// The hook to call now, with no lock held, if a wake is owed.
     pub(crate) fn owed(&self) -> Option<Arc<Wake>> {
         let hook = self.hook.as_ref()?;
         let later = LATER.try_with(Cell::get).is_ok_and(|later| later == self.id());
@@ -231,15 +233,15 @@ impl Signal {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Where the driver sleeps, for a model in which time is a thread.
+    /// The driver's sleeper, for a model in which time is a thread.
     #[cfg(all(loom, test))]
     pub(crate) fn sleeper(&self) -> &Sleeper {
         &self.sleeper
     }
 
-    /// Tells the driver to end.
+    /// Makes the driver end.
     pub(crate) fn stop(&self) {
-        // Pairs with the look in `rest`, after a sleep that the permit ends.
+        // Pairs with the load in `rest`, after a sleep that the permit ends.
         self.stopping.store(true, Ordering::Release);
         planted!("engine.stop-does-not-wake-the-driver", (), self.wake());
     }

@@ -1,14 +1,14 @@
-//! Either of the two wheels, so that a shard need not know which.
+//! Either kind of wheel, so that a shard need not know which.
 
 use tourbillon_wheel::{
     Expired, Full, GeometryError, HashedWheel, HierarchicalWheel, Key, Progress, RescheduleError,
     SlotView, Time,
 };
 
-/// So many timers are worth giving back the memory of.
+/// A wheel with a greater capacity than this gives its memory back when it is empty.
 const CROWD: usize = 1 << 14;
 
-/// Which wheel an engine turns.
+/// The kind of wheel, and its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
     Hierarchical(Vec<u32>),
@@ -74,7 +74,7 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.peek())
     }
 
-    /// Shows the values of those that are ready, so many of them at most, the next first.
+    /// Visits the values of the ready timers, at most `most`, in the order in which `pop` takes them.
     pub(crate) fn show_ready(&self, most: usize, show: impl FnMut(&T)) {
         on!(self, wheel => wheel.iter_ready().take(most).for_each(show));
     }
@@ -126,14 +126,14 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.memory())
     }
 
-    /// Whether the last of a crowd has gone: its memory can go, too.
+    /// Whether the last of a crowd has gone, so that its memory can be freed.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         let crowd = planted!("engine.crowd-memory-kept", usize::MAX, CROWD);
         self.len() == 0 && self.capacity() > crowd
     }
 
-    /// Gives back the memory that nothing pending needs; without the memory to do it, it stays as it is.
+    /// Frees memory that no pending timer needs. Does nothing if shrinking itself lacks memory.
     pub(crate) fn shrink(&mut self) {
         let _ = on!(self, wheel => wheel.shrink());
     }

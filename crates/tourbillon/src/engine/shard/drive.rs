@@ -1,4 +1,4 @@
-//! What the driver and those who run callbacks do with a shard: make ready, claim, and stop.
+//! Driving a shard: make ready, claim, rearm, and stop.
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock};
 
 impl<F: Face> Shard<F> {
-    /// Makes ready what is due, at most `budget` at a time, and says when to come back.
+    /// Makes due timers ready, at most `budget` of them, and publishes when to come back.
     pub(crate) fn advance(&self, now: Time, budget: usize) {
         let mut state = lock(&self.state);
         let progress = state.wheel.advance(now, budget);
@@ -30,7 +30,7 @@ impl<F: Face> Shard<F> {
         self.publish_ready(&state);
     }
 
-    /// Has the driver come back at that moment, whether or not something is due.
+    /// Makes the driver come back at `at`, whether or not a timer is due then.
     pub(crate) fn remind(&self, at: Time) {
         let mut state = lock(&self.state);
         planted!(
@@ -45,7 +45,7 @@ impl<F: Face> Shard<F> {
         self.tell_loop();
     }
 
-    /// If the caller drives the engine and must be woken, wakes it. No lock is held.
+    /// Wakes the event loop if it drives the engine and a wake is owed. The caller holds no lock.
     #[inline]
     pub(crate) fn tell_loop(&self) {
         if self.context.signal.has_hook() {
@@ -53,7 +53,7 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Does what arms timers under a lock of ours, and gives that up at its end: the loop is woken after it.
+    /// Runs `locked`, which arms timers under a lock and releases it; the event loop is woken only afterwards.
     pub(crate) fn tell_loop_after<R>(&self, locked: impl FnOnce() -> R) -> R {
         if !self.context.signal.has_hook() {
             return locked();
@@ -66,15 +66,16 @@ impl<F: Face> Shard<F> {
     #[cold]
     fn tell_loop_now(&self) {
         if let Some(wake) = self.context.signal.owed() {
-            // It may be the last by now: its drop is foreign code too.
+            // This may be the last reference to the hook: its drop is user code too.
             planted!("more.panicking-wake-reaches-who-schedules", wake(), {
                 contain(self, move || wake());
             });
         }
     }
 
-    /// Sends those that have to wait still, by the clock that they follow, back to wait: they were never claimed, and
-    /// their keys stay good. `None` if nothing is left to be claimed; nor is what cannot be moved for want of memory.
+    /// Moves ready timers that still have to wait by their own clock back into the wheel.
+    /// They were never claimed, and their keys stay valid. `None` if nothing is left to claim. A timer that cannot be
+    /// moved for lack of memory is not claimed either.
     #[cold]
     fn send_back<'a>(
         &'a self,
@@ -82,7 +83,7 @@ impl<F: Face> Shard<F> {
         now: Time,
     ) -> Option<MutexGuard<'a, ShardState<F>>> {
         loop {
-            // A few at a time: there may be many, and others want the lock.
+            // In small groups: there may be many, and other threads want the lock.
             for _ in 0..AHEAD {
                 let (key, entry) = state.wheel.peek()?;
                 let later = F::waits(&entry.value, now, &self.context.clock);
@@ -95,8 +96,8 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Claims the next timer that is ready: from now on it has started, unless it has to [wait](Face::waits) still.
-    /// Whoever claims is [at work](super::context::EngineContext::work).
+    /// Claims the next ready timer: it has started, unless it still has to [wait](Face::waits).
+    /// The caller is counted as [busy](super::context::EngineContext::work).
     #[inline]
     pub(crate) fn claim(&self, now: Time) -> Option<Claimed<F::Value>> {
         if !self.has_ready() {
@@ -113,7 +114,8 @@ impl<F: Face> Shard<F> {
         self.take(&mut state, now)
     }
 
-    /// Callbacks lie about in memory. To wait for sixteen at once takes little longer than for one.
+    /// Prefetches the callbacks of the next ready timers.
+    /// They are scattered in memory; waiting for sixteen cache misses at once takes little longer than for one.
     #[inline]
     fn prefetch(&self, state: &mut ShardState<F>) {
         if state.touched == 0 {
@@ -123,7 +125,7 @@ impl<F: Face> Shard<F> {
         state.touched -= 1;
     }
 
-    /// Takes out the next timer that is ready.
+    /// Takes out the next ready timer.
     #[inline]
     fn take(&self, state: &mut ShardState<F>, now: Time) -> Option<Claimed<F::Value>> {
         let mut taken = state.wheel.pop().map(Taken::from)?;
@@ -134,8 +136,8 @@ impl<F: Face> Shard<F> {
         Some(Claimed { taken, spent: state.wheel.is_spent(), stays: false })
     }
 
-    /// Claims the next timer that is ready. One that can be armed again stays in the wheel, at a moment that never
-    /// comes: so it keeps its key and its place among the pending.
+    /// Claims the next ready timer. If it can be armed again, it stays in the wheel, with a deadline that never comes.
+    /// So it keeps its key and its place in the limit.
     #[cold]
     fn claim_looking(
         &self,
@@ -144,7 +146,7 @@ impl<F: Face> Shard<F> {
     ) -> Option<Claimed<F::Value>> {
         self.prefetch(&mut state);
         let (key, entry) = state.wheel.peek()?;
-        // Without memory to move it there, it leaves the wheel as any other, and cannot be armed again.
+        // Without memory to move it, it leaves the wheel like any other timer and cannot be armed again.
         if !F::stays(&entry.value) || state.wheel.reschedule(key, Time::MAX).is_err() {
             return self.take(&mut state, now);
         }
@@ -158,8 +160,8 @@ impl<F: Face> Shard<F> {
         Some(Claimed { taken: Taken { key, deadline, value }, spent: false, stays: true })
     }
 
-    /// Arms a timer again that has just run and stayed in the wheel, with the same key. The value comes back if the
-    /// timer was cancelled meanwhile, the engine was stopped, or there is no memory.
+    /// Arms again a timer that has just run and stayed in the wheel, with the same key.
+    /// Returns the value if the timer was cancelled meanwhile, the engine was stopped, or there is no memory.
     pub(crate) fn rearm(
         &self,
         key: Key,
@@ -183,8 +185,8 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// The run of a timer that stayed in the wheel has ended, and it is not armed again: it leaves. `handed_back` if
-    /// the engine was stopped and its next run is handed back. `false` if it was cancelled meanwhile.
+    /// Removes a timer that stayed in the wheel after its last run. `false` if it was cancelled meanwhile.
+    /// `handed_back`: the engine was stopped, and the timer's next run counts as handed back.
     pub(crate) fn end(&self, key: Key, handed_back: bool) -> bool {
         let mut state = lock(&self.state);
         let Some(mut mark) = state.wheel.cancel(key) else { return false };
@@ -197,8 +199,8 @@ impl<F: Face> Shard<F> {
         true
     }
 
-    /// Claims all that is ready, at most `most`, as one batch, which runs as one. Says whether the caller has to
-    /// [release](Shard::release) the memory of a crowd after that.
+    /// Claims all ready timers, at most `most`, as one batch.
+    /// Returns whether the caller must [release](Shard::release) the memory of a crowd afterwards.
     #[must_use]
     pub(crate) fn claim_batch(
         &self,
@@ -240,20 +242,21 @@ impl<F: Face> Shard<F> {
         self.seen_ready() > 0
     }
 
-    /// How many timers are ready, as far as can be seen without the lock.
+    /// The number of ready timers as last published. Read without the lock.
     #[inline]
     pub(crate) fn seen_ready(&self) -> usize {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// How many timers are ready.
+    /// The number of ready timers. Takes the lock.
     pub(crate) fn count_ready(&self) -> usize {
         lock(&self.state).wheel.ready()
     }
 
     #[inline]
     pub(super) fn publish_ready(&self, state: &ShardState<F>) {
-        // Release pairs with the look in `seen_ready`. The lock is held, and it is true whenever the lock is free.
+        // Release pairs with the Acquire load in `seen_ready`. The lock is held, so the count is exact whenever the
+        // lock is free.
         self.ready.store(state.wheel.ready(), Ordering::Release);
     }
 
@@ -268,13 +271,13 @@ impl<F: Face> Shard<F> {
         }
     }
 
-    /// Refuses what comes from now on and takes out all that is pending.
+    /// Refuses new timers from now on and takes out all that are pending.
     pub(crate) fn stop(&self) -> Vec<Taken<F::Value>> {
         let mut state = lock(&self.state);
         planted!("engine.stop-leaves-the-shard-open", (), state.phase = Phase::Stopped);
         let mut taken = Vec::with_capacity(state.wheel.len());
         for key in state.wheel.keys() {
-            // What runs stays until its run has ended: its handles can cancel it still.
+            // A running timer stays until its run has ended: its handles can still cancel it.
             if state.pending(key).is_none() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What can be seen of a shard from outside: counts, slots, and whether all of it is as it should be.
+//! Inspection of a shard: counts, slots, memory, and a check of its invariants.
 
 use tourbillon_wheel::{Key, SlotView, Time};
 
