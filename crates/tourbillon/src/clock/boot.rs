@@ -1,20 +1,19 @@
-//! The clock that goes on while the machine sleeps: `CLOCK_BOOTTIME`, on Linux.
+//! `CLOCK_BOOTTIME` on Linux: a clock that also runs while the machine is suspended.
 //!
-//! To read it is the smaller part. The timed wait of a condition variable counts time that stands still while the
-//! machine sleeps: a driver that waits there wakes too late, by as long as the machine slept. Here it waits for a
-//! timerfd of the same clock, which the kernel looks at as soon as the machine is awake, or for its sleeper's notifier.
+//! The timed wait of a condition variable does not count suspended time, so a driver that used it would wake late by
+//! the time suspended. Here the driver polls a timerfd of the same clock, which expires as soon as the machine resumes,
+//! together with its sleeper's notifier.
 
-/// The clock that also counts the time during which the machine was suspended: for [`Builder::clock`].
+/// A clock that also counts the time for which the machine was suspended. For [`Builder::clock`].
 ///
-/// A timer of one hour on a laptop that sleeps for fifty minutes has ten minutes left afterwards; if the hour passes
-/// while it sleeps, it runs as soon as the machine is awake. The timer does not wake the machine. With any other clock
-/// the hour is one of being awake.
+/// If a laptop is suspended for fifty minutes, a timer of one hour has ten minutes left afterwards. If the hour passes
+/// while it is suspended, the timer fires as soon as the machine resumes. The timer does not wake the machine. On
+/// Linux, the default clock counts only the time awake.
 ///
-/// - It exists on Linux. Elsewhere this is the monotonic clock of the system, and counts the time asleep only if that
-///   does.
-/// - Its moments are those of [`Timer::now`], and run ahead of [`Instant::now`] by the time asleep: for
-///   [`schedule_at`](crate::Timer::schedule_at) and its like, add to `timer.now()`.
-/// - Without file descriptors to wait with, the driver looks at the clock once a second.
+/// - Linux only. Elsewhere this is the system's monotonic clock, which may or may not count suspended time.
+/// - Its instants are those of [`Timer::now`] and run ahead of [`Instant::now`] by the time suspended: pass instants
+///   computed from `timer.now()` to [`schedule_at`](crate::Timer::schedule_at) and the like.
+/// - If no file descriptor is available, the driver reads the clock once a second instead.
 ///
 /// [`Builder::clock`]: crate::Builder::clock
 /// [`Timer::now`]: crate::Timer::now
@@ -57,13 +56,13 @@ mod linux {
     const SECOND: u64 = 1_000_000_000;
 
     pub(crate) struct Boot {
-        /// What the clock read when time began.
+        /// The raw reading of the clock at [`BEGIN`].
         begin: u64,
-        /// Made for the first wait. Whoever waits is alone: a driver, or who leads in a queue.
+        /// Created on the first wait. Only one thread waits at a time: a driver, or the leader of a queue.
         alarm: OnceLock<OwnedFd>,
     }
 
-    /// The same clock for another who waits: to share the alarm would be to set it for one and miss the other.
+    /// A clone has an alarm of its own: two waiters that shared one would overwrite each other's expiry.
     impl Clone for Boot {
         fn clone(&self) -> Self {
             let begin = planted!("third.clone-of-the-boot-clock-begins-anew", raw(), self.begin);
@@ -72,7 +71,7 @@ mod linux {
     }
 
     impl Boot {
-        /// A clock whose time begins now, and what `Instant` reads then.
+        /// Starts a clock at [`BEGIN`] and returns it with the `Instant` of that moment.
         pub(crate) fn begin() -> (Instant, Self) {
             let (instant, begin) = together(Instant::now, raw);
             (instant, Boot { begin, alarm: OnceLock::new() })
@@ -83,18 +82,19 @@ mod linux {
             BEGIN + raw().saturating_sub(self.begin)
         }
 
-        /// Waits until that moment, or until the sleeper is woken. It may end early.
+        /// Waits until `until` or until the sleeper is woken. May return early.
         pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
             let left = until.units().saturating_sub(self.time().units());
             let after = until.units().saturating_sub(BEGIN.units());
             if left > 0 && self.wait_for_alarm(after, sleeper).is_err() {
-                // Without descriptors there is only the other clock: look at this one now and then.
+                // Without descriptors, the sleep is measured by the monotonic clock: re-read this clock at least once a
+                // second.
                 let left = Duration::from_nanos(left.min(SECOND));
                 planted!("clock.no-alarm-no-sleep", (), sleeper.sleep(Some(left)));
             }
         }
 
-        /// Waits until so long after time began.
+        /// Waits until `after` nanoseconds since [`BEGIN`].
         fn wait_for_alarm(&self, after: u64, sleeper: &Sleeper) -> io::Result<()> {
             let alarm = match self.alarm.get() {
                 Some(alarm) => alarm,
@@ -104,7 +104,7 @@ mod linux {
                     self.alarm.get_or_init(|| made)
                 }
             };
-            // Setting it also clears an expiry. A moment past the end of its numbers never comes.
+            // Setting the timerfd also clears an expiry. A time beyond the range of `tv_sec` never comes.
             let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
             let at = begin.saturating_add(after);
             let at = Timespec {

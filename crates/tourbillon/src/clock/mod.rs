@@ -1,8 +1,8 @@
-//! Clocks: what time it is, and how to wait for another.
+//! Clocks: they tell the time and wait for it.
 //!
-//! Internally, a moment is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so 73 years before its
-//! creation and 511 years after it have a `Time`. In the public API a moment is an [`Instant`], whatever the clock; a
-//! virtual clock makes its own. This file converts between the two and saturates at the ends.
+//! Internally, an instant is a [`Time`] in nanoseconds. An engine's clock begins at [`BEGIN`], so that the 73 years
+//! before its creation and the 511 years after it can be represented. The public API uses [`Instant`] for every clock;
+//! a virtual clock makes its own. This module converts between the two and saturates at both ends.
 
 mod boot;
 mod monotonic;
@@ -23,11 +23,10 @@ use monotonic::Begin;
 pub(crate) use virtual_clock::Driven;
 pub use virtual_clock::{AdvanceError, VirtualClock};
 
-/// A clock of your own, for [`Builder::clock`](crate::Builder::clock): it says what time it is, and how the driver
-/// waits.
+/// A user-defined clock for [`Builder::clock`](crate::Builder::clock): it tells the time and waits for it.
 ///
-/// It may stand still, jump, or go back: nothing fires before this clock has reached its deadline. One that panics
-/// stands still.
+/// The clock may stop, jump or go back; no timer fires before the clock has reached its deadline. A clock that panics
+/// counts as stopped.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -46,14 +45,14 @@ pub use virtual_clock::{AdvanceError, VirtualClock};
 /// # Ok::<(), tourbillon::BuildError>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
 
-    /// Waits until the given moment (for ever if there is none), or until the sleeper is woken. It may end early.
+    /// Waits until `until` (for ever if `None`), or until the sleeper is woken. May return early.
     ///
-    /// What is here suits a clock that runs as fast as the real one. One that jumps must call
-    /// [`Sleeper::wake`] when it does, or be late. A timer has a driver for callbacks and one for tasks, which wait at
-    /// the same time, each with a sleeper of its own: wake all of them.
+    /// The default suits a clock that runs at the speed of real time. A clock that jumps must call [`Sleeper::wake`]
+    /// when it does, or timers fire late. A timer has one driver for callbacks and one for tasks; both may wait at the
+    /// same time, each with its own sleeper: wake them all.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
         let now =
             || planted!("third.default-wait-reads-the-systems-clock", Instant::now(), self.now());
@@ -61,16 +60,17 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-/// The time at which every clock begins. Wheels start here, so their ticks are counted from it.
+/// The time at which every clock begins. Wheels start here, so ticks are counted from it.
 pub(crate) const BEGIN: Time = Time::new(1 << 61);
 
-/// The clock of an engine, and where its time begins.
+/// The clock of an engine, and the `Instant` at which its time begins.
 #[derive(Clone)]
 pub(crate) struct EngineClock {
     source: Source,
     begin: Begin,
-    /// The latest that a clock of the user has said, in nanoseconds. An engine's time never goes back: the wheels'
-    /// hands do not, and a deadline counted from an earlier moment would lie behind them, and fire at once.
+    /// The greatest time that a user's clock has returned, in nanoseconds: an engine's time never goes back.
+    /// The hands of the wheels do not go back, so a deadline computed from an earlier time could lie behind them and
+    /// fire at once.
     latest: Arc<AtomicU64>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The clock that counts the time asleep, where there is one.
+    /// The clock that counts suspended time, where the system has one; otherwise the monotonic clock.
     pub(crate) fn boot() -> Self {
         #[cfg(target_os = "linux")]
         return Source::Boot(boot::Boot::begin().1);
@@ -99,7 +99,7 @@ impl EngineClock {
         let mut begin = Begin::new();
         match &mut source {
             Source::Monotonic => {}
-            // Here and not earlier: its time begins with that of the instants.
+            // Created here, not in the builder, so that its time begins together with the `Instant`.
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => {
                 planted!("clock.boot-begins-with-the-builder", (), {
@@ -127,7 +127,7 @@ impl EngineClock {
         }
     }
 
-    /// A clock that panics stands still.
+    /// Reads a user's clock. A clock that panics stands still.
     fn own_now(&self, clock: &dyn Clock) -> Time {
         let now = planted!(
             "later.now-that-panics-is-not-contained",
@@ -135,7 +135,7 @@ impl EngineClock {
             quietly(|| clock.now())
         );
         let now = now.map_or(0, |now| self.time(now).units());
-        // Relaxed: it is a number, and orders nothing.
+        // Relaxed: the value is a plain maximum and orders nothing else.
         let latest = &self.latest;
         let latest = planted!(
             "clock.goes-back-at-the-second-look",
@@ -145,16 +145,18 @@ impl EngineClock {
         Time::new(planted!("clock.reads-the-last-time", latest, latest.max(now)))
     }
 
-    /// Whether it is the system's: it runs by itself, and to read it is the dearest part of arming a timer.
+    /// Whether this is the system's monotonic clock.
+    /// It runs by itself, and reading it is the most expensive part of arming a timer.
     #[inline]
     pub(crate) fn is_system(&self) -> bool {
         matches!(self.source, Source::Monotonic)
     }
 
-    /// Waits until that moment, or until the sleeper is woken. It may end early.
+    /// Waits until `until` or until the sleeper is woken. May return early.
     pub(crate) fn wait(&self, until: Time, sleeper: &Sleeper) {
         match &self.source {
-            // A system wakes a thread a little late, never early; if one did, the driver would look and sleep again.
+            // The system wakes a thread late, not early. After an early wake the driver would check the time and sleep
+            // again.
             Source::Monotonic => {
                 let left = until.units().saturating_sub(self.now().units());
                 sleeper.sleep(Some(planted!(
@@ -165,7 +167,7 @@ impl EngineClock {
             }
             #[cfg(target_os = "linux")]
             Source::Boot(clock) => clock.wait(until, sleeper),
-            // Nobody drives such an engine but its clock.
+            // The virtual clock drives such an engine; nothing else wakes it.
             Source::Virtual(_) => sleeper.sleep(None),
             Source::Own(clock) => {
                 let comes =
@@ -181,7 +183,7 @@ impl EngineClock {
         }
     }
 
-    /// The time of the wall clock: the virtual one's, or the system's. Not foreign code.
+    /// The wall-clock time: the virtual clock's, or the system's. Runs no user code.
     pub(crate) fn wall_now(&self) -> SystemTime {
         match &self.source {
             Source::Virtual(clock) => clock.wall_now(),
@@ -189,14 +191,14 @@ impl EngineClock {
         }
     }
 
-    /// When the wall clock will show `at`, if nobody sets it: now, if that has passed.
+    /// The engine time at which the wall clock will show `at`, unless it is set; now, if that has passed.
     pub(crate) fn when(&self, at: SystemTime) -> Time {
-        // In this order: what passes between the two readings makes it later, never early.
+        // In this order, time that passes between the two readings makes the result later, never earlier.
         let left = self.until(at);
         self.now() + nanoseconds(left)
     }
 
-    /// How far away that moment is by the wall clock. Not foreign code.
+    /// The wall-clock time left until `at`, or zero. Runs no user code.
     pub(crate) fn until(&self, at: SystemTime) -> Duration {
         let left = at.duration_since(self.wall_now());
         planted!(
@@ -239,13 +241,13 @@ impl EngineClock {
         instant(self.begin.instant, time)
     }
 
-    /// When time began.
+    /// The instant at which this clock's time began.
     pub(crate) fn begin(&self) -> Instant {
         self.begin.instant
     }
 }
 
-/// The moment of that time, or the first or the last that the system can name.
+/// Converts a time to an `Instant`, saturating at the first or last instant that the system can represent.
 pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
     let (begins, units) = (BEGIN.units(), time.units());
     let by = Duration::from_nanos(begins.abs_diff(units));
@@ -256,12 +258,12 @@ pub(crate) fn instant(begin: Instant, time: Time) -> Instant {
     }
 }
 
-/// What a clock of the user says, unless it panics: the driver must live on.
+/// Calls a user's clock; `None` if it panics. The driver must survive that.
 fn quietly<R>(clock: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(clock)).map_err(std::mem::forget).ok()
 }
 
-/// As many nanoseconds as there are, or as fit.
+/// The duration in nanoseconds, saturating at `u64::MAX`.
 #[inline]
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     let seconds = duration.as_secs().checked_mul(1_000_000_000);
@@ -269,7 +271,7 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     exact.unwrap_or(planted!("clock.long-delays-wrap", duration.as_nanos() as u64, u64::MAX))
 }
 
-/// As far as the system can name, at most so much.
+/// Moves by `by`, or by as much of it (halved until it fits) as the system can represent.
 fn far(mut by: Duration, from: impl Fn(Duration) -> Option<Instant>) -> Instant {
     loop {
         match from(by) {

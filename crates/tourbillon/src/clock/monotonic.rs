@@ -1,4 +1,6 @@
-//! The system's monotonic clock, as engines read it. The one place where this crate has a way of its own for a system.
+//! The system's monotonic clock, read as a number.
+//!
+//! On Linux it is read with `clock_gettime`, elsewhere through [`Instant`].
 
 use std::time::Instant;
 
@@ -6,11 +8,11 @@ use tourbillon_wheel::Time;
 
 use super::BEGIN;
 
-/// Where an engine's time begins, both as the system counts it and as an [`Instant`].
+/// Where an engine's time begins, as a raw reading and as an [`Instant`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) instant: Instant,
-    /// The raw clock at time zero: it wraps, for that is long before.
+    /// The raw reading at time zero. It wraps around: time zero lies 73 years before the engine's creation.
     raw: u64,
 }
 
@@ -27,16 +29,17 @@ impl Begin {
     }
 }
 
-/// Readings of two clocks closer than this count as one moment, in nanoseconds.
+/// Two readings at most this many nanoseconds apart count as simultaneous.
 const CLOSE: u64 = 1_000;
-/// A machine on which no two readings are close is taken as it is.
+/// The maximum number of attempts. If no two readings are close, the closest pair is used.
 const TRIES: usize = 1_000;
 
-/// Reads both clocks at one moment: `Instant` between two readings of the raw clock. If the thread is descheduled in
-/// between, the gap would stay for the engine's whole life, so it reads again until the two are close, and returns the
-/// closest.
+/// Reads both clocks at the same moment: `Instant` between two readings of the raw clock.
 ///
-/// It returns the later raw reading: then a moment given as an `Instant` is never reached early by the raw clock.
+/// If the thread is preempted in between, the gap would persist for the engine's whole life. So it retries until the
+/// two raw readings are close, and returns the closest pair found.
+///
+/// Returns the later raw reading: the raw clock then never reaches an `Instant` early.
 pub(super) fn together(
     mut instant: impl FnMut() -> Instant,
     mut raw: impl FnMut() -> u64,
@@ -60,7 +63,7 @@ pub(super) fn together(
     (best.1, best.2)
 }
 
-/// What `Instant` reads, as a number: half the instructions of a difference of two instants.
+/// The reading of `Instant` as a number: half the instructions of subtracting two instants.
 #[cfg(target_os = "linux")]
 #[inline]
 fn raw() -> u64 {
@@ -85,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock of which both readings take so long, in turn.
+    /// The gap that `together` returns when successive readings take these numbers of nanoseconds, in turn.
     fn gap(pauses: &[u64]) -> u64 {
         let (zero, now, nth) = (Instant::now(), Cell::new(0), Cell::new(0));
         let pass = || {
@@ -103,12 +106,12 @@ mod tests {
         assert_eq!(gap(&[20]), 20);
         assert_eq!(gap(&[20, half_a_second, 20, 20, 20, 20]), 20);
         assert_eq!(gap(&[20, 20, half_a_second, 20, 20, 20]), 20);
-        // None is close: the closest of them.
+        // No pair is close: the closest is used.
         let all: Vec<u64> = (0..30).flat_map(|n| [1, 50_000 - n, 50_000 - n]).collect();
         assert_eq!(gap(&all), 49_971);
     }
 
-    /// Of a hundred engines none is off by more than a few microseconds, on a loaded machine too.
+    /// None of a hundred engines is off by more than 50 µs, even on a loaded machine.
     #[test]
     fn time_begins_when_the_instant_says() {
         for _ in 0..100 {

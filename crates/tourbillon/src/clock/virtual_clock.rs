@@ -1,8 +1,8 @@
-//! Time that stands still until it is told to move.
+//! A virtual clock: time stands still until the caller advances it.
 //!
-//! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it. It goes from one
-//! moment at which something is due to the next, over all engines of the clock; at each it has the engines run what
-//! is due and waits until it has run, wherever it runs. So what fires, at which moment, and what `now` reads
+//! An engine on a virtual clock has no driver thread: [`advance`](VirtualClock::advance) drives it. It steps through
+//! the moments at which something is due, across all engines of the clock. At each step it has the engines run what is
+//! due and waits until that has run, on whatever thread it runs. So which timers fire, when, and what `now` returns
 //! meanwhile are the same in every run.
 
 use std::fmt;
@@ -16,9 +16,9 @@ use crate::in_callback::{self, InCallback};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// A clock for tests and simulations: an hour passes in microseconds, the same way every time.
+/// A clock for tests and simulations: an hour passes in microseconds, the same way in every run.
 ///
-/// Clones are the same clock, and any number of engines may share it.
+/// Clones share the same time, and any number of engines may use it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,9 +41,9 @@ pub struct VirtualClock {
 
 struct Shared {
     begin: Instant,
-    /// Nanoseconds since `begin`. Written by who advances, under `advancing`.
+    /// The current [`Time`] in nanoseconds. Written only under `advancing`.
     now: AtomicU64,
-    /// What the wall clock showed at `begin`, had nobody set it since: nanoseconds since 1970.
+    /// What the wall clock would have shown at `begin` by its current setting, in nanoseconds since 1970.
     wall: Mutex<i128>,
     advancing: Mutex<()>,
     engines: Mutex<Vec<Weak<dyn Driven>>>,
@@ -51,23 +51,23 @@ struct Shared {
 
 /// An engine as its virtual clock sees it.
 pub(crate) trait Driven: Send + Sync {
-    /// The moment of the next timer.
+    /// When the engine's next timer is due.
     fn next_due(&self) -> Option<Time>;
-    /// Whether it is not for the clock to run what is due, but for an event loop.
+    /// Whether an event loop, and not the clock, runs what is due.
     fn waits_for_its_loop(&self) -> bool {
         false
     }
     /// Runs what is due now, and returns when it has run.
     fn turn(self: Arc<Self>);
-    /// The wall clock was set.
+    /// Called when the wall clock was set.
     fn wall_was_set(self: Arc<Self>) {}
 }
 
-/// Why a virtual clock did not move.
+/// Why a virtual clock did not advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AdvanceError {
-    /// It was called inside a callback, whose end it would have to wait for.
+    /// It was called inside a callback, and would have to wait for that callback to return.
     InsideCallback,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for AdvanceError {
 impl std::error::Error for AdvanceError {}
 
 impl VirtualClock {
-    /// A clock that stands at its beginning.
+    /// Creates a clock at the beginning of its time.
     pub fn new() -> Self {
         VirtualClock {
             shared: Arc::new(Shared {
@@ -95,24 +95,25 @@ impl VirtualClock {
         }
     }
 
-    /// The current time.
+    /// Returns the current time.
     pub fn now(&self) -> Instant {
         instant(self.shared.begin, self.time())
     }
 
-    /// The time since its beginning.
+    /// Returns the time since the clock's beginning.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.passed())
     }
 
-    /// Moves time on by so much, and runs everything that becomes due on the way, each at its own moment; returns
-    /// when all of it has run. Timers that callbacks arm meanwhile run too if they are due within the same span.
+    /// Advances time by `by` and runs every timer that becomes due, each at its own moment; returns when all have run.
     ///
-    /// A callback that arms a timer with no delay, which does the same, and so on without end, never lets time go
-    /// on.
+    /// Timers that callbacks arm meanwhile run too if they are due within the same span.
+    ///
+    /// A callback that arms a timer without a delay, whose callback does the same, and so on without end, keeps time
+    /// from advancing.
     ///
     /// # Errors
-    /// Inside a callback of an engine on this clock. Nothing has happened then.
+    /// If called inside a callback of an engine on this clock. Time has not advanced then.
     pub fn advance(&self, by: Duration) -> Result<(), AdvanceError> {
         planted!(
             "clock.two-advances-overlap",
@@ -121,10 +122,10 @@ impl VirtualClock {
         )
     }
 
-    /// Moves time on to the moment of the next timer and runs what is due then. Answers whether there was one.
+    /// Advances time to the next timer and runs what is due then. Returns whether there was one.
     ///
-    /// It sees the timers of an engine that an [event loop turns](crate::Driver), too, and leaves them to the loop:
-    /// that is to turn before the next call, which otherwise finds them due still, and does not go past them.
+    /// Timers of an engine that an [event loop turns](crate::Driver) count as well, but are left to the loop. Turn the
+    /// loop before the next call: otherwise that call finds them still due, and does not advance beyond them.
     ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
@@ -148,20 +149,21 @@ impl VirtualClock {
         self.go(|| self.next_due())
     }
 
-    /// [`advance`](VirtualClock::advance) to that moment; to no other, however many do so.
+    /// As [`advance`](VirtualClock::advance), to an absolute time: concurrent calls do not add up.
     pub(crate) fn advance_to(&self, to: Time) -> Result<(), AdvanceError> {
         self.go(|| Some(to)).map(|_| ())
     }
 
-    /// The time of its wall clock. It begins at 2000-01-01T00:00:00Z and moves with [`advance`](VirtualClock::advance).
+    /// Returns the wall-clock time. It begins at 2000-01-01T00:00:00Z and advances with the clock.
     pub fn wall_now(&self) -> SystemTime {
         let begin = *lock(&self.shared.wall);
         wall::system_time(begin + i128::from(self.passed()))
     }
 
-    /// Sets its wall clock, forward or back; no time passes. The timers that
-    /// [wait for the wall clock](crate::Timer::schedule_wall) follow it, and this returns when all that became due by
-    /// it has run. (Between two ticks of its timer it becomes due at the next one.)
+    /// Sets the wall clock, forward or back; no time passes.
+    ///
+    /// Timers that [wait for the wall clock](crate::Timer::schedule_wall) follow it. The call returns when everything
+    /// that became due has run; a timer whose moment lies between two ticks becomes due at the next one.
     ///
     /// # Errors
     /// As [`advance`](VirtualClock::advance).
@@ -194,7 +196,7 @@ impl VirtualClock {
         self.go(set).map(|_| ())
     }
 
-    /// Sets the wall clock and tells nobody: a test plays the watch.
+    /// Sets the wall clock without notifying the engines: the test plays the part of the watch.
     #[cfg(all(test, any(feature = "calendar", shuttle)))]
     pub(crate) fn poke_wall(&self, to: SystemTime) {
         *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed());
@@ -206,7 +208,7 @@ impl VirtualClock {
         }
         // Two threads that advance take turns, and each adds its own span.
         let _alone = lock(&self.shared.advancing);
-        // An executor, or what wakes a loop, that would advance the clock gets an error, as a callback does.
+        // An executor or a wake hook that tries to advance the clock gets an error, as a callback does.
         let _in_callback =
             InCallback::enter(0, planted!("clock.executor-that-advances-hangs", 0, self.id()));
         let Some(target) = to() else { return Ok(false) };
@@ -216,7 +218,7 @@ impl VirtualClock {
                     self.set(planted!("clock.jumps-over-the-steps", target, next));
                     self.engines().into_iter().for_each(|engine| engine.turn());
                 }
-                // One more look after the last step: who came to wait meanwhile has read the time before it.
+                // Look once more after the last step: a waiter that came meanwhile has read the time before it.
                 None if planted!(
                     "clock.no-look-after-the-last-step",
                     {
@@ -233,7 +235,7 @@ impl VirtualClock {
         }
     }
 
-    /// Never back: what is overdue runs now.
+    /// Sets the time, never back: what is overdue runs now.
     fn set(&self, now: Time) {
         let (shown, now) = (&self.shared.now, now.units());
         planted!("clock.goes-back-to-what-is-overdue", shown.store(now, Ordering::Release), {
@@ -245,7 +247,7 @@ impl VirtualClock {
         self.engines().iter().filter_map(|engine| engine.next_due()).min()
     }
 
-    /// The next moment to stop at. What is due in an engine that waits for its loop does not hold up the others.
+    /// The next moment to step to. Timers that are due but left to an event loop do not hold up the others.
     pub(crate) fn next_step(&self) -> Option<Time> {
         let now = self.time();
         let next = |engine: &Arc<dyn Driven>| {
@@ -264,7 +266,7 @@ impl VirtualClock {
 
     pub(crate) fn attach(&self, engine: Weak<dyn Driven>) {
         let mut engines = lock(&self.shared.engines);
-        // A clock that nobody advances must not keep the memory of every engine that it ever had.
+        // A clock that is never advanced must not accumulate dead engines.
         if engines.len() == engines.capacity() {
             forget_gone(&mut engines);
         }
@@ -275,17 +277,18 @@ impl VirtualClock {
         self.shared.begin
     }
 
-    /// What tells one virtual clock from another.
+    /// Identifies this clock among others.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }
 
-    /// Nanoseconds since its beginning.
+    /// Nanoseconds since the clock's beginning.
     fn passed(&self) -> u64 {
         self.time().units() - BEGIN.units()
     }
 
-    /// The current time, as engines see it.
+    /// The current time as engines see it.
+    /// Acquire pairs with the Release in `set`: a thread that reads the new time sees what was done before it was set.
     #[inline]
     pub(crate) fn time(&self) -> Time {
         Time::new(self.shared.now.load(Ordering::Acquire))

@@ -1,6 +1,6 @@
-//! Moments of the wall clock as numbers: a virtual wall clock adds and subtracts them.
+//! Wall-clock times as numbers, for the arithmetic of a virtual wall clock.
 //!
-//! Nanoseconds since 1970, before it negative. What the system cannot name becomes the last moment that it can.
+//! The unit is nanoseconds since 1970, negative before it. Conversions saturate at the range of `SystemTime`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +28,7 @@ pub(super) fn system_time(nanos: i128) -> SystemTime {
     exact.unwrap_or_else(end)
 }
 
-/// The first or the last second that the system can name.
+/// The first or the last whole second that the system can represent.
 fn farthest(back: bool) -> SystemTime {
     (0..64).rev().map(|bit| Duration::from_secs(1 << bit)).fold(UNIX_EPOCH, |time, span| {
         let further = if back { time.checked_sub(span) } else { time.checked_add(span) };

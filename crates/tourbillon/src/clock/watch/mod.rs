@@ -1,10 +1,10 @@
-//! How a setting of the system's clock is noticed: one thread for the whole process, which sleeps until then.
+//! Detects when the system's wall clock is set: one thread for the whole process, which sleeps until then.
 //!
-//! It starts with the first timer of any engine that waits for the wall clock, and ends with the last engine that had
-//! one. On Linux it sleeps in the kernel, which wakes it when somebody sets the clock. Elsewhere, or if Linux does not
-//! let us, it reads the clock again every 30 s, and only while such a timer is pending.
+//! The thread starts with the first timer of any engine that waits for the wall clock, and ends with the last engine
+//! that had one. On Linux it blocks in the kernel, which wakes it when the clock is set. Elsewhere, or if Linux
+//! refuses, it reads the clock every 30 s, only while such a timer is pending.
 //!
-//! The thread belongs to no engine: no model of the engine has it, and its lock is the standard one.
+//! The thread belongs to no engine and is in no model, so its lock is the standard one.
 
 mod poll;
 #[cfg(target_os = "linux")]
@@ -24,32 +24,32 @@ static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), numbers: 0,
 struct Watch {
     engines: Vec<(u64, Weak<dyn Follows>)>,
     numbers: u64,
-    /// There while the thread is.
+    /// Present while the thread runs.
     notifier: Option<Arc<Notifier>>,
 }
 
 /// An engine that follows the wall clock.
 pub(crate) trait Follows: Send + Sync {
-    /// The clock was set: looks again at what waits for it.
+    /// The clock was set: re-examines the timers that wait for it.
     fn look_again(&self);
-    /// Whether anything waits for it.
+    /// Whether any timer waits for it.
     fn is_waiting(&self) -> bool;
 }
 
-/// What the thread sleeps by.
+/// What the thread blocks on.
 enum Notifier {
     #[cfg(target_os = "linux")]
     Timerfd(Timerfd),
     Poll(Poll),
 }
 
-/// An engine is told of settings of the clock as long as this lives.
+/// A registration: the engine is notified when the clock is set as long as this lives.
 pub(crate) struct Attached {
     number: u64,
     notifier: Arc<Notifier>,
 }
 
-/// Has the engine look again at its timers whenever the clock is set, from now on.
+/// Registers the engine: from now on its timers are re-examined whenever the clock is set.
 pub(crate) fn attach(engine: Weak<dyn Follows>) -> io::Result<Attached> {
     let mut watch = lock();
     let notifier = match &watch.notifier {
@@ -74,10 +74,10 @@ pub(crate) fn attach(engine: Weak<dyn Follows>) -> io::Result<Attached> {
 }
 
 impl Attached {
-    /// A timer waits that is the first to do so.
+    /// Called when the engine's first timer begins to wait.
     pub(crate) fn nudge(&self) {
         match &*self.notifier {
-            // The kernel watches anyway.
+            // The kernel watches the clock in any case.
             #[cfg(target_os = "linux")]
             Notifier::Timerfd(_) => {}
             Notifier::Poll(poll) => poll.notify(),
@@ -97,7 +97,7 @@ impl Drop for Attached {
     }
 }
 
-/// The thread.
+/// The body of the thread.
 fn run(notifier: &Notifier) {
     loop {
         notifier.wait();
@@ -110,7 +110,7 @@ fn run(notifier: &Notifier) {
             watch.engines.iter().map(|(_, engine)| engine.clone()).collect()
         };
         for engine in engines {
-            // The last owner may have gone meanwhile: then its executor, which is foreign, is dropped here.
+            // This may drop the last reference to the engine, and with it the user's executor, whose drop may panic.
             let look = || engine.upgrade().map(|engine| engine.look_again());
             let _ = catch_unwind(AssertUnwindSafe(look)).map_err(std::mem::forget);
         }
@@ -133,7 +133,7 @@ impl Notifier {
         Notifier::Poll(Poll::new(poll::PERIOD))
     }
 
-    /// Sleeps until the clock was set, or somebody rang.
+    /// Blocks until the clock was set or `notify` is called.
     fn wait(&self) {
         match self {
             #[cfg(target_os = "linux")]
@@ -152,13 +152,13 @@ impl Notifier {
     }
 }
 
-/// Has the thread look as if the clock had been set, and answers whether there is one.
+/// Makes the thread act as if the clock had been set; returns whether there is a thread.
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) fn pretend() -> bool {
     lock().notifier.as_ref().map(|notifier| notifier.notify()).is_some()
 }
 
-/// Nothing panics under this lock.
+/// Nothing panics under this lock, so poisoning is ignored.
 fn lock() -> MutexGuard<'static, Watch> {
     WATCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,12 +1,12 @@
-//! Where the system does not say when its clock is set: the clock is read again every 30 s while a timer waits for it.
+//! The fallback where the system does not report a set clock: reads it every 30 s while a timer waits for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest time between two readings.
+/// The time between two readings.
 pub(super) const PERIOD: Duration = Duration::from_secs(30);
 
-/// A clock that is off by less was not set: it is made to run a little faster or slower.
+/// A smaller deviation is not a set clock but slewing: the system runs the clock slightly faster or slower.
 const SLACK: Duration = Duration::from_millis(1);
 
 pub(super) struct Poll {
@@ -17,7 +17,7 @@ pub(super) struct Poll {
 
 struct PollState {
     notified: bool,
-    /// What the clocks showed when the last wait ended: what is set after that ends the next one.
+    /// The readings at the end of the last wait. A change after them ends the next wait.
     last: (SystemTime, Instant),
 }
 
@@ -27,10 +27,10 @@ impl Poll {
         Poll { period, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Sleeps until the clock was set, or somebody rang. It reads the clock only while a timer waits.
+    /// Blocks until the clock was set or `notify` is called. Reads the clock only while a timer waits.
     pub(super) fn wait(&self, is_waiting: impl Fn() -> bool) {
         loop {
-            // Not under the lock. If one comes to wait after this look, it rings.
+            // Called without the lock. A timer that begins to wait after this check calls `notify`.
             let limit = is_waiting().then_some(self.period);
             let mut state = self.lock();
             if planted!("third.ring-before-the-sleep-is-lost", true, !state.notified) {
@@ -73,7 +73,7 @@ fn read() -> (SystemTime, Instant) {
     (SystemTime::now(), Instant::now())
 }
 
-/// Whether the wall clock has gone further than time has, or less far.
+/// Whether the wall clock has moved by more or less than the time that passed.
 fn was_set(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> bool {
     let passed = now.1.saturating_duration_since(before.1);
     match now.0.duration_since(before.0) {
@@ -100,13 +100,13 @@ mod tests {
         assert!(was_set((wall, now), (wall - second, now + second)));
     }
 
-    /// Real time: it looks again and again while a timer waits, and sleeps for good when none does.
+    /// Real time: reads the clock repeatedly while a timer waits, and blocks without a limit when none does.
     #[test]
     fn it_reads_the_clock_only_while_a_timer_waits() {
         let poll = Poll::new(Duration::from_millis(1));
         let looks = AtomicUsize::new(0);
         thread::scope(|scope| {
-            // Twenty looks while a timer waits, and it leaves.
+            // For twenty checks a timer waits, then no more.
             scope.spawn(|| poll.wait(|| looks.fetch_add(1, SeqCst) < 20));
             while looks.load(SeqCst) < 21 {
                 thread::sleep(Duration::from_millis(1));
@@ -115,12 +115,12 @@ mod tests {
             assert_eq!(looks.load(SeqCst), 21, "it sleeps");
             poll.notify();
         });
-        // What was notified before ends the next wait at once.
+        // A notification before a wait ends that wait at once.
         poll.notify();
         poll.wait(|| false);
     }
 
-    /// Real time: however many rings come before a wait, they end that one, and not the next.
+    /// Real time: any number of notifications before a wait end that wait, and not the next.
     #[test]
     fn rings_end_one_wait() {
         let poll = Poll::new(Duration::from_millis(1));
@@ -137,7 +137,7 @@ mod tests {
                 });
                 looks.load(SeqCst) == 4
             };
-            // A thread that is held up between its two readings takes the clock for one that was set.
+            // If the thread is preempted between its two readings, the clock looks as if it had been set.
             assert!((0..10).any(ends_one), "{rings} rings");
         }
     }

@@ -1,4 +1,4 @@
-//! Linux says when its clock is set: it cancels a timer of its own that was asked to be cancelled by that.
+//! Detects a set clock on Linux: the kernel cancels a timerfd that was armed with `CANCEL_ON_SET`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,35 +26,35 @@ impl Timerfd {
         Ok(timer)
     }
 
-    /// Sleeps until the clock was set, or somebody rang. What is set after this has returned ends the next wait.
+    /// Blocks until the clock was set or `notify` is called. A change after this has returned ends the next wait.
     pub(super) fn wait(&self) {
         let mut count = [0; 8];
         loop {
             match read(&self.0, &mut count) {
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(Errno::CANCELED) => break,
-                // That cannot be; if it is, the clock is read again after a while, as elsewhere.
+                // Unexpected. Fall back to reading the clock periodically.
                 Err(_) => break thread::sleep(poll::PERIOD),
             }
         }
-        // A clock that is set between the two was set before this returns, and is looked at then. Cannot fail: it
-        // succeeded before.
+        // A change between the read and this call happened before this returns, so the caller sees it. The call cannot
+        // fail: it succeeded in `new`.
         let _ = self.set(i64::MAX);
     }
 
-    /// Wakes who waits.
+    /// Wakes the waiting thread.
     pub(super) fn notify(&self) {
         let _ = self.set(planted!("wall.ring-disarms-the-timerfd", 0, 1));
     }
 
-    /// It is to expire so many seconds after 1970: `i64::MAX` is never, 1 is now.
+    /// Sets the expiry in seconds since 1970: `i64::MAX` is never, 1 is at once.
     fn set(&self, seconds: i64) -> Result<(), Errno> {
         let value = Timespec { tv_sec: seconds, tv_nsec: 0 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
         loop {
             match timerfd_settime(&self.0, flags, &once) {
-                // The clock was set at this moment.
+                // The clock was set during the call: retry.
                 Err(Errno::CANCELED) => {}
                 set => return set.map(|_| ()),
             }
