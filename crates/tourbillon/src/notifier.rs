@@ -1,17 +1,16 @@
-//! A file descriptor that can be notified from any thread: an eventfd.
+//! A file descriptor that any thread can make readable: an eventfd.
 //!
-//! It is readable from the ring until it is silenced. That costs a system call, so who turns asks a word first:
+//! It is readable from `notify` until `clear`. Reading it costs a system call, so `clear` checks a flag first:
 //!
 //! | `notified` | means |
 //! |---|---|
-//! | false | nothing to read, or somebody has written and not yet said so: it is readable once more then, for nothing |
+//! | false | there is nothing to read, or `notify` has written and not yet set the flag: one spurious wake follows |
 //! | true | there is something to read |
 //!
-//! The word is written after the descriptor. The other way round, who silences in between would read nothing, forget
-//! the ring, and leave the descriptor readable for ever.
+//! The flag is set after the write. In the opposite order, a `clear` in between would read nothing and reset the flag,
+//! and the descriptor would stay readable for ever.
 //!
-//! The model checkers know no descriptors: for them `Eventfd` is a counter behind a mutex (`notifier/model.rs`), as it
-//! is in the kernel.
+//! The model checkers have no descriptors: for them `Eventfd` is a counter behind a mutex (`notifier/model.rs`).
 
 #[cfg(not(any(loom, shuttle)))]
 mod eventfd;
@@ -44,7 +43,7 @@ impl Notifier {
             },
             {
                 self.fd.write();
-                // Pairs with the look in `clear`.
+                // Pairs with the swap in `clear`.
                 self.notified.store(true, Release);
             }
         );
@@ -56,7 +55,7 @@ impl Notifier {
         }
     }
 
-    /// Polls, without a limit.
+    /// Polls without a timeout.
     #[cfg(all(any(loom, shuttle), test))]
     pub(crate) fn wait_until_readable(&self) {
         self.fd.wait_until_readable();

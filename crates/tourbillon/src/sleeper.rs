@@ -1,6 +1,6 @@
 //! Where a driver sleeps, and how it is woken.
 //!
-//! The sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
+//! A sleeper keeps a permit, as `std::thread::park` does: a wake before the sleep is not lost.
 
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::notifier::Notifier;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Where a driver sleeps. A clock's [`wait`](crate::Clock::wait) is given it, and may keep a clone to wake it.
+/// Where a driver sleeps. Passed to [`Clock::wait`](crate::Clock::wait), which may keep a clone to wake it.
 #[derive(Clone)]
 pub struct Sleeper {
     shared: Arc<Bed>,
@@ -20,7 +20,7 @@ pub struct Sleeper {
 struct Bed {
     permit: Mutex<bool>,
     woken: Condvar,
-    /// Made when somebody sleeps on file descriptors.
+    /// Created on the first sleep on file descriptors.
     #[cfg(target_os = "linux")]
     notifier: OnceLock<Notifier>,
 }
@@ -36,8 +36,9 @@ impl Sleeper {
         Sleeper { shared: Arc::new(bed) }
     }
 
-    /// Sleeps for so long, or until [`wake`](Sleeper::wake); for ever without a limit. At once if there was a
-    /// wake since the last sleep. It may end a little early: look at the clock.
+    /// Sleeps until [`wake`](Sleeper::wake) is called or `limit` has passed; without a limit, for ever.
+    ///
+    /// Returns at once if `wake` was called since the last sleep. It may return slightly early: check the clock.
     pub fn sleep(&self, limit: Option<Duration>) {
         let mut permit = lock(&self.shared.permit);
         if !*permit && limit != Some(Duration::ZERO) {
@@ -46,10 +47,10 @@ impl Sleeper {
         *permit = false;
     }
 
-    /// Sleeps until the descriptor is readable, or until [`wake`](Sleeper::wake). At once if there was a wake since the
-    /// last sleep. It may end early.
+    /// Sleeps until the descriptor is readable or [`wake`](Sleeper::wake) is called.
     ///
-    /// The notifier is there before the look at the permit: who wakes after that look finds it.
+    /// Returns at once if `wake` was called since the last sleep. It may return early. The notifier is created before
+    /// the permit is checked, so a `wake` after that check finds it.
     #[cfg(target_os = "linux")]
     pub(crate) fn sleep_until_readable(&self, alarm: &std::os::fd::OwnedFd) -> std::io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
@@ -62,7 +63,7 @@ impl Sleeper {
         };
         let woken = *lock(&self.shared.permit);
         if !woken {
-            // Interrupted by a signal, it ends early.
+            // A signal may interrupt the poll, which then returns early.
             let _ = poll(
                 &mut [PollFd::new(alarm, PollFlags::IN), PollFd::new(notifier, PollFlags::IN)],
                 None,
@@ -73,7 +74,7 @@ impl Sleeper {
         Ok(())
     }
 
-    /// Ends the sleep, or the next one.
+    /// Ends the current sleep, or the next one.
     pub fn wake(&self) {
         planted!("engine.wake-leaves-no-permit", (), *lock(&self.shared.permit) = true);
         self.shared.woken.notify_one();

@@ -1,4 +1,4 @@
-//! An eventfd of the system: readable from a write until it is read. Neither blocks.
+//! An eventfd: readable from a write until it is read. Neither operation blocks.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ impl Eventfd {
     }
 
     pub(super) fn write(&self) {
-        // It fails only if it was written 2^64 times and never read: then it is readable as well.
+        // A write fails only when the counter is full, and then it is readable already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 

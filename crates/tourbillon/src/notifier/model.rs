@@ -1,5 +1,6 @@
-//! An eventfd as the model checkers see it: a counter behind a mutex. A poll that nobody ends is a deadlock, which they
-//! report.
+//! An eventfd for the model checkers: a counter behind a mutex.
+//!
+//! A poll that nothing ends is a deadlock, which the model checker reports.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,7 +9,7 @@ use crate::sync::{Condvar, Mutex, lock};
 
 pub(super) struct Eventfd {
     written: Mutex<u64>,
-    /// Where a poll waits.
+    /// Where `wait_until_readable` blocks.
     polled: Condvar,
 }
 

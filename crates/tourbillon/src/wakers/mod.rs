@@ -1,8 +1,8 @@
-//! The engine of tasks: what lies in its wheels are wakers, and what it delivers is their call.
+//! The engine of tasks: its wheels hold wakers, and it delivers them by waking.
 //!
-//! No allocation a sleep, and no state beside the wheel: whether a sleep is over is whether its waker is still there.
-//! The driver claims what is ready in batches under the shard's lock, and wakes with empty hands. A waker is foreign
-//! code in each of its parts: it is cloned, woken and dropped with none of our locks held, and its panics end here.
+//! A sleep allocates nothing and has no state beside the wheel: it is over when its waker is no longer there. The
+//! driver claims ready wakers in batches under the shard's lock and wakes them without it. Wakers are user code: they
+//! are cloned, woken and dropped with no lock held, and their panics are contained.
 
 mod watermark;
 
@@ -23,14 +23,14 @@ pub(crate) use watermark::{Told, Watermark};
 pub(crate) type TaskCore = Core<Wakers>;
 pub(crate) type TaskShard = Shard<Wakers>;
 
-/// How wakers are woken: on the driver's thread.
+/// Delivers wakers by waking them on the driver's thread.
 pub(crate) struct Wakers {
-    /// Kept for its memory. The driver alone takes it.
+    /// The batch, kept so that its memory is reused. Only the driver takes it.
     batch: Mutex<VecDeque<Taken<Waker>>>,
 }
 
 impl Wakers {
-    /// An engine of tasks. It starts with its first timer.
+    /// Creates an engine of tasks. It starts with its first timer.
     pub(crate) fn engine(settings: Settings) -> Arc<TaskCore> {
         let core = Core::new(settings, Wakers { batch: Mutex::new(VecDeque::new()) });
         for shard in &core.shards {
@@ -64,7 +64,7 @@ impl Face for Wakers {
     }
 }
 
-/// Whether the last pass has made ready all that was due.
+/// Whether the last pass made every due timer ready.
 pub(crate) struct AllDue(bool);
 
 impl Default for AllDue {
@@ -81,7 +81,7 @@ impl Deliver for Wakers {
             return;
         }
         let _at_work = core.context.work();
-        // Out of its mutex while they are woken: foreign code runs with empty hands.
+        // Taken out of its mutex: wakers run with no lock held.
         let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
         let most =
             planted!("tasks.half-of-a-large-batch-is-left", core.budget.div_ceil(2), core.budget);
@@ -105,7 +105,7 @@ impl Deliver for Wakers {
     }
 }
 
-/// Stops the engine and wakes all tasks, which find that it was stopped.
+/// Stops the engine and wakes all tasks, which then find it stopped.
 pub(crate) fn hand_back(core: &TaskCore) {
     for (shard, taken) in core.stop().unwrap_or_default() {
         let wake = || planted!("tasks.a-stop-wakes-no-task", drop(taken.value), taken.value.wake());

@@ -1,5 +1,6 @@
-//! The watermark of a shard: every timer that is due by then was claimed. Readable without the lock, for tasks, whose
-//! every poll asks.
+//! The watermark of a shard: every timer due by it has been claimed. Readable without the lock.
+//!
+//! Every poll of a task reads it.
 
 use std::sync::{OnceLock, Weak};
 
@@ -10,20 +11,20 @@ use crate::engine::StartError;
 use crate::engine::signal::{NEVER, Padded};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// What a shard tells of a timer [without its lock](Watermark::tell).
+/// What the [watermark](Watermark::tell) knows about a timer without the shard's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Claimed,
-    /// It was not claimed, or is being claimed just now.
+    /// Not claimed, or being claimed at this moment.
     Pending,
-    /// Ask under the lock.
+    /// Unknown: look under the lock.
     Nothing,
 }
 
 pub(crate) struct Watermark {
-    /// Everything that was filed due by then has been claimed. `NEVER` while that is not so, and after a stop.
+    /// Every timer due by this time has been claimed. `NEVER` while that does not hold, and after a stop.
     claimed: Padded<AtomicU64>,
-    /// The engine, for a future that knows its shard alone.
+    /// The engine, for a future that knows only its shard.
     pub(super) engine: OnceLock<Weak<TaskCore>>,
 }
 
@@ -34,24 +35,26 @@ impl Default for Watermark {
 }
 
 impl Watermark {
-    /// Starts the engine, if it is still there.
+    /// Starts the engine, if it still exists.
     #[cold]
     pub(crate) fn start(&self) -> Result<(), StartError> {
         let engine = self.engine.get().and_then(Weak::upgrade);
         engine.map_or(Err(StartError::Stopped), |engine| engine.start())
     }
 
-    /// What can be told without the lock of a timer with this deadline that was filed, and not claimed then. For an
-    /// engine that claims in batches. It reads what the driver alone writes, twice a pass in which something is due:
+    /// What is known without the lock about a timer with this deadline that was armed and not yet seen claimed.
     ///
-    /// | the driver, under the lock | `claimed` says |
+    /// For an engine that claims in batches. The driver writes `claimed` twice in each pass in which something is due;
+    /// a stop sets it to `NEVER` for good:
+    ///
+    /// | the driver, under the lock | `claimed` |
     /// |---|---|
-    /// | makes ready what is due | nothing |
-    /// | claims, and something due is left | nothing |
-    /// | claims the last that is due | all that is due by now was claimed |
+    /// | makes due timers ready | `NEVER` |
+    /// | claims some; more are ready | `NEVER` |
+    /// | claims the last one | the current time of the wheel |
     ///
-    /// Who was woken by a claim sees what was written before: nothing, or that it was claimed; never that it is
-    /// pending.
+    /// A task that was woken by a claim sees at least what was written before it: `Nothing` or `Claimed`, never
+    /// `Pending`.
     #[inline]
     pub(crate) fn tell(&self, deadline: Time) -> Told {
         let deadline = deadline.units();
@@ -70,14 +73,14 @@ impl Watermark {
         }
     }
 
-    /// Says up to when everything was claimed, or that it is not to be said. The lock is held.
+    /// Publishes the watermark, or `NEVER` for `None`. The caller holds the lock.
     #[inline]
     pub(super) fn show(&self, claimed: Option<Time>) {
         let claimed = match claimed {
             Some(claimed) => claimed.units(),
             None => planted!("engine.told-before-a-pass-stands", return, NEVER),
         };
-        // Release pairs with the look in `tell`.
+        // Release pairs with the Acquire load in `tell`.
         self.claimed.0.store(claimed, Ordering::Release);
     }
 }
