@@ -1,4 +1,4 @@
-//! Checks the settings of a builder. An impossible one is an error that names it.
+//! Validates the settings of a builder. An invalid setting is an error that names it.
 
 use std::sync::Arc;
 

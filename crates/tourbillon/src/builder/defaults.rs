@@ -1,17 +1,19 @@
-//! What is made without a builder: the defaults.
+//! Constructors that need no builder, with the default settings.
 
 use super::Builder;
 use crate::queue::DelayQueue;
 use crate::timer::Timer;
 
-/// Making one.
+/// Construction.
 impl Timer {
-    /// A timer with a tick of 1 ms whose callbacks run on a pool. It starts no thread before the first timer.
+    /// Creates a timer with a tick of 1 ms whose callbacks run on a pool.
+    ///
+    /// It starts no thread before the first timer is armed.
     pub fn new() -> Self {
         Timer::builder().build().expect("the defaults are in range")
     }
 
-    /// Settings for a timer, or for an [`Engine`](crate::Engine).
+    /// Returns the settings for a timer or an [`Engine`](crate::Engine).
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -23,9 +25,9 @@ impl Default for Timer {
     }
 }
 
-/// Making one.
+/// Construction.
 impl<T: Send + 'static> DelayQueue<T> {
-    /// A queue with a tick of 1 ms. For other settings there is [`Builder::queue`].
+    /// Creates a queue with a tick of 1 ms. For other settings, use [`Builder::queue`].
     pub fn new() -> Self {
         Builder::default().queue().expect("the defaults are in range")
     }

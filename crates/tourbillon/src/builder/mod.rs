@@ -1,4 +1,4 @@
-//! How an engine is to be made. Everything has a default; an impossible setting is an error that names it.
+//! Settings of an engine. Each has a default; an invalid one is an error that names it.
 
 mod check;
 mod defaults;
@@ -43,7 +43,7 @@ pub struct Builder {
     spawn: Spawn,
     on_panic: Option<OnPanic>,
     run: Option<Where>,
-    /// Where callbacks run if nothing was said.
+    /// Where callbacks run if `run` is not set.
     otherwise: Where,
     name: String,
 }
@@ -67,8 +67,9 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// What Netty's `HashedWheelTimer` does by default: one ring of 512 slots, a tick of 100 ms, callbacks on the
-    /// driver's thread.
+    /// The defaults of Netty's `HashedWheelTimer`: 512 slots, a tick of 100 ms, callbacks on the driver's thread.
+    ///
+    /// The wheel is a single ring in a single shard.
     ///
     /// ```
     /// use tourbillon::Builder;
@@ -83,21 +84,23 @@ impl Builder {
         Builder { otherwise: Where::Driver, ..builder }
     }
 
-    /// What Kafka's `SystemTimer` does by default: levels of 20 slots, a tick of 1 ms, callbacks on one thread of
-    /// their own.
+    /// The defaults of Kafka's `SystemTimer`: levels of 20 slots, a tick of 1 ms, callbacks on a thread of their own.
+    ///
+    /// The engine has a single shard; the pool has one thread.
     pub fn kafka() -> Self {
         let builder = Builder::default().hierarchical(&[20]).shards(1);
         Builder { otherwise: Where::Pool(1), ..builder }
     }
 
-    /// How finely time is cut: a timer fires at the first tick that is not before its deadline. 1 ms if not set.
+    /// Sets the tick: a timer fires at the first tick that is not before its deadline. Default: 1 ms.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
     }
 
-    /// Rings of growing span, with so many slots a level, lowest first; the last number repeats. The default, with
-    /// 256.
+    /// Uses a hierarchical wheel with this number of slots in each level, lowest first. The default, with 256.
+    ///
+    /// The last number repeats for all higher levels.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,8 +115,10 @@ impl Builder {
         self
     }
 
-    /// One ring with so many slots, rounded up to a power of two. At its best when a turn is as long as most delays:
-    /// when something is due in a slot, every timer of the slot is looked at, those of later turns too.
+    /// Uses a hashed wheel, one ring with `slots` slots, rounded up to a power of two.
+    ///
+    /// It is fastest when one turn is as long as most delays: when a timer of a slot is due, the driver visits every
+    /// timer in that slot, those of later turns included.
     ///
     /// ```
     /// use tourbillon::Timer;
@@ -128,8 +133,9 @@ impl Builder {
         self
     }
 
-    /// Among how many wheels, each with its own lock, timers are spread: a power of two, or it is rounded up to one.
-    /// As many as there are processors if not set.
+    /// Sets the number of shards, rounded up to a power of two. Default: the number of processors.
+    ///
+    /// Each shard is a wheel with its own lock; timers are spread over the shards.
     ///
     /// ```
     /// use tourbillon::Timer;
@@ -143,8 +149,9 @@ impl Builder {
         self
     }
 
-    /// How many timers may be pending; no limit if not set. A limit is a counter that all threads write. A repeating
-    /// timer keeps its place while it runs.
+    /// Limits the number of pending timers. Default: no limit.
+    ///
+    /// A limit costs a counter that all threads write. A repeating timer keeps its place while it runs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -164,26 +171,25 @@ impl Builder {
         self
     }
 
-    /// How many timers of a shard one pass of the driver may make ready, and how many it may hand down. 1024 if not
-    /// set.
+    /// Limits how many timers one pass of the driver makes ready in a shard, and how many it cascades. Default: 1024.
     pub fn budget(mut self, timers: usize) -> Self {
         self.budget = timers;
         self
     }
 
-    /// The clock: a `&`[`VirtualClock`], the [`BootClock`], or [one of your own](Clock). The system's monotonic clock
-    /// if not set.
+    /// Sets the clock: a `&`[`VirtualClock`], the [`BootClock`], or [your own](Clock). Default: the monotonic clock.
     pub fn clock(mut self, clock: impl Into<AnyClock>) -> Self {
         self.source = clock.into().0;
         self
     }
 
-    /// Runs callbacks on threads of their own, at most so many, which start when they are first needed. The default,
-    /// with four or as many as there are processors.
+    /// Runs callbacks on a pool of at most `threads` threads, started when first needed. The default.
     ///
-    /// One thread a shard runs what is due at the same moment, as long as callbacks return promptly. Behind one that
-    /// does not, the next waits until another thread was woken, which is called after an eighth of a tick, or 125 µs if
-    /// that is less; if that is not enough, as many again as are at work, and so on.
+    /// By default the pool has four threads, or one for each processor if there are more.
+    ///
+    /// One thread per shard runs the callbacks that are due at the same moment, as long as they return promptly. If one
+    /// does not, another thread is woken after an eighth of a tick, at most 125 µs, to run those behind it; if that is
+    /// not enough, as many again as are busy are woken, and so on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -206,8 +212,9 @@ impl Builder {
         self
     }
 
-    /// Runs callbacks on the driver's thread: the least cost, for callbacks that are short and never block. A slow
-    /// one delays all others.
+    /// Runs callbacks on the driver's thread: the cheapest choice, for short callbacks that never block.
+    ///
+    /// A slow callback delays all others.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -227,15 +234,16 @@ impl Builder {
         self
     }
 
-    /// Runs callbacks on an executor of your own.
+    /// Runs callbacks on your own executor.
     pub fn executor(mut self, executor: impl Executor) -> Self {
         let executor = Kept::new(executor);
         self.run = Some(Where::Own(Arc::new(move |job| executor.get().execute(job))));
         self
     }
 
-    /// Starts the engine's threads: it is given a name and what the thread is to do, and starts it without waiting for
-    /// it. `std::thread` if not set.
+    /// Sets the function that starts the engine's threads. Default: `std::thread`.
+    ///
+    /// It is called with the thread's name and body, and must start the thread without waiting for it.
     ///
     /// ```
     /// use tourbillon::Timer;
@@ -257,8 +265,10 @@ impl Builder {
         self
     }
 
-    /// Is told of every panic of a callback, of what it captured when that is dropped, and of the executor. All of
-    /// them are contained and counted anyway.
+    /// Sets a hook that is called with the payload of every panic of a callback.
+    ///
+    /// It is also called for panics of handlers, wakers and the executor, and of drops of what they captured. All of
+    /// these are contained and counted with or without a hook.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -286,16 +296,16 @@ impl Builder {
         self
     }
 
-    /// The first part of the names of its threads. "tourbillon" if not set.
+    /// Sets the prefix of the engine's thread names. Default: "tourbillon".
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Makes a [`Timer`]. Starts no thread.
+    /// Builds a [`Timer`]. Starts no thread.
     ///
     /// # Errors
-    /// A setting that cannot be, with its name and value.
+    /// An invalid setting, with its name and value.
     pub fn build(mut self) -> Result<Timer, BuildError> {
         let otherwise = self.otherwise.clone();
         match self.run.take().unwrap_or(otherwise) {
@@ -304,22 +314,22 @@ impl Builder {
         }
     }
 
-    /// Makes a [`Timer`] without a driver thread, and the [`Driver`] that turns it instead, from an event loop for
-    /// example. Callbacks run where it is turned.
+    /// Builds a [`Timer`] without a driver thread, and the [`Driver`] that runs it, for example from an event loop.
+    ///
+    /// Callbacks run on the thread that calls [`Driver::turn`].
     ///
     /// # Errors
-    /// A setting that cannot be, with its name and value. A turn runs what is due and says how much that was: pool and
-    /// executor are not for it.
+    /// An invalid setting, with its name and value. A pool or an executor is invalid here: a turn runs the callbacks
+    /// itself and reports how many it ran.
     pub fn build_driven(mut self) -> Result<(Timer, Driver), BuildError> {
         self.on_driver_only("left out: callbacks run where the driver is turned")?;
         Ok(Timer::with_driver(self.driven_settings()?))
     }
 
-    /// Makes an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
+    /// Builds an [`Engine`] of values, which are delivered in batches to `handler`. Starts no thread.
     ///
     /// # Errors
-    /// A setting that cannot be, with its name and value. An engine runs no callbacks: pool and executor are not for
-    /// it.
+    /// An invalid setting, with its name and value. A pool or an executor is invalid here: an engine runs no callbacks.
     pub fn deliver<T, H>(mut self, handler: H) -> Result<Engine<T>, BuildError>
     where
         T: Send + 'static,
@@ -329,7 +339,7 @@ impl Builder {
         Ok(Engine::with(self.settings()?, Box::new(handler)))
     }
 
-    /// Makes an [`Engine`] without a thread, and the [`Driver`] that turns it: `handler` is called where it is turned.
+    /// Builds an [`Engine`] without a thread, and its [`Driver`]: `handler` runs on the thread that calls it.
     ///
     /// # Errors
     /// As [`deliver`](Builder::deliver).
@@ -367,11 +377,12 @@ impl Builder {
         }
     }
 
-    /// Makes a [`DelayQueue`], with the tick, the wheel, the clock and the limit that were set. It has no threads, and
-    /// runs no callbacks: what was said of those means nothing to it.
+    /// Builds a [`DelayQueue`] with the tick, wheel, clock and limit of these settings.
+    ///
+    /// The queue has no threads and runs no callbacks; the settings for those have no effect.
     ///
     /// # Errors
-    /// A setting that cannot be, with its name and value.
+    /// An invalid setting, with its name and value.
     ///
     /// ```
     /// use std::time::Duration;
@@ -395,7 +406,7 @@ impl Builder {
 
 const HANDLERS: &str = "left out: a handler runs on the driver";
 
-/// What [`Builder::clock`] takes: a [`VirtualClock`], the [`BootClock`], or a [`Clock`] of your own.
+/// The argument of [`Builder::clock`]: a [`VirtualClock`], the [`BootClock`], or your own [`Clock`].
 pub struct AnyClock(Source);
 
 impl<C: Clock> From<C> for AnyClock {
