@@ -18,7 +18,7 @@ pub enum WatchError<T> {
 }
 
 impl<T> WatchError<T> {
-    /// What is not watched.
+    /// Returns the operation that is not watched.
     pub fn into_inner(self) -> T {
         match self {
             WatchError::NoKeys(value)
@@ -37,7 +37,7 @@ impl<T> WatchError<T> {
         }
     }
 
-    /// The timer has refused something that stands for the value.
+    /// Converts a refusal by the timer; `value` takes the place of what the timer refused.
     pub(super) fn from_schedule<U>(error: ScheduleError<U>, value: T) -> Self {
         match error {
             ScheduleError::Stopped(_) => WatchError::Stopped(value),
@@ -105,7 +105,7 @@ pub enum WaitError {
     Stopped,
     /// There were no keys: no event could ever complete it.
     NoKeys,
-    /// The timer could take no more: it was full, or its driver's thread could not be started.
+    /// The timer was full, or its driver's thread could not be started.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! What happens under a key: a check, or its end.
+//! Events under a key: a check, or a cancellation.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -12,7 +12,7 @@ use super::trampoline::is_trying;
 use super::watchers::Walk;
 use crate::key_table::hash;
 
-/// So many are copied at a time.
+/// The number of entries copied at a time.
 const BATCH: usize = 16;
 
 /// Events.
@@ -22,17 +22,18 @@ where
     O: Operation,
     S: BuildHasher,
 {
-    /// Something has happened under the key: tries whoever waits there, in the order in which they came, and completes
-    /// those whose condition holds. Returns how many this call has completed.
+    /// Tries the operations watched under the key, in order of arrival; returns how many this call completed.
     ///
-    /// One whose condition another thread is trying at this moment is not waited for: that thread tries it once more,
-    /// and if it completes it, it is counted there. So this call may try one operation several times: once more after
-    /// each trial during which others have checked its keys, as long as they go on. Inside another action the count is
-    /// exact too; the actions run when the other has returned.
+    /// Call it after something has changed that their conditions depend on.
     ///
-    /// Inside a condition it tries others as anywhere. One that is being tried at that moment, the caller's own too, is
-    /// tried once more for it, but not for a check inside a condition that comes during that trial: two conditions that
-    /// check each other's keys come to an end.
+    /// If another thread is trying an operation, this call does not wait: that thread tries it once more, and counts it
+    /// if it completes it. In turn, this call may try one operation several times: once more after each trial during
+    /// which other threads have checked its keys, as long as they continue to. Inside another action the count is exact
+    /// as well; the actions run after the other one has returned.
+    ///
+    /// Inside a condition, other operations are tried as usual. An operation that is being tried at that moment, the
+    /// caller's own included, is tried once more; but not for checks made inside conditions during that further trial.
+    /// So two conditions that check each other's keys terminate.
     pub fn check<Q>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -46,14 +47,15 @@ where
         completed
     }
 
-    /// Ends whoever waits under the key, and hands the operations back, in the order in which they came. They leave all
-    /// their other keys too, and neither their completion nor their expiry will run. Waits and closures are told
-    /// [`Cancelled`](crate::WaitError::Cancelled).
+    /// Removes the operations watched under the key and returns them in order of arrival.
     ///
-    /// For an operation whose condition another thread is trying at this moment it waits until that has returned, and
-    /// has seen the checks that were made before: it has then been completed, or it is handed back, after the others.
-    /// So do not hold a lock that a condition takes. Called inside a condition it waits for nobody, and leaves those
-    /// alone that are being tried.
+    /// They are removed from all their other keys too, and neither their completion nor their expiry will run. Waits
+    /// and closures get [`Cancelled`](crate::WaitError::Cancelled).
+    ///
+    /// If another thread is trying an operation's condition, this call waits until the condition has returned and has
+    /// seen the checks made before. The operation is then completed, or returned after the others. So do not hold a
+    /// lock that a condition takes. Called inside a condition, it does not wait, and leaves operations alone that are
+    /// being tried.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -89,7 +91,7 @@ where
         operations
     }
 
-    /// Shows everybody who waits under the key, in batches, with no lock held.
+    /// Visits every entry under the key, in batches, with no lock held.
     fn for_each<Q>(&self, key: &Q, mut show: impl FnMut(&dyn Waiter<O>))
     where
         K: Borrow<Q>,
@@ -98,7 +100,7 @@ where
         let hash = hash(&self.owner.hasher, key);
         let watchers = self.core().watchers(hash);
         let mut walk = Walk::default();
-        // Many keys have one.
+        // Many keys have only one entry.
         let mut first = [None];
         watchers.walk(hash, key, &mut walk, &mut first);
         let [Some(first)] = first else { return };

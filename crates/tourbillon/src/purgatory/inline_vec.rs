@@ -1,6 +1,6 @@
-//! A few values in place, more on the heap: most operations are watched under one, two or three keys.
+//! A vector with inline storage for the first few values: most operations have one, two or three keys.
 
-/// So many are kept in place.
+/// Inline capacity.
 const IN_PLACE: usize = 3;
 
 pub(super) struct InlineVec<T> {
@@ -37,10 +37,10 @@ impl<T> InlineVec<T> {
         }
     }
 
-    /// In the order in which they were pushed.
+    /// Consumes the values in the order of insertion.
     #[inline]
     pub(super) fn for_each(self, mut show: impl FnMut(T)) {
-        // Not one iterator for both: that takes twice the instructions.
+        // Two loops: one chained iterator takes twice the instructions.
         for place in self.first {
             match place {
                 Some(value) => show(value),

@@ -1,29 +1,29 @@
-//! Those that wait under one key, in the order in which they came.
+//! The entries under one key, in order of arrival.
 //!
 //! ```text
 //!   position  5    6    7    8    9
 //!   serial    7    8   12   15   20
 //!            ────────────────────────
-//!             a    ·    ·    b    c      · has left; the five before `a` too, and nothing is left of them
+//!             a    ·    ·    b    c      · was removed; the five before `a` were too, and take no space
 //! ```
 //!
-//! Who leaves from the front leaves nothing behind: a list of few stays small, however many come and go. When more have
-//! left from the midst than wait, those that wait close ranks: that costs a few steps for each that has left, and a
-//! list never holds much more memory than who waits in it. Nobody is told its new position: serials rise, so whoever is
-//! no longer where it was is found by halving. And a walk can stop anywhere, let go of the lock, and go on behind the
-//! last that it saw.
+//! Removal at the front leaves no gap: a short list stays small, however many entries come and go. When gaps outnumber
+//! the entries, the list is compacted: the cost is a few steps for each removed entry, and a list never holds much more
+//! memory than its entries need. Entries are not notified of their new position: serials increase, so an entry that is
+//! no longer where it was is found by binary search. A walk can stop anywhere, release the lock, and continue after the
+//! last serial that it saw.
 //!
-//! Many keys have one operation each: a list of one takes no memory of its own.
+//! Many keys have one operation each: a list of one allocates nothing.
 
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
 use super::node::Waiter;
 
-/// So many gaps are not worth closing.
+/// This many gaps are tolerated before the list is compacted.
 const GAPS: usize = 16;
 
-/// So much room is not worth giving back.
+/// A capacity up to this is never given back.
 const ROOM: usize = 32;
 
 pub(super) enum List<O> {
@@ -32,11 +32,11 @@ pub(super) enum List<O> {
 }
 
 pub(super) struct Many<O> {
-    /// The first of them waits.
+    /// The first slot always holds an entry.
     slots: VecDeque<ListSlot<O>>,
-    /// How many wait.
+    /// The number of entries.
     waiting: u32,
-    /// The position of the first.
+    /// The position of the first slot.
     front: u32,
 }
 
@@ -58,13 +58,13 @@ impl<O> List<O> {
         matches!(self, List::Many(Many { waiting: 0, .. }))
     }
 
-    /// Adds one, whose serial is higher than all before. Returns its position.
+    /// Adds an entry with the highest serial so far; returns its position.
     #[inline]
     pub(super) fn push(&mut self, serial: u64, entry: Arc<dyn Waiter<O>>) -> u32 {
         self.many().push(ListSlot { serial, entry: Some(entry) })
     }
 
-    /// Takes out the one with that serial, which was at that position once.
+    /// Removes the entry with this serial. `position` is where it was inserted.
     #[inline]
     pub(super) fn remove(&mut self, serial: u64, position: u32) -> Option<Arc<dyn Waiter<O>>> {
         let slot = match self {
@@ -78,8 +78,8 @@ impl<O> List<O> {
         entry
     }
 
-    /// Copies the next with a serial after `after` and not after `until`. Returns the last serial, and whether those
-    /// were all.
+    /// Copies the next entries with serials above `after`, up to `until`.
+    /// Returns the last serial copied, and whether that was all.
     #[inline]
     pub(super) fn copy(
         &self,
@@ -162,7 +162,7 @@ impl<O> Many<O> {
         Some(entry)
     }
 
-    /// Those with a serial after that one, and perhaps some before.
+    /// The slots with a serial above `after`.
     #[inline]
     fn behind(&self, after: u64) -> vec_deque::Iter<'_, ListSlot<O>> {
         let begin = match self.slots.front() {
@@ -193,8 +193,8 @@ mod tests {
         }
     }
 
-    /// One who came first stays; the others leave in strides that meet each of them once. What is left holds little
-    /// more memory than who waits, and everybody is found.
+    /// The first entry stays; the others are removed in strides that meet each of them once.
+    /// The memory stays proportional to the entries, and every entry is found.
     #[test]
     fn a_list_holds_no_more_than_who_waits() {
         const MANY: u64 = 1000;

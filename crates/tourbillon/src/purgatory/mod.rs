@@ -1,4 +1,4 @@
-//! `Purgatory`: operations that are completed when a condition holds, or expire; exactly one of the two.
+//! `Purgatory`: operations that complete when a condition holds, or expire; exactly one of the two.
 //!
 //! ```text
 //!   keys, on watchers          nodes                               the timer's wheel
@@ -8,9 +8,9 @@
 //!   └──────────────┘          └────────────────────────────┘
 //! ```
 //!
-//! A node is known under its keys and to its timer. Who tries its condition takes the operation out of it (`node.rs`
-//! has the table of what may happen then), and who ends it takes it out of every key and of the wheel first, and then
-//! runs its action, with no lock held. Nothing of it stays behind: there is nothing to purge.
+//! A node is reachable from its keys and its timer. The thread that tries its condition takes the operation out of it
+//! (`node.rs` has the table of transitions). The thread that ends it removes it from every key and from the wheel
+//! first, and then runs its action, with no lock held. Nothing stays behind, so there is nothing to purge.
 
 mod error;
 mod events;
@@ -41,25 +41,27 @@ use returned::Returned;
 pub use wait::Wait;
 use watchers::Watchers;
 
-/// Holds operations that wait for something, each watched under keys, until an event on one of the keys completes them
-/// or their time is up. Clones are the same purgatory, and any thread may use it.
+/// Holds operations under keys until an event on one of the keys completes them or they time out.
 ///
-/// - **Exactly once**: an operation is completed, expires, or is handed back; one of them, once. At the timeout its
-///   condition is tried one last time: if it holds, the operation is completed.
-/// - **No event is missed**: whoever changes something that a condition looks at calls [`check`](Purgatory::check)
-///   after that, and an operation that is there sees the change before it expires or is handed back, whatever else
-///   happens at that moment. One that a cancel or a stop has asked for already is handed back as it is. Only checks
-///   that are made inside conditions are granted [no more than once](Purgatory::check).
-/// - **Over means gone**: at once from every key and from the wheel, with its memory, before its action runs.
-/// - **No deadlock**: conditions and actions run with no lock held, and may use the purgatory. An action that completes
-///   others, which complete others, takes no more stack than one: actions run one after the other.
-/// - It has no thread of its own: any number of them share one [`Timer`], and its clock.
+/// Clones share the same purgatory, and any thread may use it.
 ///
-/// `K` is the type of the keys, and `O` of the operations; a purgatory that is only used with
-/// [closures](Purgatory::when) and [futures](Purgatory::wait) needs none. Under a lock keys are compared, and nothing
-/// else: `Eq` must not use the purgatory. Their drop may.
+/// - **Exactly once**: an operation is completed, expires or is handed back; exactly one of these, once. At the timeout
+///   its condition is tried one last time: if it holds, the operation is completed.
+/// - **No event is missed**: after changing something that a condition depends on, call [`check`](Purgatory::check). An
+///   operation that is watched then sees the change before it expires or is handed back, whatever else happens at that
+///   moment. One that a cancel or a stop has already requested is handed back as it is. Checks made inside conditions
+///   cause [at most one](Purgatory::check) further trial.
+/// - **Over means gone**: an operation is removed from every key and from the wheel, with its memory, before its action
+///   runs.
+/// - **No deadlock**: conditions and actions run with no lock held, and may use the purgatory. Actions run one after
+///   the other: a chain of actions that complete further operations takes no more stack than a single one.
+/// - It has no thread of its own: any number of them share one [`Timer`] and its clock.
 ///
-/// Dropping the last clone stops it: operations that wait are dropped.
+/// `K` is the type of the keys, and `O` that of the operations; a purgatory used only with [closures](Purgatory::when)
+/// and [futures](Purgatory::wait) needs no operations. Keys are compared under a lock, so `Eq` must not use the
+/// purgatory. No other user code runs under it: the drop of a key, for example, may use the purgatory.
+///
+/// Dropping the last clone stops the purgatory and drops the operations in it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -97,7 +99,7 @@ use watchers::Watchers;
 ///     assert_eq!(outcome, Outcome::Watched);
 /// }
 ///
-/// // Something arrives: whoever waits for it under that key is tried.
+/// // Something arrives: check the operations that wait under that key.
 /// bytes.store(120, SeqCst);
 /// assert_eq!(purgatory.check("orders-0"), 1);
 /// assert_eq!(answers.try_recv()?, "120 bytes");
@@ -115,7 +117,7 @@ where
     owner: Arc<PurgatoryOwner<K, O, S>>,
 }
 
-/// What the clones share: the last of them stops it.
+/// State shared by the clones. The last one to be dropped stops the purgatory.
 struct PurgatoryOwner<K: Eq + Send + 'static, O: Operation, S> {
     core: Arc<Core<K, O>>,
     hasher: S,
@@ -139,14 +141,14 @@ struct Core<K, O> {
 }
 
 impl<K: Eq + Send + 'static, O: Operation> Purgatory<K, O> {
-    /// A purgatory whose operations expire by that timer.
+    /// Creates a purgatory whose operations time out on `timer`.
     pub fn new(timer: &Timer) -> Self {
         Purgatory::with_hasher(timer, RandomState::new())
     }
 }
 
 impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
-    /// A purgatory that hashes its keys with another hasher. The default withstands keys that were chosen to collide.
+    /// As [`new`](Purgatory::new), with another hasher. The default resists keys chosen to collide.
     ///
     /// ```
     /// use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -169,14 +171,14 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
     }
 }
 
-/// Looking, and stopping.
+/// Inspecting and stopping.
 impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
-    /// How many entries there are under all keys: an operation counts once for each of its keys.
+    /// The number of entries under all keys: an operation counts once for each of its keys.
     pub fn watched(&self) -> usize {
         self.core().watchers.iter().map(|watchers| watchers.counts().0).sum()
     }
 
-    /// How many wait: operations, closures and futures.
+    /// The number of operations, closures and futures that are watched.
     pub fn delayed(&self) -> usize {
         let of = |watchers: &Watchers<K, O>| {
             planted!("purgatory.delayed-counts-keys", watchers.counts().0, watchers.counts().1)
@@ -184,14 +186,14 @@ impl<K: Eq + Send + 'static, O: Operation, S> Purgatory<K, O, S> {
         self.core().watchers.iter().map(of).sum()
     }
 
-    /// Stops the purgatory and hands back every operation that waits, each once. Waits and closures are told
-    /// [`Stopped`](WaitError::Stopped); from now on nothing is watched. A second stop returns nothing, at once. The
-    /// timer goes on. The other way round, a timer that is stopped tells waits and closures too, and hands no
-    /// operations back: those wait on without a timeout, until this is called.
+    /// Stops the purgatory and returns every operation in it, each once.
     ///
-    /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying at this moment.
-    /// Called inside a condition it waits for nobody, and those that are being tried are dropped if their condition
-    /// does not hold.
+    /// Waits and closures get [`Stopped`](WaitError::Stopped), and nothing is watched from now on. A second stop
+    /// returns nothing, at once. The timer continues to run. Conversely, if the timer is stopped, waits and closures
+    /// get `Stopped` too, but operations stay, without a timeout, until this is called.
+    ///
+    /// As [`cancel_key`](Purgatory::cancel_key), it waits for conditions that other threads are trying. Called inside a
+    /// condition, it does not wait: operations that are being tried are dropped if their condition does not hold.
     pub fn stop(&self) -> Vec<O> {
         let is_trying =
             planted!("purgatory.stop-waits-inside-a-condition", false, trampoline::is_trying());
@@ -228,7 +230,7 @@ impl<K, O> Core<K, O> {
         choose(&self.watchers, hash)
     }
 
-    /// Foreign code: neither a lock nor an operation is held.
+    /// Drops a key, which is user code: the caller holds neither a lock nor an operation.
     #[inline]
     fn drop_key(&self, key: K) {
         if std::mem::needs_drop::<K>() {

@@ -1,36 +1,36 @@
-//! One that waits, and the protocol that ends it exactly once.
+//! A waiting operation, and the protocol that ends it exactly once.
 //!
-//! Whoever tries the condition *holds* the operation: has taken it out of its node. Nobody waits for a holder: who
-//! comes meanwhile leaves a request, and the holder grants it after the condition has returned. So a condition is never
-//! tried by two threads at once, and no event is lost: an event that comes during a trial has it tried once more. There
-//! are two requests, for another trial and for an end. The trial comes first, so an event that precedes a cancel is
+//! The thread that tries the condition *holds* the operation: it has taken it out of its node. No thread waits for the
+//! holder: others leave a request, which the holder serves after the condition has returned. So a condition is never
+//! tried by two threads at once, and no event is lost: an event during a trial causes another trial. There are two
+//! kinds of request, for another trial and for an end. The trial comes first, so an event that precedes a cancel is
 //! seen.
 //!
-//! | state | what comes | and then |
+//! | state | event | result |
 //! |---|---|---|
 //! | resting | a check | trying, by that thread |
 //! | | the timeout | trying for the last time, by that thread |
-//! | | a cancel, a stop, a withdrawal | over: it is theirs |
-//! | trying | a check | requests *again*, unless *back* was requested |
-//! | | the timeout | requests *expire*, unless *back* was requested |
-//! | | a cancel, a stop | requests *back*, unless that was requested |
-//! | | a withdrawal | the same, and *again* is forgotten |
+//! | | a cancel, a stop, a withdrawal | over: that thread gets the operation |
+//! | trying | a check | requests *again*, unless *back* is requested |
+//! | | the timeout | requests *expire*, unless *back* is requested |
+//! | | a cancel, a stop | requests *back*, unless it is requested already |
+//! | | a withdrawal | the same, and clears *again* |
 //! | | condition met | over: completed, whatever the requests |
 //! | | not met, *expire* | trying for the last time |
 //! | | not met, *again* | trying, for the last time if it was |
-//! | | not met, *back* | over: it is theirs who requested |
-//! | | not met, for the last time | over: expired |
+//! | | not met, *back* | over: the requester gets the operation |
+//! | | not met, last time | over: expired |
 //! | | not met, no request | resting |
-//! | over | anything | nothing |
+//! | over | any | none |
 //!
-//! Conditions that check each other's keys, or their own, would have each other tried for ever. So *again* that was
-//! requested inside a condition is granted once: not after a trial that was itself made for such a request.
+//! Conditions that check each other's keys, or their own, could cause trials without end. So an *again* that was
+//! requested inside a condition is served only once: not after a trial that was itself made for such a request.
 //!
-//! Who adds an operation holds it from its birth until it is watched under all its keys and its timer is armed, and
-//! tries it after that. So it is ended only when all its places are known: whoever ends it takes it out of every key
-//! and of the wheel before its action runs.
+//! The thread that adds an operation holds it from the start until it is watched under all its keys and its timer is
+//! armed, and then tries it. So when an operation ends, all its places are known, and it is removed from every key and
+//! from the wheel before its action runs.
 //!
-//! All of it under the lock of the node, which is held for a few moves. Lock order: a node, then `Returned`.
+//! All transitions happen under the node's lock, which is held for a few moves. Lock order: a node, then `Returned`.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -52,7 +52,7 @@ use crate::sync::{Mutex, lock};
 use crate::timer::Alarm;
 
 pub(super) struct Node<K, O, W> {
-    /// A byte that can be read without the lock.
+    /// Read by `touch` without the lock, to prefetch the node.
     byte: u8,
     core: Arc<Core<K, O>>,
     inside: Mutex<InCallback<O, W>>,
@@ -60,7 +60,7 @@ pub(super) struct Node<K, O, W> {
 
 struct InCallback<O, W> {
     state: NodeState<O, W>,
-    /// Where to find it as long as it is not over.
+    /// Where the node is registered, until it is over.
     traces: Traces,
 }
 
@@ -70,22 +70,23 @@ enum NodeState<O, W> {
     Over,
 }
 
-/// The places where it is watched, and the key of its timer.
+/// The places where the node is watched, and the key of its timer.
 struct Traces {
     places: InlineVec<WatchPlace>,
     timer: Option<Key>,
 }
 
-/// One that waits, whatever it is.
+/// An entry under a key, of any kind.
 pub(super) trait Waiter<O>: Send + Sync {
-    /// Tries it after an event. Whether it was completed here.
+    /// Tries it after an event; returns whether that completed it here.
     fn check(&self) -> bool;
-    /// Ends it for a cancel or a stop: the operation, if it can be had at once. If another thread tries it, that one
-    /// puts it into `Returned`; without one a cancel lets it be, and after a stop it is dropped.
+    /// Ends it for a cancel or a stop; returns the operation if it is available at once.
+    /// If another thread is trying it, that thread puts it into `returned`. Without `returned`, a cancel leaves it
+    /// alone, and a stop has it dropped.
     fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O>;
 }
 
-/// One that can be given up.
+/// An entry that can be withdrawn.
 pub(super) trait Withdraw: Send + Sync {
     fn withdraw(&self);
 }
@@ -96,7 +97,7 @@ where
     O: Send + 'static,
     W: Work<O>,
 {
-    /// Watches one whose condition was not met, and tries it again.
+    /// Watches an operation whose condition was not met, and tries it again.
     pub(super) fn watch(
         core: &Arc<Core<K, O>>,
         work: W,
@@ -106,7 +107,7 @@ where
         let traces = Traces { places: InlineVec::new(), timer: None };
         let inside = Mutex::new(InCallback { state: NodeState::Trying(Request::NONE), traces });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
-        // The timer first: if it refuses, nobody has seen the node.
+        // The timer first: if it refuses, no other thread has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
             Ok(timer) => timer,
             Err(refused) => {
@@ -144,9 +145,9 @@ where
         }
     }
 
-    /// `false` if the purgatory was stopped, or the panic of a comparison of keys: the operation is held here, and
-    /// would be held for ever. Keys that are not needed become spare: to drop one is foreign code, which may wait for
-    /// the holder.
+    /// Watches the node under its keys: `Ok(false)` if the purgatory was stopped, `Err` if comparing keys panicked.
+    /// The panic is caught because the caller holds the operation, which would stay held for ever. Keys that are not
+    /// needed go to `spare`: dropping them is user code, which might wait for the holder.
     fn watch_under(
         self: &Arc<Self>,
         keys: InlineVec<(u64, K)>,
@@ -172,8 +173,8 @@ where
         watched
     }
 
-    /// Tries it, and grants requests, until it rests or is over. Whether it was completed. Who has just added it brings
-    /// its traces.
+    /// Tries the operation and serves requests until it rests or is over. Returns whether it was completed.
+    /// The thread that has just added it passes its traces.
     fn hold(&self, work: W, last: bool, traces: Option<Traces>) -> bool {
         let completed = self.hold_on(work, last, traces);
         planted!("third.actions-of-a-trial-that-failed-wait-on", (), catch_up());
@@ -182,7 +183,7 @@ where
 
     fn hold_on(&self, mut work: W, mut last: bool, mut traces: Option<Traces>) -> bool {
         let timer = &self.core.timer;
-        // Whether this trial is made for a check that was made inside a condition.
+        // Whether this trial serves a check that was made inside a condition.
         let mut echo = false;
         loop {
             let met = attempt(timer, || work.attempt());
@@ -228,7 +229,7 @@ where
                     met
                 ) =>
                 {
-                    // Who waits for it need not wait for the action.
+                    // A thread that waits for the operation need not wait for the action.
                     planted!("purgatory.cancel-waits-for-the-action", (), drop(end));
                     work.complete(timer);
                 }
@@ -239,7 +240,7 @@ where
         }
     }
 
-    /// It is over: it leaves all its keys, and the wheel.
+    /// Removes the node from all its keys and from the wheel.
     fn leave(&self, traces: Traces) {
         let mut first = true;
         traces.places.for_each(|place| {
@@ -269,7 +270,7 @@ where
         }
     }
 
-    /// The operation, if there is one; otherwise whoever waits is told.
+    /// The operation, if there is one; otherwise notifies the listener.
     fn give_back(&self, work: W, why: Why) -> Option<O> {
         let why = match why {
             Why::Cancelled => {
@@ -290,7 +291,7 @@ where
         work.back(why, &self.core.timer)
     }
 
-    /// Ends one that rests. If it is being tried, `request` may say what to do then.
+    /// Ends the node if it rests. If it is being tried, calls `request` on the holder's requests.
     fn end(&self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {
         let mut inside = lock(&self.inside);
         let work = inside.take_hold(request)?;
@@ -302,7 +303,7 @@ where
 }
 
 impl<O, W> InCallback<O, W> {
-    /// Takes hold of one that rests. One that is being tried is told the request.
+    /// Takes the operation of a node that rests. If it is being tried, calls `request` on the holder's requests.
     #[inline]
     fn take_hold(&mut self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {
         match &mut self.state {
@@ -319,7 +320,7 @@ impl<O, W> InCallback<O, W> {
         }
     }
 
-    /// It is over, and these are its traces.
+    /// Marks the node as over; returns its traces.
     fn end(&mut self) -> Traces {
         self.state = NodeState::Over;
         mem::replace(&mut self.traces, Traces { places: InlineVec::new(), timer: None })
@@ -359,8 +360,8 @@ where
     }
 
     fn forget(&self) {
-        // An operation goes on waiting for its condition, or for the stop of the purgatory. Who cannot be handed back
-        // would wait for ever.
+        // An operation stays and waits for its condition, or for the stop of the purgatory. A closure or a future,
+        // which cannot be handed back, would wait for ever.
         if planted!("purgatory.wait-not-told-of-a-stopped-timer", true, W::RETURNS) {
             return;
         }
@@ -424,7 +425,7 @@ where
         let request = || planted!("purgatory.dropped-wait-in-a-trial-forgotten", None, request());
         let work = self.end(|now| {
             now.ask_back(request);
-            // Also if it was asked for before: nobody would get what another trial takes.
+            // Even if it was requested before: no one would receive what another trial takes.
             now.again = planted!("purgatory.withdrawn-tried-again", now.again, Again::No);
         });
         if let Some(work) = work {

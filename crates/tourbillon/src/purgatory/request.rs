@@ -1,43 +1,43 @@
-//! What is left with a holder by those who come meanwhile.
+//! Requests left for the thread that holds the operation.
 
 use super::returned::Ticket;
 
-/// What a holder is to do when the condition was not met.
+/// What the holder does if the condition was not met.
 pub(super) struct Request<O> {
     pub(super) again: Again,
     pub(super) end: End<O>,
 }
 
-/// Whether it is to be tried once more.
+/// Whether to try the condition once more.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Again {
     #[default]
     No,
-    /// For a check that was made inside a condition.
+    /// For a check made inside a condition.
     Echo,
     Yes,
 }
 
-/// How it is to end.
+/// How the operation ends.
 pub(super) enum End<O> {
     No,
     Expire,
     Back(Why, Option<Ticket<O>>),
 }
 
-/// Why one ends that is neither completed nor expired.
+/// Why an operation ends that is neither completed nor expired.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
     Cancelled,
     Stopped,
-    /// Nobody waits for it any more.
+    /// Its future was dropped.
     Withdrawn,
 }
 
 impl<O> Request<O> {
     pub(super) const NONE: Self = Request { again: Again::No, end: End::No };
 
-    /// Asks for it back, unless that was requested.
+    /// Requests the operation back, unless that was requested already.
     pub(super) fn ask_back(&mut self, request: impl FnOnce() -> Option<End<O>>) {
         if self.is_back() {
             return;

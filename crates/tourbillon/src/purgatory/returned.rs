@@ -1,7 +1,7 @@
-//! Where a cancel or a stop waits for operations whose condition another thread is trying at that moment.
+//! Where a cancel or a stop waits for operations that other threads are trying.
 //!
-//! Who tries gets a ticket with the request to have the operation back. It puts the operation into `Returned`, or it
-//! drops the ticket because the operation was completed after all; `collect` waits until no ticket is out.
+//! The request to hand an operation back carries a ticket. The holder puts the operation into `Returned` with it, or
+//! drops the ticket because the operation was completed; `collect` waits until every ticket is dropped.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ struct InCallback<O> {
     tickets: usize,
 }
 
-/// The right to put one operation into `Returned`, and the duty to say so if there is none.
+/// Permission to put one operation into `Returned`. Its drop reports that the holder is done.
 pub(super) struct Ticket<O>(Arc<Returned<O>>);
 
 impl<O> Returned<O> {
@@ -31,7 +31,7 @@ impl<O> Returned<O> {
         Ticket(self.clone())
     }
 
-    /// Waits for all tickets. Never inside a condition: two that waited for each other would wait for ever.
+    /// Waits for all tickets. Never called inside a condition: two conditions could wait for each other for ever.
     pub(super) fn collect(&self) -> Vec<O> {
         let mut inside = lock(&self.inside);
         while planted!("purgatory.cancel-does-not-wait-for-the-returned", false, inside.tickets > 0)

@@ -1,8 +1,8 @@
-//! What the current thread is in the midst of: foreign code of purgatories, and what waits for its return.
+//! Tracks user code of purgatories on the current thread, and queues actions until it has returned.
 //!
-//! An action may complete other operations, whose actions complete others, and so on. Conditions are tried at once,
-//! wherever the thread is; actions run one after the other: those that come up within foreign code wait until that has
-//! returned. So a chain of any length takes no more stack than a single one.
+//! An action may complete other operations, whose actions complete others, and so on. Conditions are tried at once, at
+//! any depth. Actions run one after the other: those that arise inside user code wait until it has returned. So a chain
+//! of any length takes no more stack than a single action.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,18 +11,18 @@ use crate::Timer;
 use crate::sync::thread_local;
 
 thread_local! {
-    // Apart from the queue: these need no drop, so to look at them costs a few instructions, and they are there as long
-    // as the thread is.
+    // Separate from the queue: these cells need no drop, so an access takes a few instructions, and they exist until
+    // the thread has ended.
     static TRAMPOLINE: Trampoline = const { Trampoline::new() };
     static LATER: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
 }
 
 struct Trampoline {
-    /// How many pieces of foreign code the thread is inside of, one within the other.
+    /// The nesting depth of user code on this thread.
     depth: Cell<usize>,
-    /// How many conditions it is inside of.
+    /// The number of conditions that the thread is inside of.
     trying: Cell<usize>,
-    /// How many actions wait.
+    /// The number of queued actions.
     waiting: Cell<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Trampoline {
     }
 }
 
-/// Runs an action: now, or when the foreign code that the thread is inside of has returned. A panic of it is contained.
+/// Runs an action now, or after the user code that the thread is inside of has returned. Contains its panic.
 pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
     if planted!("purgatory.actions-nest", true, TRAMPOLINE.with(|thread| thread.depth.get() == 0)) {
         within(|| timer.contain(action));
@@ -45,15 +45,15 @@ pub(super) fn act(timer: &Timer, action: impl FnOnce() + 'static) {
             contained.contain(action);
         });
     }));
-    // A thread that ends may have lost its queue already: there actions run at once, one within the other.
+    // The queue of an ending thread may be destroyed already: then actions run at once, nested.
     match LATER.try_with(|queue| queue.borrow_mut().extend(later.take())) {
         Ok(()) => TRAMPOLINE.with(|thread| thread.waiting.set(thread.waiting.get() + 1)),
         Err(_) => later.into_iter().for_each(within),
     }
 }
 
-/// Tries a condition. One that panics is not met. Actions that came up in it wait on: the thread holds the operation
-/// still.
+/// Tries a condition; a panic counts as not met.
+/// Actions that arise in it stay queued: the thread still holds the operation.
 #[inline]
 pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     TRAMPOLINE.with(|thread| thread.trying.set(thread.trying.get() + 1));
@@ -62,7 +62,7 @@ pub(super) fn attempt(timer: &Timer, condition: impl FnOnce() -> bool) -> bool {
     met.unwrap_or(planted!("purgatory.panicked-condition-is-met", true, false))
 }
 
-/// Runs the actions that wait, if the thread is inside of no foreign code. It holds no operation.
+/// Runs the queued actions, unless the thread is inside user code. The caller holds no operation.
 #[inline]
 pub(super) fn catch_up() {
     while TRAMPOLINE.with(|thread| thread.depth.get() == 0 && thread.waiting.get() > 0) {
@@ -89,7 +89,7 @@ pub(super) fn is_trying() -> bool {
     TRAMPOLINE.with(|thread| thread.trying.get() > 0)
 }
 
-/// Runs foreign code, which does not unwind.
+/// Runs user code that does not unwind, and counts its depth.
 #[inline]
 fn within<R>(foreign: impl FnOnce() -> R) -> R {
     TRAMPOLINE.with(|thread| thread.depth.set(thread.depth.get() + 1));

@@ -1,4 +1,4 @@
-//! The future of a wait: the value that a condition gave, or why there is none.
+//! The future of a wait: the value that its condition gave, or why there is none.
 
 use std::fmt;
 use std::future::Future;
@@ -14,18 +14,18 @@ use crate::Timer;
 use crate::contain::drop_quietly;
 use crate::sync::{Mutex, lock};
 
-/// A wait in a [`Purgatory`](crate::Purgatory): the value that its condition gave, or why there is none. Made by
-/// [`Purgatory::wait`](crate::Purgatory::wait).
+/// A wait in a [`Purgatory`](crate::Purgatory): resolves to the condition's value, or to why there is none.
 ///
-/// Any runtime may poll it. Dropping it withdraws it at once from all its keys and from the wheel.
+/// Returned by [`Purgatory::wait`](crate::Purgatory::wait). Any runtime may poll it. Dropping it withdraws it at once
+/// from all its keys and from the wheel.
 #[must_use = "dropped at once, it is withdrawn at once"]
 pub struct Wait<T> {
     letter: Arc<Letter<T>>,
-    /// What waits in the purgatory. It is there until the outcome is.
+    /// The entry in the purgatory, which exists until the outcome does.
     entry: Option<Weak<dyn Withdraw>>,
 }
 
-/// Where the outcome is put.
+/// Where the outcome is stored.
 pub(super) struct Letter<T> {
     state: Mutex<LetterState<T>>,
 }
@@ -42,7 +42,7 @@ impl<T> Letter<T> {
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, WaitError>> {
-        // A waker's code is foreign: it is cloned before the lock, and the one that is not kept is dropped after it.
+        // Wakers are user code: clone before locking, and drop the one that is not kept after unlocking.
         let mut spare = Some(waker.clone());
         let mut state = lock(&self.state);
         let here = match &mut *state {
@@ -57,7 +57,7 @@ impl<T> Letter<T> {
             here => Some(std::mem::replace(here, LetterState::Taken)),
         };
         drop(state);
-        // Of another task, maybe: its panic must not end this one, nor lose the outcome.
+        // It may belong to another task: a panic of its drop must neither end this task nor lose the outcome.
         planted!("third.other-tasks-waker-panics-out", drop(spare), drop_quietly(spare));
         match here {
             None => Poll::Pending,
@@ -68,7 +68,7 @@ impl<T> Letter<T> {
         }
     }
 
-    /// Nobody waits any more.
+    /// Drops the waker: the future is gone.
     fn forget_waker(&self) {
         let waker = match &mut *lock(&self.state) {
             LetterState::Awaited(waker) => waker.take(),
@@ -79,8 +79,8 @@ impl<T> Letter<T> {
 }
 
 impl<T: Send + 'static> Listen<T> for Arc<Letter<T>> {
-    /// The outcome is here at once, wherever the thread is: it may wait for it. The wake is foreign, and so is the drop
-    /// of a value that nobody waits for any more.
+    /// Stores the outcome at once, even inside user code: the thread may be waiting for it.
+    /// The wake is user code, and so is the drop of a value that is no longer awaited: both run as actions.
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let before = std::mem::replace(&mut *lock(&self.state), LetterState::Here(outcome));
         if let LetterState::Awaited(Some(waker)) = before {

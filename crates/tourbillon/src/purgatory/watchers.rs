@@ -1,4 +1,4 @@
-//! One shard of the keys and of the operations that are watched under them, with its own lock.
+//! One shard of the keys and of the operations watched under them, with its own lock.
 //!
 //! No thread holds two of these locks. Under a lock, keys are compared and no other user code runs; the caller drops
 //! what was removed after it has released the lock.
@@ -19,25 +19,25 @@ pub(super) struct Watchers<K, O> {
 
 struct WatchersState<K, O> {
     keys: KeyTable<K, List<O>>,
-    /// The last serial that was given away.
+    /// The last serial assigned.
     serial: u64,
-    /// Entries under all keys.
+    /// The number of entries under all keys.
     watched: usize,
-    /// Operations whose first key is here.
+    /// The number of operations whose first key is here.
     delayed: usize,
     closed: bool,
 }
 
-/// Where an operation is watched: under which hash, and which of those there.
+/// Where an operation is watched: the hash of the key, and the serial in its list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchPlace {
     pub(super) hash: u64,
     serial: NonZeroU64,
-    /// Where it was in its list at first.
+    /// Its position in the list when it was inserted.
     position: u32,
 }
 
-/// How far a walk over those under a key has come. It meets everybody who was there when it began.
+/// The progress of a walk over the entries under a key. It visits every entry that was there when it began.
 #[derive(Default)]
 pub(super) struct Walk {
     after: u64,
@@ -57,8 +57,8 @@ impl<K: Eq, O> Watchers<K, O> {
         Watchers { state: Mutex::new(state) }
     }
 
-    /// Watches an entry under a key; `first` of its keys or another. `None` if it is closed. A key that is not
-    /// needed stays where it is, also if a comparison panics.
+    /// Watches an entry under a key; `None` if closed. `first` marks the first key of the operation.
+    /// The key stays in `key` if it is not needed, also if a comparison panics.
     #[inline]
     pub(super) fn watch(
         &self,
@@ -85,7 +85,7 @@ impl<K: Eq, O> Watchers<K, O> {
         NonZeroU64::new(*serial).map(|serial| WatchPlace { hash, serial, position })
     }
 
-    /// Takes an entry away from its place. The key goes with the last of them, and is returned to be dropped.
+    /// Removes an entry from its place. Returns the key to be dropped if this was its last entry.
     #[inline]
     pub(super) fn unwatch(&self, place: WatchPlace, first: bool) -> Option<K> {
         let WatchPlace { hash, serial, position } = place;
@@ -103,7 +103,7 @@ impl<K: Eq, O> Watchers<K, O> {
         gone.map(|(key, _)| key)
     }
 
-    /// Copies the next who wait under a key, as many as there is room for. `false` if there are none any more.
+    /// Copies the next entries under a key, as many as fit into `to`. `false` if there are no more.
     #[inline]
     pub(super) fn walk<Q>(
         &self,
@@ -129,7 +129,7 @@ impl<K: Eq, O> Watchers<K, O> {
         met
     }
 
-    /// Takes nobody in from now on, and gives out all who are here.
+    /// Accepts no more entries, and takes out all that are here.
     pub(super) fn close(&self) -> impl Iterator<Item = (K, List<O>)> + use<K, O> {
         let mut state = lock(&self.state);
         state.closed = planted!("purgatory.stopped-watchers-take-in", false, true);
@@ -138,7 +138,7 @@ impl<K: Eq, O> Watchers<K, O> {
         state.keys.take_all()
     }
 
-    /// Entries under keys, and operations.
+    /// The number of entries under keys, and of operations.
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = lock(&self.state);
         (state.watched, state.delayed)

@@ -1,4 +1,4 @@
-//! How operations, closures and futures come to wait.
+//! Adding operations, closures and futures to a purgatory.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash};
@@ -17,7 +17,7 @@ use super::work::{Listen, Own, Then, When, Work};
 use crate::key_table::{ByHash, hash};
 use crate::sync::atomic::Ordering::Acquire;
 
-/// So many keys of one operation are many.
+/// From this many keys on, duplicates are found by hash.
 const MANY: usize = 16;
 
 /// Waiting.
@@ -27,18 +27,19 @@ where
     O: Operation,
     S: BuildHasher,
 {
-    /// Completes the operation if its condition holds; otherwise watches it under the keys until a
-    /// [`check`](Purgatory::check) of one of them completes it or the time is up. A key that is given twice counts
-    /// once.
+    /// Completes the operation if its condition holds; otherwise watches it under the keys.
     ///
-    /// The condition is tried first, when there is neither a timer nor anything watched, and once more when there is,
-    /// so that an event in between is not missed. Inside another action, what is completed here is *decided* here, and
-    /// its own action runs when the other has returned. So an action, or a condition, must not block until the action
-    /// of another operation has run; a [`Wait`] is ready at once, there too.
+    /// It is watched until a [`check`](Purgatory::check) of one of the keys completes it or `timeout` has passed. A
+    /// duplicate key counts once.
+    ///
+    /// The condition is tried first, before anything is watched or armed, and once more afterwards, so that an event in
+    /// between is not missed. Inside another action, completion is *decided* at once, and the operation's own action
+    /// runs after the other has returned. So an action or a condition must not block until the action of another
+    /// operation has run; a [`Wait`] is ready at once, even there.
     ///
     /// # Errors
     /// There are no keys, the purgatory or its timer was stopped, or the timer is full or could not be started. The
-    /// operation comes back, and is watched nowhere.
+    /// error holds the operation, which is watched nowhere.
     pub fn try_complete_else_watch(
         &self,
         operation: O,
@@ -49,12 +50,13 @@ where
         added.map(|(_, outcome)| outcome).map_err(|error| error.map(|own| own.0))
     }
 
-    /// [`try_complete_else_watch`](Purgatory::try_complete_else_watch) with closures: `condition` gives a value when it
-    /// holds, and `then` is called once, with the value or with why there is none. A stop or a cancelled key tells it,
-    /// and hands nothing back.
+    /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch), with closures.
+    ///
+    /// `condition` returns a value when it holds. `then` is called once, with the value or with why there is none. A
+    /// stop or a cancelled key calls it as well, and hands nothing back.
     ///
     /// # Errors
-    /// As there; the closures come back.
+    /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch); the error holds the closures.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex, mpsc};
@@ -64,12 +66,12 @@ where
     /// let clock = VirtualClock::new();
     /// let purgatory: Purgatory<u32> = Purgatory::new(&Timer::builder().clock(&clock).build()?);
     /// let queue = Arc::new(Mutex::new(Vec::new()));
-    /// let (told, outcomes) = mpsc::channel();
+    /// let (report, outcomes) = mpsc::channel();
     /// for _ in 0..2 {
-    ///     // A condition may take what it waited for: it is then delivered, for certain.
-    ///     let (take, told) = (queue.clone(), told.clone());
+    ///     // A condition may take what it waited for: delivery is then certain.
+    ///     let (take, report) = (queue.clone(), report.clone());
     ///     let condition = move || take.lock().unwrap().pop();
-    ///     purgatory.when([1], Duration::from_secs(1), condition, move |outcome| told.send(outcome).unwrap())?;
+    ///     purgatory.when([1], Duration::from_secs(1), condition, move |outcome| report.send(outcome).unwrap())?;
     /// }
     /// queue.lock().unwrap().push("job");
     /// assert_eq!(purgatory.check(&1), 1);
@@ -96,12 +98,13 @@ where
             .map_err(|error| error.map(|when| (when.condition, when.listener.0)))
     }
 
-    /// Waits until `condition` gives a value, or until the time is up. It is tried now, and from now on it is watched,
-    /// polled or not.
+    /// Returns a future that waits until `condition` returns a value, or until `timeout` has passed.
+    ///
+    /// The condition is tried now; from now on it is watched, whether or not the future is polled.
     ///
     /// # Cancel safety
-    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was given already,
-    /// or that another thread's trial gives at that moment, is dropped with it.
+    /// Dropping the future withdraws it at once from all its keys and from the wheel. A value that was returned
+    /// already, or that another thread's trial returns at that moment, is dropped with it.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -163,7 +166,7 @@ where
         }
     }
 
-    /// Tries, and watches if need be. The node, if there is one.
+    /// Tries the operation, and watches it if necessary. Returns the node, if there is one.
     #[expect(clippy::type_complexity, reason = "a node and what became of it")]
     fn add<W: Work<O>>(
         &self,
@@ -174,7 +177,7 @@ where
         let core = self.core();
         let mut hashed = InlineVec::new();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.hash(keys, &mut hashed))) {
-            // Not while it unwinds: a drop that panics then would be the end of the process.
+            // Dropped here and not while unwinding: a second panic would abort.
             hashed.for_each(|(_, key)| core.drop_key(key));
             core.timer.contain(|| drop(work));
             resume_unwind(panic);
@@ -182,30 +185,30 @@ where
         if hashed.is_empty() {
             return Err(WatchError::NoKeys(work));
         }
-        // Pairs with the store of a stop: who comes after it is refused.
+        // Acquire pairs with the Release store in `stop`: later operations are refused.
         if core.stopped.load(Acquire) {
             hashed.for_each(|(_, key)| core.drop_key(key));
             return Err(WatchError::Stopped(work));
         }
         if attempt(&core.timer, || work.attempt()) {
             work.complete(&core.timer);
-            // A wait that nobody polls yet runs no action, after which those that came up in the trial would run.
+            // A wait that is not polled yet runs no action, so the actions that arose in the trial would stay queued.
             planted!("purgatory.actions-of-the-first-trial-stay", (), catch_up());
             hashed.for_each(|(_, key)| core.drop_key(key));
             return Ok((None, Outcome::Completed));
         }
         let watched = Node::watch(core, work, hashed, timeout);
         if watched.is_err() {
-            // Nobody holds it any more, and no holder has.
+            // No holder ran the queued actions, and nothing is held any more.
             planted!("later.actions-of-a-refused-stay", (), catch_up());
         }
         watched.map(|(node, outcome)| (Some(node), outcome))
     }
 
-    /// Each key once, with its hash.
+    /// Hashes the keys and removes duplicates.
     fn hash(&self, keys: impl IntoIterator<Item = K>, all: &mut InlineVec<(u64, K)>) {
         let mut count = 0;
-        // Where the first key of each hash is, of many: to compare each with each would be the square of that.
+        // The index of the first key with each hash, for many keys: comparing each pair would be quadratic.
         let mut first = ByHash::default();
         for key in keys {
             let hashed = (hash(&self.owner.hasher, &key), key);
@@ -222,7 +225,7 @@ where
                         });
                         false
                     }
-                    // If it is another of the same hash, all are looked at: that is rare.
+                    // If a different key has the same hash, compare all: that is rare.
                     Entry::Occupied(place) => {
                         planted!(
                             "purgatory.same-hash-taken-for-same-key",

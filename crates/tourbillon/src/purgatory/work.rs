@@ -1,20 +1,21 @@
-//! What a purgatory does for those who wait: an operation of the user's, or a condition and who wants its value.
+//! The kinds of waiters: a user's operation, or a condition and a listener for its value.
 
 use super::error::WaitError;
 use super::operation::Operation;
 use super::trampoline::act;
 use crate::Timer;
 
-/// Whoever ends it holds neither a lock nor the operation: this calls foreign code, and contains it.
+/// What a node holds. These functions call user code and contain its panics, except `attempt`.
+/// A caller that ends it holds neither a lock nor the operation.
 pub(super) trait Work<O>: Send + Sized + 'static {
-    /// Whether there is an operation to be handed back.
+    /// Whether there is an operation to hand back.
     const RETURNS: bool;
 
-    /// Tries the condition. Foreign code, which the caller contains.
+    /// Tries the condition. User code; the caller contains its panics.
     fn attempt(&mut self) -> bool;
     fn complete(self, timer: &Timer);
     fn expire(self, timer: &Timer);
-    /// It ends otherwise: the operation, or a word to who waits.
+    /// Ends it otherwise: returns the operation, or notifies the listener.
     fn back(self, why: WaitError, timer: &Timer) -> Option<O>;
 }
 
@@ -41,19 +42,19 @@ impl<O: Operation> Work<O> for Own<O> {
     }
 }
 
-/// A condition that gives a value, and who is told the outcome.
+/// A condition that returns a value, and the listener for the outcome.
 pub(super) struct When<T, C, L> {
     pub(super) condition: C,
     pub(super) listener: L,
     found: Option<T>,
 }
 
-/// Who is told an outcome.
+/// Receives an outcome.
 pub(super) trait Listen<T>: Send + 'static {
     fn hear(self, outcome: Result<T, WaitError>, timer: &Timer);
 }
 
-/// A closure of the user's.
+/// A user's closure.
 pub(super) struct Then<F>(pub(super) F);
 
 impl<T, F> Listen<T> for Then<F>
@@ -71,8 +72,8 @@ impl<T, C, L: Listen<T>> When<T, C, L> {
         When { condition, listener, found: None }
     }
 
-    /// The condition goes first: who hears of the outcome may count on that. And its drop may panic, as the listener
-    /// may: both at once would be the end of the process.
+    /// Drops the condition, then notifies the listener, which may rely on that order.
+    /// Each is contained on its own: two panics at once would abort.
     fn tell(self, outcome: Result<T, WaitError>, timer: &Timer) {
         let When { condition, listener, .. } = self;
         let drop_condition = || {
