@@ -1,13 +1,14 @@
-//! What names a timer for those who keep millions.
+//! The key of a timer: for callers that keep millions of timers and no handles.
 
 use std::fmt;
 
 use tourbillon_wheel as wheel;
 
-/// Names one timer of one engine, for ever. `Copy`, 24 bytes, and it keeps nothing alive.
+/// Identifies one timer of one engine, for ever. `Copy`, 24 bytes; it keeps nothing alive.
 ///
-/// It knows only whether its timer is pending. Once the timer has started, been cancelled or been handed back, every
-/// verb answers "no" to its key, whatever has happened since; and so does every other engine.
+/// A key only knows whether its timer is pending. Once the timer has started, was cancelled or was handed back, every
+/// operation on its key reports that there is no such timer, no matter which timers are armed later. The key of another
+/// engine is unknown, too.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +45,7 @@ impl Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The wheel is the shard's own: its number says which.
+        // The wheel's number in the inner key identifies the shard.
         self.inner.fmt(f)
     }
 }

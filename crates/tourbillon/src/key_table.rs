@@ -1,32 +1,32 @@
-//! Values under keys of any type, found by the hash of the key.
+//! A hash table for keys of any type whose caller computes the hash.
 //!
-//! Who locks such a table hashes before, and from then on the hash names the key: growing and shrinking call no code of
-//! the user's. Under the lock a key is only ever compared. Two keys of the same hash share a chain, so a hash alone
-//! never stands for a key. What is not needed any more, keys too, is returned to be dropped elsewhere.
+//! The owner of a lock around the table hashes a key before locking, and passes the hash: growing and shrinking run no
+//! user code. Under the lock, a key is only compared. Keys with the same hash share a chain, so a hash alone never
+//! identifies a key. What is removed, keys included, is returned to be dropped without the lock.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, VacantEntry};
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
-/// With so many places a table is worth making smaller.
+/// A table with a greater capacity than this shrinks when most of it is empty.
 const CROWD: usize = 1 << 10;
 
-/// The hash of a key, spread over all bits: the hasher may be the user's.
+/// The hash of a key, mixed over all bits: the hasher may be the user's.
 #[inline]
 pub(crate) fn hash<S: BuildHasher, Q: Hash + ?Sized>(hasher: &S, key: &Q) -> u64 {
     let spread = hasher.hash_one(key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     spread ^ (spread >> 32)
 }
 
-/// Which of several tables a hash belongs to. Their number is a power of two.
+/// The table that a hash belongs to. The number of tables is a power of two.
 #[inline]
 pub(crate) fn choose<T>(tables: &[T], hash: u64) -> &T {
-    // Neither the lowest bits nor the highest: inside a table, places are chosen by those.
+    // Neither the lowest nor the highest bits: the table itself chooses places by those.
     &tables[(hash >> 40) as usize & (tables.len() - 1)]
 }
 
-/// How many tables serve so many processors: so many that two threads seldom meet.
+/// The number of tables: enough that two threads seldom meet in one.
 pub(crate) fn tables() -> usize {
     if cfg!(any(loom, shuttle)) {
         return 2;
@@ -39,25 +39,25 @@ pub(crate) struct KeyTable<K, V> {
     chains: ByHash<Chain<K, V>>,
 }
 
-/// The keys of one hash: nearly always one.
+/// The keys with one hash: nearly always a single one.
 pub(crate) struct Chain<K, V> {
     first: (K, V),
     more: More<K, V>,
 }
 
-/// A box, a third of the size of a vector, for what is nearly never there: chains lie side by side.
+/// Boxed, a third of the size of a vector: nearly always absent, and chains lie side by side.
 type More<K, V> = Option<Box<Vec<(K, V)>>>;
 
-/// Where a key is, or is to be.
+/// Where a key is, or where it can be inserted.
 pub(crate) enum Spot<'a, K, V> {
     Taken(&'a mut V),
     Free(Free<'a, K, V>),
 }
 
-/// Where a key is to be.
+/// Where a key can be inserted.
 pub(crate) enum Free<'a, K, V> {
     Alone(VacantEntry<'a, u64, Chain<K, V>>),
-    /// Another key has its hash.
+    /// Another key has the same hash.
     Beside(&'a mut More<K, V>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Free<'a, K, V> {
 pub(crate) struct Stays(pub(crate) bool);
 
 impl<'a, K, V> Free<'a, K, V> {
-    /// No code of the user's runs here.
+    /// Inserts the key. Runs no user code.
     #[inline]
     pub(crate) fn put(self, key: K, value: V) -> &'a mut V {
         match self {
@@ -101,7 +101,7 @@ impl<K, V> KeyTable<K, V> {
         Some(&mut pair.1)
     }
 
-    /// Where the value of the key lies, or is to lie. Keys are compared here, and not when it is put there.
+    /// Finds the place of a key. Keys are compared here, and not at the insertion.
     #[inline]
     pub(crate) fn spot(&mut self, hash: u64, key: &K) -> Spot<'_, K, V>
     where
@@ -122,7 +122,7 @@ impl<K, V> KeyTable<K, V> {
         }
     }
 
-    /// What `look` finds in the first value under the hash in which it finds something.
+    /// The first `Some` that `look` returns for the values with this hash.
     #[inline]
     pub(crate) fn find<R>(
         &mut self,
@@ -138,15 +138,14 @@ impl<K, V> KeyTable<K, V> {
         more?.iter_mut().find_map(|pair| look(&mut pair.1))
     }
 
-    /// What `look` finds in the first value under the hash in which it finds something, and whether that value stays.
-    /// One that does not is taken out with its key. A table that was crowded gives memory back.
+    /// As `find`, and takes out the value with its key unless it stays. A table that was large gives memory back.
     #[inline]
     pub(crate) fn take<R>(
         &mut self,
         hash: u64,
         mut look: impl FnMut(&mut V) -> Option<(R, Stays)>,
     ) -> Option<(R, Option<(K, V)>)> {
-        // To ask for an entry that is not there makes room for it: an emptied table stays without.
+        // `entry` reserves capacity even if nothing is found: skip it, so that an emptied table stays without memory.
         if self.chains.is_empty() {
             return None;
         }
@@ -174,7 +173,7 @@ impl<K, V> KeyTable<K, V> {
         ))
     }
 
-    /// Few steps for each that was removed: the table is halved only when seven of eight have gone.
+    /// Amortized: a table shrinks only when seven eighths of its capacity are free.
     #[inline]
     fn shrink(&mut self) {
         let (len, room) = (self.chains.len(), self.chains.capacity());
@@ -185,7 +184,7 @@ impl<K, V> KeyTable<K, V> {
         }
     }
 
-    /// Empties the table.
+    /// Empties the table and returns its contents.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let chains = std::mem::take(&mut self.chains);
         chains.into_values().flat_map(|chain| {
@@ -198,10 +197,10 @@ impl<K, V> KeyTable<K, V> {
     }
 }
 
-/// Something for each of many hashes.
+/// A map from hashes.
 pub(crate) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
 
-/// Takes a hash for its own.
+/// A hasher that returns the hash it is given.
 #[derive(Default)]
 pub(crate) struct AsIs(u64);
 

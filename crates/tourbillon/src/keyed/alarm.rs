@@ -1,4 +1,4 @@
-//! What the wheel keeps for a key: a number, and where to look for it.
+//! What the wheel holds for a key: a number, and where to look it up.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Core;
 use super::armed_keys::{Armed, ArmedKey};
 use crate::timer::Context;
 
-/// Where a number is looked for.
+/// Where a number is looked up.
 pub(super) struct KeyRef<K> {
     pub(super) core: Arc<Core<K>>,
     pub(super) hash: u64,
@@ -14,7 +14,7 @@ pub(super) struct KeyRef<K> {
 }
 
 impl<K: Eq + Send + 'static> KeyRef<K> {
-    /// Takes out what has the number, if it was neither replaced nor cancelled. The key is dropped.
+    /// Takes out the entry with this number, if it was neither replaced nor cancelled. Drops the key.
     pub(super) fn take(&self) -> Option<ArmedKey> {
         let (key, slot) = self.core.keys(self.hash).take_number(self.hash, self.number)?;
         planted!("keyed.key-drop-not-contained", drop(key), {
@@ -23,13 +23,14 @@ impl<K: Eq + Send + 'static> KeyRef<K> {
         Some(slot)
     }
 
-    /// Whether it was neither replaced nor cancelled.
+    /// Whether the entry was neither replaced nor cancelled.
     pub(super) fn holds(&self) -> bool {
         self.core.keys(self.hash).holds(self.hash, self.number)
     }
 }
 
-/// Rings at the deadline, or is dropped: because the key was cancelled or replaced, or because the timer was stopped.
+/// The callback in the wheel.
+/// Rings at the deadline. Dropped if the key was cancelled or replaced, or the timer was stopped.
 pub(super) struct Alarm<K: Eq + Send + 'static>(pub(super) Option<KeyRef<K>>);
 
 impl<K: Eq + Send + 'static> Alarm<K> {

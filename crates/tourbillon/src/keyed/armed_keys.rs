@@ -1,7 +1,7 @@
 //! One shard of the keys that have a timer, under its own lock.
 //!
-//! Under the lock keys are compared, and timers are armed and moved, to a time that was read before; nothing else of
-//! the user's runs. What leaves is returned, to be dropped or run elsewhere.
+//! Under the lock, keys are compared, and timers are armed and rescheduled to a time that was read before; no other
+//! user code runs. What is removed is returned to the caller, which drops or runs it without the lock.
 
 use std::borrow::Borrow;
 
@@ -18,11 +18,11 @@ pub(super) struct ArmedKeys<K> {
 struct ArmedState<K> {
     keys: KeyTable<K, ArmedKey>,
     count: usize,
-    /// The last number that was given away.
+    /// The last number assigned.
     number: u64,
 }
 
-/// What lies under a key.
+/// The timer of a key.
 pub(super) struct ArmedKey {
     number: u64,
     pub(super) armed: Armed,
@@ -35,11 +35,11 @@ pub(super) enum Armed {
 
 pub(super) type Callback = Box<dyn FnOnce(&Context<'_>) + Send>;
 
-/// What has become of a key that was inserted. Keys and timers in it are for the caller to drop.
+/// The result of an insertion. The caller drops the keys and timers in it.
 pub(super) enum Put<K> {
-    /// It is there, in place of another or of none. The key, if it was not needed.
+    /// Inserted: the entry that was replaced, and the key if it was not needed.
     Done(Option<ArmedKey>, Option<K>),
-    /// The key is taken.
+    /// The key already has a timer.
     Taken(K),
 }
 
@@ -53,8 +53,8 @@ impl<K: Eq> ArmedKeys<K> {
         lock(&self.state).count
     }
 
-    /// Puts what `arm` makes of a new number under the key. If the key is taken: in place of what is there, or not at
-    /// all. If `arm` fails nothing has changed.
+    /// Inserts under `key` what `arm` returns for a new number. If `arm` fails, nothing changes.
+    /// If the key already has a timer, replaces it or does nothing, according to `replace`.
     pub(super) fn put<E>(
         &self,
         hash: u64,
@@ -62,7 +62,7 @@ impl<K: Eq> ArmedKeys<K> {
         replace: bool,
         arm: impl FnOnce(u64) -> Result<Armed, E>,
     ) -> Result<Put<K>, (E, K)> {
-        // The key is older than the lock: if a comparison panics it is dropped after it.
+        // The key outlives the lock: if a comparison panics, it is dropped after unlocking.
         let mut state = lock(&self.state);
         let ArmedState { keys, count, number } = &mut *state;
         let spot = keys.spot(hash, &key);
@@ -72,7 +72,7 @@ impl<K: Eq> ArmedKeys<K> {
         }
         *number += planted!("third.replacement-has-the-old-number", u64::from(!taken), 1);
         let number = *number;
-        // Under the lock: a timer that fires at once waits for it, and finds its number.
+        // Under the lock: a timer that fires at once waits for it, and then finds its number.
         let armed = match arm(number) {
             Ok(armed) => armed,
             Err(error) => return Err((error, key)),
@@ -88,7 +88,7 @@ impl<K: Eq> ArmedKeys<K> {
         })
     }
 
-    /// Takes out what lies under the key.
+    /// Takes out the timer of the key.
     pub(super) fn take<Q>(&self, hash: u64, key: &Q) -> Option<(K, ArmedKey)>
     where
         K: Borrow<Q>,
@@ -99,18 +99,18 @@ impl<K: Eq> ArmedKeys<K> {
         state.remove(hash, number)
     }
 
-    /// Takes out what has that number, if it is there still.
+    /// Takes out the entry with this number, if it is still there.
     pub(super) fn take_number(&self, hash: u64, number: u64) -> Option<(K, ArmedKey)> {
         lock(&self.state).remove(hash, number)
     }
 
-    /// Whether what has that number is there still.
+    /// Whether the entry with this number is still there.
     pub(super) fn holds(&self, hash: u64, number: u64) -> bool {
         let is = |slot: &mut ArmedKey| (slot.number == number).then_some(());
         lock(&self.state).keys.find(hash, is).is_some()
     }
 
-    /// Looks at what lies under the key, or moves it.
+    /// Reads or reschedules the timer of the key.
     pub(super) fn with<Q, R>(&self, hash: u64, key: &Q, look: impl FnOnce(&Armed) -> R) -> Option<R>
     where
         K: Borrow<Q>,

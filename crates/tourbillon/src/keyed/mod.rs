@@ -8,12 +8,13 @@
 //!   └──────────────────────────────────────┘
 //! ```
 //!
-//! The callback lies under its key, and the wheel knows nothing but a number, which is used once. Whoever comes with
-//! the number that is there takes the callback out and runs it; a timer that fired but was replaced before it ran finds
-//! another number, or none, and runs nothing. So the lock of the key decides between run, replace and cancel.
+//! The callback is stored under its key; the wheel holds only a number, which is used once. A timer that fires with the
+//! current number takes the callback out and runs it; one that was replaced before it ran finds another number, or
+//! none, and runs nothing. So the lock of the key decides between run, replace and cancel.
 //!
-//! Lock order: a shard of keys, then a shard of the engine. The engine calls nobody while it holds a lock; the clock,
-//! which may be the user's, is read before, and who drives the engine is woken after.
+//! Lock order: a shard of keys, then a shard of the engine. The engine runs no user code while it holds a lock. The
+//! clock, which may be the user's, is read before locking, and an event loop that drives the engine is woken after
+//! unlocking.
 
 mod alarm;
 mod armed_keys;
@@ -38,16 +39,16 @@ use alarm::{Alarm, KeyRef};
 use armed_keys::{Armed, ArmedKey, ArmedKeys, Put};
 use retry::Trying;
 
-/// Timers that are named by keys of your own, one for each key. Clones are the same, and any thread may use it.
+/// Timers named by your own keys, one for each key. Clones share the same timers; any thread may use it.
 ///
-/// - **One a key**: scheduling under a key replaces what was there. A timer that is due, and even one that has fired
-///   but whose callback has not begun, does not run once it was replaced or cancelled.
-/// - **A key costs nothing when its timer is over**: it leaves before its callback runs, which may schedule under the
-///   same key again.
-/// - It has no thread of its own: any number of them share one [`Timer`], and its clock.
+/// - **One timer per key**: scheduling under a key replaces its timer. A timer that was replaced or cancelled does not
+///   run, even if it is due or has fired and its callback has not begun.
+/// - **A finished key costs nothing**: it is removed before its callback runs, and the callback may schedule under it
+///   again.
+/// - It has no thread of its own: any number of them share one [`Timer`] and its clock.
 ///
-/// Under a lock keys are compared, and nothing else: `Eq` must not use the timer. Dropping the last clone cancels all
-/// that is pending.
+/// Keys are compared under a lock, so `Eq` must not use the timer. No other user code runs under it. Dropping the last
+/// clone cancels all pending timers.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -56,7 +57,7 @@ use retry::Trying;
 ///
 /// let clock = VirtualClock::new();
 /// let sessions = KeyedTimer::new(&Timer::builder().clock(&clock).build()?);
-/// let (closed, told) = mpsc::channel();
+/// let (closed, expired) = mpsc::channel();
 /// for name in ["ann", "bob"] {
 ///     let closed = closed.clone();
 ///     sessions.schedule(name.to_owned(), Duration::from_secs(30), move |_| closed.send(name).unwrap())?;
@@ -64,7 +65,7 @@ use retry::Trying;
 /// clock.advance(Duration::from_secs(20))?;
 /// sessions.reschedule("ann", Duration::from_secs(30))?;
 /// clock.advance(Duration::from_secs(10))?;
-/// assert_eq!(told.try_recv(), Ok("bob"));
+/// assert_eq!(expired.try_recv(), Ok("bob"));
 /// assert!(sessions.cancel("ann") && sessions.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -75,7 +76,7 @@ where
     owner: Arc<KeyedOwner<K, S>>,
 }
 
-/// What the clones share: the last of them cancels all.
+/// State shared by the clones. The last one to be dropped cancels everything.
 struct KeyedOwner<K: Eq + Send + 'static, S> {
     core: Arc<Core<K>>,
     hasher: S,
@@ -90,26 +91,26 @@ impl<K: Eq + Send + 'static, S> Drop for KeyedOwner<K, S> {
 struct Core<K> {
     timer: Timer,
     key_shards: Box<[ArmedKeys<K>]>,
-    /// Whether the driver was started: its start may call foreign code, and must not happen under a lock.
+    /// Whether the driver was started. Starting it may call user code, so it must not happen under a lock.
     started: AtomicBool,
 }
 
 impl<K: Eq + Send + 'static> KeyedTimer<K> {
-    /// Keyed timers that run by that timer.
+    /// Creates keyed timers that run on `timer`.
     pub fn new(timer: &Timer) -> Self {
         KeyedTimer::with_hasher(timer, RandomState::new())
     }
 }
 
 impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
-    /// Hashes the keys with another hasher. The default withstands keys that were chosen to collide.
+    /// As [`new`](KeyedTimer::new), with another hasher. The default resists keys chosen to collide.
     pub fn with_hasher(timer: &Timer, hasher: S) -> Self {
         let key_shards = (0..tables()).map(|_| ArmedKeys::new()).collect();
         let core = Core { timer: timer.clone(), key_shards, started: AtomicBool::new(false) };
         KeyedTimer { owner: Arc::new(KeyedOwner { core: Arc::new(core), hasher }) }
     }
 
-    /// How many keys have a timer.
+    /// The number of keys that have a timer.
     pub fn len(&self) -> usize {
         self.owner.core.key_shards.iter().map(ArmedKeys::len).sum()
     }
@@ -119,7 +120,7 @@ impl<K: Eq + Send + 'static, S> KeyedTimer<K, S> {
         self.len() == 0
     }
 
-    /// Cancels all of them, and returns how many.
+    /// Cancels all timers; returns how many.
     pub fn clear(&self) -> usize {
         self.owner.core.clear()
     }
@@ -131,11 +132,12 @@ where
     K: Eq + Hash + Send + 'static,
     S: BuildHasher,
 {
-    /// Runs `callback` once, after so long, unless the key is scheduled anew or cancelled before. Answers whether it
-    /// replaced another, which will never run.
+    /// Runs `callback` once after `after`, unless the key is scheduled again or cancelled before.
+    ///
+    /// Returns whether it replaced another timer, which will never run.
     ///
     /// # Errors
-    /// As [`Timer::schedule`]. The callback comes back, and what was there stays.
+    /// As [`Timer::schedule`]. The error holds the callback; the key's previous timer stays.
     pub fn schedule<F>(
         &self,
         key: K,
@@ -149,11 +151,12 @@ where
         Ok(replaced)
     }
 
-    /// [`schedule`](KeyedTimer::schedule), if the key has no timer. If it has, the callback comes back, and nothing
-    /// changes.
+    /// As [`schedule`](KeyedTimer::schedule), but only if the key has no timer.
+    ///
+    /// If it has one, returns the callback and changes nothing.
     ///
     /// # Errors
-    /// As there.
+    /// As [`schedule`](KeyedTimer::schedule).
     ///
     /// ```
     /// use std::time::Duration;
@@ -179,16 +182,17 @@ where
         Ok(back)
     }
 
-    /// Runs `job` now, where callbacks run, and again after each failure, as often and as late as `backoff` says;
-    /// `then` is called once, with the outcome, as that of [`Timer::retry_then`]. Replaces what was there, and answers
-    /// whether there was something.
+    /// Runs `job` now, where callbacks run, and again after each failure, as `backoff` allows.
     ///
-    /// The key is taken until the outcome: to schedule under it, or to cancel it, ends the retry, whose outcome is then
-    /// [`Cancelled`](Retried::Cancelled). A try that runs at that moment finishes, and if it succeeds that is the
-    /// outcome.
+    /// `then` is called once with the outcome, as in [`Timer::retry_then`]. Replaces the timer of the key; returns
+    /// whether there was one.
+    ///
+    /// The key is in use until the outcome: scheduling under it or cancelling it ends the retry with
+    /// [`Cancelled`](Retried::Cancelled). An attempt that is running at that moment finishes, and if it succeeds, that
+    /// is the outcome.
     ///
     /// # Errors
-    /// As [`Timer::schedule`]. Both closures come back, and what was there stays.
+    /// As [`Timer::schedule`]. The error holds both closures; the key's previous timer stays.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -198,15 +202,15 @@ where
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let peers = KeyedTimer::new(&timer);
-    /// let (told, outcomes) = mpsc::channel();
+    /// let (report, outcomes) = mpsc::channel();
     /// for peer in ["a", "b"] {
-    ///     let told = told.clone();
+    ///     let report = report.clone();
     ///     let connect = move |attempt: &tourbillon::Attempt| match attempt.number() {
     ///         3 => Ok(peer),
     ///         _ => Err("refused"),
     ///     };
     ///     let backoff = Backoff::new(Duration::from_secs(1));
-    ///     peers.retry(peer, backoff, connect, move |outcome| told.send(outcome).unwrap())?;
+    ///     peers.retry(peer, backoff, connect, move |outcome| report.send(outcome).unwrap())?;
     /// }
     /// clock.advance(Duration::from_secs(1))?;
     /// assert!(peers.cancel("b"));
@@ -255,7 +259,7 @@ where
         }
     }
 
-    /// Whether another was replaced; and the callback, if none was to be.
+    /// Returns whether a timer was replaced, and the callback if the key was in use and `replace` is false.
     fn put_once<F>(
         &self,
         key: K,
@@ -294,14 +298,16 @@ where
     }
 }
 
-/// What the keys are for.
+/// Operations on a key.
 impl<K, S> KeyedTimer<K, S>
 where
     K: Eq + Hash + Send + 'static,
     S: BuildHasher,
 {
-    /// Cancels the timer of the key. True means that its callback will never start (again, if it is a
-    /// [retry](KeyedTimer::retry)); false that the key has none: it has started, or was cancelled before.
+    /// Cancels the timer of the key: its callback will never start, or never again if it is a retry.
+    ///
+    /// False means that the key has no timer: it has started or was cancelled before. For a [retry](KeyedTimer::retry),
+    /// the key is in use until the outcome.
     pub fn cancel<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -312,10 +318,10 @@ where
         taken.map(|(key, slot)| self.owner.core.end(Some(key), slot)).is_some()
     }
 
-    /// Moves the timer of the key to so long after now; of a [retry](KeyedTimer::retry), its next try.
+    /// Reschedules the timer of the key to `after` from now; of a [retry](KeyedTimer::retry), the next attempt.
     ///
     /// # Errors
-    /// The key has none that is pending, or there was no memory to move it; it is as it was.
+    /// The key has no pending timer, or there is no memory to move it. Nothing has changed.
     pub fn reschedule<Q>(&self, key: &Q, after: Duration) -> Result<(), RescheduleError>
     where
         K: Borrow<Q>,
@@ -330,7 +336,7 @@ where
         moved.unwrap_or(Err(RescheduleError::NotPending))
     }
 
-    /// Whether the key has a timer whose callback has not started, or a [retry](KeyedTimer::retry) without an outcome.
+    /// Whether the key has a timer that has not started, or a [retry](KeyedTimer::retry) without an outcome.
     pub fn is_pending<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -339,8 +345,9 @@ where
         self.look(key, |_| ()).is_some()
     }
 
-    /// When the timer of the key is to run; of a [retry](KeyedTimer::retry), its next try. `None` if it has none, or it
-    /// is about to run.
+    /// The deadline of the key's timer; of a [retry](KeyedTimer::retry), that of its next attempt.
+    ///
+    /// `None` if the key has no timer, or it is about to run.
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
@@ -368,15 +375,16 @@ impl<K: Eq + Send + 'static> Core<K> {
         choose(&self.key_shards, hash)
     }
 
-    /// Arms or moves a timer under the lock of a shard of keys. Wakes the driver afterwards, because a waker is foreign
-    /// code.
+    /// Arms or reschedules a timer under the lock of a shard of keys, and wakes the event loop only afterwards.
+    /// The wake hook is user code and must not run under the lock.
     fn with_keys<R>(&self, hash: u64, locked: impl FnOnce(&ArmedKeys<K>) -> R) -> R {
         self.timer.core().shards[0].tell_loop_after(|| locked(self.keys(hash)))
     }
 
-    /// Starts the driver, if it was not.
+    /// Starts the driver if it was not started.
     fn start(&self) -> Result<(), StartError> {
-        // Relaxed: to start it twice does no harm, and whoever finds it started was told by the timer itself.
+        // Relaxed: starting twice is harmless, and a thread that reads `true` synchronizes through the timer's own
+        // locks.
         if !self.started.load(Relaxed) {
             let started = self.timer.start();
             if planted!("later.failed-start-counts-as-started", true, started.is_ok()) {
@@ -387,7 +395,7 @@ impl<K: Eq + Send + 'static> Core<K> {
         Ok(())
     }
 
-    /// Ends what was replaced, if anything was, and drops what is not needed. Whether anything was.
+    /// Ends the timer that was replaced, if any, and drops the spare key. Returns whether one was replaced.
     fn put_away(&self, put: Put<K>) -> bool {
         match put {
             Put::Done(Some(old), key) => {
@@ -405,7 +413,7 @@ impl<K: Eq + Send + 'static> Core<K> {
         }
     }
 
-    /// What was taken from its key will not run.
+    /// Cancels what was taken from its key.
     fn end(&self, key: Option<K>, slot: ArmedKey) {
         match slot.armed {
             Armed::Once(timer, callback) => {

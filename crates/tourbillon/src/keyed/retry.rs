@@ -1,4 +1,4 @@
-//! A retry under a key: the job asks before each try whether the key is still its own, and the outcome frees the key.
+//! A retry under a key: checks before each attempt that the key is still its own; the outcome frees the key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
@@ -7,14 +7,14 @@ use super::alarm::KeyRef;
 use crate::retry::{Attempt, Retried};
 use crate::sync::{Mutex, lock};
 
-/// The closures of a retry, for who must give them back if it is refused. They belong to the timer: when it lets go of
-/// them they are dropped, whoever still looks on here.
+/// Weak references to the closures of a retry, to return them if it is refused.
+/// The timer owns the closures: when it releases them, they are dropped.
 pub(super) struct Trying<J, L> {
     job: Weak<Mutex<Option<J>>>,
     then: Weak<Mutex<Option<L>>>,
 }
 
-/// The closures of a retry, on their way to the timer. They lie here except while they run.
+/// The closures of a retry on their way to the timer. They are stored here except while they run.
 pub(super) struct Held<J, L> {
     job: Arc<Mutex<Option<J>>>,
     then: Arc<Mutex<Option<L>>>,
@@ -26,7 +26,7 @@ impl<J, L> Trying<J, L> {
         (Trying { job: Arc::downgrade(&job), then: Arc::downgrade(&then) }, Held { job, then })
     }
 
-    /// The closures, if neither has run and the timer's are there still.
+    /// Takes the closures back. Neither has run, and the timer has not dropped them.
     pub(super) fn into_inner(self) -> (J, L) {
         let (job, then) = (self.job.upgrade(), self.then.upgrade());
         let (job, then) = job.zip(then).expect("they are there still");
@@ -36,8 +36,9 @@ impl<J, L> Trying<J, L> {
 }
 
 impl<J, L> Held<J, L> {
-    /// The job and the listener, for the timer. A try that is not made, because the key is another's by now, fails with
-    /// no error and gives up. The key is free when the listener hears of the outcome.
+    /// The job and the listener to pass to the timer.
+    /// If the key was cancelled or replaced, the attempt is not made: it fails without an error and gives up. The key
+    /// is free when the listener is called.
     #[expect(clippy::type_complexity, reason = "two closures")]
     pub(super) fn closures<K, T, E>(
         self,
@@ -82,13 +83,14 @@ impl<J, L> Held<J, L> {
     }
 }
 
-/// One try, with no lock held.
+/// Makes one attempt, with no lock held.
 fn run<J, T, E>(place: &Mutex<Option<J>>, attempt: &Attempt) -> Result<T, E>
 where
     J: FnMut(&Attempt) -> Result<T, E>,
 {
     let mut job = lock(place).take().expect("one try at a time");
-    // What it captured is dropped after a panic and not during it: a second one would abort.
+    // After a panic, the job is stored again, so that its captures are not dropped while unwinding: a second panic
+    // would abort.
     let tried = catch_unwind(AssertUnwindSafe(|| job(attempt)));
     *lock(place) = Some(job);
     tried.unwrap_or_else(|payload| resume_unwind(payload))
