@@ -3,40 +3,40 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Why a cron expression was not taken.
+/// Why a cron expression was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CronError {
-    /// A field cannot be read.
+    /// A field is invalid.
     #[non_exhaustive]
     Field {
-        /// Which one: second, minute, hour, day, month, weekday, year, or name for what begins with `@`.
+        /// The field: second, minute, hour, day, month, weekday, year, or name for an expression that begins with `@`.
         field: &'static str,
-        /// What it says.
+        /// Its text.
         text: String,
-        /// Where it is in the expression, in bytes.
+        /// Its byte range in the expression.
         span: Range<usize>,
         /// What it must be.
         must: &'static str,
     },
-    /// There are too few fields, or too many.
+    /// There are too few fields or too many.
     #[non_exhaustive]
     Fields {
-        /// So many.
+        /// The number of fields.
         count: usize,
     },
-    /// No date matches, in any year.
+    /// No date matches in any year.
     Never,
-    /// There is no such time zone.
+    /// The time zone does not exist.
     #[non_exhaustive]
     Zone {
-        /// Its name.
+        /// The name that was given.
         name: String,
     },
 }
 
 impl CronError {
-    /// Where in the expression it is wrong, in bytes, if it is one field.
+    /// The byte range of the invalid field, if a single field is wrong.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             CronError::Field { span, .. } => {

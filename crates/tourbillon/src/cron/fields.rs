@@ -1,7 +1,7 @@
-//! Reads an expression field by field, so that an error can say which one is wrong.
+//! Parses an expression field by field, so that an error can name the invalid one.
 //!
-//! croner reads them in the end. It is more liberal than we want to be in two things, which are refused here first: it
-//! takes a weekday's name for a month, and a list with nothing in it for one that never matches.
+//! croner does the final parsing. It is too liberal in two cases, which are rejected here first: it accepts a weekday's
+//! name as a month, and an empty list item, which never matches.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use croner::parser::CronParser;
 
 use super::error::CronError;
 
-/// An expression that was read.
+/// A parsed expression.
 pub(super) struct Read {
     pub(super) pattern: croner::Cron,
     pub(super) repeats_within_the_day: bool,
@@ -18,7 +18,7 @@ pub(super) struct Read {
 struct Field {
     name: &'static str,
     must: &'static str,
-    /// Names that may stand for numbers, and letters with a meaning.
+    /// Names that stand for numbers, and letters with a meaning.
     words: &'static [&'static str],
 }
 
@@ -102,7 +102,7 @@ fn named(name: &str, span: Range<usize>) -> Result<Read, CronError> {
     }
 }
 
-/// The fields, and where they are.
+/// The fields and their byte ranges.
 fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
     let place = |part: &str| {
         let begin = part.as_ptr() as usize - expression.as_ptr() as usize;
@@ -111,7 +111,7 @@ fn split(expression: &str) -> Vec<(Range<usize>, &str)> {
     expression.split_whitespace().map(|part| (place(part), part)).collect()
 }
 
-/// A field as croner is to read it: it does not know that the last 7 of a month is the last Sunday.
+/// A field in the form that croner understands: it does not know that `7L` is the last Sunday.
 fn normal(place: usize, text: &str) -> String {
     let upper = text.to_ascii_uppercase();
     let item = |item: &str| {
@@ -127,8 +127,9 @@ fn normal(place: usize, text: &str) -> String {
     }
 }
 
-/// Whether the second, the minute or the hour begins with a star. By the manual of cron a star stands for "first-last",
-/// so these are the same: `0-59` and `*`, `0-59/15` and `*/15`, and all of them written one by one.
+/// Whether a field for the second, minute or hour counts as `*`.
+/// By cron's manual a star means "first-last", so these are the same: `0-59` and `*`, `0-59/15` and `*/15`, and a list
+/// of all values.
 fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
     let Some(&last) = [59, 59, 23].get(place) else { return false };
     let range = text.split(['/', ',']).next().and_then(|range| range.split_once('-'));
@@ -144,10 +145,10 @@ fn is_star(place: usize, text: &str, values: &[u16]) -> bool {
             )
 }
 
-/// The values of a field, if it can be read.
+/// The values of a field; `None` if it is invalid.
 fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
     let upper = normal(place, text);
-    // croner takes a plus before the weekday for "and".
+    // croner reads a plus before the weekday as "and".
     let list = if place == 5 { upper.strip_prefix('+').unwrap_or(&upper) } else { &upper };
     let is_word = |word: &str| word.is_empty() || field.words.contains(&word);
     let is_known = |item: &str| item.split(|c: char| !c.is_alphabetic()).all(is_word);
@@ -157,7 +158,7 @@ fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
     {
         return None;
     }
-    // The last of no weekday, or of several at once, means nothing.
+    // `L` without a weekday, or after a range of them, has no meaning.
     let no_last = |item: &str| item.starts_with('L') || item.ends_with('L') && item.contains('-');
     if place == 5 && list.split(',').any(no_last) {
         return None;
@@ -175,7 +176,7 @@ fn values(field: &Field, place: usize, text: &str) -> Option<Vec<u16>> {
         _ => &pattern.years,
     };
     let values = component.values();
-    // croner's calendar ends with the first day of that year.
+    // croner's calendar ends with the first day of the year 5000.
     let too_far = place == 6 && !upper.starts_with('*') && values.contains(&5000);
     (!too_far).then_some(values)
 }

@@ -1,7 +1,7 @@
-//! Cron expressions in a time zone, and timers that run by them.
+//! Cron expressions in a time zone, and timers that follow them.
 //!
-//! croner knows the grammar and finds the next date that matches; jiff knows the zones. What happens where a zone's
-//! clock jumps is decided here, in `zone.rs`; what is wrong with an expression, and where, in `fields.rs`.
+//! croner knows the grammar and finds the next matching date; jiff knows the zones. `zone.rs` decides what happens
+//! where a zone's clock jumps; `fields.rs` finds what is wrong with an expression, and where.
 
 mod error;
 mod fields;
@@ -20,11 +20,11 @@ use crate::timer::wall::Rule;
 use crate::timer::{Callback, Context, Timeout, Timer};
 pub use error::CronError;
 
-/// A cron expression in a time zone. Clones are cheap.
+/// A cron expression in a time zone. Cheap to clone.
 ///
 /// # The expression
-/// Five fields, `minute hour day month weekday`; six with seconds before them, seven with a year after those. Or
-/// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+/// Five fields, `minute hour day month weekday`; six with seconds in front, seven with a year at the end as well. Or
+/// one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 ///
 /// | field | values | also |
 /// |---|---|---|
@@ -35,17 +35,17 @@ pub use error::CronError;
 /// | weekday | 0 to 7, SUN to SAT; 0 and 7 are Sunday | `5#2` the second Friday, `5L` the last |
 /// | year | 1 to 4999 | |
 ///
-/// If both day and weekday say something, either is enough; `+` before the weekday asks for both.
+/// If both day and weekday are restricted, either one has to match; with `+` before the weekday, both.
 ///
-/// # Where the clock jumps
-/// Twice a year most zones leave out an hour (a gap), or have one twice (a fold).
+/// # Daylight saving time
+/// Twice a year, the clocks of many zones skip an hour (a gap) or repeat one (a fold).
 ///
-/// - An expression with **fixed times of day**, as `30 2 * * *` or `0 9,17 * * *`, runs once for each of them every
-///   day. A time that does not exist runs when the gap ends: 02:30 at 03:00. One that happens twice runs the first
-///   time. (Two that fall into one gap are one run. A day that was left out as a whole has no runs.)
-/// - An expression that **repeats within the day**, with a `*` or a `*/n` for the second, the minute or the hour, as
-///   `*/15 * * * *` or `0 * * * *`, goes on by real time: what does not exist is left out, what happens twice runs
-///   twice, and every 15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
+/// - An expression with **fixed times of day**, such as `30 2 * * *` or `0 9,17 * * *`, runs once a day for each of
+///   them. A time within a gap runs when the gap ends: 02:30 at 03:00. A time within a fold runs the first time. (Two
+///   times in the same gap are one run. A day that is skipped as a whole has no runs.)
+/// - An expression that **repeats within the day**, with `*` or `*/n` for the second, minute or hour, such as `*/15 * *
+///   * *` or `0 * * * *`, follows real time: times within a gap are skipped, times within a fold run twice, and every
+///   15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
 /// use tourbillon::Cron;
@@ -76,10 +76,11 @@ struct Inner {
 }
 
 impl Cron {
-    /// Reads an expression, for a zone of the time zone database, as `Europe/Berlin` or `UTC`.
+    /// Parses an expression for a zone of the time zone database, such as `Europe/Berlin` or `UTC`.
     ///
     /// # Errors
-    /// What is wrong, and [where](CronError::span). There is no such zone. Or no date ever matches, as 31 February.
+    /// The expression is invalid, [here](CronError::span); the zone does not exist; or no date ever matches, as 31
+    /// February.
     ///
     /// ```
     /// use tourbillon::Cron;
@@ -93,12 +94,12 @@ impl Cron {
     /// ```
     pub fn parse(expression: &str, zone: &str) -> Result<Self, CronError> {
         let known = TimeZone::get(zone).map_err(|_| CronError::Zone { name: zone.into() });
-        // First what is written first.
+        // An error in the expression takes precedence over one in the zone.
         let pattern = fields::read(expression)?;
         Cron::with(expression, pattern, known?)
     }
 
-    /// [`parse`](Cron::parse) for a zone that you have, as `TimeZone::system()`.
+    /// As [`parse`](Cron::parse), for a given zone, such as `TimeZone::system()`.
     ///
     /// # Errors
     /// As [`parse`](Cron::parse).
@@ -117,7 +118,7 @@ impl Cron {
         }
     }
 
-    /// The first run after that moment; `None` if there is none, or none before the year 5000.
+    /// Returns the first run after `after`; `None` if there is none before the year 5000.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -147,7 +148,7 @@ impl Cron {
         at.map(|at| at.to_zoned(self.inner.zone.clone()))
     }
 
-    /// The first date and time of day after that one that matches, whatever the zone makes of it.
+    /// Returns the first matching date and time of day after `after`, regardless of the zone.
     ///
     /// ```
     /// use jiff::civil::date;
@@ -168,18 +169,18 @@ impl Cron {
         found.ok()
     }
 
-    /// Whether it repeats within the day, and so goes on by real time where the clock jumps.
+    /// Returns whether it repeats within the day, and so follows real time where the clock jumps.
     pub fn repeats_within_the_day(&self) -> bool {
         self.inner.repeats_within_the_day
     }
 
-    /// Its zone.
+    /// Returns its zone.
     pub fn zone(&self) -> &TimeZone {
         &self.inner.zone
     }
 }
 
-/// The expression.
+/// Writes the expression.
 impl fmt::Display for Cron {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.inner.expression)
@@ -194,20 +195,20 @@ impl fmt::Debug for Cron {
 }
 
 impl Timer {
-    /// Runs `callback` by a cron expression, first at the next moment that it names, again and again until it is
-    /// cancelled, panics, or has no further run.
+    /// Runs `callback` whenever a cron expression matches, until it is cancelled, panics or has no further run.
     ///
-    /// It follows the wall clock as [`schedule_wall`](Timer::schedule_wall) does. Set forward past one run or many, it
-    /// runs once, for the first of them. Set back, it waits: no moment that it has run for comes a second time, and one
-    /// that was passed over does. Runs never overlap: what comes while the last run is at work is left out.
+    /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
+    /// or more runs, it runs once, for the first of them. If it is set back, the timer waits: it never runs twice for
+    /// the same moment, but it does run for one that was skipped. Runs never overlap: moments that pass during a run
+    /// are skipped.
     ///
-    /// [`Context::wall_deadline`] is the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`] say
-    /// when it runs next, instead of what the expression names until then; after that it goes on. One that has no run
-    /// to come has ended; but if a setting of the clock went past runs that it has not made, the last among them, it
-    /// stays pending, and makes them if the clock is set back.
+    /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
+    /// set the next run; it replaces the moments of the expression before it, and the expression applies again after
+    /// it. A timer without a further run has ended. But if the clock was set forward past runs that it has not made,
+    /// and the last run is among them, it stays pending and makes them if the clock is set back.
     ///
     /// # Errors
-    /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no run to come.
+    /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no further run.
     ///
     /// ```
     /// use std::time::Duration;
@@ -244,7 +245,7 @@ impl Timer {
     }
 }
 
-/// A callback that runs again when its plan says so.
+/// A callback that runs again when its plan has a next time.
 struct ByRule<F>(F);
 
 impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {

@@ -1,4 +1,4 @@
-//! What a zone makes of the times that an expression names: the two rules for gaps and folds.
+//! How the times of an expression map to a zone: the two rules for gaps and folds.
 //!
 //! ```text
 //!   Berlin, 30 March 2025               26 October 2025
@@ -9,9 +9,9 @@
 //!   */30 * * * *   01:30+01, 03:00+02   02:00+02, 02:30+02, 02:00+01, 02:30+01   by real time
 //! ```
 //!
-//! croner would decide as well. It takes a list of hours for an interval, so that `30 1,13` runs twice in a fold and
-//! `30 2,14` is left out in a gap; and of a gap of more than two hours, as when Samoa left out a day, it finds no way
-//! out. So it is asked only for dates and times of day, which know no zone.
+//! croner has rules of its own, which are not used. It treats a list of hours as an interval, so that `30 1,13` runs
+//! twice in a fold and `30 2,14` is skipped in a gap; and it finds no way out of a gap of more than two hours, as when
+//! Samoa skipped a day. So croner is asked only for dates and times of day, without a zone.
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -24,13 +24,13 @@ const TWO_DAYS: SignedDuration = SignedDuration::from_hours(48);
 
 /// Each time of day that the expression names, once.
 ///
-/// Later times of day never become earlier moments: so the first whose moment lies after `after` is the next.
+/// A later time of day never maps to an earlier moment, so the first that maps to a moment after `after` is the next.
 pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut civil = zone.to_datetime(after);
     loop {
         civil = cron.next_civil(civil)?;
-        // In the second half of a fold, what happened in the first has passed.
+        // In the second half of a fold, the times of the first half have passed.
         if let Some(at) =
             once(zone, civil).filter(|&at| planted!("wall.fold-goes-back", true, at > after))
         {
@@ -39,12 +39,12 @@ pub(super) fn by_time_of_day(cron: &Cron, after: Timestamp) -> Option<Timestamp>
     }
 }
 
-/// The one moment for a time of day; `None` if the whole day is left out.
+/// The one moment for a time of day; `None` if its whole day is skipped.
 fn once(zone: &TimeZone, civil: DateTime) -> Option<Timestamp> {
     let zoned = zone.to_ambiguous_timestamp(civil);
     match zoned.offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(civil).ok(),
-        // The first time: the clock has not gone back yet.
+        // The first occurrence, before the clock goes back.
         AmbiguousOffset::Fold { before, .. } => {
             planted!("wall.fold-runs-the-second-time", zoned.later(), before.to_timestamp(civil))
                 .ok()
@@ -59,7 +59,7 @@ fn end_of_gap(
     before: Offset,
     after: Offset,
 ) -> Option<Timestamp> {
-    // By the clock as it is after the gap, the time lies before it.
+    // Read with the offset after the gap, the time lies before the gap.
     let end = zone.following(after.to_timestamp(civil).ok()?).next()?.timestamp();
     let (from, to) = (before.to_datetime(end), after.to_datetime(end));
     let midnight = civil.date().to_datetime(jiff::civil::Time::midnight());
@@ -68,9 +68,9 @@ fn end_of_gap(
     (!whole_day).then_some(end)
 }
 
-/// Every moment at which the clock of the zone shows a time that the expression names.
+/// Every moment at which the zone's clock shows a time that the expression names.
 ///
-/// Between two changes of the clock the offset is the same, so a time of day is one moment, if it lies there.
+/// Between two transitions the offset is constant, so a time of day is one moment, if it lies in between.
 pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     let zone = cron.zone();
     let mut offset = zone.to_offset(after);
@@ -88,11 +88,12 @@ pub(super) fn by_real_time(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
             true,
             after.duration_until(change.timestamp()) > TWO_DAYS
         ) {
-            // Nothing follows, and no clock goes back that far.
+            // No time follows, and no clock goes back that far.
             return None;
         }
         offset = change.offset();
-        // From the change itself on. The next one is known already, unless the clock has jumped over it, or back.
+        // Start one second early to include the transition itself. The next time is already known, unless the clock
+        // jumped past it or went back.
         let begin = offset
             .to_datetime(change.timestamp())
             .checked_sub(planted!("wall.run-at-a-change-left-out", SignedDuration::ZERO, SECOND))

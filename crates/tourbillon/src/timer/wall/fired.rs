@@ -1,7 +1,7 @@
 //! The occurrences that a timer has run for: none of them twice, whatever the clock does.
 //!
-//! They are kept as spans, from the first to the last of those that followed upon each other. A clock that only goes on
-//! makes one span, which grows. One that jumps over occurrences leaves a gap, and those in the gap come again if the
+//! They are kept as spans of consecutive occurrences, from the first to the last. A clock that only moves forward makes
+//! one span, which grows. A clock that jumps over occurrences leaves a gap, and those in the gap come again if the
 //! clock is set back, because they have never run:
 //!
 //! ```text
@@ -9,20 +9,20 @@
 //!   spans:       [8 … 10]            [14 … 15]    the next are 11, 12, 13, 16
 //! ```
 //!
-//! To remember the last one alone would be simpler. But a clock that was ten years ahead for an hour, as a machine
-//! without a battery may be, would then silence the timer for ten years.
+//! Remembering only the last one would be simpler. But a clock that was ten years ahead for an hour, as on a machine
+//! without a battery, would then silence the timer for ten years.
 
 use std::time::SystemTime;
 
 use super::plan::Rule;
 
-/// So many spans are kept. Beyond that the nearest two become one: then what lies between them is lost, and still
-/// nothing runs twice.
+/// The maximum number of spans. Beyond it, the nearest two are merged.
+/// The occurrences between them are lost then, but still nothing runs twice.
 const MOST: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fired {
-    /// In order, and apart from each other.
+    /// In order, and disjoint.
     spans: Vec<(SystemTime, SystemTime)>,
 }
 
@@ -31,7 +31,7 @@ impl Fired {
         Fired { spans: Vec::new() }
     }
 
-    /// It runs for `at`, which is in no span. After a jump it does not follow upon the one before.
+    /// Records a run for `at`, which is in no span. After a jump it does not extend the span before it.
     pub(super) fn add(&mut self, at: SystemTime, jumped: bool) {
         let place = self.spans.partition_point(|&(_, last)| last < at);
         if self.spans.get(place).is_some_and(|&(first, _)| first <= at) {
@@ -46,8 +46,9 @@ impl Fired {
         }
     }
 
-    /// The first occurrence after `now` that has not fired, and whether it does not follow upon the one that fired
-    /// before it. Without a setting of the clock whatever was missed was missed for good: a run took too long.
+    /// The first occurrence after `now` that has not fired, and whether it begins a new span.
+    /// It does if the clock was set and the occurrence does not follow the last that fired before it. If the clock was
+    /// not set, missed occurrences were missed for good: a run took too long.
     pub(super) fn choose(
         &self,
         rule: &Rule,
@@ -65,7 +66,7 @@ impl Fired {
         Some((at, was_set && !follows()))
     }
 
-    /// Whether an occurrence that follows upon one that fired has not.
+    /// Whether an occurrence right after one that fired has not fired itself.
     #[cfg(feature = "calendar")]
     pub(super) fn has_passed_over(&self, rule: &Rule) -> bool {
         let in_a_span = |at| {
@@ -107,7 +108,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(n * 3600)
     }
 
-    /// What runs when the clock goes on from there.
+    /// What runs if the clock continues from there.
     fn run(fired: &mut Fired, from: u64, runs: usize) -> Vec<SystemTime> {
         let mut now = hour(from) + Duration::from_secs(1);
         let mut was_set = true;

@@ -1,15 +1,15 @@
-//! Timers that wait for the wall clock: at a moment of it, or by the calendar.
+//! Timers that wait for the wall clock: for a moment, or by the calendar.
 //!
-//! Such a timer is an ordinary one whose deadline is how far away its moment is by the wall clock. Two things make it
-//! follow that clock:
+//! Such a timer is an ordinary one whose deadline is computed from the wall clock. Two mechanisms make it follow that
+//! clock:
 //!
 //! ```text
 //!   the clock was set                         a thread wants to start the timer
-//!   (clock/watch, or a virtual clock)          (the shard's lock is held)
+//!   (clock/watch, or a virtual clock)          (under the shard's lock)
 //!        │                                         │
 //!        ▼                                         ▼
-//!   registry: each one that waits is looked   plan: has the wall clock reached the moment?
-//!   at again, and its deadline moved          no: back into the wheel, as if nothing had been
+//!   registry: re-examines each waiting        plan: has the wall clock reached the moment?
+//!   timer and moves its deadline              no: back into the wheel, still unclaimed
 //! ```
 //!
 //! | file | owns |
@@ -32,27 +32,29 @@ use crate::error::ScheduleError;
 pub(crate) use plan::{Plan, Rule};
 pub(crate) use registry::Registry;
 
-/// By the wall clock.
+/// Scheduling by the wall clock.
 impl Timer {
-    /// The time of the wall clock that its timers follow: the system's, or that of a
-    /// [`VirtualClock`](crate::VirtualClock::wall_now).
+    /// The wall-clock time that its timers follow: the system's, or a virtual clock's.
+    ///
+    /// See [`VirtualClock::wall_now`](crate::VirtualClock::wall_now).
     pub fn wall_now(&self) -> SystemTime {
         self.core().context.clock.wall_now()
     }
 
-    /// Runs `callback` once, when the wall clock shows that moment, never earlier; a moment that has passed is due now.
-    /// It takes a [`SystemTime`] and what becomes one, as jiff's `Timestamp` and `&Zoned` do.
+    /// Runs `callback` once when the wall clock shows `at`, never earlier. A past moment is due now.
     ///
-    /// It follows the clock when that is set: set forward past the moment, the timer is due at once; set back, it
-    /// waits. Whatever the clock does, it runs once. A timer on a [clock of your own](crate::Clock) follows the
-    /// system's wall clock.
+    /// Takes a [`SystemTime`] or anything that converts to one, such as jiff's `Timestamp` and `&Zoned`.
     ///
-    /// Linux says when the clock is set, and when the machine wakes from a suspend: one thread of the process sleeps
-    /// until then. Elsewhere that thread reads the clock every 30 s as long as such a timer is pending.
+    /// The timer follows the clock when it is set: if it is set forward past the moment, the timer is due at once; if
+    /// it is set back, the timer waits. In any case it runs once. A timer on a [user-defined clock](crate::Clock)
+    /// follows the system's wall clock.
     ///
-    /// [`Timeout::deadline`] and [`Context::lateness`] are counted by the engine's clock, from where the moment lies
-    /// since the wall clock was last set. [`Timeout::reschedule`] makes it a timer like any other: it runs that long
-    /// after now, whatever the wall clock shows.
+    /// Linux reports when the clock is set and when the machine resumes from a suspend; one thread of the process
+    /// blocks until then. Elsewhere that thread reads the clock every 30 s while such a timer is pending.
+    ///
+    /// [`Timeout::deadline`] and [`Context::lateness`] use the engine's clock: the deadline is where the moment lies
+    /// since the wall clock was last set. [`Timeout::reschedule`] makes it an ordinary timer that runs that long after
+    /// now, whatever the wall clock shows.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -71,14 +73,14 @@ impl Timer {
     ///
     /// clock.advance(Duration::from_secs(11 * 3600))?;
     /// assert_eq!(lunch.wall_deadline(), Some(noon));
-    /// // An hour is lost: somebody sets the clock.
+    /// // The clock is set forward past noon.
     /// clock.set_wall(noon + Duration::from_secs(60))?;
     /// assert_eq!((lunch.is_pending(), timer.counts().fired), (false, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// At a zoned time. jiff makes it of a date and a time of day: of a time that does not exist, one that is later by
-    /// as much as was left out; of one that happens twice, the first; or as you tell it.
+    /// At a zoned time. jiff converts a date and a time of day: by default, a time in a gap moves later by the length
+    /// of the gap, and a time in a fold is the first of the two.
     ///
     /// ```
     /// use jiff::civil::date;
@@ -109,8 +111,7 @@ impl Timer {
         armed.map_err(|error| error.map(|once| once.0.expect("it has not run")))
     }
 
-    /// Arms a timer by its plan. Settings of the clock are [counted](Registry::epoch): so many had been seen when `at`
-    /// was decided upon.
+    /// Arms a timer by its plan. `seen` is the registry's [epoch](Registry::epoch) when `at` was determined.
     pub(crate) fn schedule_plan<C: Callback + 'static>(
         &self,
         at: SystemTime,

@@ -2,15 +2,15 @@
 //!
 //! | phase | means | entered |
 //! |---|---|---|
-//! | waits | it runs when the wall clock has reached that moment | when it is armed, by whoever arms it |
-//! | moved | it runs at its deadline, as any other timer | under the shard's lock, by a move; or by its callback |
-//! | stranded | the clock was set past moments that have not run, and none is to come: it may be set back | as waits |
-//! | planned | which of the two it will be is known, but it is not armed: the registry leaves it alone | after a run |
-//! | runs | its callback has started | under the shard's lock, with the claim |
+//! | waits | runs when the wall clock has reached the moment | when armed, by the thread that arms it |
+//! | moved | runs at its deadline, as any other timer | by a reschedule, under the shard's lock; or by its callback |
+//! | stranded | the clock was set past the last moments, which have not run: it may be set back | as waits |
+//! | planned | one of waits and stranded is determined, but not armed: the registry skips it | after a run |
+//! | runs | its callback has started | with the claim, under the shard's lock |
 //!
-//! The wheel's deadline follows from the moment and may be wrong for a while after the clock was set; the moment is
-//! not. So a claim asks the plan, and a deadline that is too early costs a look and nothing else. One that is too late
-//! is mended by the [registry](super::registry), which looks at every plan that waits when the clock was set.
+//! The deadline in the wheel is derived from the moment and may be wrong for a while after the clock was set; the
+//! moment is always right. So a claim asks the plan: a deadline that is too early costs one check. One that is too late
+//! is corrected by the [registry](super::registry), which re-examines every waiting plan when the clock was set.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -29,21 +29,21 @@ pub(crate) struct Plan {
     registry: Arc<Registry>,
     /// Its number in the registry.
     id: u64,
-    /// What comes after a run; a timer without one runs once.
+    /// Determines the next run; a timer without a rule runs once.
     rule: Option<Box<Rule>>,
     state: Mutex<PlanState>,
 }
 
-/// Says when a timer is to run again: the first moment after that one. It is asked with no lock held.
+/// Returns the first moment to run at after the given one. Called with no lock held.
 pub(crate) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
 
 struct PlanState {
     phase: Phase,
-    /// How many settings of the clock had been seen when the phase was decided upon.
+    /// The registry's epoch when the phase was determined.
     seen: u64,
-    /// Whether the moment does not follow upon the last that fired: the clock was set.
+    /// Whether the moment does not follow the last one that fired, because the clock was set.
     jumped: bool,
-    /// Whether the clock was set past the moment: what lies between has not run.
+    /// Whether the clock was set past the moment, so that occurrences in between have not run.
     passed: bool,
     fired: Fired,
 }
@@ -81,12 +81,12 @@ impl Plan {
         Plan { registry, id, rule, state: Mutex::new(state) }
     }
 
-    /// It has been armed, with that key.
+    /// Registers the timer, which is armed with this key.
     pub(super) fn enter(self: &Arc<Self>, key: Key) {
         self.registry.enter(self.id, Arc::downgrade(self), key);
     }
 
-    /// It will not run again.
+    /// Unregisters the timer: it will not run again.
     pub(in crate::timer) fn leave(&self) {
         self.registry.leave(self.id);
     }
@@ -99,17 +99,17 @@ impl Plan {
         }
     }
 
-    /// The moment that it waited for, while it runs.
+    /// The moment that the current run is for.
     pub(crate) fn runs_for(&self) -> Option<SystemTime> {
         match lock(&self.state).phase {
             Phase::Runs(at) => at,
-            // One that was handed back and is run by hand never started by the clock.
+            // A timer that was handed back and is run by hand was never started by the clock.
             Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
             Phase::Stranded | Phase::Moved | Phase::Planned(_) => None,
         }
     }
 
-    /// It is armed again. The shard's lock is held: with it the key is there to move it by.
+    /// The timer is armed again. The caller holds the shard's lock, so the registry can move it by its key from now on.
     pub(crate) fn armed(&self) {
         let mut state = lock(&self.state);
         if let Phase::Planned(at) = state.phase {
@@ -117,13 +117,13 @@ impl Plan {
         }
     }
 
-    /// It was moved to a moment of the engine's clock. The shard's lock is held.
+    /// The timer was rescheduled to a time of the engine's clock. The caller holds the shard's lock.
     pub(crate) fn moved(&self) {
         planted!("wall.moved-timer-waits-for-the-wall", (), lock(&self.state).phase = Phase::Moved);
     }
 
-    /// Starts it; or, if the wall clock has not reached its moment, says how far away that is. The shard's lock is
-    /// held.
+    /// Starts the timer; if the wall clock has not reached its moment, returns the time left instead.
+    /// The caller holds the shard's lock.
     pub(crate) fn start(&self, clock: &EngineClock) -> Option<Duration> {
         let mut state = lock(&self.state);
         let PlanState { phase, jumped, fired, .. } = &mut *state;
@@ -142,10 +142,10 @@ impl Plan {
         None
     }
 
-    /// Plans the next run, after one has ended, and says when to arm it for; `None` if it was the last.
+    /// Plans the next run after one has ended, and returns when to arm it; `None` if that was the last.
     #[cfg(feature = "calendar")]
     pub(crate) fn next(&self, clock: &EngineClock) -> Option<Time> {
-        // In this order: a setting of the clock that is not seen here is seen by `settle`.
+        // In this order, a change of the clock that is not seen here is seen by `settle`.
         let seen = self.registry.epoch();
         let now = planted!(
             "more.cron-makes-up-for-every-run",
@@ -175,18 +175,18 @@ impl Plan {
         Some(at.map_or(Time::MAX, |at| clock.when(at)))
     }
 
-    /// The clock was set, so many times until now, and shows `now`: what the timer waits for since. `None` if it does
-    /// not wait for the clock.
+    /// Determines the moment to wait for after the clock was set; `None` if the timer does not wait for the clock.
+    /// The clock shows `now`, in epoch `seen`.
     fn look_again(&self, now: SystemTime, seen: u64) -> Option<SystemTime> {
         let (phase, fired) = {
             let mut state = lock(&self.state);
             if !state.phase.follows() || seen < state.seen {
-                // Or somebody who has seen more was here, and moves it.
+                // Or a thread that has seen a later epoch was here, and moves it.
                 return None;
             }
             state.seen = seen;
             match state.phase {
-                // What has come runs, once, for all that were passed over.
+                // A moment that has come runs, once, for all that were skipped.
                 Phase::Waits(at)
                     if self.rule.is_none()
                         || planted!("wall.set-onto-the-moment-skips-it", at < now, at <= now) =>
@@ -198,7 +198,7 @@ impl Plan {
                 phase => (phase, state.fired.clone()),
             }
         };
-        // The rule is asked with empty hands: whoever claims a timer of the shard might wait for this lock.
+        // The rule is called with no lock held: a thread that claims a timer of the shard might wait for this lock.
         let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
         let mut state = lock(&self.state);
         if state.phase != phase || state.seen != seen {
@@ -208,7 +208,7 @@ impl Plan {
         Some(new)
     }
 
-    /// Looks at the timer again, if it has not seen the last setting of the clock: it came while the timer was armed.
+    /// Re-examines the timer if the clock was set while it was being armed.
     pub(crate) fn settle(&self, core: &TimerCore) {
         let is_behind = || {
             let state = lock(&self.state);
@@ -219,18 +219,19 @@ impl Plan {
         {}
     }
 
-    /// What it waits for, now that the clock was set. `None` if it does not wait for that.
+    /// The moment to wait for now that the clock was set; `None` if the timer does not wait for the clock.
     pub(super) fn look(&self, core: &TimerCore) -> Option<SystemTime> {
-        // In this order: what is set between the two is looked at again.
+        // In this order, a change of the clock in between causes another look.
         let seen = self.registry.epoch();
         self.look_again(core.context.clock.wall_now(), seen)
     }
 
-    /// Moves its deadline to where the wall clock will show that moment.
+    /// Moves the deadline to when the wall clock will show `at`.
     pub(super) fn follow(&self, core: &TimerCore, key: Key, at: SystemTime) {
         let clock = &core.context.clock;
-        // The engine's clock may be foreign: not under the lock. The wall clock must be read there, or a deadline from
-        // before another setting could win over one from after it. A little too early costs a look.
+        // The engine's clock may be user code: read it before locking. The wall clock must be read under the lock, or a
+        // deadline computed before another setting could overwrite one computed after it. A deadline slightly too early
+        // costs one check.
         let now = clock.now();
         let still = || lock(&self.state).phase == Phase::Waits(at);
         let deadline = || still().then(|| now + nanoseconds(clock.until(at)));

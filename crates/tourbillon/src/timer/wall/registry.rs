@@ -1,19 +1,19 @@
 //! The timers of one engine that wait for the wall clock.
 //!
-//! A timer is here from before it is armed until it has run for the last time, was cancelled or was handed back; then
-//! nothing of it is left. The registry keeps no callback alive. Its lock is held for a look, with no other lock taken
-//! under it.
+//! A timer is registered from before it is armed until it has run for the last time, was cancelled or was handed back;
+//! then nothing of it is left. The registry keeps no callback alive. Its lock is held briefly, and no other lock is
+//! taken under it.
 //!
-//! Settings of the clock are counted. Who arms a timer reads the count before it reads the clock, and again when the
-//! timer is armed and entered; who learns of a setting counts it before it goes through the timers. So a setting that
-//! comes meanwhile is seen by one of them at least:
+//! Settings of the clock are counted: the count is the epoch. A thread that arms a timer reads the epoch before it
+//! reads the clock, and again after the timer is armed and registered. A thread that learns of a setting increments the
+//! epoch before it visits the timers. So at least one of them sees a setting that comes meanwhile:
 //!
 //! ```text
-//!   who arms                         the clock was set
-//!   seen = count                     count += 1
-//!   reads the wall clock             goes through all that are entered
-//!   arms the timer, and enters it
-//!   seen = count still? if not: looks again
+//!   arming                               the clock was set
+//!   seen = epoch                         epoch += 1
+//!   read the wall clock                  visit all registered timers
+//!   arm the timer and register it
+//!   seen != epoch? look again
 //! ```
 
 use std::collections::HashMap;
@@ -29,12 +29,12 @@ use crate::timer::TimerCore;
 
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
-    /// There since the first timer; inside, unless the clock is virtual, what has the watch tell of a setting.
+    /// Set with the first timer; holds the registration with the watch, unless the clock is virtual.
     attached: Mutex<Option<Option<Attached>>>,
 }
 
 struct RegistryState {
-    /// By number. A number is never used again.
+    /// By number. A number is never reused.
     timers: HashMap<u64, Option<Planned>>,
     numbers: u64,
     /// How often the clock was set.
@@ -47,7 +47,7 @@ struct Planned {
     key: Key,
 }
 
-/// A table for fewer than so many timers is not worth shrinking.
+/// A table with a capacity up to this never shrinks.
 const SMALL: usize = 64;
 
 impl Registry {
@@ -56,16 +56,16 @@ impl Registry {
         Arc::new(Registry { state: Mutex::new(state), attached: Mutex::new(None) })
     }
 
-    /// From now on the engine is told when the clock is set, until it stops.
+    /// Notifies the engine whenever the clock is set, from now on until it stops.
     pub(crate) fn attach(&self, core: &Arc<TimerCore>) -> io::Result<()> {
         let mut attached = lock(&self.attached);
-        // To be told so by a thread would be a waste.
+        // A stopped engine needs no watch thread: scheduling fails anyway.
         if attached.is_none() && !core.is_stopped() {
-            // A virtual clock says so by itself.
+            // A virtual clock notifies by itself.
             let is_virtual = core.context.clock.as_virtual().is_some();
             let engine: Weak<TimerCore> = Arc::downgrade(core);
             *attached = Some(if is_virtual { None } else { Some(watch::attach(engine)?) });
-            // It may have been stopped before: nobody would detach it.
+            // If it was stopped meanwhile, `detach` may already have run.
             if core.is_stopped() {
                 *attached = None;
             }
@@ -73,7 +73,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The engine has stopped. Handles that are kept keep the registry, and must not keep the watch.
+    /// Called when the engine has stopped. Handles keep the registry alive, and must not keep the watch.
     pub(crate) fn detach(&self) {
         let attached =
             planted!("wall.stopped-engine-stays-attached", None, lock(&self.attached).take());
@@ -85,7 +85,7 @@ impl Registry {
         lock(&self.state).epoch
     }
 
-    /// A number for a timer that is about to be armed.
+    /// Reserves a number for a timer that is about to be armed.
     pub(super) fn reserve(&self) -> u64 {
         let mut state = lock(&self.state);
         state.numbers += 1;
@@ -101,7 +101,7 @@ impl Registry {
         id
     }
 
-    /// The timer is armed. It may have run and left by now.
+    /// Registers the timer, which is armed. It may have run and left already.
     pub(super) fn enter(&self, id: u64, plan: Weak<Plan>, key: Key) {
         if let Some(place) = lock(&self.state).timers.get_mut(&id) {
             *place = Some(Planned { plan, key });
@@ -116,11 +116,11 @@ impl Registry {
             state.timers.shrink_to(len * 2);
         }
         drop(state);
-        // With no lock held: the last trace of a timer is freed with it.
+        // With no lock held: this may free the last reference to the plan.
         drop(left);
     }
 
-    /// How many timers there are, and room for how many.
+    /// The number of timers, and the capacity.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn size(&self) -> (usize, usize) {
         let state = lock(&self.state);
@@ -132,14 +132,14 @@ impl Registry {
         !lock(&self.state).timers.is_empty()
     }
 
-    /// Looks at one timer again. `false` if it does not wait for the clock.
+    /// Re-examines one timer. `false` if it does not wait for the clock.
     pub(super) fn look_at(&self, core: &TimerCore, id: u64) -> bool {
         let entry = lock(&self.state).timers.get(&id).cloned().flatten();
         let looked = entry.and_then(|entry| entry.look(core));
         looked.map(|looked| looked.follow(core)).is_some()
     }
 
-    /// The clock was set: looks at all timers again.
+    /// Re-examines all timers after the clock was set.
     pub(crate) fn look_again(&self, core: &TimerCore) {
         let entries: Vec<(u64, Planned)> = {
             let mut state = lock(&self.state);
@@ -149,7 +149,7 @@ impl Registry {
         };
         let look = |(id, entry): (u64, Planned)| entry.look(core).map(|looked| (id, looked));
         let mut looked: Vec<(u64, Looked)> = entries.into_iter().filter_map(look).collect();
-        // The earlier moment first: of those that are due by it, that one runs first. In the end by number, so that
+        // In order of their moments, so that of several due timers the earlier runs first; then by number, so that
         // under virtual time the order is the same in every run.
         looked.sort_unstable_by_key(|(id, looked)| {
             (
@@ -167,7 +167,7 @@ impl Registry {
     }
 }
 
-/// A timer that waits, and for what.
+/// A waiting timer and its moment.
 struct Looked {
     at: SystemTime,
     plan: Arc<Plan>,

@@ -1,5 +1,7 @@
-//! What cannot be seen from outside: what is left of a timer, and how the system's clock reaches one. Nobody sets that
-//! clock here: a deadline is made wrong instead, as a setting would make it, and the watch is made to ring.
+//! Internals of wall-clock timers: what a timer leaves behind, and how the watch reaches it.
+//!
+//! The tests do not set the system's clock. They make a deadline wrong instead, as a setting would, and trigger the
+//! watch.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +12,7 @@ use crate::{Timer, VirtualClock};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The watch is one for the process.
+/// The watch is shared by the process: tests that use it take turns.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn size(timer: &Timer) -> (usize, usize) {
@@ -28,7 +30,7 @@ fn a_million_leave_nothing_behind() {
     assert_eq!(size(&timer).0, 0);
     let all: Vec<_> = (0..100_000).map(|_| timer.schedule_wall(at, |_| ()).unwrap()).collect();
     assert_eq!(size(&timer).0, 100_000);
-    // A handle that is kept keeps no place.
+    // A handle that is kept occupies no place in the registry.
     assert!(all.iter().all(|timeout| timeout.cancel()));
     let (len, capacity) = size(&timer);
     assert!(len == 0 && capacity < 1000, "room for {capacity}");
@@ -57,8 +59,8 @@ fn every_end_is_an_end() {
     assert_eq!((size(&timer).0, stopped.wall_deadline()), (0, None));
 }
 
-/// Real time: a deadline that lies an hour too far, as it does when the clock is set forward by an hour, is mended when
-/// the watch rings, and the timer fires within a second.
+/// Real time: a deadline an hour too late, as after a clock is set forward, is corrected when the watch is triggered.
+/// The timer then fires within a second.
 #[test]
 fn the_watch_reaches_every_timer() {
     let _alone = ALONE.lock();
@@ -80,8 +82,7 @@ fn the_watch_reaches_every_timer() {
     }
 }
 
-/// Real time: the thread comes with the first timer that needs it, ends with the last engine that had one, and comes
-/// again.
+/// Real time: the thread starts with the first timer that needs it, ends with the last such engine, and starts again.
 #[test]
 fn the_watch_ends_with_the_last_engine() {
     let _alone = ALONE.lock();
@@ -109,14 +110,14 @@ fn the_watch_ends_with_the_last_engine() {
     }
 }
 
-/// A clock set after a run was planned and before it is armed again: whoever learns of it leaves the timer alone, and
-/// who arms it looks again.
+/// The clock is set after a run was planned and before it is armed again.
+/// The registry skips the timer, and the thread that arms it looks again.
 #[cfg(feature = "calendar")]
 #[test]
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     use crate::timer::{Callback, Context};
 
-    /// Plans as a cron job does; then the clock is set, once, and the watch comes.
+    /// Plans as a cron job does; then sets the clock, once, and triggers the watch.
     struct Raced(VirtualClock, mpsc::Sender<()>, Option<SystemTime>);
     impl Callback for Raced {
         fn call(&mut self, context: &Context<'_>) {
@@ -130,8 +131,8 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
             }
         }
     }
-    // Every hour, nine times. The first run ends when it is time for it, and then it is a minute past the second; or
-    // it is late, by a setting of the clock to after the last, and then it is a minute to the fifth.
+    // Nine hourly runs. Either the first run is punctual, and then the clock is set to a minute past the second; or it
+    // is late, because the clock was set past the last, and then the clock is set to a minute before the fifth.
     let (minute, second, late) = (HOUR / 60, HOUR / 3600, HOUR * 99);
     for (set, to, wait) in [(HOUR, HOUR * 2 + minute, second), (late, HOUR * 5 - minute, minute)] {
         let clock = VirtualClock::new();
@@ -153,7 +154,7 @@ fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     }
 }
 
-/// A timer of the wall clock on a stopped engine: no thread is started to be told so.
+/// A wall-clock timer on a stopped engine starts no watch thread.
 #[test]
 fn a_stopped_engine_starts_no_thread() {
     let _alone = ALONE.lock();
