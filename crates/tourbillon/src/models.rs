@@ -1,11 +1,11 @@
-//! The hand-over between threads, in every order that it can happen in: models for loom.
+//! Models for loom: the hand-over between threads, in every possible order.
 //!
 //! Each model is the engine itself, small: one or two shards, one or two timers, and the threads that matter. Time is
-//! one of them: it sets the clock and wakes the sleeper, which is what a timeout does. A wake that is lost is a driver
-//! that sleeps for ever, and loom reports the deadlock.
+//! one of the threads: it sets the clock and wakes the sleeper, as a timeout does. A lost wake leaves the driver asleep
+//! for ever, and loom reports the deadlock.
 //!
-//! `cargo xtask loom` runs them, and their twins: the same models with a planted fault, which must fail. One build has
-//! all faults in it; `planted/loom.txt` says which models each of them must break.
+//! `cargo xtask loom` runs the models, and their twins with a planted fault, which must fail. One build contains all
+//! faults; `planted/loom.txt` lists which models each of them must break.
 
 mod purgatory;
 #[cfg(feature = "tasks")]
@@ -24,12 +24,12 @@ use crate::{
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// A clock that time, a thread of the model, sets.
+/// A clock that is set by a thread of the model.
 #[derive(Clone)]
 struct ModelClock {
     begin: Instant,
     ticks: Arc<AtomicU64>,
-    /// Whether who has read it lets others go first: what it does next, it does by an old reading.
+    /// Whether a thread yields after reading it, so that it continues with an old reading.
     gives_way: bool,
 }
 
@@ -93,20 +93,20 @@ impl Model {
         self.engine.schedule(TICK * ticks as u32, ticks)
     }
 
-    /// Arms a timer on a shard, instead of the thread's own.
+    /// Arms a timer on a given shard, instead of the thread's own.
     fn arm_on(&self, shard: usize, ticks: u64) {
         let core = self.engine.core();
         let deadline = core.context.clock.now() + ticks * TICK.as_nanos() as u64;
         assert!(core.arm(&core.shards[shard], deadline, ticks).is_ok());
     }
 
-    /// Time passes: the clock is set, and whoever sleeps looks at it.
+    /// Lets time pass: sets the clock and wakes the sleeper.
     fn pass(&self, ticks: u64) {
         self.clock.ticks.store(ticks, SeqCst);
         self.engine.core().context.signal.sleeper().wake();
     }
 
-    /// Waits for the driver to deliver so many. Loom reports a driver that never does.
+    /// Waits until `count` timers are delivered. If the driver never does, loom reports a deadlock.
     fn expect(&self, count: usize) {
         let mut delivered = lock(&self.delivered.0);
         while *delivered < count {
@@ -123,20 +123,20 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     check_to(3, model);
 }
 
-/// So many preemptions, unless the environment says how many.
+/// Checks with this number of preemptions, unless the environment sets it.
 fn check_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(move || model());
 }
 
-/// Somebody arms an earlier timer, while the driver goes to sleep for a later one.
+/// An earlier timer is armed while the driver goes to sleep for a later one.
 #[test]
 fn an_earlier_timer_wakes_the_driver() {
     check(|| {
         let model = Model::new();
         model.arm(9).unwrap();
-        // From here on it is late; the driver must find out without the help of time.
+        // From here on the timer is due; the driver must notice without the help of time.
         model.clock.ticks.store(1, SeqCst);
         model.arm(0).unwrap();
         model.expect(1);
@@ -145,7 +145,7 @@ fn an_earlier_timer_wakes_the_driver() {
     });
 }
 
-/// Two threads arm the first timers of an engine, whose driver starts meanwhile.
+/// Two threads arm the first timers of an engine while its driver starts.
 #[test]
 fn two_threads_arm_the_first_timers() {
     check(|| {
@@ -161,7 +161,7 @@ fn two_threads_arm_the_first_timers() {
     });
 }
 
-/// A timer that was delivered has left its place: an engine that looks empty is not full.
+/// A delivered timer has freed its place: an engine that looks empty is not full.
 #[test]
 fn an_empty_engine_has_room() {
     check(|| {
@@ -187,7 +187,7 @@ fn an_earlier_timer_on_another_shard_wakes_the_driver() {
     });
 }
 
-/// A timer is moved to earlier while the driver goes to sleep for its old deadline.
+/// A timer is rescheduled to earlier while the driver goes to sleep for its old deadline.
 #[test]
 fn a_timer_moved_to_earlier_wakes_the_driver() {
     check(|| {
@@ -199,7 +199,7 @@ fn a_timer_moved_to_earlier_wakes_the_driver() {
     });
 }
 
-/// Time passes while the driver goes to sleep, and somebody cancels: one of the two has the timer.
+/// Time passes while the driver goes to sleep, and a thread cancels: exactly one of them gets the timer.
 #[test]
 fn cancel_and_fire_exclude_each_other() {
     check(|| {
@@ -221,7 +221,7 @@ fn cancel_and_fire_exclude_each_other() {
     });
 }
 
-/// A stop meets a driver that goes to sleep, and one who arms: the timer is delivered, handed back or refused.
+/// A stop meets a driver that goes to sleep, and a thread that arms: the timer is delivered, handed back or refused.
 #[test]
 fn stop_meets_arm() {
     check(|| {
@@ -238,20 +238,20 @@ fn stop_meets_arm() {
     });
 }
 
-/// A stop waits for the handler that runs.
+/// A stop waits for a running handler.
 #[test]
 fn stop_waits_for_what_runs() {
     check(|| {
         let model = Model::new();
         model.arm(0).unwrap();
         let handed_back = model.engine.stop().len();
-        // Whatever the driver had claimed has been delivered by now.
+        // What the driver had claimed has been delivered by now.
         assert_eq!(model.delivered() + handed_back, 1);
         assert_eq!(model.engine.counts().fired as usize, model.delivered());
     });
 }
 
-/// Two wait to take, and two values are put: who leads leaves with one, and the other must lead, or take, in its place.
+/// Two threads wait to take, and two values are put: when the leader leaves with one, the other leads or takes.
 #[test]
 fn leadership_goes_on_when_who_leads_leaves() {
     check(|| {
@@ -267,7 +267,7 @@ fn leadership_goes_on_when_who_leads_leaves() {
     });
 }
 
-/// One of two who wait has a limit, which passes: whoever led, the other gets what is put.
+/// One of two waiting threads has a limit, which passes: whichever led, the other gets the value.
 #[test]
 fn leadership_goes_on_when_a_limit_passes() {
     check(|| {
@@ -281,7 +281,7 @@ fn leadership_goes_on_when_a_limit_passes() {
             let queue = queue.clone();
             thread::spawn(move || queue.take().unwrap())
         };
-        // Time passes for who leads. One who follows would wake by itself: here it is called when the other leaves.
+        // Time passes for the leader. A follower would wake by itself: here it is called when the other leaves.
         clock.ticks.store(1, SeqCst);
         queue.pass_time();
         queue.put(Duration::ZERO, 7).unwrap();
@@ -299,7 +299,7 @@ fn leadership_goes_on_when_a_limit_passes() {
     });
 }
 
-/// A close finds some who lead and follow, or are about to: all of them hear of it.
+/// A close meets threads that lead, follow or are about to: all of them return.
 #[test]
 fn close_wakes_all_takers() {
     check(|| {
@@ -315,7 +315,7 @@ fn close_wakes_all_takers() {
     });
 }
 
-/// An event loop turns and then sleeps until it is told, while somebody arms an earlier timer.
+/// An event loop turns and then sleeps until it is woken, while another thread arms an earlier timer.
 #[test]
 fn an_earlier_timer_wakes_the_loop() {
     check(|| {
@@ -351,8 +351,8 @@ fn an_earlier_timer_wakes_the_loop() {
     });
 }
 
-/// An event loop polls its descriptor between turns, while another thread arms an earlier timer: the wake is not lost,
-/// also if it comes at the end of a turn.
+/// An event loop polls its descriptor between turns, while another thread arms an earlier timer.
+/// The wake is not lost, even at the end of a turn.
 #[test]
 fn a_wake_at_the_end_of_a_turn_is_not_lost() {
     check(|| {
@@ -378,8 +378,8 @@ fn a_wake_at_the_end_of_a_turn_is_not_lost() {
     });
 }
 
-/// A thread begins to wait during the last step of an advance, having read the time before it: its limit has passed
-/// when the advance returns, and nothing else will wake it.
+/// A thread begins to wait during the last step of an advance, having read the time before it.
+/// Its limit has passed when the advance returns, and nothing else will wake it.
 #[test]
 fn a_wait_that_begins_during_the_last_step_ends() {
     check(|| {

@@ -1,11 +1,11 @@
-//! The whole engine under shuttle: random schedules of threads that arm, cancel, move and stop while time passes.
+//! The whole engine under shuttle: random schedules of threads that arm, cancel, reschedule and stop while time passes.
 //!
-//! Where loom tries every order of a few steps, shuttle tries many orders of many. Time is virtual, so that whatever
-//! happens happens in some order and not after some wait. After each run every timer has ended in exactly one way,
-//! and its handle says which.
+//! Where loom tries every order of a few steps, shuttle tries many orders of many. Time is virtual, so that events are
+//! ordered and nothing depends on real waiting. After each run every timer has ended in exactly one way, and its handle
+//! reports which.
 //!
-//! `cargo xtask shuttle` runs them, and their twins with a planted fault (`planted/shuttle.txt`), which must fail.
-//! `TOURBILLON_SCHEDULES` says how many schedules each test tries.
+//! `cargo xtask shuttle` runs the tests, and their twins with a planted fault (`planted/shuttle.txt`), which must fail.
+//! `TOURBILLON_SCHEDULES` sets how many schedules each test tries.
 
 mod handles;
 mod purgatory;
@@ -52,7 +52,7 @@ impl Watched {
         Some(Watched { handle, ran })
     }
 
-    /// It ran once, or it was cancelled or handed back and never ran.
+    /// Asserts that it ran once, or was cancelled or handed back and never ran.
     fn has_ended_once(&self) {
         let (state, ran) = (self.handle.state(), self.ran.load(SeqCst));
         match state {
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-/// Threads arm, cancel and move at random, a clock advances, and a stop comes some time.
+/// Threads arm, cancel and reschedule at random, a clock advances, and a stop comes at some point.
 fn everything_at_once(run: impl Fn(Builder) -> Builder) {
     let clock = VirtualClock::new();
     let timer = run(Timer::builder().clock(&clock).shards(2)).build().unwrap();
@@ -93,7 +93,7 @@ fn everything_at_once(run: impl Fn(Builder) -> Builder) {
         let clock = clock.clone();
         thread::spawn(move || (0..3).for_each(|_| clock.advance(MS).unwrap()))
     };
-    // The stop comes in the midst of it, or when all is quiescence: whatever was due has run by then.
+    // The stop comes in between, or when all is quiet: whatever was due has run by then.
     let mut time = Some(time);
     if thread_rng().gen_bool(0.5) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -139,7 +139,7 @@ fn everything_at_once_on_an_executor_that_starts_threads() {
     });
 }
 
-/// A clock that advances returns when everything has run, whoever runs it.
+/// An advance returns when everything due has run, on whatever thread.
 #[test]
 fn an_advance_returns_when_all_has_run() {
     explore(|| {
@@ -155,7 +155,7 @@ fn an_advance_returns_when_all_has_run() {
     });
 }
 
-/// A worker goes to sleep after each of them, and the next becomes ready meanwhile.
+/// A worker goes to sleep after each timer, while the next becomes ready.
 #[test]
 fn a_worker_that_goes_to_sleep_misses_nothing() {
     explore(|| {
@@ -168,7 +168,7 @@ fn a_worker_that_goes_to_sleep_misses_nothing() {
     });
 }
 
-/// A worker that is blocked has called another: the timer behind it runs.
+/// A blocked worker has called another: the timer behind it runs.
 #[test]
 fn a_blocked_worker_delays_nobody() {
     explore(|| {
@@ -182,7 +182,7 @@ fn a_blocked_worker_delays_nobody() {
                 open = wait.1.wait(open).unwrap();
             }
         });
-        // Only this one opens the gate: behind a blocked worker, on the same tick of the same shard.
+        // Only this timer opens the gate, and it is behind the blocked worker: same tick, same shard.
         let second = timer.schedule(MS, move |_| {
             *open.0.lock().unwrap() = true;
             open.1.notify_all();
@@ -194,7 +194,7 @@ fn a_blocked_worker_delays_nobody() {
     });
 }
 
-/// A repeating timer is cancelled while it runs, or before, or after: it never starts again.
+/// A repeating timer that is cancelled before, during or after a run never starts again.
 #[test]
 fn a_repeating_timer_that_was_cancelled_never_starts_again() {
     explore(|| {
@@ -221,8 +221,9 @@ fn a_repeating_timer_that_was_cancelled_never_starts_again() {
     });
 }
 
-/// Threads put, remove and take, with limits and without, a clock advances, and a close comes some time: each value is
-/// taken, removed or handed back, once, and an advance returns when those who wait have taken what is due.
+/// Threads put, remove and take, with and without limits, a clock advances, and a close comes at some point.
+/// Each value is taken, removed or handed back once, and an advance returns when the waiting threads have taken what is
+/// due.
 #[test]
 fn a_queue_loses_nothing() {
     explore(|| {
@@ -267,7 +268,7 @@ fn a_queue_loses_nothing() {
             time.join().unwrap();
         }
         ended.lock().unwrap().extend(queue.close().into_iter().map(|left| left.value));
-        // Who waits at a limit that no advance has passed hears of the close.
+        // The close wakes a thread that waits for a limit that no advance has reached.
         takers.into_iter().for_each(|taker| taker.join().unwrap());
         let mut ended = ended.lock().unwrap();
         ended.sort_unstable();
@@ -277,7 +278,7 @@ fn a_queue_loses_nothing() {
     });
 }
 
-/// A retry meets a cancel, a stop and time: it has one outcome, and whoever waits hears of it.
+/// A retry meets a cancel, a stop and time: it has one outcome, which a waiting thread receives.
 #[test]
 fn a_retry_has_one_outcome() {
     explore(|| {
@@ -306,8 +307,8 @@ fn a_retry_has_one_outcome() {
     });
 }
 
-/// An event loop polls its descriptor between turns, while another thread arms timers: a turn after the last wake
-/// leaves it silent. Not a model for loom, which lets the swap of `notified` overlook a store that happened before it.
+/// An event loop polls its descriptor between turns while another thread arms: the last turn leaves it unreadable.
+/// Not a loom model: loom lets the swap of `notified` miss a store that happened before it.
 #[test]
 fn a_turn_leaves_the_descriptor_silent() {
     explore(|| {
@@ -325,11 +326,11 @@ fn a_turn_leaves_the_descriptor_silent() {
             if ran == 2 {
                 break;
             }
-            // With a next one it does not wait: that is due, and was armed after the pass.
+            // With a next time it does not wait: that timer is due, and was armed after the pass.
             if turn.next.is_none() {
                 fd.wait_until_readable();
             }
-            // Between its write and its word the other thread keeps the descriptor readable: it must get its turn.
+            // Between its write and its flag, the other thread keeps the descriptor readable: let it run.
             thread::yield_now();
         }
         other.join().unwrap();

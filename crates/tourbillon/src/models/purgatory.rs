@@ -14,10 +14,10 @@ use crate::{Operation, Outcome, Purgatory, Timer, VirtualClock, WatchError};
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// Hashes are the same in every run: a model must be.
+/// A fixed hasher: a model must be reproducible.
 type Shared = Purgatory<u8, Eventful, BuildHasherDefault<DefaultHasher>>;
 
-/// Waits for so many events, and counts its end.
+/// Waits for `needed` events, and counts how it ends.
 struct Eventful {
     events: Arc<AtomicUsize>,
     needed: usize,
@@ -43,7 +43,7 @@ impl Operation for Eventful {
     }
 }
 
-/// Two threads, in every order there is.
+/// Two threads, in every possible order.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = None;
@@ -79,7 +79,7 @@ impl Model {
         self.purgatory.try_complete_else_watch(operation, [1, 2], TICK)
     }
 
-    /// Something happens, and whoever waits for it is tried.
+    /// Counts an event and checks the key.
     fn event(&self, key: u8) -> usize {
         self.events.fetch_add(1, SeqCst);
         self.purgatory.check(&key)
@@ -90,7 +90,7 @@ impl Model {
         thread::spawn(move || run(model))
     }
 
-    /// How many were completed and have expired. Nothing is left of them.
+    /// The numbers completed and expired. Asserts that nothing is left.
     fn ends(&self) -> (usize, usize) {
         let left = (self.purgatory.watched(), self.purgatory.delayed(), self.timer.len());
         assert_eq!(left, (0, 0, 0));
@@ -98,7 +98,7 @@ impl Model {
     }
 }
 
-/// An event comes at any moment of the adding, and no other will: the operation is completed without its timeout.
+/// One event, at any moment of the adding: the operation is completed without its timeout.
 #[test]
 fn an_event_during_the_adding_is_not_missed() {
     check(|| {
@@ -111,8 +111,7 @@ fn an_event_during_the_adding_is_not_missed() {
     });
 }
 
-/// It needs two events, which come under two keys: whichever is the last completes it, also if it meets the trial of
-/// the first.
+/// It needs two events, under two keys: the last one completes it, even if it meets the trial of the first.
 #[test]
 fn two_checks_complete_it_once() {
     check(|| {
@@ -124,7 +123,7 @@ fn two_checks_complete_it_once() {
     });
 }
 
-/// An event and the timeout: it is completed or it has expired, and an event before the timeout counts.
+/// An event meets the timeout: it is completed or expires, and an event before the timeout counts.
 #[test]
 fn complete_and_expire_exclude_each_other() {
     check(|| {
@@ -138,7 +137,7 @@ fn complete_and_expire_exclude_each_other() {
     });
 }
 
-/// A check without an event meets the timeout: it expires, whoever tries it last.
+/// A check without an event meets the timeout: it expires, whichever thread tries it last.
 #[test]
 fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     check(|| {
@@ -151,7 +150,7 @@ fn a_timeout_that_meets_a_trial_is_not_forgotten() {
     });
 }
 
-/// A cancel meets an event: one of them has the operation.
+/// A cancel meets an event: exactly one of them gets the operation.
 #[test]
 fn a_cancel_that_meets_an_event_has_it_or_not() {
     check(|| {
@@ -164,7 +163,7 @@ fn a_cancel_that_meets_an_event_has_it_or_not() {
     });
 }
 
-/// A cancel meets a trial that fails: it waits for it, and has the operation.
+/// A cancel meets a trial that fails: it waits for the trial, and gets the operation.
 #[test]
 fn a_cancel_that_meets_a_trial_has_it() {
     check(|| {
@@ -176,7 +175,7 @@ fn a_cancel_that_meets_a_trial_has_it() {
     });
 }
 
-/// A stop meets the adding: the operation is handed back by one of them, and by one alone.
+/// A stop meets the adding: exactly one of them hands the operation back.
 #[test]
 fn a_stop_that_meets_the_adding_leaves_nothing() {
     check(|| {
@@ -188,7 +187,7 @@ fn a_stop_that_meets_the_adding_leaves_nothing() {
     });
 }
 
-/// A check, the timeout and a cancel at once, without an event: one of the latter has it, whoever tries it.
+/// A check, the timeout and a cancel at once, without an event: the timeout or the cancel gets it.
 #[test]
 fn check_expire_and_cancel_at_once() {
     within_bounds(|| {

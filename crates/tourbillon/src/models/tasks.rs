@@ -1,6 +1,6 @@
-//! A task that registers its waker, replaces it, drops its sleep or moves it, while its time comes or the engine stops.
+//! A task registers its waker, replaces it, or drops or reschedules its sleep, while time passes or the engine stops.
 //!
-//! A wake that is lost is a task that waits for ever, and loom reports the deadlock.
+//! A lost wake leaves the task waiting for ever, and loom reports the deadlock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -44,32 +44,32 @@ impl Model {
         self.timer.sleep(TICK * ticks)
     }
 
-    /// Time passes: the clock is set, and whoever sleeps looks at it.
+    /// Lets time pass: sets the clock and wakes the sleeper.
     fn pass(&self, ticks: u64) {
         self.clock.ticks.store(ticks, SeqCst);
         crate::tasks::Given::on(&self.timer).context().signal.sleeper().wake();
     }
 
-    /// The same, on a thread of its own.
+    /// As `pass`, on a thread of its own.
     fn time(&self, ticks: u64) -> thread::JoinHandle<()> {
         let model = self.clone();
         thread::spawn(move || model.pass(ticks))
     }
 
-    /// Whether so many ticks have passed, as the engine knows: it may know it from another thread, and loom lets this
-    /// one read the clock as it was before.
+    /// Whether `ticks` have passed, as the engine knows it.
+    /// The engine may know it from another thread, while loom lets this one read the clock as it was before.
     fn has_passed(&self, ticks: u32) -> bool {
         self.timer.now() >= self.clock.begin + TICK * ticks
     }
 
-    /// Every sleep has ended in exactly one way.
+    /// Asserts that every sleep has ended in exactly one way.
     fn accounted(&self) {
         let counts = self.timer.counts();
         assert_eq!(counts.armed, counts.fired + counts.cancelled + counts.handed_back);
     }
 }
 
-/// A task: it waits until it is woken.
+/// A task that waits until it is woken.
 #[derive(Clone)]
 struct Task(Arc<Notifier>);
 
@@ -110,7 +110,7 @@ impl Task {
     }
 }
 
-/// The time comes while the task registers.
+/// The deadline comes while the task registers.
 #[test]
 fn a_task_that_registers_is_woken() {
     check_to(2, || {
@@ -125,7 +125,7 @@ fn a_task_that_registers_is_woken() {
     });
 }
 
-/// The time comes while another task takes the sleep over: that one is woken.
+/// The deadline comes while another task takes over the sleep: that task is woken.
 #[test]
 fn a_task_that_takes_over_is_woken() {
     check(|| {
@@ -139,7 +139,7 @@ fn a_task_that_takes_over_is_woken() {
     });
 }
 
-/// The time comes while the sleep is dropped: it was cancelled or has fired, and nothing of it is left.
+/// The deadline comes while the sleep is dropped: it was cancelled or fired, and nothing is left of it.
 #[test]
 fn a_dropped_sleep_leaves_nothing_behind() {
     check(|| {
@@ -158,7 +158,7 @@ fn a_dropped_sleep_leaves_nothing_behind() {
     });
 }
 
-/// The time comes while the sleep is moved to later: it is not ready before its new time, and then its task is woken.
+/// The deadline comes while the sleep is rescheduled to later: it is not ready early, and its task is woken then.
 #[test]
 fn a_moved_sleep_is_never_early() {
     check_to(2, || {
@@ -179,7 +179,7 @@ fn a_moved_sleep_is_never_early() {
     });
 }
 
-/// The hand passes while a sleep is filed behind it: when it is over, it is out of the wheel.
+/// The hand advances while a sleep is filed behind it: when the sleep is over, it is out of the wheel.
 #[test]
 fn a_sleep_that_is_over_is_out_of_the_wheel() {
     check_to(2, || {
@@ -202,8 +202,8 @@ fn a_sleep_that_is_over_is_out_of_the_wheel() {
     });
 }
 
-/// A sleep is filed behind the hand while a pass is under way, which does not claim it: when it is over, it is out of
-/// the wheel, and was not left there to wake its task for nothing.
+/// A sleep is filed behind the hand during a pass that does not claim it.
+/// When the sleep is over, it is out of the wheel, and is not left there to wake its task needlessly.
 #[test]
 fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
     check_to(2, || {
@@ -232,7 +232,7 @@ fn a_sleep_filed_during_a_pass_is_out_of_the_wheel() {
 /// More is due than a pass may claim, and a task that was woken polls between two passes.
 #[test]
 fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
-    // Whichever of the two the first pass claims.
+    // For either of the two that the first pass may claim.
     for swapped in [false, true] {
         check_to(2, move || {
             let model = Model::with_budget(1);
@@ -253,7 +253,7 @@ fn a_task_of_a_pass_that_was_cut_is_not_forgotten() {
     }
 }
 
-/// The engine stops while a task registers: the task learns of it, and does not take it for its time.
+/// The engine stops while a task registers: the task gets an error, and not the end of its sleep.
 #[test]
 fn a_stop_is_an_error_and_no_hang() {
     check(|| {
@@ -269,7 +269,7 @@ fn a_stop_is_an_error_and_no_hang() {
     });
 }
 
-/// The engine stops during a pass: who is not yet due learns of it all the same.
+/// The engine stops during a pass: a task that is not due yet learns of it as well.
 #[test]
 fn a_stop_during_a_pass_is_told() {
     check_to(2, || {

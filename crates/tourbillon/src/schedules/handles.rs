@@ -1,4 +1,4 @@
-//! Handles that several threads share, while their timer fires and others take its place.
+//! Handles shared by several threads, while their timer fires and others take its place.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use shuttle::thread;
 use super::{MS, explore};
 use crate::{State, Timeout, Timer, VirtualClock};
 
-/// What a handle says never goes back, and never is what has become of another timer.
+/// The state of a handle never goes back, and is never that of another timer.
 fn watch(handle: &Timeout) -> State {
     let mut last = handle.state();
     for _ in 0..3 {
@@ -43,7 +43,7 @@ fn a_shared_handle_answers_for_its_own_timer() {
         };
         let others = {
             let timer = timer.clone();
-            // They take the place of what is given back, and stay pending.
+            // They reuse the place that was freed, and stay pending.
             thread::spawn(move || [(); 2].map(|()| timer.schedule(MS * 9, |_| ()).unwrap()))
         };
         let cancelled = handle.cancel();

@@ -13,10 +13,10 @@ use crate::{Builder, Operation, Purgatory, Timer, VirtualClock, WaitError};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Hashes are the same in every run: a schedule must be.
+/// A fixed hasher: a schedule must be reproducible.
 type Shared = Purgatory<u8, Flagged, BuildHasherDefault<DefaultHasher>>;
 
-/// Waits for its flag, and counts its end: completed, expired.
+/// Waits for its flag, and counts how it ends: completed, expired.
 struct Flagged(Arc<AtomicBool>, Arc<[AtomicUsize; 2]>);
 
 impl Operation for Flagged {
@@ -77,7 +77,7 @@ fn every_operation_ends_in_one_way() {
         let mut back = purgatory.stop().len();
         back += threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>();
         assert!(purgatory.stop().is_empty());
-        // A worker may be about to run what has expired.
+        // A worker may be about to run an expiry.
         timer.stop();
         let ended = back + ends[0].load(SeqCst) + ends[1].load(SeqCst);
         let left = (purgatory.watched(), purgatory.delayed(), timer.len());
@@ -85,8 +85,8 @@ fn every_operation_ends_in_one_way() {
     });
 }
 
-/// A future is dropped while it is checked, and a closure while its time comes: neither leaves a trace, and the closure
-/// is told once.
+/// A future is dropped during a check, and a closure expires: neither leaves a trace.
+/// The closure is called once.
 #[test]
 fn a_wait_that_is_dropped_leaves_nothing() {
     explore(|| {
