@@ -1,7 +1,8 @@
-//! The primitives that threads meet on, from the standard library, or from a model checker when one looks.
+//! Synchronization primitives: the standard library's, or a model checker's in a model build.
 //!
-//! Everything in this crate that two threads touch comes through here, so that loom and shuttle see all of it.
-//! `Arc` is the standard one everywhere: who owns what is not in question, who sees what when is.
+//! Engine state that the models exercise uses these, so that loom and shuttle see every access. The standard ones are
+//! used directly where no model looks: `Arc` and `OnceLock`, statistics that order nothing (the number of engines,
+//! thread numbers, the latest reading of a user's clock), and the wall-clock watch, which belongs to no engine.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -23,10 +24,10 @@ pub(crate) use std::{
 use std::sync::TryLockError;
 use std::time::Duration;
 
-/// So often a lock that is held is looked at, after twice as long each time: some microseconds in all.
+/// How often a held lock is retried before blocking. The pause doubles each time; together a few microseconds.
 const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 8 };
 
-/// loom's own does not take a `const` block.
+/// loom's own macro does not accept a `const` block.
 #[cfg(loom)]
 macro_rules! local {
     ($(static $name:ident: $type:ty = const { $init:expr };)*) => {
@@ -36,8 +37,9 @@ macro_rules! local {
 #[cfg(loom)]
 pub(crate) use local as thread_local;
 
-/// Locks. No user code runs under a lock of ours, so a poisoned one means that a thread was torn down between two
-/// of our own lines; what it guards is still whole, and the engine goes on.
+/// Locks a mutex and ignores poisoning.
+/// No user code runs under these locks, so a poisoned one means that a thread was torn down inside the engine. The
+/// guarded state is still consistent, and the engine continues.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     try_lock(mutex).unwrap_or_else(|| lock_held(mutex))
@@ -53,15 +55,15 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// A model has no use for it: whoever waits lets others go first.
+/// Always fails: in a model, a waiting thread yields to the others anyway.
 #[cfg(any(loom, shuttle))]
 fn try_lock<T>(_mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-/// Waits for a lock that another thread holds. That takes nanoseconds, mostly: so it looks again and again, ever less
-/// often, before it sleeps. The standard library's own look does not step back, and once somebody sleeps every unlock
-/// is a call of the kernel: two threads that arm and cancel in one shard took up to twice as long.
+/// Waits for a lock that another thread holds: spins with exponential backoff, then blocks.
+/// The lock is usually free again within nanoseconds. The standard library spins without backoff, and once a thread
+/// blocks, every unlock is a system call: two threads that arm and cancel in one shard took up to twice as long.
 #[cold]
 fn lock_held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     for looks in 0..LOOKS {
@@ -73,14 +75,14 @@ fn lock_held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Waits to be notified, or for as long as `limit`; without one, for ever.
+/// Waits for a notification, at most `limit`; without a limit, for ever.
 pub(crate) fn wait<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
     limit: Option<Duration>,
 ) -> MutexGuard<'a, T> {
     match limit {
-        // The model checkers have no clock: time is a thread of the model, and it notifies.
+        // The model checkers have no clock: time is a thread of the model, which notifies.
         Some(limit) if cfg!(not(any(loom, shuttle))) => {
             let span = planted!(
                 "engine.waits-end-after-a-tenth-of-a-second",
