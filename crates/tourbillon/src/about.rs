@@ -1,13 +1,13 @@
-//! Pages to read: why it is built this way, how it compares, and where to find what you know from elsewhere.
+//! Background reading: the design, a comparison, and guides for users of other timers.
 
-/// For those who know Netty's `HashedWheelTimer`, Kafka's timer and purgatory, or the JDK's executors.
+/// For users of Netty's `HashedWheelTimer`, Kafka's timer and purgatory, or the JDK's executors.
 #[doc = include_str!("../docs/coming-from.md")]
 pub mod coming_from {}
 
-/// Beside others: which timer to take, and when to take another one.
+/// A comparison with other timers: which one to choose, and when to choose another.
 #[doc = include_str!("../COMPARE.md")]
 pub mod compare {}
 
-/// Why it is built this way, with the numbers that chose it.
+/// The design and its reasons, with the measurements behind them.
 #[doc = include_str!("../DESIGN.md")]
 pub mod design {}

@@ -1,23 +1,23 @@
-//! How long to wait between tries, and when to give up: a small value that knows no clock, no timer and no job.
+//! How long to wait between attempts, and when to give up. A plain value: no clock, no timer, no job.
 //!
 //! ```text
 //!   failure        1      2      3      4          5
-//!   delay        100 ms 200 ms 400 ms 800 ms   1 s (`most`)  …     first × factor each time, never above `most`
-//!   with jitter   73 ms  12 ms 398 ms …                            drawn anew each time, never above the delay
+//!   delay        100 ms 200 ms 400 ms 800 ms   1 s (`most`)  …     first × factor each time, at most `most`
+//!   with jitter   73 ms  12 ms 398 ms …                            drawn each time, at most the delay
 //! ```
 //!
-//! Invariant: `delay` is what the next failure is answered with, before `most` and jitter. Everything is counted in
-//! nanoseconds and saturates: no setting and no number of failures makes it wrap or panic.
+//! Invariant: `delay` is the delay after the next failure, before `most` and jitter apply. Everything is in nanoseconds
+//! and saturates: no setting and no number of failures makes it wrap or panic.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
 
-/// How long to wait before each further try: exponentially longer, with jitter, and with limits on tries and on time.
+/// Exponential backoff with jitter, and limits on the number of attempts and on time.
 ///
-/// It is asked once for every failure. A clone goes on from where the original is; a fresh one may serve as a template,
-/// and its clones [draw](Backoff::jitter) each for itself.
+/// Call [`next_delay`](Backoff::next_delay) once for every failure. A clone continues from the original's state; a
+/// fresh backoff may serve as a template whose clones each [draw](Backoff::jitter) for themselves.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,7 +35,7 @@ use crate::clock::nanoseconds;
 #[derive(Clone, Debug)]
 #[must_use = "a backoff does nothing until it is asked"]
 pub struct Backoff {
-    /// Nanoseconds.
+    /// Nanoseconds, as are `most` and `delay`.
     first: u64,
     most: u64,
     factor: f64,
@@ -43,30 +43,32 @@ pub struct Backoff {
     tries: u32,
     within: Duration,
     seed: Option<u64>,
-    /// Tries that have failed.
+    /// The number of failed attempts.
     failed: u32,
     delay: u64,
-    /// Made when it is first drawn from.
+    /// Created when first drawn from.
     random: Option<Random>,
 }
 
-/// How much of a delay is left to chance, so that those who failed together do not come back together.
+/// How much of a delay is random, so that callers that failed together do not return together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// The delay as it is.
+    /// None: the exact delay.
     #[default]
     None,
-    /// Half of the delay, and anything from nothing to the other half.
+    /// Half of the delay, plus a random part of the other half.
     Equal,
-    /// Anything from nothing to the delay: spreads the most, and may try again at once (a timer: at the next tick).
+    /// Anything from zero to the delay.
+    ///
+    /// Spreads the most, and may retry at once (with a timer: at the next tick).
     Full,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Backoff {
-    /// First so long, then twice as long each time up to a minute, without jitter and without end.
+    /// Starts with `first` and doubles up to one minute, without jitter and without end.
     pub fn new(first: Duration) -> Self {
         let first = nanoseconds(first);
         Backoff {
@@ -83,20 +85,21 @@ impl Backoff {
         }
     }
 
-    /// How many times longer each delay is than the one before. 2 if not set; with 1 all are the same. Less than 1, or
-    /// what is no number, counts as 1.
+    /// Sets the factor between a delay and the next. Default: 2.
+    ///
+    /// With 1, all delays are the same. A value below 1 or NaN counts as 1.
     pub fn factor(mut self, factor: f64) -> Self {
         self.factor = factor.max(1.0);
         self
     }
 
-    /// No delay is longer than this, the first one included. A minute if not set.
+    /// Sets the upper bound of all delays, the first included. Default: one minute.
     pub fn most(mut self, most: Duration) -> Self {
         self.most = nanoseconds(most);
         self
     }
 
-    /// How much of each delay is left to chance. Nothing if not set.
+    /// Sets how much of each delay is random. Default: none.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,8 +115,9 @@ impl Backoff {
         self
     }
 
-    /// Draws jitter from this seed: the same delays in every run, for tests and simulations. A seed that nobody knows
-    /// if not set, and another one for each clone that is made before the first delay.
+    /// Draws jitter from this seed: the same delays in every run, for tests and simulations.
+    ///
+    /// By default the seed is random, and different for each clone made before the first delay.
     ///
     /// ```
     /// use std::time::Duration;
@@ -129,15 +133,15 @@ impl Backoff {
         self
     }
 
-    /// Gives up after so many tries, the first one included. No limit if not set; 0 counts as 1.
+    /// Gives up after `tries` attempts, the first included. Default: no limit. 0 counts as 1.
     pub fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
     }
 
-    /// Gives up rather than try again later than so long after the first try began. No limit if not set.
+    /// Gives up if the next attempt would start later than `limit` after the first one began. Default: no limit.
     ///
-    /// It is the delay that is held to this: a timer starts the try at the tick after it, and as late as it is.
+    /// This bounds the delay; a timer starts the attempt at the tick after it, plus its own lateness.
     ///
     /// ```
     /// use std::time::Duration;
@@ -152,14 +156,15 @@ impl Backoff {
         self
     }
 
-    /// A try has failed, so long after the first one began: how long to wait before the next. `None` if it is time to
-    /// give up.
+    /// Returns the delay before the next attempt, or `None` to give up, after a failure.
     ///
-    /// Each answer counts as one more failure. It never panics, and after the first `None` that comes of the tries it
-    /// answers nothing else.
+    /// `elapsed` is the time since the first attempt began.
+    ///
+    /// Each call counts as one more failure. It never panics, and once the limit on attempts is reached, it always
+    /// returns `None`.
     pub fn next_delay(&mut self, elapsed: Duration) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
-        // A count that has reached its end cannot tell one try from the next: then there is no limit.
+        // A saturated counter cannot count further attempts: `u32::MAX` means no limit.
         let enough = planted!(
             "backoff.one-try-too-many",
             self.failed > self.tries,
@@ -176,8 +181,7 @@ impl Backoff {
         let delay = self.delay.min(most);
         self.delay = delay;
         if self.factor > 1.0 {
-            // Up, so that one nanosecond grows as well. A float becomes the nearest number that there is: nothing
-            // overflows.
+            // Rounded up, so that one nanosecond grows as well. The conversion from a float saturates.
             let longer = delay as f64 * self.factor;
             self.delay = planted!("backoff.tiny-delay-never-grows", longer, longer.ceil()) as u64;
         }
@@ -188,7 +192,7 @@ impl Backoff {
             .then_some(delay)
     }
 
-    /// As if nothing had failed yet. What is drawn goes on from where it is.
+    /// Starts over as if nothing had failed. The random sequence continues.
     pub fn reset(&mut self) {
         self.failed = planted!("third.reset-keeps-the-failures", self.failed, 0);
         self.delay = planted!("backoff.reset-keeps-the-delay", self.delay, self.first);
@@ -207,13 +211,13 @@ impl Backoff {
     }
 }
 
-/// SplitMix64: eight bytes, and good enough to spread tries. Who wants to guess them gains nothing.
+/// SplitMix64: eight bytes, and good enough to spread attempts. Predicting them gains an attacker nothing.
 #[derive(Clone, Debug)]
 struct Random(u64);
 
 impl Random {
     fn new(seed: Option<u64>) -> Self {
-        // The keys of the standard library's hash maps, which it draws from the system.
+        // Seeded with the keys of the standard library's hash maps, which come from the system.
         Random(seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()))
     }
 
@@ -224,7 +228,7 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        // The upper half of the product is spread evenly, to within one part in 2^64.
+        // The upper half of the product is uniform to within one part in 2^64.
         ((u128::from(mixed) * (u128::from(most) + 1)) >> 64) as u64
     }
 }
@@ -270,7 +274,7 @@ mod tests {
         let minute = SECOND * 60;
         let at_once = Backoff::new(SECOND).factor(f64::INFINITY);
         assert_eq!(delays(at_once, 3), [SECOND, minute, minute]);
-        // Nothing times anything, infinitely many times: still nothing.
+        // Zero times any factor, any number of times, stays zero.
         assert_eq!(delays(Backoff::new(ZERO).factor(f64::INFINITY), 3), [ZERO; 3]);
         assert_eq!(delays(Backoff::new(SECOND).most(ZERO).jitter(Jitter::Full), 3), [ZERO; 3]);
         for jitter in [Jitter::None, Jitter::Equal, Jitter::Full] {

@@ -1,13 +1,13 @@
-//! Panics of foreign code end here: they are counted and reported, and nothing else notices.
+//! Contains panics of user code: they are counted and reported, and affect nothing else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Calls this with the payload of a panic.
+/// The panic hook: called with the payload of every panic that [`contain`] catches.
 pub(crate) type OnPanic = Arc<dyn Fn(&(dyn Any + Send)) + Send + Sync>;
 
-/// Who counts the panics of foreign code, and knows whom to tell.
+/// Counts panics of user code and knows the panic hook.
 pub(crate) trait Panics {
     fn count_panic(&self);
     fn on_panic(&self) -> Option<&OnPanic>;
@@ -23,12 +23,13 @@ impl<P: Panics> Panics for Arc<P> {
     }
 }
 
-/// Runs foreign code for a timer of the shard. `None` if it panicked; the panic was counted and reported. No lock is
-/// held.
+/// Runs user code; returns `None` if it panicked. The panic is counted and reported.
+///
+/// The caller holds no lock.
 #[inline]
 pub(crate) fn contain<R>(shard: &impl Panics, foreign: impl FnOnce() -> R) -> Option<R> {
-    // Unwind safety: what the code was in the middle of belongs to the user, and it is either consumed here or theirs
-    // to look after. None of it is ours.
+    // Unwind safety: any state that the panic leaves half-changed belongs to the user. It is consumed here or remains
+    // the user's responsibility; no engine state is involved.
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     ran.map_err(|payload| {
         planted!("engine.panic-not-counted", (), shard.count_panic());
@@ -49,19 +50,20 @@ fn report(on_panic: Option<&OnPanic>, payload: Box<dyn Any + Send>) {
         Ok(report()),
         catch_unwind(AssertUnwindSafe(report))
     );
-    // A report that panics leaves a payload too.
+    // If the panic hook panics, that leaves a second payload.
     let left = [Some(payload), reported.err()].into_iter().flatten();
     left.for_each(planted!("engine.panic-payload-leaked", std::mem::forget, drop_payload));
 }
 
-/// Drops what nobody is left to hear of. No lock is held.
+/// Drops a value; a panic of its drop is neither counted nor reported. The caller holds no lock.
 pub(crate) fn drop_quietly<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         drop_payload(payload);
     }
 }
 
-/// The drop of a payload may panic and leave another: to drop that could go on for ever.
+/// Drops the payload of a panic.
+/// If that drop panics too, the new payload is leaked: dropping it could repeat without end.
 fn drop_payload(payload: Box<dyn Any + Send>) {
     let dropped = planted!(
         "later.payload-that-panics-ends-the-driver",
@@ -73,8 +75,8 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// A closure that an engine keeps for itself. Its drop may panic, and happens wherever the last reference to the engine
-/// is dropped: in a handle of the user's, or at the end of a thread.
+/// A user's closure that an engine owns; a panic of its drop is contained.
+/// It is dropped wherever the last reference to the engine is dropped: with a user's handle, or at the end of a thread.
 pub(crate) struct Kept<F>(Option<F>);
 
 impl<F> Kept<F> {

@@ -1,7 +1,7 @@
-//! Which callbacks the current thread is inside of.
+//! Tracks which callbacks the current thread is inside of.
 //!
-//! A stop must not wait for the callback that it is called from, and a virtual clock cannot be advanced by one. A
-//! thread may be inside callbacks of several engines at once, one within the other.
+//! A stop must not wait for the callback that it is called from, and a callback cannot advance its own virtual clock. A
+//! thread may be inside nested callbacks of several engines.
 
 use std::cell::RefCell;
 
@@ -14,11 +14,11 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Frame {
     engine: usize,
-    /// The virtual clock of the engine, or 0.
+    /// The id of the engine's virtual clock, or 0.
     clock: usize,
 }
 
-/// While it lives, the thread is inside a callback of the engine.
+/// Guard: while it lives, the current thread is inside a callback of the engine.
 pub(crate) struct InCallback(());
 
 impl InCallback {
@@ -39,7 +39,7 @@ impl Drop for InCallback {
     }
 }
 
-/// How many callbacks of the engine the thread is inside of.
+/// The number of callbacks of the engine that the current thread is inside of.
 pub(crate) fn depth(engine: usize) -> usize {
     with_frames(|frames| {
         let from = planted!(
@@ -52,7 +52,7 @@ pub(crate) fn depth(engine: usize) -> usize {
     })
 }
 
-/// Whether the thread is inside a callback of any engine on the clock.
+/// Whether the current thread is inside a callback of any engine on the clock.
 pub(crate) fn any_on(clock: usize) -> bool {
     with_frames(|frames| {
         let from =
@@ -61,7 +61,7 @@ pub(crate) fn any_on(clock: usize) -> bool {
     })
 }
 
-/// A thread that ends, and has lost this already, is inside of nothing.
+/// Calls `at` with the frames of this thread, or returns the default if its thread-local storage is already destroyed.
 fn with_frames<R: Default>(at: impl FnOnce(&[Frame]) -> R) -> R {
     FRAMES.try_with(|frames| at(&frames.borrow())).unwrap_or_default()
 }

@@ -1,44 +1,48 @@
-//! What becomes of the beats of a rhythm that were missed: the one arithmetic of all that repeats.
+//! What happens to the missed beats of a rhythm: the shared arithmetic of everything that repeats.
 
 use tourbillon_wheel::Time;
 
-/// What becomes of what was missed in a rhythm: runs of a [timer](crate::Repeat::every) that were due while the last
-/// one still ran, or before it could start; ticks of an interval that nobody took.
+/// What happens to the missed runs of a repeating timer, or to missed ticks of an interval.
+///
+/// A run of a [timer](crate::Repeat::every) is missed if it was due while the last one still ran, or before it could
+/// start; a tick of an interval, if it was not taken in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They follow at once, one after the other, until the rhythm is caught up with: every one takes place.
+    /// They follow at once, one after the other, until the rhythm is caught up with: none is left out.
     #[default]
     Burst,
-    /// They are left out; the next is the next of the rhythm.
+    /// They are left out; the next is the next beat of the rhythm.
     Skip,
-    /// They are left out, and the rhythm shifts: after a run that started late or ended after the next was due, the
-    /// next comes a full period after its end; after a tick that was taken late, a full period after it was taken. Late
-    /// is more than 5 ms, or one tick of the engine if that is longer.
+    /// They are left out, and the rhythm shifts.
+    ///
+    /// After a run that started late, or ended after the next was due, the next comes a full period after its end;
+    /// after a tick that was taken late, a full period after it was taken. Late means by more than 5 ms, or one tick of
+    /// the engine if that is longer.
     Delay,
 }
 
-/// What is late by no more than this counts as punctual, in nanoseconds. tokio's intervals have the same limit.
+/// Lateness up to this counts as punctual, in nanoseconds. tokio's intervals use the same limit.
 const SLACK: u64 = 5_000_000;
 
 /// A run of a timer, or a tick that was taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Beat {
     pub(crate) due: Time,
-    /// When it started, or was taken.
+    /// When it started or was taken.
     pub(crate) began: Time,
-    /// When the run ended. A tick has no length.
+    /// When the run ended. A tick has no duration.
     pub(crate) ended: Option<Time>,
 }
 
 impl Missed {
-    /// When the next is due. It stays at the end of time.
+    /// When the next beat is due. Saturates at the end of time.
     pub(crate) fn following(self, beat: Beat, period: u64, tick: u64) -> Time {
         let Beat { due, began, ended } = beat;
         let (next, now) = (due + period, ended.unwrap_or(began));
         match self {
             Missed::Burst => next,
-            // What is due at this very moment is not missed.
+            // A beat that is due at this very moment is not missed.
             Missed::Skip if planted!("missed.beat-of-now-is-missed", next > now, next >= now) => {
                 next
             }
@@ -70,7 +74,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A run from its moment of 100 ms until then, every 10 ms.
+    /// The next beat after a run that is due and starts at 100 ms and ends at `ended`, with a period of 10 ms.
     fn after_run(missed: Missed, ended: u64) -> Time {
         let beat = Beat {
             due: Time::new(100 * MS),
@@ -84,7 +88,7 @@ mod tests {
     fn what_was_missed_is_made_up_for_left_out_or_put_off() {
         use Missed::{Burst, Delay, Skip};
         for (missed, ended, next) in [
-            // In time, and just in time: all agree.
+            // Before the next beat, and exactly at it: all agree.
             (Burst, 103, 110),
             (Skip, 103, 110),
             (Delay, 103, 110),
@@ -117,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Two ticks, and two runs, are a period apart if the first was late.
+    /// Two ticks or runs are a full period apart if the first was late.
     #[test]
     fn a_late_beat_puts_the_next_off() {
         let due = Time::new(100 * MS);

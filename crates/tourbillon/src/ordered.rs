@@ -1,25 +1,25 @@
-//! A wheel that gives its values in the exact order of their deadlines, equal ones in the order of their insertion.
+//! A wheel that yields its values in exact order of their deadlines, equal ones in order of insertion.
 //!
-//! A wheel knows the tick of a deadline and gives the values of one tick in no order of use. This one gathers the
+//! A wheel knows only the tick of a deadline and yields the values of one tick in no useful order. This one gathers the
 //! values of the earliest tick into a heap, the *front*, and takes them from there:
 //!
 //! ```text
-//!            ticks that are over, or the next │ later ticks
+//!            past ticks, or the next one      │ later ticks
 //!   front  ◄──────────────────────────────────┤ slots of the wheel
 //!   (a heap of names by deadline)           hand
 //! ```
 //!
-//! A value stays in the wheel until it is taken: the front holds its key only, so a value of the front is moved and
-//! removed in O(1) like any other. A name whose value has left or moved is passed over, and swept out when such names
-//! outnumber the others.
+//! A value stays in the wheel until it is taken: the front holds only its key, so a value in the front can be
+//! rescheduled and removed in O(1) like any other. A name whose value was taken or rescheduled is stale: it is skipped,
+//! and stale names are removed when they outnumber the others.
 //!
-//! **Invariant**: the front is empty, and nothing is known of the order; or it names every value up to the hand, and
+//! **Invariant**: the front is empty, and nothing is known about the order; or it names every value up to the hand, and
 //! every other value lies after the hand. So the first name of the front is the earliest value if it is not after the
-//! hand. If it is after the hand (it was due when it was put, in a tick that is not over), the hand goes to the end of
-//! that tick first. The hand may be ahead of the clock, so each deadline is compared with the clock before its value is
-//! taken.
+//! hand. If it is after the hand (it was already due when it was inserted, in a tick that is not over), the hand first
+//! moves to the end of that tick. The hand may be ahead of the clock, so each deadline is compared with the clock
+//! before its value is taken.
 //!
-//! A tick with one value, which is most of them, never touches the front.
+//! A tick with a single value, which is most of them, does not use the front.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,19 +30,19 @@ use crate::clock::BEGIN;
 use crate::engine::shard::Taken;
 use crate::engine::wheels::{AnyWheel, Geometry};
 
-/// The front may hold this many stale names before it is swept.
+/// The front may hold this many stale names before they are removed.
 const STALE: usize = 64;
 
 pub(crate) struct OrderedWheel<T> {
     wheel: AnyWheel<Stamped<T>>,
     front: BinaryHeap<Reverse<Name>>,
-    /// How many names of the front are of values that have left or moved.
+    /// The number of stale names in the front.
     stale: usize,
-    /// The end of the tick whose values are being gathered, if some are still to come.
+    /// The end of the tick that is being gathered, if more of its values are to come.
     gathering: Option<Time>,
-    /// Of the next value that is inserted or moved.
+    /// The serial of the next value that is inserted or rescheduled.
     serial: u64,
-    /// Nanoseconds.
+    /// The tick in nanoseconds.
     tick: u64,
 }
 
@@ -50,11 +50,11 @@ struct Stamped<T> {
     value: T,
     deadline: Time,
     serial: u64,
-    /// Its own. It is set once it is known.
+    /// Its own key, set right after the insertion.
     key: Option<Key>,
 }
 
-/// A value in the order of all. No two have the same serial number.
+/// A value's place in the order. No two have the same serial.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     deadline: Time,
@@ -62,16 +62,16 @@ struct Name {
     key: Key,
 }
 
-/// Putting in, moving, and taking out.
+/// Inserting, rescheduling and taking.
 impl<T> OrderedWheel<T> {
-    /// A wheel whose time begins with that of clocks. `None` if its geometry is out of range.
+    /// Creates a wheel whose time begins at [`BEGIN`]. `None` if its geometry is out of range.
     pub(crate) fn new(geometry: &Geometry, tick: u64) -> Option<Self> {
         let wheel = AnyWheel::new(geometry, BEGIN, tick).ok()?;
         let front = BinaryHeap::new();
         Some(OrderedWheel { wheel, front, stale: 0, gathering: None, serial: 0, tick })
     }
 
-    /// Inserts a value. One that is due already can be taken at once, and not only at the next tick.
+    /// Inserts a value. One that is already due can be taken at once, not only at the next tick.
     pub(crate) fn insert(&mut self, deadline: Time, now: Time, value: T) -> Result<Key, Full<T>> {
         if !self.has_room() {
             return Err(Full(value));
@@ -83,7 +83,7 @@ impl<T> OrderedWheel<T> {
         Ok(key)
     }
 
-    /// Moves a value, and puts it behind those of the same deadline.
+    /// Reschedules a value, and places it after those with the same deadline.
     pub(crate) fn reschedule(
         &mut self,
         key: Key,
@@ -107,8 +107,8 @@ impl<T> OrderedWheel<T> {
         Some(stamped.value)
     }
 
-    /// Makes sure that the first value, if it is due, is found by [`pop`](OrderedWheel::pop). In one call no more than
-    /// `budget` values are made ready or handed down.
+    /// Makes the first value available to [`pop`](OrderedWheel::pop), if it is due.
+    /// One call makes ready or cascades at most `budget` values.
     pub(crate) fn gather(&mut self, now: Time, budget: usize) -> Progress {
         loop {
             self.drop_stale();
@@ -125,7 +125,7 @@ impl<T> OrderedWheel<T> {
                 }
                 (None, None) => match self.wheel.next_due() {
                     Some(next) if next <= now.max(hand) => next,
-                    // Nothing is due. The hand goes on, and what it meets is handed down.
+                    // Nothing is due. Advancing the hand cascades what it meets.
                     _ => return self.wheel.advance(now, budget),
                 },
             };
@@ -145,14 +145,14 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Whether several values were gathered, and some of them not taken yet.
+    /// Whether several values were gathered, and some of them are not taken yet.
     #[inline]
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn has_gathered(&self) -> bool {
         self.gathering.is_none() && !self.front.is_empty()
     }
 
-    /// Whether more than one value is ready, or one within a tick that is not over.
+    /// Whether more than one value is ready, or one in a tick that is not over.
     fn needs_front(&mut self) -> bool {
         let ready = self.wheel.ready();
         let hand = self.wheel.now();
@@ -161,7 +161,7 @@ impl<T> OrderedWheel<T> {
             || (ready == 1 && self.wheel.peek().is_some_and(|(_, one)| one.deadline > hand))
     }
 
-    /// Takes the first value, if it is due. After [`gather`](OrderedWheel::gather) is done.
+    /// Takes the first value, if it is due. Call [`gather`](OrderedWheel::gather) first, until it is done.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Taken<T>> {
         let first = self.first_gathered()?;
         if planted!("ordered.value-of-a-tick-to-come-is-early", false, first.deadline > now) {
@@ -184,17 +184,17 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Makes ready all that is due, so that [`upcoming`](OrderedWheel::upcoming) looks past it.
+    /// Makes every due value ready, so that [`upcoming`](OrderedWheel::upcoming) looks past them.
     pub(crate) fn make_ready(&mut self, now: Time) {
         let before = self.wheel.ready();
         while self.wheel.advance(now, usize::MAX) == Progress::More {}
         if planted!("ordered.made-ready-behind-the-front", false, self.wheel.ready() > before) {
-            // The order of all of it is found when the first is taken.
+            // Their order is determined when the first is taken.
             self.forget_front();
         }
     }
 
-    /// Whether a value is due. After [`make_ready`](OrderedWheel::make_ready).
+    /// Whether a value is due. Call [`make_ready`](OrderedWheel::make_ready) first.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         if self.wheel.now() <= now {
             return self.wheel.ready() > 0;
@@ -203,7 +203,7 @@ impl<T> OrderedWheel<T> {
         self.first_gathered().is_some_and(|first| first.deadline <= now)
     }
 
-    /// Moves the hand to that moment if there is nothing to hand down: what comes is filed where it is found soonest.
+    /// Moves the hand to `now` if the wheel is empty, so that new values are filed close to it.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn catch_up(&mut self, now: Time) {
         if self.wheel.len() == 0 {
@@ -212,30 +212,30 @@ impl<T> OrderedWheel<T> {
     }
 }
 
-/// Looking, and memory.
+/// Inspection and memory.
 impl<T> OrderedWheel<T> {
     /// The first value, due or not.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn first(&mut self) -> Option<Key> {
-        // To its tick, however far that is: what is inserted before it goes to the front.
+        // Gather up to its tick, however far away: values inserted before it go to the front.
         let next = self.wheel.next_due().unwrap_or(Time::ZERO);
         while self.gather(next, usize::MAX) == Progress::More {}
         if let Some(first) = self.first_gathered() {
             return Some(first.key);
         }
-        // There is nothing but what no clock will reach, and that is in no order.
+        // Only values beyond the reach of any clock are left, in no order.
         let mut first = None;
         self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
         first.map(|first| first.key)
     }
 
-    /// The next moment at which something becomes due that is not due now. It may have to walk the values of a slot.
+    /// The next time at which a value becomes due that is not due now. May have to walk the values of a slot.
     pub(crate) fn upcoming(&mut self, now: Time) -> Option<Time> {
         let hand = self.wheel.now();
         if planted!("ordered.sleeps-past-what-the-hand-has-passed", true, hand <= now) {
             return self.wheel.upcoming();
         }
-        // What is up to the hand may be due only later.
+        // Values up to the hand may not be due yet.
         while self.wheel.advance(hand, usize::MAX) == Progress::More {}
         let mut next = self.wheel.upcoming();
         self.wheel.show_ready(usize::MAX, |Stamped { deadline, .. }| {
@@ -246,7 +246,7 @@ impl<T> OrderedWheel<T> {
         next
     }
 
-    /// The moment from which a value can be taken: its tick, or its deadline if the hand is past that tick.
+    /// When a value can be taken: at its tick, or at its deadline if the hand is past that tick.
     pub(crate) fn due(&self, key: Key) -> Option<Time> {
         let due = self.wheel.due(key)?;
         if due > self.wheel.now() { Some(due) } else { self.deadline(key) }
@@ -279,7 +279,7 @@ impl<T> OrderedWheel<T> {
         self.wheel.shrink();
     }
 
-    /// Names the first invariant that does not hold.
+    /// Checks the invariants, and names the first that does not hold.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.wheel.check()?;
         if self.front.is_empty() || self.gathering.is_some() {
@@ -302,12 +302,12 @@ impl<T> OrderedWheel<T> {
 
 /// The front.
 impl<T> OrderedWheel<T> {
-    /// Before the wheel changes: a name must not be lost for want of memory.
+    /// Reserves room for a name before the wheel changes: a name must not be lost for lack of memory.
     fn has_room(&mut self) -> bool {
         self.front.is_empty() || self.front.try_reserve(1).is_ok()
     }
 
-    /// Names a value that was inserted or moved.
+    /// Names a value that was inserted or rescheduled.
     fn stamp(&mut self, key: Key, deadline: Time) {
         let serial = self.serial;
         self.serial += 1;
@@ -322,12 +322,12 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Whether the front has the name of a value.
+    /// Whether the front names this value.
     fn is_named(&self, key: Key) -> bool {
         !self.front.is_empty() && self.wheel.due(key).is_some_and(|due| due <= self.wheel.now())
     }
 
-    /// A value has left or moved; the front may have its old name.
+    /// Accounts for a value that was taken or rescheduled; `named`: the front holds its old name.
     #[inline]
     fn leave(&mut self, named: bool) {
         self.stale += usize::from(named);
@@ -336,7 +336,7 @@ impl<T> OrderedWheel<T> {
         }
     }
 
-    /// Names all that are ready, and nothing else. `false` if there is no memory for it.
+    /// Rebuilds the front from all ready values. `false` if there is no memory for it.
     fn name_all(&mut self) -> bool {
         let mut names = std::mem::take(&mut self.front).into_vec();
         names.clear();
@@ -384,7 +384,7 @@ impl<T> Stamped<T> {
     }
 }
 
-/// What is due already is so now, and not at the next tick.
+/// The deadline to file a value under: one that is due already must not wait for the next tick.
 fn filed(deadline: Time, now: Time) -> Time {
     let due = if deadline <= now { Time::ZERO } else { deadline };
     planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)

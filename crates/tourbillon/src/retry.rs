@@ -1,16 +1,16 @@
-//! Jobs that may fail and are tried again, until they succeed, give up, or are told to.
+//! Jobs that may fail and are retried until they succeed, give up or are cancelled.
 //!
-//! A retry is a timer like any other, whose callback arms itself again after each failure as long as its [`Backoff`]
-//! says. It has one outcome, which is told once:
+//! A retry is an ordinary timer whose callback arms itself again after each failure, as long as its [`Backoff`] allows.
+//! It has exactly one outcome, which is reported once:
 //!
-//! | what happens | outcome | told by |
+//! | what happens | outcome | reported by |
 //! |---|---|---|
-//! | a try succeeds | success, also if it was cancelled meanwhile | who runs it |
-//! | a try fails, and the backoff or the job itself gives up | gave up | who runs it |
-//! | a try panics | panicked | who runs it |
-//! | it is cancelled between two tries | cancelled | who cancels |
-//! | it is cancelled during a try that then fails, and would have been made again | cancelled | who runs it |
-//! | the timer is stopped, or has no memory to go on | stopped | who stops, or runs it |
+//! | an attempt succeeds | success, even if it was cancelled meanwhile | the thread that runs it |
+//! | an attempt fails, and the backoff or the job gives up | gave up | the thread that runs it |
+//! | an attempt panics | panicked | the thread that runs it |
+//! | it is cancelled between two attempts | cancelled | the thread that cancels |
+//! | it is cancelled during an attempt that fails and would have been retried | cancelled | the thread that runs it |
+//! | the timer is stopped, or lacks memory to continue | stopped | the thread that stops it, or runs it |
 //!
 //! The listener is user code: it is called with no lock held, and its panics are contained.
 
@@ -27,28 +27,28 @@ use crate::error::ScheduleError;
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 
-/// What became of a job that was [tried](Timer::retry) until it succeeded.
+/// The outcome of a job that was [retried](Timer::retry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retried<T, E> {
-    /// A try succeeded, with this.
+    /// An attempt succeeded with this value.
     Success(T),
-    /// The limits of the backoff are reached, or the job gave up by itself.
+    /// The limits of the backoff were reached, or the job gave up by itself.
     GaveUp {
-        /// What the last try failed with.
+        /// The error of the last attempt.
         error: E,
-        /// How many tries there were.
+        /// The number of attempts.
         tries: u32,
     },
-    /// It was cancelled before a try succeeded.
+    /// It was cancelled before an attempt succeeded.
     Cancelled,
-    /// The timer was stopped, or had no memory to go on, before a try succeeded.
+    /// The timer was stopped, or lacked memory to continue, before an attempt succeeded.
     Stopped,
-    /// A try panicked. The panic was reported and counted as any other.
+    /// An attempt panicked. The panic was reported and counted.
     Panicked,
 }
 
-/// One try of a job.
+/// One attempt of a job.
 #[derive(Debug)]
 pub struct Attempt {
     number: u32,
@@ -56,12 +56,12 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The number of this try; the first is 1.
+    /// The number of this attempt; the first is 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Should this try fail, there is no other: for an error that will not go away.
+    /// Makes this the last attempt if it fails: for an error that will not go away.
     pub fn give_up(&self) {
         self.last.set(true);
     }
@@ -69,11 +69,12 @@ impl Attempt {
 
 /// Retrying.
 impl Timer {
-    /// Runs `job` now, where callbacks run and never inside this call, and again after each failure, as often and as
-    /// late as `backoff` says. A delay of zero counts as one tick. The handle waits for the outcome, looks
-    /// at it, or cancels.
+    /// Runs `job` now, where callbacks run, and again after each failure, as `backoff` allows.
     ///
-    /// Dropping the handle changes nothing: the job goes on.
+    /// The job never runs inside this call. A delay of zero counts as one tick. The handle waits for the outcome, polls
+    /// it, or cancels.
+    ///
+    /// Dropping the handle changes nothing: the job continues.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -105,11 +106,13 @@ impl Timer {
         }
     }
 
-    /// [`retry`](Timer::retry) that calls `then` with the outcome, once: on the thread of the last try, or of who
-    /// cancels or stops. The handle is that of the next try: it cancels, and moves it.
+    /// As [`retry`](Timer::retry), but calls `then` once with the outcome.
+    ///
+    /// It runs on the thread of the last attempt, or on the one that cancels or stops. The handle is that of the next
+    /// attempt: it cancels the retry or reschedules the attempt.
     ///
     /// # Errors
-    /// As [`schedule`](Timer::schedule). Both closures come back, and `then` is not called.
+    /// As [`schedule`](Timer::schedule). The error holds both closures, and `then` is not called.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -143,7 +146,7 @@ impl Timer {
         self.retry_from(self.time(), backoff, job, then)
     }
 
-    /// [`retry_then`](Timer::retry_then) from that time on.
+    /// As [`retry_then`](Timer::retry_then), with the first attempt at `first`.
     pub(crate) fn retry_from<T, E, J, L>(
         &self,
         first: Time,
@@ -163,7 +166,7 @@ impl Timer {
     }
 }
 
-/// The handle of a job that is [tried](Timer::retry) until it succeeds. Dropping it changes nothing.
+/// The handle of a job that is being [retried](Timer::retry). Dropping it changes nothing.
 pub struct Retry<T, E> {
     slot: Arc<OutcomeCell<T, E>>,
     timeout: Timeout,
@@ -182,8 +185,9 @@ impl<T, E> OutcomeCell<T, E> {
 }
 
 impl<T, E> Retry<T, E> {
-    /// Cancels it. True means that no further try starts; false that it is over. A try that runs at this moment
-    /// finishes, and if it succeeds that is the outcome.
+    /// Cancels the retry: true means that no further attempt starts, false that it is over.
+    ///
+    /// An attempt that is running finishes, and if it succeeds, that is the outcome.
     ///
     /// ```
     /// use std::time::Duration;
@@ -202,8 +206,9 @@ impl<T, E> Retry<T, E> {
         self.timeout.cancel()
     }
 
-    /// The handle of the next try, for others to cancel it, or to move it: to now, for example, when the network is
-    /// back.
+    /// Returns the handle of the next attempt, to cancel or reschedule it elsewhere.
+    ///
+    /// Reschedule it to now, for example, when the network is back.
     pub fn timeout(&self) -> Timeout {
         self.timeout.clone()
     }
@@ -213,8 +218,9 @@ impl<T, E> Retry<T, E> {
         lock(&self.slot.outcome).is_some()
     }
 
-    /// Waits for the outcome. A callback that does so keeps a thread from running others; on a timer with a single
-    /// thread it would wait for itself.
+    /// Blocks until the outcome is known.
+    ///
+    /// A callback that calls this blocks its thread; on a timer with a single thread it would wait for itself.
     pub fn wait(self) -> Retried<T, E> {
         let mut outcome = lock(&self.slot.outcome);
         loop {
@@ -225,7 +231,7 @@ impl<T, E> Retry<T, E> {
         }
     }
 
-    /// [`wait`](Retry::wait) no longer than `limit`, of real time.
+    /// As [`wait`](Retry::wait), for at most `limit` of real time.
     ///
     /// # Errors
     /// The handle, if there is no outcome yet.
@@ -247,10 +253,10 @@ impl<T, E> Retry<T, E> {
         }
     }
 
-    /// The outcome, if there is one: the look that never blocks.
+    /// Returns the outcome if it is known, without blocking.
     ///
     /// # Errors
-    /// The handle, if there is none yet.
+    /// The handle, if there is no outcome yet.
     pub fn try_wait(self) -> Result<Retried<T, E>, Self> {
         self.wait_within(Duration::ZERO)
     }
@@ -265,11 +271,11 @@ impl<T, E> fmt::Debug for Retry<T, E> {
 /// The callback of a retry.
 struct Trying<J, L> {
     backoff: Backoff,
-    /// The job, and who hears of the outcome: there until there is one.
+    /// The job and the listener, until there is an outcome.
     closures: Option<(J, L)>,
-    /// Tries that were made.
+    /// The number of attempts made.
     tries: u32,
-    /// When the first of them started.
+    /// When the first attempt started.
     began: Option<Time>,
 }
 
@@ -297,7 +303,7 @@ where
                 let elapsed = failed.units().saturating_sub(began.units());
                 let delay = self.backoff.next_delay(Duration::from_nanos(elapsed));
                 if let Some(delay) = delay.filter(|_| !attempt.last.get()) {
-                    // A virtual clock stands still while something is due: with no delay at all, for ever.
+                    // At least one tick: a virtual clock stands still while something is due, and would never advance.
                     let tick = Duration::from_nanos(context.core.context.tick);
                     let at_once =
                         planted!("timer.retry-without-delay-is-no-tick", false, delay.is_zero());
@@ -321,7 +327,7 @@ where
 }
 
 impl<J, L> Trying<J, L> {
-    /// It is over. What the job held goes first: who hears of the outcome may count on that.
+    /// Ends the retry: drops the job, then calls the listener, which may rely on that order.
     fn tell<T, E>(&mut self, shard: &TimerShard, outcome: Retried<T, E>)
     where
         L: FnOnce(Retried<T, E>),

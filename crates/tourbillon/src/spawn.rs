@@ -1,4 +1,4 @@
-//! Starting a thread: by the standard library, or by a hook of the user, whose panics end here.
+//! Starts threads with the standard library or a user's hook, whose panics are contained.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::sync::thread;
 
-/// How a thread of the engine is started.
+/// How the engine starts a thread.
 #[derive(Clone)]
 pub(crate) enum Spawn {
     Std,
@@ -30,7 +30,7 @@ impl Spawn {
             catch_unwind(AssertUnwindSafe(start))
         );
         started.unwrap_or_else(|payload| {
-            // Its drop might panic as well.
+            // Dropping the payload might panic as well.
             std::mem::forget(payload);
             planted!(
                 "third.panic-of-the-spawn-hook-is-a-start",

@@ -1,7 +1,9 @@
-//! What a stop with a limit has achieved.
+//! The result of a stop with a time limit.
 
-/// What [`Timer::stop_within`](crate::Timer::stop_within) and [`Engine::stop_within`](crate::Engine::stop_within) have
-/// achieved.
+/// The result of `stop_within`: the timers that never started, and whether all callbacks have ended.
+///
+/// Returned by [`Timer::stop_within`](crate::Timer::stop_within) and
+/// [`Engine::stop_within`](crate::Engine::stop_within).
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,6 +20,6 @@
 pub struct Stopped<U> {
     /// The timers that had not started.
     pub unfired: Vec<U>,
-    /// Whether the callbacks that were running have ended.
+    /// Whether all running callbacks ended within the limit.
     pub finished: bool,
 }

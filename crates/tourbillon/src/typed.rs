@@ -1,5 +1,4 @@
-//! `Engine`: values that are delivered when their time has come, in batches, to one handler. No closure, and no
-//! allocation a timer.
+//! `Engine`: delivers values in batches to one handler when they are due. No closure or allocation per timer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,12 +19,12 @@ use crate::stopped::Stopped;
 use crate::sync::{Mutex, lock};
 use crate::view::{Pending, Snapshot};
 
-/// Delivers values of `T` when their time has come, in batches, to one handler on the driver's thread.
+/// Delivers values of type `T` in batches to one handler, on the driver's thread, when they are due.
 ///
-/// The engine beneath [`Timer`](crate::Timer), for those who need no closure: no allocation a timer, and the promises
-/// are the same. Clones are the same engine; dropping the last one stops it.
+/// This is the engine beneath [`Timer`](crate::Timer), for uses that need no closures: no allocation per timer, and the
+/// same guarantees. Clones share the same engine; dropping the last one stops it.
 ///
-/// A batch is claimed as a whole when the handler is called: until then its timers can be cancelled and moved.
+/// A batch is claimed as a whole when the handler is called: until then its timers can be cancelled and rescheduled.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -56,15 +55,16 @@ struct EngineOwner<T: Send + 'static> {
     core: Arc<Core<Handler<T>>>,
 }
 
-/// A timer whose time has come, or that was handed back.
+/// A timer that has fired, or that was handed back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fired<T> {
-    /// The key it had. It is stale now.
+    /// Its key, which is stale now.
     pub key: Key,
-    /// What was scheduled.
+    /// The scheduled value.
     pub value: T,
-    /// Its deadline, and when time began: to make an [`Instant`] of them takes a division, and few ask for it.
+    /// The deadline and the beginning of time.
+    /// Converting them to an [`Instant`] takes a division, and few callers need it.
     deadline: Time,
     begin: Instant,
 }
@@ -76,13 +76,13 @@ impl<T> Fired<T> {
         Fired { key: Key::new(shard, key), value, deadline, begin }
     }
 
-    /// When it was to fire.
+    /// The deadline.
     pub fn deadline(&self) -> Instant {
         instant(self.begin, self.deadline)
     }
 }
 
-/// What has become due, an iterator. What the handler leaves in it is dropped.
+/// An iterator over the timers of a batch. Timers that the handler leaves in it are dropped.
 pub struct Batch<'a, T> {
     timers: &'a mut VecDeque<Taken<T>>,
     shard: usize,
@@ -107,7 +107,7 @@ impl<T> Iterator for Batch<'_, T> {
 impl<T> ExactSizeIterator for Batch<'_, T> {}
 
 pub(crate) struct Handler<T> {
-    /// There while it does not run. The driver alone takes it: a driver's thread, or one that advances a virtual clock.
+    /// The handler, while it does not run. Only the driver takes it: its thread, or one that advances a virtual clock.
     state: Mutex<Option<HandlerState<T>>>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) type Call<T> = Box<dyn FnMut(Batch<'_, T>) + Send>;
 
 struct HandlerState<T> {
     call: Kept<Call<T>>,
-    /// Kept for its memory.
+    /// Kept so that its memory is reused.
     batch: VecDeque<Taken<T>>,
 }
 
@@ -138,7 +138,7 @@ impl<T: Send + 'static> Deliver for Handler<T> {
             return;
         }
         let _at_work = core.context.work();
-        // Out of its mutex while it runs: foreign code runs with empty hands.
+        // Taken out of its mutex: the handler runs with no lock held.
         let Some(mut state) = lock(&core.delivery.state).take() else { return };
         let HandlerState { call, batch } = &mut state;
         let spent = shard.claim_batch(core.context.clock.now(), core.budget, batch);
@@ -155,7 +155,7 @@ impl<T: Send + 'static> Deliver for Handler<T> {
                 }
             );
         }
-        // What it left, one by one: a second panic while the first unwinds would abort.
+        // Dropped one by one: a second panic during the unwinding of the first would abort.
         while let Some(taken) =
             planted!("engine.leftovers-delivered-later", None, batch.pop_front())
         {
@@ -191,16 +191,16 @@ impl<T: Send + 'static> Engine<T> {
         (engine, driver)
     }
 
-    /// Delivers `value` after so long, never earlier.
+    /// Delivers `value` after `after`, never earlier.
     ///
     /// # Errors
-    /// The engine was stopped or is full, or its driver could not be started; the value comes back.
+    /// The engine was stopped or is full, or its driver could not be started. The error holds the value.
     #[inline]
     pub fn schedule(&self, after: Duration, value: T) -> Result<Key, ScheduleError<T>> {
         self.arm(self.core().context.clock.now() + nanoseconds(after), value)
     }
 
-    /// Delivers `value` at that moment, never earlier.
+    /// Delivers `value` at `at`, never earlier.
     ///
     /// # Errors
     /// As [`schedule`](Engine::schedule).
@@ -215,21 +215,21 @@ impl<T: Send + 'static> Engine<T> {
         Ok(Key::new(shard.index, key))
     }
 
-    /// Cancels a timer and returns its value: it will never be delivered. `None` if it is not pending.
+    /// Cancels a timer and returns its value, which will never be delivered. `None` if it is not pending.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
         self.core().cancel(key, |_, ()| ())
     }
 
-    /// Moves a timer to so long after now.
+    /// Reschedules a timer to `after` from now.
     ///
     /// # Errors
-    /// It is not pending, or there was no memory to move it; it is as it was.
+    /// It is not pending, or there is no memory to move it. Nothing has changed.
     pub fn reschedule(&self, key: Key, after: Duration) -> Result<(), RescheduleError> {
         self.core().reschedule(key, self.core().context.clock.now() + nanoseconds(after))
     }
 
-    /// Moves a timer to that moment.
+    /// Reschedules a timer to `at`.
     ///
     /// # Errors
     /// As [`reschedule`](Engine::reschedule).
@@ -242,7 +242,7 @@ impl<T: Send + 'static> Engine<T> {
         self.deadline(key).is_some()
     }
 
-    /// When a timer is due, if it is pending.
+    /// The deadline of a timer, if it is pending.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         self.core().deadline(key)
     }
@@ -255,8 +255,9 @@ impl<T: Send + 'static> Engine<T> {
         self.core().start()
     }
 
-    /// Stops the engine and hands back every value that was not delivered, each once. It waits until the handler has
-    /// returned, unless it is called from there. A second stop returns nothing.
+    /// Stops the engine and returns every value that was not delivered, each once.
+    ///
+    /// Waits until the handler has returned, unless it is called from there. A second stop returns nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -273,7 +274,7 @@ impl<T: Send + 'static> Engine<T> {
         self.stop_and_wait(None).unfired
     }
 
-    /// [`stop`](Engine::stop) that waits no longer than `limit`, of real time.
+    /// As [`stop`](Engine::stop), but waits for the handler for at most `limit` of real time.
     pub fn stop_within(&self, limit: Duration) -> Stopped<Fired<T>> {
         self.stop_and_wait(Some(limit))
     }
@@ -299,12 +300,12 @@ impl<T: Send + 'static> Engine<T> {
         self.core().context.clock.instant(self.core().context.clock.now())
     }
 
-    /// How many timers are pending.
+    /// The number of pending timers.
     pub fn len(&self) -> usize {
         self.counts().pending as usize
     }
 
-    /// Whether none is pending.
+    /// Whether no timer is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -314,30 +315,30 @@ impl<T: Send + 'static> Engine<T> {
         crate::view::pending(self.core())
     }
 
-    /// Everything it has done, counted.
+    /// Counters of what the engine has done.
     pub fn counts(&self) -> Counts {
         self.core().counts()
     }
 
-    /// How late its timers were, each counted from its deadline, also if that lay in the past when it was scheduled.
+    /// How late its timers fired, measured from their deadlines, even those in the past when scheduled.
     pub fn lateness(&self) -> Lateness {
         self.core().lateness()
     }
 
-    /// What its wheels hold, slot by slot.
+    /// The contents of its wheels, slot by slot.
     pub fn snapshot(&self) -> Snapshot {
         crate::view::snapshot(self.core())
     }
 
-    /// Gives back the memory of a peak that has passed.
+    /// Frees the memory of a peak that has passed.
     pub fn shrink(&self) {
         self.core().shards.iter().for_each(|shard| shard.shrink());
     }
 
-    /// Walks its wheels and names the first invariant that does not hold. For tests.
+    /// Checks the invariants of its wheels. For tests.
     ///
     /// # Errors
-    /// The invariant that is broken. That would be a defect of this crate.
+    /// The first invariant that does not hold: a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
         self.core().shards.iter().try_for_each(|shard| shard.check())
     }

@@ -1,4 +1,4 @@
-//! Looking at an engine without touching it: copies, made when asked for.
+//! Copies of an engine's state for inspection, made on request.
 
 use std::time::Instant;
 
@@ -11,27 +11,29 @@ use crate::key::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pending {
-    /// Its key.
+    /// The key of the timer.
     pub key: Key,
-    /// When it is to run.
+    /// The deadline as it was given: the timer fires at the first tick that is not before it.
     pub deadline: Instant,
 }
 
-/// What the wheels of an engine held, one shard after the other.
+/// The contents of an engine's wheels, shard by shard, when the snapshot was taken.
+///
+/// The shards are copied one after the other: timers may fire or be armed in between.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The shards.
+    /// One view for each shard.
     pub shards: Vec<ShardView>,
 }
 
-/// What the wheel of one shard held.
+/// The contents of one shard's wheel.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ShardView {
-    /// Where its hand was: it moves when something is due, not with every tick.
+    /// The position of the wheel's hand. It moves when something is due, not on every tick.
     pub hand: Instant,
-    /// The bytes it held.
+    /// The bytes that the shard's wheel and its handles' records hold.
     pub memory: usize,
     /// The occupied slots, level by level, in the order in which the hand meets them.
     pub slots: Vec<SlotView>,
@@ -43,7 +45,7 @@ impl Snapshot {
         self.shards.iter().flat_map(|shard| &shard.slots)
     }
 
-    /// The bytes that the wheels held.
+    /// The bytes held by all shards.
     pub fn memory(&self) -> usize {
         let each = self.shards.iter().map(|shard| shard.memory);
         planted!("view.memory-of-one-shard", each.max().unwrap_or(0), each.sum())
