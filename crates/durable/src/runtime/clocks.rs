@@ -1,8 +1,8 @@
 //! Both clocks of a runtime, and the alarms that wake its thread.
 //!
-//! A reading rounds down to a millisecond and a moment that a caller asks for rounds up, so nothing is early. Alarms
-//! are timers of the engine: one that follows the wall clock when it is set, and one on a clock that cannot be set.
-//! An alarm is armed anew only if its moment has changed, so an idle runtime wakes for nothing.
+//! A clock reading rounds down to a millisecond and a requested moment rounds up, so nothing is early. Alarms are
+//! timers of the engine: one follows the wall clock when it is set, one runs on the monotonic clock. An alarm is
+//! rearmed only if its moment has changed, so an idle runtime never wakes up needlessly.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tourbillon::{CancelOnDrop, Context, Timer, VirtualClock};
 use super::mailbox::Mailbox;
 use crate::values::{Moment, Steady};
 
-/// The tick of the engine: an alarm is late by less.
+/// The tick of the engine: an alarm is late by less than this.
 const TICK: Duration = Duration::from_micros(100);
 
 #[derive(Clone)]
@@ -54,14 +54,14 @@ impl Clocks {
         Moment::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// The clock that cannot be set, rounded down.
+    /// The monotonic clock, rounded down.
     pub(super) fn steady(&self) -> Steady {
         let since = self.timer.now().saturating_duration_since(self.begin);
         Steady::from_millis(since.as_millis() as u64)
     }
 }
 
-/// The alarms that are armed.
+/// The armed alarms.
 pub(super) struct Alarms {
     clocks: Clocks,
     mailbox: Arc<Mailbox>,
@@ -74,10 +74,10 @@ impl Alarms {
         Alarms { clocks, mailbox, wall: None, steady: None }
     }
 
-    /// Wakes the thread when either clock reads its moment.
+    /// Arms the alarms: the thread wakes when either clock reaches its moment.
     pub(super) fn set(&mut self, wall: Option<Moment>, steady: Option<Steady>) {
         let timer = &self.clocks.timer;
-        // An alarm that could not be armed is tried again with the next turn.
+        // An alarm that could not be armed is retried with the next turn.
         if self.wall.as_ref().map(|armed| armed.0) != wall {
             self.wall = wall.and_then(|at| {
                 let armed = timer.schedule_wall(SystemTime::from(at), self.ring());
@@ -98,7 +98,7 @@ impl Alarms {
         let (mailbox, waits) = (self.mailbox.clone(), self.clocks.is_virtual());
         move |_| {
             mailbox.wake();
-            // Virtual time passes when everything of this moment is done.
+            // Virtual time stands still until all work of this moment is done.
             if waits {
                 mailbox.wait_idle();
             }

@@ -1,4 +1,4 @@
-//! The condition of a runtime: what the thread tells those who watch it.
+//! The condition of a runtime: its health, notices, events and found damage, as published by the thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,48 +10,48 @@ use crate::store::{Damage, Image};
 use crate::sync::{Mutex, lock};
 use crate::values::Event;
 
-/// The notices that somebody who comes later still gets.
+/// The notices that a later reader still receives.
 const KEPT: usize = 100;
 
-/// Something that a person should know.
+/// Something an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The wall clock is far off: a start more than a day before the greatest wall clock seen, or a jump of more than a
-    /// year. Timers follow it all the same: look at the clock.
+    /// The wall clock is far off: at start more than a day behind the greatest wall clock seen or more than a year
+    /// ahead of it, or a jump of more than a year. Timers follow it all the same; check the clock.
     Clock(FarOff),
     /// Rows cannot be read. Other timers are not affected; check the store.
     Damaged(Damage),
-    /// The store has failed and is being opened anew: why.
+    /// The store has failed, with this reason, and is being reopened.
     Failed(Arc<str>),
-    /// The store was opened anew, and is written again.
+    /// The store was reopened and accepts writes again.
     Reopened,
 }
 
-/// Whether the store is written.
+/// Whether the store accepts writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Health {
-    /// It takes writes.
+    /// It accepts writes.
     Ready,
-    /// It has failed and is being opened anew, without end: why it was not opened the last time. Nothing is handed out.
+    /// It has failed and is being reopened, indefinitely: the last reason. Nothing is handed out.
     Failing(Arc<str>),
     /// It was closed.
     Closed,
 }
 
-/// Called once with a state of the store, on the runtime's thread.
+/// Called once with an image of the store, on the runtime's thread.
 pub(crate) type ImageReply = Box<dyn FnOnce(Result<Image, Failure>) + Send>;
 
 pub(crate) struct Condition {
-    /// Those who want a state of the store.
+    /// Requests for an image of the store.
     pub(super) images: Mutex<Vec<ImageReply>>,
     /// The name of the store.
     pub(crate) name: u64,
     pub(crate) events: Feed<Event>,
     pub(crate) notices: Feed<Notice>,
     health: Mutex<Health>,
-    /// What was found that cannot be read.
+    /// Damage found so far.
     damage: Mutex<BTreeSet<Damage>>,
 }
 
@@ -62,12 +62,12 @@ impl Condition {
         Condition { images, name, events, notices, health, damage }
     }
 
-    /// What was found that cannot be read, since the start.
+    /// The damage found since the start.
     pub(crate) fn damage(&self) -> Vec<Damage> {
         lock(&self.damage).iter().cloned().collect()
     }
 
-    /// Sends a notice for each damage that is new.
+    /// Sends a notice for each new damage.
     pub(super) fn tell_damage(&self, found: Vec<Damage>) {
         for damage in found {
             if lock(&self.damage).insert(damage.clone()) {
@@ -76,12 +76,12 @@ impl Condition {
         }
     }
 
-    /// Those who want a state of the store, each once.
+    /// Takes the requests for an image.
     pub(super) fn take_images(&self) -> Vec<ImageReply> {
         std::mem::take(&mut *lock(&self.images))
     }
 
-    /// Nobody gets a state of the store now.
+    /// Answers every request for an image with a failure.
     pub(super) fn refuse_images(&self, failure: &Failure) {
         for reply in self.take_images() {
             quietly(|| reply(Err(failure.clone())));
@@ -92,7 +92,7 @@ impl Condition {
         lock(&self.health).clone()
     }
 
-    /// The store has failed, or could not be opened: the first failure is told.
+    /// The store has failed, or could not be opened. Only the first failure sends a notice.
     pub(super) fn failed(&self, why: &Arc<str>) {
         let before = std::mem::replace(&mut *lock(&self.health), Health::Failing(why.clone()));
         if before == Health::Ready {

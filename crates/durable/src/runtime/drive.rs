@@ -1,4 +1,4 @@
-//! The runtime's thread: turns, commits, loads, answers, and what happens after a failure.
+//! The runtime's thread: turns, commits, loads, answers, and recovery after a failure.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use crate::shard::{Answer, Effect, Input, Limits, Opened, Request, RequestId, Sh
 use crate::store::{Head, Image, Store, StoreError};
 use crate::values::{Span, Steady};
 
-/// The delays between attempts to open the store anew.
+/// Backoff between attempts to reopen the store: doubles from the first to the longest.
 const FIRST_DELAY: Span = Span::from_millis(10);
 const LONGEST_DELAY: Span = Span::from_millis(1000);
 
@@ -24,19 +24,19 @@ pub(super) struct Driver<S: Store> {
     mailbox: Arc<Mailbox>,
     clocks: Clocks,
     alarms: Alarms,
-    /// Those who wait for an answer.
+    /// Requests that have no answer yet.
     waiting: BTreeMap<RequestId, Waiting>,
     /// How the next shard is opened.
     opened: Opened,
     condition: Arc<Condition>,
 }
 
-/// Somebody who waits for an answer.
+/// A request that has no answer yet.
 struct Waiting {
     reply: Reply,
-    /// For a receive or a push: the request, and when its wait ends. It outlives a failure of the store.
+    /// For a receive or a push: the request, and when its wait ends. It survives a failure of the store.
     poll: Option<(Request, Steady)>,
-    /// For a leave: the receive that gets no answer any more.
+    /// For a leave: the receive or push that is withdrawn and gets no answer.
     leaves: Option<RequestId>,
 }
 
@@ -67,9 +67,9 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Takes turns until the mailbox is closed and empty. Deliveries whose takers have gone are given back by then.
+    /// Takes turns until the mailbox is closed and empty. By then, deliveries whose takers have gone are returned.
     pub(super) fn run(mut self) {
-        // A new shard wants a turn.
+        // A new shard needs a first turn, so the first take does not block.
         let (mut inputs, mut rest) = (Vec::new(), false);
         loop {
             let taken = self.mailbox.take(rest);
@@ -92,18 +92,19 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// One turn and its effects. Returns what the next turn is to be given, and whether the shard wants it at once.
+    /// Takes one turn and carries out its effects. Returns the inputs of the next turn, and whether the shard wants
+    /// that turn at once.
     fn turn(&mut self, inputs: Vec<Input>) -> Result<(Vec<Input>, bool), StoreError> {
         let wall = self.clocks.wall();
         self.shard.listen(self.condition.events.is_heard());
         let turn = self.shard.turn(wall, self.clocks.steady(), inputs);
-        // Before the answers: whoever is answered by this reading of the clock finds the notice of it.
+        // Before the answers: a caller whose answer used this clock reading finds the notice already sent.
         if let Some(far_off) = turn.clock {
             self.condition.notices.tell(&Notice::Clock(far_off));
         }
         let (answers, work): (Vec<Effect>, Vec<Effect>) =
             turn.effects.into_iter().partition(|effect| matches!(effect, Effect::Answer(..)));
-        // First of all: what they say is durable, and need not wait for the next commit.
+        // Answers first: what they report is already durable and need not wait for the next commit.
         for effect in answers {
             let Effect::Answer(id, answer) = effect else { continue };
             if answer.tells_agents() {
@@ -127,7 +128,7 @@ impl<S: Store> Driver<S> {
                 Effect::Load(id, query) => {
                     next.push(match contained(|| self.store.load(&query)) {
                         Ok(loaded) => Input::Loaded(id, loaded),
-                        // One row cannot be read: the store goes on.
+                        // One row cannot be read: the store keeps running.
                         Err(StoreError::Damaged(what)) => {
                             Input::Damaged(id, what.to_string().into())
                         }
@@ -139,7 +140,7 @@ impl<S: Store> Driver<S> {
         }
         self.condition.tell_damage(self.store.damage());
         self.answer_images();
-        // After the commit: what they tell of is durable.
+        // After the commit, so that every event reported is durable.
         turn.events.iter().for_each(|event| self.condition.events.tell(event));
         let at_once = turn.wall.is_some_and(|at| at <= wall);
         if next.is_empty() && !at_once {
@@ -148,8 +149,7 @@ impl<S: Store> Driver<S> {
         Ok((next, at_once))
     }
 
-    /// Gives a state of the store to those who want one. Every commit of the shard's turns is done, so its queues are
-    /// those of the store.
+    /// Answers the requests for an image. Every commit of the shard's turns is done, so its queues match the store's.
     fn answer_images(&mut self) {
         for reply in self.condition.take_images() {
             let rows = contained(|| self.store.snapshot());
@@ -160,7 +160,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Notes who waits for the answer to a request.
+    /// Records where the answer to a request goes.
     fn enter(&mut self, letter: Letter) -> Input {
         let poll = match &letter.request {
             Request::Receive { wait, .. } | Request::Push { wait, .. } => {
@@ -178,16 +178,16 @@ impl<S: Store> Driver<S> {
 
     fn answer(&mut self, id: RequestId, answer: Result<Answer, Failure>) {
         let Some(waiting) = self.waiting.remove(&id) else { return };
-        // After the answer to a leave the shard knows nothing of the receive. Not before: deliveries under way still
-        // reach its reply, which gives them back.
+        // Once a leave is answered, the shard has forgotten the poll. Not earlier: deliveries already on their way
+        // still reach its reply, which returns them.
         if let Some(poll) = waiting.leaves {
             self.waiting.remove(&poll);
         }
         call(waiting.reply, answer);
     }
 
-    /// After a failure: answers everybody but those who poll, and opens the store until that succeeds. Returns the
-    /// polls; `None` if the mailbox was closed meanwhile.
+    /// After a failure: fails every request except polls, then retries opening the store until that succeeds. Returns
+    /// the polls; `None` if the mailbox was closed meanwhile.
     fn open_anew(&mut self, error: &StoreError) -> Option<Vec<Input>> {
         let why: Arc<str> = error.to_string().into();
         self.condition.failed(&why);
@@ -222,7 +222,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// The polls that wait, for a new shard: each for what is left of its wait.
+    /// The waiting polls as inputs for a new shard, each with the rest of its wait.
     fn polls(&self) -> Vec<Input> {
         let now = self.clocks.steady();
         let poll = |(id, waiting): (&RequestId, &Waiting)| {
@@ -235,7 +235,7 @@ impl<S: Store> Driver<S> {
         self.waiting.iter().filter_map(poll).collect()
     }
 
-    /// Answers everybody but those who poll.
+    /// Fails every request except polls.
     fn fail_all(&mut self, failure: &Failure) {
         let others = self.waiting.iter().filter(|(_, waiting)| waiting.poll.is_none());
         let others: Vec<RequestId> = others.map(|(id, _)| *id).collect();
@@ -243,7 +243,7 @@ impl<S: Store> Driver<S> {
     }
 }
 
-/// However the thread ends, nobody waits for ever.
+/// However the thread ends, no caller is left waiting.
 impl<S: Store> Drop for Driver<S> {
     fn drop(&mut self) {
         for letter in self.mailbox.end() {
@@ -261,7 +261,7 @@ fn call(reply: Reply, answer: Result<Answer, Failure>) {
     quietly(|| reply(answer));
 }
 
-/// A store that panics has failed.
+/// Turns a panic of the store into a failure.
 pub(super) fn contained<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -1,5 +1,6 @@
-//! A feed: what the runtime's thread tells those who listen. It waits for nobody: a reader that is slow loses the
-//! oldest items and is told how many.
+//! A feed: broadcasts items from the runtime's thread to readers, without ever blocking the thread.
+//!
+//! A slow reader loses the oldest items and gets their number.
 //!
 //! | field of a reader | the runtime's thread | the reader |
 //! |---|---|---|
@@ -16,17 +17,17 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// The most items that wait for a reader.
+/// The most items that wait for one reader.
 const LIMIT: usize = 1024;
 
-/// Which items a reader wants.
+/// Selects the items that a reader wants.
 type Wanted<T> = Box<dyn Fn(&T) -> bool + Send + Sync>;
 
 pub(crate) struct Feed<T> {
     state: Mutex<State<T>>,
-    /// How many readers there are, for the thread that need not lock to find none. It may be late by a turn.
+    /// The number of readers, so that the thread finds none without a lock. May lag by one turn.
     readers: AtomicUsize,
-    /// How many of the last items a new reader gets.
+    /// How many recent items a new reader receives.
     keeps: usize,
 }
 
@@ -49,12 +50,12 @@ struct Waiting<T> {
     closed: bool,
 }
 
-/// What a reader gets.
+/// What a reader receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard<T> {
-    /// The next one.
+    /// The next item.
     Item(T),
-    /// The reader was slow, and so many were lost here.
+    /// The reader was slow: this many items were dropped here.
     Lost(u64),
 }
 
@@ -64,9 +65,9 @@ impl<T: Clone> Feed<T> {
         Feed { state: Mutex::new(state), readers: AtomicUsize::new(0), keeps }
     }
 
-    /// Whether somebody may listen.
+    /// Whether there may be a reader.
     pub(crate) fn is_heard(&self) -> bool {
-        // Pairs with nothing: an item that is told a turn too late is one from before the reader came.
+        // Relaxed, pairs with nothing: an item missed because of a late read predates the reader.
         self.readers.load(Ordering::Relaxed) > 0
     }
 
@@ -81,7 +82,7 @@ impl<T: Clone> Feed<T> {
         reader
     }
 
-    /// Tells an item to everybody who wants it.
+    /// Sends an item to every reader that wants it.
     pub(crate) fn tell(&self, item: &T) {
         for reader in self.living(|state, keeps| {
             state.kept.extend((keeps > 0).then(|| item.clone()));
@@ -95,7 +96,7 @@ impl<T: Clone> Feed<T> {
         }
     }
 
-    /// Nothing follows.
+    /// Ends the feed: no item follows.
     pub(crate) fn close(&self) {
         for reader in self.living(|state, _| state.closed = true) {
             let mut state = lock(&reader.state);
@@ -107,7 +108,7 @@ impl<T: Clone> Feed<T> {
         }
     }
 
-    /// The readers that are there; those that are gone are forgotten.
+    /// Applies `change`, drops the dead readers and returns the live ones.
     fn living(&self, change: impl FnOnce(&mut State<T>, usize)) -> Vec<Arc<Reader<T>>> {
         let mut state = lock(&self.state);
         change(&mut state, self.keeps);
@@ -132,7 +133,7 @@ impl<T> Reader<T> {
         waker.into_iter().for_each(wake);
     }
 
-    /// Waits for the next item, no longer than `limit`. `None`: it has passed, or nothing follows.
+    /// Waits for the next item, at most `limit`. `None` if the time has passed or no item follows.
     pub(crate) fn wait(&self, limit: Option<Duration>) -> Option<Heard<T>> {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = lock(&self.state);
@@ -148,9 +149,9 @@ impl<T> Reader<T> {
         }
     }
 
-    /// The next item, or a waker that is woken when it is there; `None`: nothing follows.
+    /// Polls for the next item, and registers the waker if there is none yet. `None` if no item follows.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Heard<T>>> {
-        // Wakers are cloned and dropped with no lock held: they are foreign code.
+        // Wakers are foreign code: cloned and dropped with no lock held.
         let waker = context.waker().clone();
         let mut state = lock(&self.state);
         if let Some(heard) = state.take() {
@@ -175,10 +176,10 @@ impl<T> Waiting<T> {
     }
 }
 
-/// The waker of a task is foreign code: its panic must not end the thread that others wait for.
+/// Wakes and contains a panic. A waker is foreign code and must not end the thread that others wait for.
 fn wake(waker: Waker) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        // What it carries may panic when it is dropped.
+        // The payload's own drop may panic.
         std::mem::forget(panic);
     }
 }

@@ -1,8 +1,10 @@
-//! The mailbox: requests of callers, until the runtime's thread takes them.
+//! The mailbox: callers' requests, until the runtime's thread takes them.
 //!
-//! Requests of one queue are taken in their order; the queues are taken in turn, a request of each, so that a busy
-//! queue does not delay the others. One take is at most [`GROUP`] bytes, which is what one commit holds; a larger
-//! request is taken alone. What waits here is bounded: beyond [`LIMIT`] bytes a request is refused.
+//! - Requests of one queue are taken in order. Queues are served round-robin, one request each, so a busy queue does
+//!   not delay the others.
+//! - One take is at most [`GROUP`] bytes, which bounds the requests in one commit. A larger request is taken alone.
+//! - At most [`LIMIT`] bytes wait. Beyond that a request is refused, unless it settles or leaves, or nothing else
+//!   waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,12 +14,12 @@ use crate::shard::{NewTimer, Request, RequestId};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 use crate::values::{QueueName, Webhook};
 
-/// The most bytes of one take.
+/// The most bytes that one take returns.
 const GROUP: usize = 4 << 20;
-/// The most bytes that wait.
+/// The most bytes that may wait.
 const LIMIT: usize = 64 << 20;
 
-/// A request and where its answer goes.
+/// A request and its reply.
 pub(crate) struct Letter {
     pub(crate) id: RequestId,
     pub(crate) request: Request,
@@ -25,31 +27,31 @@ pub(crate) struct Letter {
     size: usize,
 }
 
-/// What the runtime's thread finds.
+/// The result of one take.
 pub(crate) struct Taken {
     pub(crate) letters: Vec<Letter>,
-    /// The mailbox was closed, and these are the last.
+    /// The mailbox is closed and these requests are the last.
     pub(crate) last: bool,
 }
 
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    /// Tells the runtime's thread that there is something to do.
+    /// Notifies the runtime's thread of work.
     work: Condvar,
-    /// Tells those who wait for it that there is nothing to do.
+    /// Notifies `wait_idle` that the thread has no work.
     idle: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     lanes: HashMap<Option<QueueName>, VecDeque<Letter>>,
-    /// The lanes that are not empty, the next one first.
+    /// The non-empty lanes, next one first.
     turn: VecDeque<Option<QueueName>>,
     bytes: usize,
     next: u64,
-    /// A clock has reached what the shard waits for.
+    /// A turn was requested without a request: an alarm has fired or an image is wanted.
     woken: bool,
-    /// The runtime's thread waits for something to do.
+    /// The runtime's thread waits for work.
     resting: bool,
     closed: bool,
     /// The runtime's thread has ended.
@@ -61,7 +63,7 @@ impl Mailbox {
         Mailbox { state: Mutex::new(State::default()), work: Condvar::new(), idle: Condvar::new() }
     }
 
-    /// Posts a request. If it is refused, its reply is called with the reason before this returns.
+    /// Posts a request. If it is refused, calls its reply with the reason before returning.
     pub(crate) fn post(&self, request: Request, reply: Reply) -> RequestId {
         let size = size(&request);
         let mut state = lock(&self.state);
@@ -88,14 +90,14 @@ impl Mailbox {
         id
     }
 
-    /// Has the runtime's thread take a turn.
+    /// Makes the runtime's thread take a turn.
     pub(crate) fn wake(&self) {
         let mut state = lock(&self.state);
         state.woken = true;
         self.notify(state);
     }
 
-    /// Takes no further requests but answers to deliveries; those that wait are carried out.
+    /// Refuses further requests, except settles and leaves. Requests already posted are carried out.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -114,7 +116,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes the next group. With `rest`, waits until there is something to do.
+    /// Takes the next group. With `rest`, blocks until there is work or the mailbox is closed.
     pub(crate) fn take(&self, rest: bool) -> Taken {
         let mut state = lock(&self.state);
         while rest && !state.has_work() && !state.closed {
@@ -128,7 +130,7 @@ impl Mailbox {
         Taken { letters, last: state.closed && state.turn.is_empty() }
     }
 
-    /// Waits until the runtime's thread has nothing to do.
+    /// Blocks until the runtime's thread is idle or has ended.
     pub(crate) fn wait_idle(&self) {
         let mut state = lock(&self.state);
         while !state.ended && (state.has_work() || !state.resting) {
@@ -136,15 +138,15 @@ impl Mailbox {
         }
     }
 
-    /// Ends the mailbox if it was closed and nothing waits. What the last turn gave back was posted in that turn, so
-    /// the thread asks after it.
+    /// Ends the mailbox if it is closed and empty. The thread asks after its turn, because replies of that turn may
+    /// have posted requests that return deliveries.
     pub(crate) fn end_if_idle(&self) -> bool {
         let mut state = lock(&self.state);
         state.ended |= state.closed && state.turn.is_empty();
         state.ended
     }
 
-    /// The runtime's thread ends. Returns the requests that nobody will take.
+    /// Called when the runtime's thread ends. Returns the requests that will not be taken.
     pub(crate) fn end(&self) -> Vec<Letter> {
         let mut state = lock(&self.state);
         (state.closed, state.ended) = (true, true);
@@ -181,12 +183,12 @@ impl State {
     }
 }
 
-/// What a holder says of a delivery, or that a taker has gone, is never refused: it makes room.
+/// Whether a request is a settle or a leave. These are never refused for lack of room: they free some.
 fn is_answer(request: &Request) -> bool {
     matches!(request, Request::Settle { .. } | Request::Leave(..))
 }
 
-/// The bytes that a request adds to a commit, roughly.
+/// The approximate bytes that a request adds to a commit.
 fn size(request: &Request) -> usize {
     const EACH: usize = 200;
     match request {
@@ -252,7 +254,7 @@ mod tests {
         mailbox.close();
         mailbox.post(Request::Queue(queue.clone()), note(&refused));
         assert_eq!(*lock(&refused), [Failure::Full, Failure::Stopped]);
-        // What a holder says is taken until the thread has ended.
+        // Settles and leaves are accepted until the thread has ended.
         mailbox.post(Request::Leave(Some(queue.clone()), RequestId(0)), note(&refused));
         assert!(!mailbox.end_if_idle());
         assert_eq!(mailbox.end().len(), 3);

@@ -1,4 +1,4 @@
-//! The runtime: one thread that carries out what the shard decides.
+//! The runtime: one thread that carries out the effects the shard decides on.
 //!
 //! ```text
 //!   callers ──▶ mailbox ──▶ turn of the shard ──▶ commit, load ──▶ next turn ──▶ answers ──▶ slots
@@ -6,25 +6,25 @@
 //!                  └── alarms ◀─────┘ wake at
 //! ```
 //!
-//! **Group commit**: while one commit is written, requests gather in the mailbox; the next turn takes them all, and
-//! they share one commit. Answers of a commit leave with the turn after it, before the next commit begins.
+//! **Group commit**: requests that arrive during a commit collect in the mailbox. The next turn takes them all, and
+//! they share one commit. The answers of a commit leave with the turn after it, before the next commit begins.
 //!
-//! **Failure**: after a failed commit or load the store is poisoned. Every request that the shard has taken is answered
-//! [`Failure::Unknown`], except for those who wait for deliveries: they keep waiting. The shard is dropped, and the
-//! store is opened anew, again and again until that succeeds; meanwhile requests are answered
-//! [`Failure::Unavailable`].
+//! **Failure**: a failed commit or load poisons the store. The thread answers every request that the shard has taken
+//! with [`Failure::Unknown`], except receives and pushes, which keep waiting. It drops the shard and retries opening
+//! the store with backoff until that succeeds; meanwhile it answers requests with [`Failure::Unavailable`]. A fenced
+//! store ends the thread.
 //!
-//! **Virtual time**: under a [`VirtualClock`] time does not pass while the thread has something to do. Each post and
-//! each alarm makes the clock wait until the thread is idle, so a run is the same every time.
+//! **Virtual time**: under a [`VirtualClock`], time does not pass while the thread has work. Each post and each alarm
+//! makes the clock wait until the thread is idle, so runs are deterministic.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mailbox.rs` | requests, until they are taken |
+//! | `mailbox.rs` | requests, until the thread takes them |
 //! | `slot.rs` | the hand-over of one answer |
 //! | `clocks.rs` | both clocks, and the alarms on them |
 //! | `drive.rs` | the thread |
-//! | `condition.rs` | what it tells those who watch it |
-//! | `feed.rs` | how they are told, without waiting for them |
+//! | `condition.rs` | health, notices, events, and damage found |
+//! | `feed.rs` | broadcast to readers without blocking the thread |
 
 mod clocks;
 mod condition;
@@ -57,25 +57,25 @@ pub(crate) use feed::Reader;
 use mailbox::Mailbox;
 pub(crate) use slot::Slot;
 
-/// Called once with the answer to a request, on the runtime's thread. It must not block.
+/// Called once with the answer to a request, on the runtime's thread. Must not block.
 pub(crate) type Reply = Box<dyn FnOnce(Result<Answer, Failure>) + Send>;
 
 /// Why a request was not answered by the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It was in a commit that failed: it happened, or not.
+    /// Its commit failed: the request may or may not have taken effect.
     Unknown(Arc<str>),
-    /// The store cannot be opened: nothing happened.
+    /// The store cannot be opened. The request had no effect.
     Unavailable(Arc<str>),
-    /// A row that it needs cannot be read: nothing happened.
+    /// A row that the request needs cannot be read. The request had no effect.
     Damaged(Arc<str>),
-    /// Too much waits to be committed: nothing happened.
+    /// Too many bytes wait to be committed. The request had no effect.
     Full,
-    /// The runtime has stopped: nothing happened.
+    /// The runtime has stopped. The request had no effect.
     Stopped,
 }
 
-/// Why a store could not be brought to life.
+/// Why a store could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -96,13 +96,13 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The thread, its mailbox and its clocks. Dropping it carries out what was posted, and ends the thread.
+/// The thread, its mailbox and its clocks. Dropping it carries out the posted requests, then ends the thread.
 pub(crate) struct Runtime {
     mailbox: Arc<Mailbox>,
     clocks: Clocks,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) condition: Arc<Condition>,
-    /// Under virtual time: the clock will wait for the thread before it moves on.
+    /// Under virtual time: a timer is armed that makes the clock wait for the thread.
     nudged: Arc<AtomicBool>,
 }
 
@@ -133,20 +133,21 @@ impl Runtime {
     /// Posts a request.
     pub(crate) fn post(&self, request: Request, reply: Reply) -> RequestId {
         let id = self.mailbox.post(request, reply);
-        // A swap, and not a load: of two posts at once one arms the timer, after its request is in the mailbox.
+        // A swap, not a load: of two concurrent posts exactly one arms the timer, after its request is in the
+        // mailbox.
         if self.clocks.is_virtual() && !self.nudged.swap(true, Ordering::AcqRel) {
             let (mailbox, nudged) = (self.mailbox.clone(), self.nudged.clone());
             let wait = move |_: &tourbillon::Context<'_>| {
                 nudged.store(false, Ordering::Release);
                 mailbox.wait_idle();
             };
-            // Refused only by a timer that was stopped, and this one is not.
+            // Only a stopped timer refuses, and this one is never stopped.
             drop(self.clocks.timer().arm(Duration::ZERO, wait));
         }
         id
     }
 
-    /// Asks for a state of the store, as of a commit that is durable.
+    /// Requests an image of the store as of a durable commit.
     pub(crate) fn image(&self, reply: impl FnOnce(Result<Image, Failure>) + Send + 'static) {
         let mut images = lock(&self.condition.images);
         if self.is_stopped() {
@@ -158,11 +159,11 @@ impl Runtime {
         self.mailbox.wake();
     }
 
-    /// Ends the thread when it has carried out what was posted. Later requests are refused.
+    /// Carries out the posted requests, then ends the thread. Later requests are refused.
     pub(crate) fn stop(&self) {
         self.mailbox.close();
         let thread = lock(&self.thread).take();
-        // The last handle may be dropped by a reply, on the thread itself.
+        // A reply may drop the last handle, on the thread itself; the thread must not join itself.
         if let Some(thread) =
             thread.filter(|thread| thread.thread().id() != std::thread::current().id())
         {
@@ -170,12 +171,12 @@ impl Runtime {
         }
     }
 
-    /// The wall clock, rounded up: what is counted from here is never early.
+    /// The wall clock, rounded up, so that a deadline computed from it is never early.
     pub(crate) fn now(&self) -> Moment {
         Moment::from(self.timer().wall_now())
     }
 
-    /// The timer whose callbacks must not block.
+    /// The timer that runs callbacks on its driver: they must not block.
     pub(crate) fn timer(&self) -> &Timer {
         self.clocks.timer()
     }
@@ -195,10 +196,10 @@ impl Drop for Runtime {
     }
 }
 
-/// Gives an answer. The waker of a task is foreign code: its panic must not end the thread that others wait for.
+/// Runs a reply and contains its panic. A waker is foreign code and must not end the thread that others wait for.
 pub(super) fn quietly(reply: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(reply)) {
-        // What it carries may panic when it is dropped.
+        // The payload's own drop may panic.
         std::mem::forget(panic);
     }
 }

@@ -1,7 +1,7 @@
-//! The hand-over between callers and the runtime's thread, in every order that it can happen in: models for loom.
+//! Loom models of the hand-over between callers and the runtime's thread.
 //!
-//! The mailbox and the slot are those of production; the thread is one that answers every request at once. A wake that
-//! is lost is a thread that waits for ever, and loom reports the deadlock.
+//! The mailbox and the slot are the production ones; the thread is a stand-in that answers every request at once. A
+//! lost wake-up leaves a thread blocked, and loom reports the deadlock.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -23,7 +23,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A runtime whose thread answers everything at once.
+/// A stand-in for the runtime's thread that answers every request at once.
 fn serve(mailbox: &Arc<Mailbox>) -> thread::JoinHandle<usize> {
     let mailbox = mailbox.clone();
     thread::spawn(move || {
@@ -86,7 +86,7 @@ fn a_request_that_meets_the_end_is_answered_or_refused() {
     });
 }
 
-/// What a virtual clock does: nothing that was posted before is left when it goes on.
+/// As a virtual clock does: once `wait_idle` returns, everything posted before it is done.
 #[test]
 fn who_waits_until_it_is_idle_sees_everything_done() {
     check(|| {
@@ -102,7 +102,7 @@ fn who_waits_until_it_is_idle_sees_everything_done() {
     });
 }
 
-/// A task that is polled again when its waker is called.
+/// A task that polls again when its waker is called.
 struct Task {
     woken: Mutex<bool>,
     changed: Condvar,
@@ -138,7 +138,7 @@ fn a_task_is_woken_for_its_answer() {
     });
 }
 
-/// A caller who goes takes the value, or the one who fills the slot gets it back: it is never lost.
+/// The caller that closes takes the value, or the filler gets it back: it is never lost.
 #[test]
 fn a_value_that_meets_a_caller_who_goes_is_not_lost() {
     check(|| {

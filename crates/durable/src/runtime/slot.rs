@@ -1,8 +1,8 @@
-//! A slot: where one value passes from the runtime's thread to one caller, who waits for it or awaits it.
+//! A slot: passes one value from the runtime's thread to one caller, which blocks on it or polls it.
 //!
 //! | state | the caller | the runtime's thread |
 //! |---|---|---|
-//! | `Empty` | waits | fills it |
+//! | `Empty` | blocks, or has not polled | fills it |
 //! | `Wanted` | has left a waker | fills it and wakes |
 //! | `Full` | takes the value | is done |
 //! | `Closed` | has taken the value or has gone | gets the value back |
@@ -45,7 +45,7 @@ impl<T> Slot<T> {
         None
     }
 
-    /// Waits for the value, no longer than `limit`.
+    /// Waits for the value, at most `limit`. `None` if the time has passed or the slot is closed.
     pub(crate) fn wait(&self, limit: Option<Duration>) -> Option<T> {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = lock(&self.state);
@@ -60,7 +60,7 @@ impl<T> Slot<T> {
                     return None;
                 }
                 State::Empty => {}
-                // The waker of an earlier poll: whoever waits now wants no other thread woken.
+                // The waker of an earlier poll: a blocking caller does not want it woken.
                 State::Wanted(waker) => {
                     drop(state);
                     drop(waker);
@@ -76,9 +76,9 @@ impl<T> Slot<T> {
         }
     }
 
-    /// The value, or a waker that is woken when it is there.
+    /// Takes the value, or registers the waker.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<T> {
-        // Wakers are cloned and dropped with no lock held: they are foreign code.
+        // Wakers are foreign code: cloned and dropped with no lock held.
         let waker = context.waker().clone();
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, State::Closed) {
@@ -93,7 +93,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// The caller goes. Returns the value if it was there, and whether the slot was open until now.
+    /// Closes the slot for the caller. Returns the value if it was there, and whether the slot was open.
     pub(crate) fn close(&self) -> (Option<T>, bool) {
         match std::mem::replace(&mut *lock(&self.state), State::Closed) {
             State::Full(value) => (Some(value), true),
