@@ -1,15 +1,16 @@
-//! Discarding: every timer of a queue at once, whatever their number.
+//! Discarding: removes all timers of a queue in one commit, however many there are.
 //!
-//! The row of a queue has a **floor**: rows of generations below it are discarded. To discard all timers raises the
-//! floor to the next generation, sets the counts of the queue to zero and removes its counters of the forecast, in one
-//! commit. Discarded rows lie where they are; no reader takes one for a timer.
+//! The row of a queue has a **floor**: rows with a lower generation are discarded. Discarding all timers raises the
+//! floor to the next generation, sets the counts of the queue to zero and removes its forecast counters, in one
+//! commit. Discarded rows stay where they are; no reader treats one as a timer.
 //!
-//! - A page that comes across one removes it, whatever the page was read for.
-//! - A request that makes a timer under the key of one removes it first, as a row that was kept long enough.
-//! - For the others a pass goes over all places, a page a turn, when nothing is more urgent. What is remembered is left
-//!   to its end, when it would have gone anyway.
+//! - Any page that contains a discarded row removes it, whatever the page was read for.
+//! - A request that makes a timer under the key of a discarded row removes that row first, as it does with a row
+//!   whose retention has ended.
+//! - For the others a pass reads all places, one page per turn, when nothing is more urgent. Remembered rows are left
+//!   until their retention ends.
 //!
-//! A deleted queue keeps its row until it has no discarded row: without its floor they would be timers again.
+//! A deleted queue keeps its row until it has no discarded row: without the floor they would be timers again.
 
 use std::collections::VecDeque;
 
@@ -21,7 +22,7 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{QueueRow, Settings};
 use crate::values::QueueName;
 
-/// A queue as it was stored.
+/// A queue as restored from the store.
 pub(super) fn restored((name, row): (QueueName, QueueRow)) -> (QueueName, Queue) {
     let floor = planted!("discarded-rows-live-after-a-restart", Generation(0), row.floor);
     (name, Queue::new(QueueRow { floor, ..row }))
@@ -60,7 +61,7 @@ impl Shard {
     fn discard_all(&mut self, name: &QueueName) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         let mut resident: Vec<Generation> = queue.keys.values().copied().collect();
-        // In an order that is the same in every run.
+        // Sorted, so that every run has the same order.
         resident.sort_unstable();
         resident.into_iter().for_each(|generation| self.release(generation));
         let Some(queue) = self.queues.get_mut(name) else { return };
@@ -79,7 +80,7 @@ impl Shard {
         self.outbox.clear(name);
         self.note_cleared(name);
         self.begin_reclaim();
-        // Places of those that were out are free.
+        // Rows that were out no longer count against the limits of other queues.
         self.stirred.extend(self.queues.keys().cloned());
     }
 
@@ -88,7 +89,7 @@ impl Shard {
         self.queues.get(queue).map_or(Generation(0), |queue| queue.row.floor)
     }
 
-    /// Whether a row is no timer of its queue any more.
+    /// Whether a row is discarded.
     pub(super) fn is_discarded(&self, record: &Record) -> bool {
         record.generation() < self.floor(&record.spec.queue)
     }
@@ -105,7 +106,7 @@ impl Shard {
 
 /// Reclaiming.
 impl Shard {
-    /// Discarded rows are looked for in every place, from the beginning.
+    /// Restarts the search for discarded rows over every place but the remembered rows.
     pub(super) fn begin_reclaim(&mut self) {
         let full = self.queues.iter().filter(|(_, queue)| queue.row.discarded > 0);
         let full: Vec<QueueName> = full.map(|(name, _)| name.clone()).collect();
@@ -121,7 +122,7 @@ impl Shard {
         self.reclaim = waiting.chain(dead).chain([Source::Out(None)]).chain(buckets).collect();
     }
 
-    /// Asks for the next page that may have discarded rows; `false` if there is none.
+    /// Loads the next page that may have discarded rows. Returns `false` if none is left.
     pub(super) fn reclaim(&mut self) -> bool {
         let Some(source) = self.reclaim.pop_front() else { return false };
         if self.queues.values().all(|queue| queue.row.discarded == 0) {
@@ -138,7 +139,7 @@ impl Shard {
         true
     }
 
-    /// A page of a place has come.
+    /// Processes a page of a reclaim.
     pub(super) fn reclaimed(&mut self, id: LoadId, source: Source, rows: Vec<(Place, Record)>) {
         let last = rows.last().filter(|_| rows.len() == self.limits.page).cloned();
         for (place, record) in rows {
@@ -148,7 +149,7 @@ impl Shard {
         }
         let Some(last) = last else { return };
         let floor = self.queues.values().map(|queue| queue.row.floor).max().unwrap_or_default();
-        // By generation: later ones are not discarded.
+        // A bucket is ordered by generation: rows after this one are not discarded.
         let ordered = matches!(source, Source::Bucket(..));
         if !ordered || last.1.generation() < floor {
             self.reclaim.push_front(source.behind(&last));

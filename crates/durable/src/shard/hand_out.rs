@@ -1,7 +1,7 @@
-//! Handing out: what is due next, leases, and pages of what waits.
+//! Handing out: which timer is next, leases, and loading pages of waiting rows.
 //!
-//! A hand-out is a change: its attempt and its lease are durable before its taker hears of it. The longest due goes
-//! first. Nothing is handed out before its next attempt by the wall clock of this turn.
+//! A hand-out is a change: its attempt and its lease are durable before the taker receives it. The longest due timer
+//! goes first. No timer is handed out before its next attempt by the wall clock of this turn.
 
 use super::queue::Order;
 use super::{Hold, Purpose, Shard};
@@ -11,21 +11,21 @@ use crate::store::{Filling, Query};
 use crate::values::{Happened, QueueName, Span};
 use tourbillon_wheel::Time;
 
-/// The most bytes of payloads in one answer, unless one alone has more.
+/// The most bytes of payloads in one answer, unless a single payload is larger.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// What the steady clock ends.
+/// What expires by the steady clock.
 pub(super) enum Expiry {
     /// The lease of a timer that is out.
     Lease(Generation),
     /// The wait of a taker; without a queue, of an agent.
     Poll(Option<QueueName>, RequestId),
-    /// What the rate of a queue forbids.
+    /// The pause that the rate of a queue imposes.
     Pace(QueueName),
 }
 
 impl Shard {
-    /// The moment of a timer in the wheel has come. Its row stays where it is.
+    /// A timer in the wheel has become due. Its row stays in its bucket.
     pub(super) fn come_due(&mut self, generation: Generation) {
         let timer = self.timers.get_mut(&generation).expect("what the wheel holds is resident");
         timer.hold = Hold::Queue;
@@ -45,7 +45,7 @@ impl Shard {
         }
     }
 
-    /// The timer of a lane that is to be handed out next; asks for a page if that is not resident.
+    /// The next timer of a lane to hand out. Loads a page if it is not resident.
     pub(super) fn next_due(&mut self, name: &QueueName, lane: Lane) -> Option<Generation> {
         loop {
             let queue = self.queues.get(name)?;
@@ -59,7 +59,7 @@ impl Shard {
                 self.refill(name, lane);
                 return None;
             };
-            // Ahead of a clock that was set back: it is on its way to a bucket.
+            // Not due after the clock was set back: a pass is moving it to a bucket.
             if planted!("clock-set-back-fires-early", false, order.0 > self.wall) {
                 return None;
             }
@@ -71,7 +71,7 @@ impl Shard {
         }
     }
 
-    /// Asks for a page of waiting rows if one may be due.
+    /// Loads a page of waiting rows if one may be due.
     fn refill(&mut self, name: &QueueName, lane: Lane) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         let line = queue.line_mut(lane);
@@ -83,7 +83,7 @@ impl Shard {
         }
     }
 
-    /// Whether the rate of a queue allows a hand-out now. If not, the steady clock says when it does.
+    /// Whether the rate of a queue allows a hand-out now. If not, a timer on the steady clock resumes it.
     fn keeps_pace(&mut self, name: &QueueName) -> bool {
         let Some(queue) = self.queues.get_mut(name) else { return false };
         let rate = queue.row.settings.rate;
@@ -97,7 +97,7 @@ impl Shard {
         false
     }
 
-    /// Hands out a timer for so long; of one with a webhook, beside the time that it may take.
+    /// Hands out a timer under a lease. For a webhook the lease is extended by the webhook's timeout.
     pub(super) fn hand(&mut self, generation: Generation, lease: Span) -> Delivery {
         let timer = &self.timers[&generation];
         let (place, old) = (timer.place, timer.record.clone());
@@ -136,17 +136,18 @@ impl Shard {
         delivery
     }
 
-    /// Whether no more may be out.
+    /// Whether the limit of deliveries that are out is reached.
     pub(super) fn is_out_full(&self, out: Filling) -> bool {
         out.count >= self.limits.out as u64 || out.bytes >= self.limits.out_bytes
     }
 
-    /// Keeps a waiting row resident if it lies before the horizon. Beyond a limit, the last of the line leaves and the
-    /// horizon comes nearer. A page of each line may always be there, and beyond the limit of bytes one row.
+    /// Keeps a waiting row resident if it lies before the horizon. Beyond a limit, the last row of the line leaves
+    /// memory and the horizon moves back. Each line may always hold a page of rows, and beyond the byte limit one
+    /// row.
     pub(super) fn keep_waiting(&mut self, name: &QueueName, lane: Lane, order: Order) -> bool {
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
         let line = queue.line_mut(lane);
-        // The page that is under way may have been read before this row was written.
+        // The page in progress may have been read before this row was written.
         if !line.is_before_horizon(order) && line.refill.is_none() {
             return false;
         }
@@ -166,7 +167,7 @@ impl Shard {
         true
     }
 
-    /// A page of waiting rows has come.
+    /// Processes a page of waiting rows.
     pub(super) fn refilled(
         &mut self,
         id: LoadId,
@@ -192,7 +193,7 @@ impl Shard {
         self.stirred.insert(name.clone());
     }
 
-    /// Whether a loaded row is older than what memory knows of its timer.
+    /// Whether a loaded row is older than the timer's state in memory.
     pub(super) fn is_stale(&self, id: LoadId, record: &Record) -> bool {
         let stale = self.loads.is_stale(id, &record.spec.queue, &record.spec.key);
         planted!("cancel-read-after-batch", false, stale)
@@ -206,7 +207,7 @@ impl Shard {
         self.loads.emit(query, Purpose::Out);
     }
 
-    /// A page of what is out has come. After the last, the inputs that were held are taken.
+    /// Processes a page of the rows that are out. After the last page, processes the inputs held meanwhile.
     pub(super) fn loaded_out(&mut self, rows: Vec<(Place, Record)>) {
         let whole = rows.len() < self.limits.page;
         let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
@@ -216,7 +217,7 @@ impl Shard {
             }
             let unknown = record.spec.lane() == Lane::Push && self.opened_as == Opened::Started;
             if planted!("push-lease-runs-on-at-restart", false, unknown) {
-                // Its agent was of a process that has ended: what became of the delivery nobody can know.
+                // Its agent belonged to a process that has ended: the outcome of the delivery is unknown.
                 self.retry_unknown(&record);
                 continue;
             }
@@ -232,7 +233,7 @@ impl Shard {
     }
 }
 
-/// A planted fault: the lease ends with the process that gave it.
+/// A planted fault: the lease ends with the process that granted it.
 #[cfg(planted)]
 fn lapsed(record: Record, now: crate::values::Moment) -> Record {
     Record { lease: Some(Lease { until: now, length: Span::ZERO }), ..record }

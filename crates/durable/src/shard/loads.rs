@@ -1,10 +1,10 @@
-//! Loads under way, and what was changed since each of them was emitted.
+//! Loads in progress, and the timers changed since each of them was emitted.
 //!
-//! **A loaded row is believed only if its timer was not changed after the load was emitted.** A load sees every commit
-//! before it, and may see later ones; either way a timer that was changed since is known better in memory. The tempting
-//! alternative, to trust the page, brings back what was cancelled while it was read.
+//! **A loaded row is trusted only if its timer has not changed since the load was emitted.** A load sees every
+//! earlier commit and may see later ones; either way memory has the newer state of a timer changed since. The
+//! tempting alternative, to trust the page, revives timers that were cancelled while it was read.
 //!
-//! Names are kept only while a load is under way that they could contradict.
+//! Names are kept only while a load is in progress that they could contradict.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -25,26 +25,26 @@ pub(super) enum Purpose {
     Request(Pending),
     /// The rows that are out, when the shard is opened.
     Out,
-    /// The window's pass over a bucket, or over what waits.
+    /// The window's pass over a bucket, over waiting rows, or over a source that may have discarded rows.
     Pass,
-    /// Everything that waits in a lane of a queue, to be looked at.
+    /// A sweep over the waiting rows in a lane of a queue.
     Sweep(QueueName, Lane),
     /// More waiting rows for the takers of a lane of a queue.
     Refill(QueueName, Lane),
-    /// The longest dead of a queue.
+    /// The dead rows of a queue that were given up first.
     Dead(QueueName),
-    /// What is remembered and ends first.
+    /// The remembered rows that end first.
     Remembered,
-    /// A row or the counters for a look at a queue.
+    /// Rows or counters for a look at a queue.
     Look(Box<Look>),
-    /// A page of a request that goes over many rows.
+    /// A page of a request over many rows.
     Walk(Box<Walk>),
     /// The counters of a forecast.
     Forecast(RequestId, Vec<u64>),
 }
 
 impl Purpose {
-    /// The request that is answered with what is loaded.
+    /// The request that the load answers, if any.
     pub(super) fn asked(&self) -> Option<RequestId> {
         match self {
             Purpose::Request(pending) => Some(pending.id),
@@ -60,9 +60,9 @@ impl Purpose {
 pub(super) struct Loads {
     next: u64,
     under_way: BTreeMap<LoadId, Purpose>,
-    /// The number of the first load that was emitted after the last change of a name.
+    /// By name: the number of the first load emitted after its last change.
     changed: HashMap<Name, u64>,
-    /// The same, oldest first, to forget them in turn.
+    /// The same, oldest first, for pruning.
     order: VecDeque<(u64, Name)>,
     /// Emitted in this turn.
     pub(super) emitted: Vec<(LoadId, Query)>,
@@ -78,29 +78,29 @@ impl Loads {
         id
     }
 
-    /// The load was answered, or is no longer wanted.
+    /// Removes a load that was answered or is no longer wanted.
     pub(super) fn take(&mut self, id: LoadId) -> Option<Purpose> {
         self.under_way.remove(&id)
     }
 
-    /// The timer of that name is changed in this turn.
+    /// Records that the timer of that name changes in this turn.
     pub(super) fn touch(&mut self, queue: &QueueName, key: &Key) {
         if self.under_way.is_empty() {
             return;
         }
         let name = (queue.clone(), key.clone());
-        // A name that is changed again and again by one load's time is one entry.
+        // Repeated changes of a name between two loads share one entry.
         if self.changed.insert(name.clone(), self.next) != Some(self.next) {
             self.order.push_back((self.next, name));
         }
     }
 
-    /// Whether the timer of that name was changed since the load was emitted.
+    /// Whether the timer of that name has changed since the load was emitted.
     pub(super) fn is_stale(&self, id: LoadId, queue: &QueueName, key: &Key) -> bool {
         self.changed.get(&(queue.clone(), key.clone())).is_some_and(|&next| next > id.0)
     }
 
-    /// Forgets the names that contradict no load under way.
+    /// Forgets the names that cannot contradict any load in progress.
     pub(super) fn prune(&mut self) {
         let oldest = self.under_way.keys().next().map_or(self.next, |id| id.0);
         while let Some((next, name)) = self.order.front().filter(|(next, _)| *next <= oldest) {
@@ -111,12 +111,12 @@ impl Loads {
         }
     }
 
-    /// Whether a load has no answer yet.
+    /// Whether any load is in progress.
     pub(super) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()
     }
 
-    /// How many names are kept.
+    /// The number of names kept.
     pub(super) fn touched(&self) -> usize {
         self.changed.len()
     }

@@ -1,8 +1,8 @@
-//! Looking at a queue: its counts, what is due longest, what is due next, and how late it hands out.
+//! Looking at a queue: its counts, its longest due timer, its next timer, and how late it hands out.
 //!
-//! Most of it is in memory. What is not is read from the store, a row or two: the longest due beyond the horizon, and
-//! the next timer beyond the window. For that one the counters of the forecast name the cell, and the buckets around
-//! that cell have the row. The answer is kept until a row comes to a bucket of the queue or leaves one.
+//! Most of this is in memory. The rest is read from the store: the longest due timer beyond the horizon, and the next
+//! timer beyond the window. For the latter the forecast counters name the cell, and the buckets around that cell have
+//! the row. The answer is cached until a row enters or leaves a bucket of the queue.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,28 +13,28 @@ use crate::record::{Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
-/// How often a look begins anew while rows move. After that it says what it has found.
+/// How often a look restarts because buckets changed. After that it reports what it has found.
 const AGAIN: u32 = 16;
 
-/// A look for which rows are being read.
+/// A look whose rows are being read.
 #[derive(Debug)]
 pub(super) struct Look {
     id: RequestId,
     queue: QueueName,
     oldest: Option<Moment>,
-    /// Lanes whose longest due is in the store only.
+    /// Lanes whose longest due timer is only in the store.
     unread: Vec<Lane>,
     next: Known,
-    /// Cells that are left, and the buckets of the first one that are to be read.
+    /// The remaining cells, and the buckets of the first one still to read.
     cells: VecDeque<Cell>,
     sources: VecDeque<Query>,
-    /// The number of changes of the queue's buckets when the look began.
+    /// The change count of the queue's buckets when the look began.
     changes: u64,
-    /// How often it may begin anew because rows have moved.
+    /// How often it may still restart because buckets changed. A restart for a stale page does not count.
     again: u32,
 }
 
-/// A moment that is there, or not, or is not known.
+/// A moment, known to be absent, or not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Known {
     #[default]
@@ -51,7 +51,7 @@ impl Known {
     }
 }
 
-/// The first moment of a queue's rows in buckets that are not resident, kept as they come and go.
+/// The first moment of a queue's rows in non-resident buckets, maintained as rows come and go.
 #[derive(Default)]
 pub(super) struct Far {
     first: Known,
@@ -59,12 +59,12 @@ pub(super) struct Far {
 }
 
 impl Far {
-    /// Of a queue that has no rows in buckets.
+    /// For a queue that has no rows in buckets.
     pub(super) fn empty() -> Self {
         Far { first: Known::Is(None), changes: 0 }
     }
 
-    /// A row has come to a bucket of the queue, or left it; `last`: none is left.
+    /// A row enters a bucket of the queue or leaves one; `last`: none is left.
     pub(super) fn change(&mut self, at: Moment, by: i64, last: bool) {
         self.changes += 1;
         self.first = match self.first {
@@ -81,7 +81,7 @@ impl Far {
         self.first = Known::Is(None);
     }
 
-    /// Rows that were resident are not any more, or what had come is to come again. A look under way has not seen them.
+    /// Resident rows left memory, or due timers lie in the future again. A look in progress has not seen them.
     pub(super) fn forget(&mut self) {
         self.changes += 1;
         self.first = Known::No;
@@ -129,7 +129,7 @@ impl Shard {
         });
     }
 
-    /// The next moment to come, as far as memory has it.
+    /// The next due moment, as far as memory knows it.
     fn next_known(&self, name: &QueueName) -> Known {
         let Some(queue) = self.queues.get(name) else { return Known::Is(None) };
         let after = (Moment::from_millis(self.wall.millis() + 1), crate::record::Generation(0));
@@ -137,7 +137,7 @@ impl Shard {
         match (coming, queue.far.first) {
             _ if self.window.is_reading() => Known::No,
             (Some(order), _) => Known::Is(Some(order.0)),
-            // What a full window has not read may be due by now.
+            // The rows that a full window has not read may be due by now.
             (None, Known::Is(Some(first)))
                 if first.millis() < self.window.end.max(after.0.millis()) =>
             {
@@ -147,7 +147,7 @@ impl Shard {
         }
     }
 
-    /// Answers if everything is known, else reads the next piece.
+    /// Answers if everything is known; otherwise reads the next piece.
     fn go_on_looking(&mut self, mut look: Look) {
         let queue = look.queue.clone();
         if let Some(&lane) = look.unread.last() {
@@ -164,7 +164,7 @@ impl Shard {
             return;
         }
         while look.sources.is_empty() {
-            // A cell that begins after what was found has nothing before it.
+            // A cell that starts after the moment found cannot improve it.
             let found = look.next.moment().map_or(u64::MAX, Moment::millis);
             let Some(cell) = look.cells.pop_front().filter(|cell| cell.start <= found) else {
                 return self.looked(look);
@@ -178,7 +178,7 @@ impl Shard {
         }
     }
 
-    /// The first rows to come in each bucket whose timers this cell counts.
+    /// Queries for the first future rows in each bucket whose timers this cell counts.
     fn buckets_of(&self, queue: &QueueName, cell: Cell) -> VecDeque<Query> {
         let from = Moment::from_millis(cell.start.max(self.wall.millis() + 1));
         let within = Bucket::bound(cell.start)..Bucket::bound(cell.start + cell.width);
@@ -198,14 +198,14 @@ impl Shard {
         buckets.into_iter().map(query).collect()
     }
 
-    /// The counters of the forecast have come.
+    /// Processes the forecast counters.
     pub(super) fn look_at_cells(&mut self, mut look: Look, cells: &[(Cell, u64)]) {
         look.next = Known::Is(None);
         look.cells = cells.iter().map(|(cell, _)| *cell).collect();
         self.go_on_looking(look);
     }
 
-    /// Rows have come, or none.
+    /// Processes a page of rows, possibly empty.
     pub(super) fn look_at_rows(&mut self, id: LoadId, mut look: Look, rows: Vec<(Place, Record)>) {
         let (mut at, full) = (None, rows.len() == self.limits.page);
         for (place, record) in rows {
@@ -232,7 +232,7 @@ impl Shard {
     }
 
     fn looked(&mut self, look: Look) {
-        // A row that went from one bucket to another may have been in neither when they were read.
+        // A row that moved from one bucket to another may have been in neither when they were read.
         let changes = self.queues.get(&look.queue).map(|queue| queue.far.changes);
         if changes.is_some_and(|changes| changes != look.changes) && look.again > 0 {
             return self.begin_look(look.id, look.queue, look.again - 1);

@@ -1,4 +1,4 @@
-//! The shard: a pure state machine. Requests, loaded pages and two clocks in; effects out. No I/O, no clock, no thread.
+//! The shard: a pure state machine. Requests, loaded pages and two clocks in; effects out. No I/O, clock or thread.
 //!
 //! # A timer's life
 //! A timer has one row in the store, in one [`Place`]. Every arrow is one [`Op`](crate::store::Op), made by
@@ -27,23 +27,23 @@
 //! ```
 //!
 //! # What is in memory
-//! A timer is resident if its row is out, or waits near the head of its queue, or lies in a bucket before the window's
-//! end. Of everything else memory holds counters. **No bucket straddles the window's end**: all rows of a bucket are
-//! resident, or being loaded, or none is (`window.rs`).
+//! A timer is resident if its row is out, or waits near the head of its queue, or lies in a bucket before the
+//! window's end. Of all other timers memory holds only counters. **No bucket straddles the window's end**: of each
+//! bucket, either all rows are resident or being loaded, or none is (`window.rs`).
 //!
 //! # Lanes
-//! What has a webhook waits in another lane of its queue than what has none (`queue.rs`). Delivery agents are handed
-//! the one, from all queues in turn, and takers of the queue the other (`takers.rs`).
+//! Timers with a webhook wait in a separate lane of their queue (`queue.rs`). Delivery agents take from the push
+//! lanes of all queues, round-robin; takers of a queue take from its pull lane (`takers.rs`).
 //!
-//! # What is believed
-//! The shard changes its memory at once and answers when the commit is durable. A loaded row is believed only if its
-//! timer was not changed since the load was emitted (`loads.rs`): that one rule covers a cancel during a page, an
+//! # Which loaded rows are trusted
+//! The shard changes its memory at once and answers when the commit is durable. A loaded row is trusted only if its
+//! timer has not changed since the load was emitted (`loads.rs`). This one rule covers a cancel during a page, an
 //! insert behind the cursor, and two requests for one key.
 //!
 //! # Clocks
-//! The wall clock decides what is due; the steady clock runs leases and polls. When the wall clock reads less than the
-//! wheel's hand, the wheel is made anew from what is resident, and waiting rows that are no longer due go back to
-//! buckets.
+//! The wall clock decides what is due; the steady (monotonic) clock runs leases and polls. When the wall clock reads
+//! less than the wheel's current time, the shard rebuilds the wheel from the resident timers, and waiting rows that
+//! are no longer due go back to buckets.
 
 mod discard;
 mod hand_out;
@@ -91,39 +91,39 @@ pub struct Shard {
     steady: Steady,
     row: ShardRow,
     opened_as: Opened,
-    /// Until every row that is out is loaded, inputs wait here.
+    /// Holds inputs until every row that is out is loaded.
     opening: Option<Vec<Input>>,
     queues: BTreeMap<QueueName, Queue>,
     /// The resident timers.
     timers: HashMap<Generation, Timer>,
-    /// By the wall clock: timers of the near window.
+    /// Timers of the near window, by the wall clock.
     due: HierarchicalWheel<Generation>,
-    /// By the steady clock: leases and polls.
+    /// Leases, polls and rate limits, by the steady clock.
     expiries: HierarchicalWheel<Expiry>,
     window: Window,
-    /// Where discarded rows may still be.
+    /// Places that may still hold discarded rows.
     reclaim: VecDeque<Source>,
     loads: Loads,
     outbox: Outbox,
-    /// The rows of the request that is being decided.
+    /// The rows of the request being decided.
     deciding: Found,
     held: Held,
     /// Queues in which a hand-out may have become possible.
     stirred: BTreeSet<QueueName>,
     agents: Agents,
-    /// The earliest end of a remembered row, or before it.
+    /// No remembered row ends before this moment.
     forget: Option<Moment>,
-    /// When a dead row has been kept long enough, or before.
+    /// No dead row reaches the end of its retention before this moment.
     purge_at: Moment,
     /// The last start, or setting of the clock.
     event: Moment,
-    /// When a sweep of a queue is due, or before.
+    /// No queue needs a sweep before this moment.
     sweep_at: Moment,
-    /// When queues without a use are looked for.
+    /// When to look for unused queues.
     prune_at: Steady,
-    /// A wheel had more to give than one turn takes.
+    /// A turn ended before its work did: a wheel or the window has more.
     more: bool,
-    /// What happens in this turn, if somebody listens.
+    /// The events of this turn; `None` without listeners.
     events: Option<Vec<Event>>,
     far_off: Option<FarOff>,
     #[cfg(planted)]
@@ -137,7 +137,7 @@ struct Timer {
     hold: Hold,
 }
 
-/// What holds a resident timer.
+/// The structure that a resident timer is in.
 enum Hold {
     /// The wheel of the wall clock.
     Wheel(WheelKey),
@@ -148,7 +148,9 @@ enum Hold {
 }
 
 impl Shard {
-    /// A shard on a store that was just opened. It loads what is out, then the window; the first turn says so.
+    /// Opens a shard on a store that was just opened.
+    ///
+    /// It loads the rows that are out, then the window, starting with the effects of the first turn.
     pub fn open(
         head: Head,
         limits: Limits,
@@ -197,9 +199,9 @@ impl Shard {
         shard
     }
 
-    /// Takes a turn: moves both clocks, then takes the inputs in their order.
+    /// Takes a turn: advances both clocks, then processes the inputs in order.
     ///
-    /// It costs what is due and what was given. `steady` never goes back; `wall` may.
+    /// The cost is proportional to the timers due and the inputs given. `steady` must not go back; `wall` may.
     pub fn turn(&mut self, wall: Moment, steady: Steady, inputs: Vec<Input>) -> Turn {
         self.more = false;
         self.set_clocks(wall, steady);
@@ -229,12 +231,12 @@ impl Shard {
         }
     }
 
-    /// Whether it still loads what is out; requests wait until then.
+    /// Whether it is still loading the rows that are out. Requests wait until then.
     pub fn is_opening(&self) -> bool {
         self.opening.is_some()
     }
 
-    /// What it holds in memory.
+    /// The resident timers, by kind.
     pub fn resident(&self) -> Resident {
         Resident {
             window: self.window.held.count,
@@ -251,12 +253,12 @@ impl Shard {
             Input::Request(id, request) => self.request(id, request),
             Input::Committed(id) => self.outbox.committed(id),
             Input::Loaded(id, loaded) => {
-                // A load that was given up for another is answered for nothing.
+                // The answer to a load that was given up is ignored.
                 let Some(purpose) = self.loads.take(id) else { return };
                 self.loaded(id, purpose, loaded);
                 self.loads.prune();
             }
-            // Whoever asked is told; the shard's own work goes on with what can be read.
+            // The requester gets an error; the shard's own work continues with the readable rows.
             Input::Damaged(id, why) => {
                 let Some(purpose) = self.loads.take(id) else { return };
                 match purpose.asked() {
@@ -304,12 +306,12 @@ impl Shard {
         names.iter().for_each(|name| self.note_event(name));
     }
 
-    /// The wall clock was set back: the wheel's hand does not follow, so there is a new wheel. The tempting
-    /// alternative, to leave the hand ahead, fires what is then inserted behind it at once.
+    /// The wall clock was set back: rebuilds the wheel, because a wheel's time cannot go back. The tempting
+    /// alternative, to leave it ahead, fires timers inserted behind it at once.
     fn set_back(&mut self) {
         self.due = HierarchicalWheel::new(Time::from(self.wall.millis()));
         let mut near: Vec<Generation> = self.timers.keys().copied().collect();
-        // In an order that is the same in every run.
+        // Sorted, so that every run has the same order.
         near.sort_unstable();
         for generation in near {
             let timer = self.timers.get_mut(&generation).expect("its key was just read");
@@ -321,7 +323,7 @@ impl Shard {
         for queue in self.queues.values_mut() {
             let Queue { coming, lines, far, .. } = queue;
             lines.iter_mut().for_each(|line| coming.append(&mut line.popped));
-            // What had come may be to come again.
+            // Timers that were due may lie in the future again.
             far.forget();
         }
         self.set_window_back();
@@ -352,8 +354,9 @@ impl Shard {
 
 /// Changing a timer.
 impl Shard {
-    /// Moves a timer from one place to another, makes one, or removes one: in the store with this turn's commit, and in
-    /// memory now. The only way to do any of them.
+    /// Moves a timer from one place to another, makes one, or removes one. The only way to do so.
+    ///
+    /// Applies to memory at once, and to the store with this turn's commit.
     fn change(&mut self, old: Option<(Place, &Record)>, new: Option<(Place, Record)>) {
         let Some(spec) = old
             .map(|old| old.1)
@@ -392,7 +395,7 @@ impl Shard {
         }
     }
 
-    /// Makes a timer resident if its place asks for it.
+    /// Makes a timer resident if its place requires it.
     fn keep(&mut self, place: Place, record: Record) {
         let generation = record.generation();
         let hold = match place {
@@ -417,8 +420,8 @@ impl Shard {
             }
             Place::Out(_) => {
                 let lease = record.lease.expect("what is out has a lease");
-                // Of a lease that was given before a restart: what is left of it by the wall clock. Readings are
-                // rounded down to milliseconds: one more, so that no lease is short.
+                // A lease granted before a restart has what is left of it by the wall clock. Clock readings round
+                // down to milliseconds; one millisecond is added so that no lease is short.
                 let left = lease.until.since(self.wall).min(lease.length);
                 self.held.out.add(&record);
                 let until = (self.steady + left).millis() + u64::from(left > Span::ZERO);
@@ -435,7 +438,7 @@ impl Shard {
         self.timers.insert(generation, Timer { record, place, hold });
     }
 
-    /// Forgets a resident timer; its row is where it was.
+    /// Removes a timer from memory. Its row stays in the store.
     fn release(&mut self, generation: Generation) {
         let Some(timer) = self.timers.remove(&generation) else { return };
         let spec = &timer.record.spec;
@@ -463,7 +466,7 @@ impl Shard {
         }
     }
 
-    /// The place of a timer that waits for its next attempt.
+    /// The place for a timer that is pending until `next_attempt`.
     fn place_for(&self, spec: &Spec, next_attempt: Moment) -> Place {
         if next_attempt <= self.wall {
             return Place::Waiting(spec.lane(), next_attempt);
@@ -472,7 +475,7 @@ impl Shard {
     }
 }
 
-/// The wheel refuses only for want of memory, and what it holds is bounded by [`Limits`].
+/// Inserts into the wheel, which refuses only for lack of memory; [`Limits`] bound what it holds.
 fn insert(
     wheel: &mut HierarchicalWheel<Generation>,
     at: Moment,

@@ -1,17 +1,17 @@
-//! Notes for people: events of timers, and a clock that is far off. Nothing is decided here.
+//! Notes for observers: events of timers, and a wall clock that is far off. No decision depends on them.
 
 use super::{Hold, Shard};
 use crate::message::FarOff;
 use crate::record::{Place, Record};
 use crate::values::{Event, Generation, Happened, Moment, QueueName, Span};
 
-/// A start so long before the greatest wall clock seen is told.
+/// A start further than this behind the greatest wall clock seen is reported.
 const DAY: Span = Span::from_secs(86_400);
-/// A jump of so long is told.
+/// A clock jump longer than this is reported.
 const YEAR: Span = Span::from_secs(366 * 86_400);
 
 impl Shard {
-    /// Whether the turns from now on have events.
+    /// Sets whether the following turns report events.
     pub fn listen(&mut self, listens: bool) {
         if listens != self.events.is_some() {
             self.events = listens.then(Vec::new);
@@ -31,7 +31,7 @@ impl Shard {
         });
     }
 
-    /// Every timer of a queue was cancelled.
+    /// Reports that every timer of a queue was cancelled.
     pub(super) fn note_cleared(&mut self, queue: &QueueName) {
         let Some(events) = &mut self.events else { return };
         let (queue, key, at) = (queue.clone(), None, self.wall);
@@ -40,7 +40,7 @@ impl Shard {
         events.push(Event { happened, queue, key, generation, occurrence, attempt, at });
     }
 
-    /// A timer goes to a place in which it is due. One that was due before is told once.
+    /// Reports that a timer becomes due. A timer that was due already is not reported twice.
     pub(super) fn note_place(&mut self, from: Option<Place>, to: Place, record: &Record) {
         if self.events.is_none() || !matches!(to, Place::Waiting(..)) {
             return;
@@ -52,7 +52,7 @@ impl Shard {
         }
     }
 
-    /// The shard is opened at that moment.
+    /// Reports a wall clock that is far off when the shard is opened.
     pub(super) fn note_start(&mut self, reads: Moment) {
         let expected = self.row.wall;
         let back = expected.since(reads) > DAY;
@@ -60,7 +60,7 @@ impl Shard {
         self.far_off = (back || forth).then_some(FarOff { expected, reads });
     }
 
-    /// The wall clock was expected to read something else.
+    /// Reports a wall clock that jumped far from the reading expected.
     pub(super) fn note_jump(&mut self, expected: Moment, reads: Moment) {
         if reads.since(expected).max(expected.since(reads)) > YEAR {
             self.far_off = Some(FarOff { expected, reads });

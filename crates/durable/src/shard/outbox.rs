@@ -1,7 +1,7 @@
 //! The outbox: the changes of this turn, and the answers that wait for a commit.
 //!
-//! **An answer leaves when everything that it says is durable.** It waits for the commit of its own turn; one whose
-//! turn changes nothing waits for the last commit under way, because it may speak of what that commit holds.
+//! **An answer leaves once everything it reports is durable.** It waits for the commit of its own turn. If its turn
+//! changes nothing, it waits for the last commit in progress, because it may report what that commit holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -14,15 +14,15 @@ use crate::values::QueueName;
 #[derive(Default)]
 pub(super) struct Outbox {
     ops: Vec<Option<Op>>,
-    /// Where in them a row begins to wait. If it is handed out in the same turn, that one change takes its place, and
-    /// the row never waits in the store.
+    /// Index of the op by which a row starts waiting. If the row is handed out in the same turn, one op replaces
+    /// both, and the row never waits in the store.
     waits: HashMap<Generation, usize>,
     /// Counters that this turn changes, each once.
     cells: BTreeMap<(QueueName, Cell), i64>,
     /// Queues whose row this turn changes.
     queues: BTreeSet<QueueName>,
     answers: Vec<(RequestId, Answer)>,
-    /// Commits under way, oldest first, with the answers that wait for them.
+    /// Commits in progress, oldest first, with the answers that wait for them.
     under_way: VecDeque<(CommitId, Vec<(RequestId, Answer)>)>,
     /// Answers that may leave.
     free: Vec<(RequestId, Answer)>,
@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     pub(super) fn drop_bucket(&mut self, bucket: Bucket) {
-        // A change before it must not move behind it.
+        // An op before the drop must not move after it.
         self.waits.clear();
         self.ops.push(Some(Op::Drop(bucket)));
     }
@@ -59,7 +59,7 @@ impl Outbox {
         *self.cells.entry((queue.clone(), cell)).or_default() += delta;
     }
 
-    /// The counters of a queue go, also those that this turn has changed.
+    /// Removes the counters of a queue, including those changed in this turn.
     pub(super) fn clear(&mut self, queue: &QueueName) {
         if planted!("cleared-queue-keeps-its-forecast", false, true) {
             self.cells.retain(|(of, _), _| of != queue);
@@ -68,7 +68,7 @@ impl Outbox {
         self.dirty(queue);
     }
 
-    /// The row of this queue changes.
+    /// Marks the row of this queue as changed.
     pub(super) fn dirty(&mut self, queue: &QueueName) {
         if !self.queues.contains(queue) {
             self.queues.insert(queue.clone());
@@ -79,7 +79,7 @@ impl Outbox {
         self.answers.push((id, answer));
     }
 
-    /// This commit is durable, and all before it.
+    /// This commit and all before it are durable.
     pub(super) fn committed(&mut self, id: CommitId) {
         while self.under_way.front().is_some_and(|(under_way, _)| *under_way <= id) {
             self.free
@@ -87,12 +87,12 @@ impl Outbox {
         }
     }
 
-    /// Whether this turn changes anything, and the queues whose rows do.
+    /// Whether this turn changes anything, and the queues whose rows change.
     pub(super) fn take_dirty(&mut self) -> (bool, BTreeSet<QueueName>) {
         (!self.ops.is_empty() || !self.queues.is_empty(), std::mem::take(&mut self.queues))
     }
 
-    /// The effects of this turn: the commit with these rows, and the answers that may leave.
+    /// Emits the effects of this turn: the commit with these rows, and the answers that may leave.
     pub(super) fn flush(&mut self, rows: Vec<Op>, effects: &mut Vec<Effect>) {
         if rows.is_empty() {
             match self.under_way.back_mut() {
@@ -160,14 +160,14 @@ mod tests {
         assert_eq!(ops(&mut outbox), [(None, Some(waits)), (None, Some(out))]);
         outbox.put(Some(waits), out, record(2));
         assert_eq!(ops(&mut outbox), [(Some(waits), Some(out))], "the commit before is under way");
-        // The end of a lease is told: it is a change of its own.
+        // The end of a lease is visible to callers: it stays a change of its own.
         outbox.put(Some(out), waits, record(1));
         outbox.put(Some(waits), out, record(1));
         assert_eq!(ops(&mut outbox), [(Some(out), Some(waits)), (Some(waits), Some(out))]);
         outbox.put(None, waits, record(3));
         outbox.remove(waits, record(3));
         assert_eq!(ops(&mut outbox), [(None, Some(waits)), (Some(waits), None)]);
-        // A row leaves its bucket before that is dropped.
+        // A row leaves its bucket before the bucket is dropped.
         let bucket = Bucket::of(crate::bucket::Level::Second, Moment::ZERO);
         outbox.put(Some(Place::Bucket(bucket)), waits, record(4));
         outbox.drop_bucket(bucket);

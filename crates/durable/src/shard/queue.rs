@@ -1,6 +1,6 @@
-//! A queue: its row, its takers, and the heads of what is due.
+//! A queue: its row, its takers, and the resident heads of its due timers.
 //!
-//! What is due lies in two lines, one for each lane:
+//! Due timers lie in two lines, one per lane:
 //!
 //! ```text
 //!   waiting rows, by (next attempt, generation)
@@ -9,8 +9,9 @@
 //!   coming: timers of the near window that are not due
 //! ```
 //!
-//! **Every waiting row before the horizon is resident**; without a horizon all are. So the first of both sets is the
-//! longest due of the line, if it lies before the horizon; else a page from the horizon on is loaded first.
+//! **Every waiting row before the horizon is resident**; without a horizon all are. So the first element of both sets
+//! is the longest due timer of the line if it lies before the horizon; otherwise a page from the horizon on is loaded
+//! first.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -24,59 +25,59 @@ use crate::record::{Generation, Lane};
 use crate::store::QueueRow;
 use crate::values::{Key, Moment, QueueName, Span};
 
-/// Queues are looked over so often, to forget those that have no use.
+/// How often unused queues are removed from memory.
 const PRUNE: Span = Span::from_secs(60);
 
-/// The order of what is due: longest first.
+/// The order of due timers: longest due first.
 pub(super) type Order = (Moment, Generation);
 
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) row: QueueRow,
-    /// It is in the store, or will be with this turn: a poll alone makes no queue.
+    /// It is in the store, or will be with this turn. A poll alone does not create a queue.
     pub(super) stored: bool,
     /// The resident timers by key.
     pub(super) keys: HashMap<Key, Generation>,
-    /// To come, and in the wheel.
+    /// Not due yet, and in the wheel.
     pub(super) coming: BTreeSet<Order>,
     pub(super) lines: [Line; 2],
-    /// Those who wait for what is due in [`Lane::Pull`].
+    /// Receives that wait for timers of [`Lane::Pull`].
     pub(super) takers: VecDeque<Taker>,
     /// The lane of the last hand-out: the other one is next.
     pub(super) last: Lane,
     pub(super) pace: Pace,
     pub(super) lateness: LastMinute,
-    /// The first to come that is in the store only.
+    /// The first row in a bucket that is not resident.
     pub(super) far: Far,
-    /// The last start, resumption or setting of the clock.
+    /// The last event: start, resumption, or setting of the clock.
     pub(super) event: Moment,
     /// Recurring timers whose moment a client has set since that event: it is not missed, however far back it lies.
     pub(super) given: HashSet<Generation>,
-    /// When what is due is to be looked at, or before.
+    /// No sweep is needed before this moment.
     pub(super) sweep_at: Option<Moment>,
     pub(super) sweeping: bool,
-    /// How often a timer went to an earlier place, as from its taker back to a bucket.
+    /// How often a timer moved to an earlier place, as from out back to a bucket.
     pub(super) went_back: u64,
-    /// When the longest dead was given up, or before; `None`: there is none.
+    /// No dead row was given up before this moment; `None`: there is none.
     pub(super) died: Option<Moment>,
 }
 
-/// What is due in one lane of a queue.
+/// The due timers in one lane of a queue.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Resident, and its row waits.
+    /// Resident, with a waiting row.
     pub(super) waiting: BTreeSet<Order>,
-    /// Due, and its row is still in a bucket.
+    /// Due, with the row still in a bucket.
     pub(super) popped: BTreeSet<Order>,
     pub(super) horizon: Option<Order>,
     /// The load of the page after the horizon.
     pub(super) refill: Option<LoadId>,
-    /// The first row that left memory while that load was under way.
+    /// The first row that left memory while that load was in progress.
     pub(super) dropped: Option<Order>,
 }
 
 impl Queue {
-    /// A queue as it was stored. None of its timers is resident yet.
+    /// A queue as stored. None of its timers is resident yet.
     pub(super) fn new(row: QueueRow) -> Self {
         let least = (Moment::ZERO, Generation(0));
         let died = (row.dead > 0).then_some(Moment::ZERO);
@@ -87,7 +88,7 @@ impl Queue {
         queue
     }
 
-    /// What is due in a lane.
+    /// The due timers in a lane.
     pub(super) fn line(&self, lane: Lane) -> &Line {
         &self.lines[lane as usize]
     }
@@ -103,7 +104,7 @@ impl Queue {
 }
 
 impl Shard {
-    /// The queue, made if it is not there.
+    /// The queue; created in the store if it does not exist.
     pub(super) fn queue_mut(&mut self, name: &QueueName) -> &mut Queue {
         if self.queues.get(name).is_none_or(|queue| queue.row.deleted) {
             self.outbox.dirty(name);
@@ -113,7 +114,7 @@ impl Shard {
         queue
     }
 
-    /// The queue, in memory alone if it is not there.
+    /// The queue; created in memory only if it does not exist.
     pub(super) fn queue_entry(&mut self, name: &QueueName) -> &mut Queue {
         let event = self.event;
         let new = || Queue { event, far: Far::empty(), ..Queue::default() };
@@ -122,10 +123,10 @@ impl Shard {
 }
 
 impl Shard {
-    /// Forgets queues that are in memory alone and have no use: of polls that have ended, and deleted ones. Now and
-    /// then, in a turn that is taken anyway.
+    /// Forgets unused queues that exist only in memory: those of ended polls, and deleted ones. Runs at most once per
+    /// [`PRUNE`], in a turn that happens anyway.
     pub(super) fn prune_queues(&mut self) {
-        // A load may have noted the changes of a queue, which a new one would count from the beginning.
+        // A load in progress may have recorded the queue's change counters, which a new queue would restart.
         if self.steady < self.prune_at || self.loads.is_under_way() {
             return;
         }
@@ -135,7 +136,7 @@ impl Shard {
 }
 
 impl Queue {
-    /// It is in memory alone, and nothing of it is in use.
+    /// It exists only in memory, and nothing uses it.
     fn is_idle(&self) -> bool {
         let Queue { row, stored, takers, pace, .. } = self;
         !stored && row.discarded == 0 && takers.is_empty() && !pace.waits && self.keys.is_empty()
@@ -143,18 +144,18 @@ impl Queue {
 }
 
 impl Line {
-    /// Nothing is due here, in memory or in the store.
+    /// Whether no timer is due here, in memory or in the store.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.popped.is_empty() && self.horizon.is_none()
     }
 
-    /// The longest due among the resident.
+    /// The longest due resident timer.
     pub(super) fn first(&self) -> Option<Order> {
         let firsts = [self.waiting.first(), self.popped.first()];
         firsts.into_iter().flatten().min().copied()
     }
 
-    /// This row leaves memory, and so the horizon is not after it.
+    /// Moves the horizon back for a row that leaves memory.
     pub(super) fn draw_horizon(&mut self, order: Order) {
         self.horizon = self.horizon.into_iter().chain([order]).min();
         if self.refill.is_some() {
@@ -162,7 +163,7 @@ impl Line {
         }
     }
 
-    /// Whether everything before this one is resident.
+    /// Whether every waiting row up to this one is resident.
     pub(super) fn is_before_horizon(&self, order: Order) -> bool {
         self.horizon.is_none_or(|horizon| order < horizon)
     }

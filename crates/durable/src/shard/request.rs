@@ -1,7 +1,7 @@
-//! Requests: finding the timers that a request names, then deciding it in one turn.
+//! Requests: looking up the timers that a request names, then deciding the request in one turn.
 //!
-//! A request is decided on the rows of all its keys at once. Keys that are not resident are looked up first; if one of
-//! them was changed meanwhile, it is looked up again. So requests for one key are linear, without a lock.
+//! A request is decided on the rows of all its keys at once. Keys that are not resident are looked up first; if one
+//! of them changes meanwhile, it is looked up again. So requests for one key are linearizable without a lock.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,10 +19,10 @@ use crate::values::{Happened, Key, Moment, QueueName, Span};
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) id: RequestId,
-    /// When it came: `In` is counted from here.
+    /// When it arrived: `In` is counted from here.
     arrived: Moment,
     request: Request,
-    /// The keys that are being looked up.
+    /// The keys being looked up.
     keys: Vec<Key>,
 }
 
@@ -74,7 +74,7 @@ impl Shard {
         }
     }
 
-    /// The rows of a request's keys have come.
+    /// Processes the rows of a request's keys.
     pub(super) fn found(
         &mut self,
         id: LoadId,
@@ -89,7 +89,7 @@ impl Shard {
         self.resolve(pending, found);
     }
 
-    /// Decides a request if every row is known, else looks up those that are not.
+    /// Decides a request if every row is known; otherwise looks up the missing ones.
     fn resolve(&mut self, mut pending: Pending, found: Found) {
         let (Some(queue), keys) = (pending.request.queue(), pending.request.keys()) else { return };
         let resident = self.queues.get(queue).map(|queue| &queue.keys);
@@ -99,7 +99,7 @@ impl Shard {
         if keys.iter().all(known) {
             return self.decide(pending, found);
         }
-        // All that are not resident, also those just found: in the next answer they are all of one age.
+        // All that are not resident, including those just found: the next answer then has one age.
         let missing = |key: &&Key| !resident.is_some_and(|keys| keys.contains_key(*key));
         let missing: Vec<Key> = keys.iter().filter(missing).cloned().collect();
         let query = Query::Keys(missing.iter().map(|key| (queue.clone(), key.clone())).collect());
@@ -107,19 +107,19 @@ impl Shard {
         self.loads.emit(query, Purpose::Request(pending));
     }
 
-    /// The row of a key of the request that is decided. One that has been kept long enough is still there, to be
+    /// The row of a key of the request being decided. Includes rows whose retention has ended, so that they can be
     /// removed.
     fn current(&self, key: &Key) -> Option<(Place, Record)> {
         self.deciding.get(key).cloned().flatten()
     }
 
-    /// The same, for those who must not see what has been kept long enough.
+    /// The same, without rows whose retention has ended.
     fn living(&self, key: &Key) -> Option<(Place, Record)> {
         self.current(key).filter(|(place, record)| !self.has_passed(*place, record))
     }
 
-    /// Decides a request on the rows of all its keys. They are taken before the first change: a timer that the request
-    /// makes may push one that it names out of memory.
+    /// Decides a request on the rows of all its keys. The rows are copied before the first change: a timer that the
+    /// request makes may evict one that it names.
     fn decide(&mut self, pending: Pending, found: Found) {
         let Pending { id, arrived, request, .. } = pending;
         self.deciding = found;
@@ -182,17 +182,17 @@ impl Shard {
         self.outbox.answer(id, answer);
     }
 
-    /// The timer that has a key of the request.
+    /// The generation of the timer under a key of the request.
     fn generation(&self, key: &Key) -> Option<Generation> {
         self.living(key).map(|(_, record)| record.generation())
     }
 
-    /// Whether a key has another timer than the one that is meant. A key that is free is the caller's to report.
+    /// Whether a key names a different timer than the one meant. A key without a timer is the caller's to report.
     fn differs(&self, key: &Key, only: Option<Generation>) -> bool {
         self.generation(key).is_some_and(|there| only.is_some_and(|only| only != there))
     }
 
-    /// All or nothing: decides every key first, then makes the timers.
+    /// All or nothing: checks every key first, then makes the timers.
     fn schedule(
         &mut self,
         queue: &QueueName,
@@ -299,7 +299,7 @@ impl Shard {
         let (Some(due), State::Scheduled | State::Due | State::Dead) = (due, state) else {
             return Answer::NotMoved(state);
         };
-        // A dead one lives again with all its attempts to use; their numbers go on rising.
+        // A dead timer is revived with all its attempts available; attempt numbers keep rising.
         let failed = if state == State::Dead { 0 } else { record.failed };
         let fate = if record.attempt == 0 { record.fate } else { Fate::Moved };
         let moved = Record { due, next_attempt: due, failed, fate, ..record.clone() };
@@ -311,7 +311,8 @@ impl Shard {
         Answer::Timer(Some(view))
     }
 
-    /// Makes a timer due now. Of a recurring one whose moment is to come: an extra occurrence, and that one comes next.
+    /// Makes a timer due now. For a recurring timer not yet due this is an extra occurrence, and the scheduled one
+    /// follows.
     pub(super) fn run(&mut self, place: Place, record: &Record) -> Answer {
         let (now, state) = (self.wall, state(place, record, self.wall));
         let extra = record.spec.recurrence.is_some() && record.due > now && record.attempt == 0;
@@ -349,7 +350,7 @@ impl Shard {
     }
 }
 
-/// Whether a new timer leaves the number of timers as it is: its key has one that counts, or that is kept.
+/// Whether a new timer does not raise the number of timers: its key has one that counts, or that is kept.
 fn adds_none(place: Place, conflict: Conflict) -> bool {
     conflict == Conflict::Keep || !matches!(place, Place::Remembered(_))
 }

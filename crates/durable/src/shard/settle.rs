@@ -1,7 +1,7 @@
-//! Settling: what becomes of a delivery. Ack, nack, extend, release, the end of a lease, and giving up.
+//! Settling: the outcome of a delivery. Ack, nack, extend, release, the end of a lease, and giving up.
 //!
-//! An occurrence ends once: acknowledged, given up or cancelled. The next one of a recurring timer goes by the last due
-//! moment, and is made in the same commit.
+//! An occurrence ends once: acknowledged, given up or cancelled. The next occurrence of a recurring timer is computed
+//! from the last due moment and made in the same commit.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::record::{Fate, Generation, Lease, Place, Record};
 use crate::values::{Happened, Moment, Span};
 
 impl Shard {
-    /// What the holder of a delivery says about it.
+    /// Applies the verdict of a delivery's holder.
     pub(super) fn settle(
         &mut self,
         found: Option<(Place, Record)>,
@@ -21,7 +21,7 @@ impl Shard {
     ) -> Result<Settled, Stale> {
         let (place, record) = found.ok_or(Stale::Unknown)?;
         match (judge(place, &record, token), verdict) {
-            // An ack counts after the lease, too, until the timer is handed out again.
+            // An ack counts even after the lease has ended, until the timer is handed out again.
             (Ok(()) | Err(Stale::Lapsed), Verdict::Ack) => Ok(self.ack(place, &record)),
             (Err(stale), _) => Err(stale),
             (Ok(()), Verdict::Nack(delay, error)) => {
@@ -48,7 +48,7 @@ impl Shard {
                 })
             }
             (Ok(()), Verdict::Release(delay)) => {
-                // No attempt starts after the expiry: then it is given up.
+                // No attempt starts after the expiry: the timer is given up then.
                 let latest = expiry(&record).map_or(Moment::MAX, |at| at + Span::from_millis(1));
                 let next = (self.wall + *delay).min(latest.max(self.wall));
                 Ok(self.again(&record, Fate::Released, next))
@@ -56,7 +56,7 @@ impl Shard {
         }
     }
 
-    /// The lease of a timer has ended without an answer: a failed attempt whose next one is due at once.
+    /// A lease has ended without an answer: a failed attempt, and the next one is due at once.
     pub(super) fn lapse(&mut self, generation: Generation) {
         let record = self.timers[&generation].record.clone();
         self.fail(&record, Fate::Lapsed, Span::ZERO, None);
@@ -68,7 +68,7 @@ impl Shard {
         Settled::Acked(self.finish(place, record, fate))
     }
 
-    /// An attempt has failed: the next one after `delay`, if there is one left.
+    /// An attempt has failed: schedules the next one after `delay`, if attempts are left.
     fn fail(
         &mut self,
         record: &Record,
@@ -82,14 +82,14 @@ impl Shard {
             Record { failed: record.failed.saturating_add(1), last_error, ..record.clone() };
         let expires = expiry(record).unwrap_or(Moment::MAX);
         if failed.failed < record.spec.retry.attempts && expires >= self.wall {
-            // No attempt starts after the expiry: then it is given up.
+            // No attempt starts after the expiry: the timer is given up then.
             let next = (self.wall + delay).min(expires + Span::from_millis(1));
             return self.again(&failed, fate, next);
         }
         self.give_up(Place::Out(record.next_attempt), failed)
     }
 
-    /// An occurrence is given up. A recurring timer goes on with the next one.
+    /// Gives up an occurrence. A recurring timer continues with the next one.
     pub(super) fn give_up(&mut self, place: Place, record: Record) -> Settled {
         self.note(Happened::Dead, &record);
         if record.spec.recurrence.is_some() {
@@ -98,20 +98,20 @@ impl Shard {
         self.bury(place, &record)
     }
 
-    /// A timer ends, also if it recurs.
+    /// Ends a timer as dead, even if it recurs.
     fn bury(&mut self, place: Place, record: &Record) -> Settled {
         let dead = Record { fate: Fate::GivenUp, lease: None, ..record.clone() };
         self.change(Some((place, record)), Some((Place::Dead(self.wall), dead)));
         Settled::GivenUp(None)
     }
 
-    /// What became of a delivery nobody can know: due again at once, and not a failed attempt.
+    /// The outcome of a delivery cannot be known: due again at once, and not a failed attempt.
     pub(super) fn retry_unknown(&mut self, record: &Record) {
         let failed = planted!("unknown-counts-as-failed", record.failed + 1, record.failed);
         self.again(&Record { failed, ..record.clone() }, Fate::Released, self.wall);
     }
 
-    /// A timer that was out waits for its next attempt.
+    /// Returns a timer that was out to pending until its next attempt.
     fn again(&mut self, record: &Record, fate: Fate, next_attempt: Moment) -> Settled {
         let next = Record { next_attempt, fate, lease: None, ..record.clone() };
         self.change(
@@ -121,7 +121,7 @@ impl Shard {
         Settled::Again(next_attempt)
     }
 
-    /// An occurrence has ended. Returns the moment of the next one.
+    /// Ends an occurrence. Returns the moment of the next one.
     fn finish(&mut self, place: Place, record: &Record, fate: Fate) -> Option<Moment> {
         let last = planted!("recurring-from-the-clock", self.wall, record.due);
         let recurrence = record.spec.recurrence.as_ref();
@@ -149,7 +149,7 @@ impl Shard {
         Some(due)
     }
 
-    /// A timer is done or cancelled: its row is remembered, or goes.
+    /// Ends a timer as done or cancelled: its row is remembered, or removed.
     pub(super) fn retire(&mut self, place: Place, old: &Record, ended: Record) {
         let remember = ended.spec.remember;
         let remembered = (Place::Remembered(self.wall + remember), Record { lease: None, ..ended });
@@ -157,7 +157,7 @@ impl Shard {
     }
 }
 
-/// Whether a token names the delivery that is out; else what became of it.
+/// Whether a token names the delivery that is out; otherwise its outcome.
 fn judge(place: Place, record: &Record, token: &Token) -> Result<(), Stale> {
     if record.generation() != token.generation {
         return Err(if record.generation() > token.generation {

@@ -1,4 +1,4 @@
-//! Sources: the places that rows may be in, each read a page at a time.
+//! Sources: the places that may hold rows, each read a page at a time.
 
 use super::queue::Order;
 use crate::bucket::Bucket;
@@ -6,23 +6,23 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::QueueName;
 
-/// A place, and how far it was read.
+/// A place, and how far it has been read.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// A bucket, with rows of all queues.
     Bucket(Bucket, Option<Generation>),
-    /// A lane of what waits in a queue.
+    /// One lane of the waiting rows of a queue.
     Waiting(QueueName, Lane, Order),
-    /// The dead of a queue.
+    /// The dead rows of a queue.
     Dead(QueueName, Option<Order>),
-    /// What is out, of all queues.
+    /// The rows that are out, of all queues.
     Out(Option<Order>),
-    /// What is remembered, of all queues.
+    /// The remembered rows of all queues.
     Remembered(Option<Order>),
 }
 
 impl Source {
-    /// Asks for the next page.
+    /// The query for the next page.
     pub(super) fn query(&self, limit: usize) -> Query {
         match self.clone() {
             Source::Bucket(bucket, after) => Query::Bucket { bucket, after, limit },
@@ -33,7 +33,7 @@ impl Source {
         }
     }
 
-    /// What is left of it behind that row.
+    /// The rest of the source after that row.
     pub(super) fn behind(self, (place, row): &(Place, Record)) -> Source {
         let generation = row.generation();
         match (self, *place) {

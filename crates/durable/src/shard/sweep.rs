@@ -1,14 +1,14 @@
-//! Sweeping: what becomes of timers that are due while nobody takes them.
+//! Sweeping: expires and catches up timers that are due and not handed out.
 //!
-//! - One whose occurrence has **expired** is given up.
-//! - A recurring one whose moment was **missed** takes the moment that its policy selects. Missed is what lies more
-//!   than 10 s before the last start of the shard, resumption of its queue, or setting of the clock, if it was not
-//!   handed out, and no client has set it since. A shard takes a clock for set that has moved 10 s more or less than
-//!   the steady clock.
+//! - A timer whose occurrence has **expired** is given up.
+//! - A recurring timer whose moment was **missed** takes the moment that its policy selects. A moment is missed if it
+//!   lies more than 10 s before the last event (start of the shard, resumption of the queue, or setting of the
+//!   clock), was not handed out, and no client has set it since that event. The shard concludes that the clock was
+//!   set when it has moved over 10 s more or less than the steady clock.
 //!
-//! A timer is looked at before it is handed out and before a request that names it is decided, so nobody sees one that
-//! should be elsewhere. For the others a sweep goes over everything that waits in the queue, in pages, when there may
-//! be something to do: after such an event, and at the second after the earliest expiry.
+//! A timer is checked before it is handed out and before a request that names it is decided, so no caller sees one
+//! that should be elsewhere. For the others a sweep reads all waiting rows of the queue, in pages, when there may be
+//! something to do: after an event, and at the first whole second after the earliest expiry.
 
 use std::collections::HashSet;
 
@@ -20,10 +20,10 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName, Span};
 
-/// What lies further back than this is missed; a clock that is off by more was set.
+/// A moment further back than this is missed; a clock off by more than this was set.
 pub(super) const LATE: Span = Span::from_secs(10);
 
-/// No attempt of this occurrence starts later.
+/// When the occurrence expires: no attempt of it starts later.
 pub(super) fn expiry(record: &Record) -> Option<Moment> {
     record.spec.expires.map(|span| record.due + span)
 }
@@ -59,7 +59,8 @@ impl Shard {
         match recurrence.missed(record.due, event) {
             Some(due) if due == record.due => return false,
             Some(due) => {
-                // One that was run keeps its place in the line: that moment is later than the one it takes.
+                // After a `run` its next attempt is later than the selected moment: it keeps its position in the
+                // queue.
                 let next_attempt = due.max(record.next_attempt);
                 let moved = Record { due, next_attempt, ..record.clone() };
                 self.change(
@@ -72,7 +73,7 @@ impl Shard {
         true
     }
 
-    /// The shard was opened, the queue was resumed, or the clock was set.
+    /// Records an event: the shard was opened, the queue was resumed, or the clock was set.
     pub(super) fn note_event(&mut self, name: &QueueName) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         (queue.event, queue.sweep_at) = (self.wall, Some(Moment::ZERO));
@@ -88,7 +89,7 @@ impl Shard {
         }
     }
 
-    /// Forgets that a client has set the moment of a timer, once that is handed out or has ended.
+    /// Forgets that a client has set the moment of a timer, once the timer is handed out or has ended.
     pub(super) fn forget_given(&mut self, old: &Record, new: Option<&(Place, Record)>) {
         let waits = |(place, record): &(Place, Record)| {
             record.attempt == 0 && matches!(place, Place::Bucket(_) | Place::Waiting(..))
@@ -98,7 +99,7 @@ impl Shard {
         }
     }
 
-    /// A timer has become due: a sweep must come in time.
+    /// Schedules the sweep that a timer which has become due needs.
     pub(super) fn note_due(&mut self, record: &Record) {
         let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
         let missed = queue.has_missed(record).then_some(Moment::ZERO);
@@ -108,7 +109,7 @@ impl Shard {
         self.sweep_at = self.sweep_at.min(queue.sweep_at.unwrap_or(Moment::MAX));
     }
 
-    /// Begins the sweeps whose time has come.
+    /// Begins the sweeps that are due.
     pub(super) fn sweep(&mut self) {
         if self.sweep_at > self.wall {
             return;
@@ -139,7 +140,7 @@ impl Shard {
         }
     }
 
-    /// Goes over what waits in that lane, or in the next one.
+    /// Sweeps that lane, or the next one if it has no waiting rows.
     fn sweep_lane(&mut self, name: QueueName, lane: Lane) {
         let Some(queue) = self.queues.get(&name) else { return };
         let lane = [lane, Lane::Push].into_iter().find(|&lane| queue.row.waits(lane) > 0);
@@ -156,7 +157,7 @@ impl Shard {
     }
 
     fn look_at(&mut self, place: Place, record: &Record) {
-        // What was missed and is as it should be is not looked at again.
+        // A missed timer whose moment is right is not checked again; raising `attempt` excludes it.
         if !self.mend(place, record) && record.spec.expires.is_some() {
             self.note_due(&Record { attempt: record.attempt.max(1), ..record.clone() });
         }
@@ -167,7 +168,7 @@ impl Shard {
         self.loads.emit(query, Purpose::Sweep(queue, lane));
     }
 
-    /// A page of what waits has come.
+    /// Processes a page of waiting rows.
     pub(super) fn swept(
         &mut self,
         id: LoadId,

@@ -1,11 +1,11 @@
-//! Takers: those who wait for what is due.
+//! Takers: receives and delivery agents that wait for due timers.
 //!
 //! Takers of a queue wait for its [pull lane](Lane::Pull), delivery agents for the [push lanes](Lane::Push) of all
-//! queues. Queues take turns, a timer of each lane at a time: a flood in one queue or lane leaves the others their
-//! share of what agents take, and of what the rate and the concurrency of a queue allow.
+//! queues. Queues are served round-robin, one timer per lane at a time: a flood in one queue or lane leaves the
+//! others their share of the agents, and of the rate and the concurrency of a queue.
 //!
-//! A queue whose push lane may have something is **ready** until an agent has found that it has nothing. So a new agent
-//! looks at those alone, whatever the number of queues.
+//! A queue whose push lane may have a due timer is **ready** until an agent has found that it has none. So a new
+//! agent examines only those, whatever the number of queues.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -18,11 +18,11 @@ use crate::message::{Answer, Delivery, RequestId};
 use crate::record::Lane;
 use crate::values::{QueueName, Span};
 
-/// Somebody who waits for what is due.
+/// A receive or an agent that waits for due timers.
 pub(super) struct Taker {
     id: RequestId,
     max: usize,
-    /// How long it has each of them; of an agent, so much longer than the timeout of the webhook.
+    /// The lease of each delivery; for an agent, the margin added to the webhook's timeout.
     lease: Span,
     /// The end of its wait; `None`: it has passed, and the taker takes what is due now, or nothing.
     poll: Option<WheelKey>,
@@ -31,20 +31,20 @@ pub(super) struct Taker {
     bytes: usize,
 }
 
-/// Delivery agents, and what they may find.
+/// Delivery agents, and the queues that may have work for them.
 #[derive(Default)]
 pub(super) struct Agents {
     takers: VecDeque<Taker>,
-    /// Queues whose push lane may have something for an agent.
+    /// Queues whose push lane may have a due timer.
     ready: BTreeSet<QueueName>,
-    /// The queue that was served last: the one after it is next.
+    /// The queue served last: the one after it is next.
     last: Option<QueueName>,
     /// Pages of push lanes that are being loaded.
     pub(super) pages: usize,
 }
 
 impl Shard {
-    /// A taker has come; without a queue, an agent.
+    /// Adds a taker; without a queue, an agent.
     pub(super) fn receive(
         &mut self,
         id: RequestId,
@@ -60,14 +60,14 @@ impl Shard {
         match from {
             None => self.agents.takers.push_back(taker),
             Some(name) => {
-                // A poll makes no queue in the store, but it waits in one.
+                // A poll does not create a queue in the store, but it waits in one.
                 self.queue_entry(&name).takers.push_back(taker);
                 self.stirred.insert(name);
             }
         }
     }
 
-    /// A taker has gone before it was given anything.
+    /// Removes a taker that has gone before it was given anything.
     pub(super) fn leave(&mut self, from: Option<&QueueName>, id: RequestId) {
         let Some(takers) = self.takers(from) else { return };
         let Some(nth) = takers.iter().position(|taker| taker.id == id) else { return };
@@ -89,7 +89,7 @@ impl Shard {
         }
     }
 
-    /// Serves the takers of every queue in which something may have become possible, and the agents.
+    /// Serves the takers of every queue in which a hand-out may have become possible, and the agents.
     pub(super) fn hand_out(&mut self) {
         let stirred = std::mem::take(&mut self.stirred);
         for name in &stirred {
@@ -116,7 +116,7 @@ impl Shard {
         self.end_turn(None);
     }
 
-    /// Hands out a timer of each lane of a queue, if one is due and somebody waits for it.
+    /// Hands out one timer of each lane of a queue, if one is due and a taker waits for it.
     fn serve(&mut self, name: &QueueName) -> bool {
         let Some(queue) = self.queues.get(name) else {
             self.agents.ready.remove(name);
@@ -126,7 +126,7 @@ impl Shard {
             Lane::Pull => [Lane::Push, Lane::Pull],
             Lane::Push => [Lane::Pull, Lane::Push],
         };
-        // Both, whatever becomes of the first.
+        // Both, whatever the result of the first.
         let [first, second] = lanes.map(|lane| self.serve_lane(name, lane));
         first || second
     }
@@ -144,7 +144,7 @@ impl Shard {
             return false;
         };
         let bytes = bytes + self.timers[&generation].record.spec.payload.len();
-        // An answer has a limit: the next taker is handed it.
+        // The answer is full: the next taker gets this timer.
         if self.answer_if(from, |taker| bytes > MOST_BYTES && !taker.given.is_empty()) {
             return true;
         }
@@ -170,7 +170,7 @@ impl Shard {
         full
     }
 
-    /// Answers takers that were given something, and those whose wait has passed while nothing is due for them.
+    /// Answers the takers that were given something, and those whose wait has passed while nothing is due for them.
     fn end_turn(&mut self, from: Option<&QueueName>) {
         let loads = match from.map(|name| self.queues.get(name)) {
             Some(queue) => queue.is_some_and(|queue| queue.line(Lane::Pull).refill.is_some()),
@@ -192,7 +192,7 @@ impl Shard {
     }
 }
 
-/// The first name after the last one, and from the beginning again.
+/// The first name after the last one, wrapping around.
 fn after(names: &BTreeSet<QueueName>, last: Option<&QueueName>) -> Option<QueueName> {
     let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
     let next = names.range::<QueueName, _>((begin, Bound::Unbounded)).next();

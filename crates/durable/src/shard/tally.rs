@@ -1,7 +1,7 @@
-//! Counting: the rows of queues, the cells of the forecast, and rows that have been kept long enough.
+//! Counting: the rows of queues, the cells of the forecast, and the retention of dead and remembered rows.
 //!
-//! Every place counts in one way, here. The counters are written with the changes that they count, so they are exact
-//! after any restart and no timer is read to count it.
+//! Every place is counted here and nowhere else. The counters are written with the changes that they count, so they
+//! are exact after any restart and no timer is read to count it.
 
 use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
@@ -10,22 +10,22 @@ use crate::record::{Lane, Place, Record};
 use crate::store::{Filling, Op, Query, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, QueueName};
 
-/// The rows that are looked at to find those that have been kept long enough.
+/// The most rows that one purge examines.
 const PURGE: usize = 100;
 
-/// What there is, in all queues.
+/// Totals over all queues.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Out.
+    /// The rows that are out.
     pub(super) out: Filling,
-    /// Waiting, and resident.
+    /// The resident waiting rows.
     pub(super) waiting: Filling,
-    /// How many timers are not done or cancelled.
+    /// The number of timers that are neither done nor cancelled.
     pub(super) living: u64,
 }
 
 impl Shard {
-    /// Counts a row in its place, by one up or down.
+    /// Counts a row into its place (`by` = 1) or out of it (`by` = -1).
     pub(super) fn tally(&mut self, place: Place, record: &Record, by: i64) {
         let name = &record.spec.queue;
         self.outbox.dirty(name);
@@ -48,7 +48,7 @@ impl Shard {
             Place::Bucket(bucket) => {
                 add(&mut queue.row.pending);
                 let last = queue.row.pending == queue.row.waiting;
-                // One that is near, and leaves memory again, is forgotten with the others.
+                // A near row that leaves memory again is forgotten with the others.
                 if by < 0 || record.next_attempt.millis() >= self.window.end {
                     queue.far.change(record.next_attempt, by, last);
                 }
@@ -92,13 +92,13 @@ impl Shard {
         }
     }
 
-    /// Counts the timers of all queues anew.
+    /// Recounts the timers of all queues.
     pub(super) fn count_living(&mut self) {
         let rows = self.queues.values().map(|queue| &queue.row);
         self.held.living = rows.map(|row| row.pending + row.out + row.dead).sum();
     }
 
-    /// Every queue that is stored, as of the last turn.
+    /// Every queue that the store holds, as of the last turn.
     pub fn queues(&self) -> Vec<(QueueName, QueueRow)> {
         let stored = self.queues.iter().filter(|(_, queue)| queue.stored || queue.row.deleted);
         stored.map(|(name, queue)| (name.clone(), queue.row.clone())).collect()
@@ -138,7 +138,7 @@ impl Shard {
         }
         let mut effects = Vec::new();
         self.outbox.flush(rows, &mut effects);
-        // After the commit: they see it.
+        // After the commit, so that the loads see it.
         effects.extend(self.loads.emitted.drain(..).map(|(id, query)| Effect::Load(id, query)));
         effects
     }
@@ -150,7 +150,7 @@ impl Shard {
         let last = edges.len().saturating_sub(1);
         let mut exact: Vec<u64> = Vec::with_capacity(edges.len());
         for (nth, &edge) in edges.iter().enumerate() {
-            // The grid widens with the distance: the next edge may lie before this one on its own grid.
+            // The grid widens with distance: an edge may round to before the previous one.
             let before = exact.last().copied().unwrap_or(0);
             exact.push(self.exact(edge, nth == last).max(before));
         }
@@ -159,9 +159,9 @@ impl Shard {
         self.loads.emit(Query::Cells { queue, from, to }, Purpose::Forecast(id, exact));
     }
 
-    /// The edge on the grid that the counters have there: down, and up for the last edge.
+    /// Rounds an edge to the grid of the counters there: down, or up for the last edge.
     fn exact(&self, edge: Moment, up: bool) -> u64 {
-        // After a jump of the clock a wide bucket may be near and not yet split: it counts by days.
+        // After a clock jump a wide bucket may be near and not yet split: it counts by days.
         let wide = [Level::Month, Level::Era].map(|level| Bucket::of(level, edge));
         let unsplit = wide.iter().any(|bucket| self.window.buckets.contains_key(bucket));
         let width = if unsplit { Level::Day.width() } else { grid(edge, self.wall) };
@@ -186,9 +186,9 @@ impl Shard {
     }
 }
 
-/// Rows that have been kept long enough.
+/// Retention.
 impl Shard {
-    /// Whether a row counts as gone: it is dead or remembered, and was kept long enough, or it is discarded.
+    /// Whether a row counts as gone: its retention has ended, or it is discarded.
     pub(super) fn has_passed(&self, place: Place, record: &Record) -> bool {
         if self.is_discarded(record) {
             return true;
@@ -210,7 +210,7 @@ impl Shard {
         }
     }
 
-    /// Looks for rows that have been kept long enough, if there may be one.
+    /// Looks for rows whose retention has ended, if there may be any.
     pub(super) fn purge(&mut self) {
         if self.forget.is_some_and(|forget| forget <= self.wall) {
             self.forget = None;
@@ -251,7 +251,7 @@ impl Shard {
         self.purge_at = self.purge_at.min(passes);
     }
 
-    /// Removes the rows that have passed; the moment of the first that has not.
+    /// Removes the rows whose retention has ended. Returns the moment of the first other row.
     fn purge_rows(&mut self, id: LoadId, rows: Vec<(Place, Record)>) -> Option<Moment> {
         for (place, record) in rows {
             if self.is_stale(id, &record) {

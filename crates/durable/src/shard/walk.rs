@@ -1,15 +1,16 @@
-//! Walks: requests that go over many rows, a page at a time. Lists, cancelling by prefix, and redriving the dead.
+//! Walks: requests over many rows, a page at a time: lists, cancelling by prefix, and redriving dead timers.
 //!
-//! By key, over the dead and over what is remembered, one query after the other gives the pages. By time the rows of a
-//! queue lie in several places, so a list takes a **stretch** at a time: from its cursor to the first edge of a bucket.
-//! In a stretch at most one bucket of each level has rows; a page of each, of what waits and of what is out are merged,
-//! in the order in which a timer lives: one that goes on its way meanwhile is met later. Dead rows are ordered by
-//! when they were given up, not by their next attempt, so a list reads all of them once and keeps the earliest.
+//! A walk by key, over the dead rows or over the remembered rows reads the pages of one query. By time, the rows of a
+//! queue lie in several places, so a list proceeds in **stretches**: from its cursor to the next bucket edge. In a
+//! stretch at most one bucket of each level has rows. A page of each of these buckets, of the waiting rows and of the
+//! rows that are out are merged, in the order of a timer's life: a timer that moves on meanwhile is met later. Dead
+//! rows are ordered by the time they were given up, not by their next attempt, so a list reads all of them once and
+//! keeps the earliest.
 //!
-//! Keys that the shard has assigned are in no index. A walk over these goes over every place, a page a turn, in the
-//! order in which a timer lives (`Shard::place_after`); a list keeps the least keys that it meets.
+//! Assigned keys are in no index. A walk over them reads every place, one page per turn, in the order of a timer's
+//! life (`Shard::place_after`); a list keeps the least keys that it meets.
 //!
-//! A page of a list may be short. A change that meets a row which was changed since its page was read reads it again.
+//! A page of a list may be short. A change that meets a row modified since its page was read reads the page again.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -29,19 +30,19 @@ use crate::values::{Moment, QueueName};
 const MOST_CANCELLED: u64 = 100_000;
 const MOST_REVIVED: u64 = 10_000;
 
-/// A request that goes over many rows.
+/// A request over many rows.
 #[derive(Debug)]
 pub(super) struct Walk {
     id: RequestId,
     request: Request,
     after: Option<Cursor>,
-    /// By time: what is to be read of this stretch, its end, and what was read.
+    /// By time: the queries left in this stretch, its end, and the rows read so far.
     sources: VecDeque<Query>,
     end: Moment,
     rows: Vec<(Place, Record)>,
-    /// By time: the first of the dead behind the cursor, once they were read.
+    /// By time: the first dead rows after the cursor, once they are read.
     dead: Option<Vec<(Place, Record)>>,
-    /// Over every place: the one that is read, and how often a timer of the queue had gone back when the walk began.
+    /// Over every place: the current source, and the queue's `went_back` when the walk began.
     place: Option<Source>,
     went_back: u64,
     views: Vec<View>,
@@ -111,7 +112,7 @@ impl Shard {
         self.loads.emit(query, Purpose::Walk(Box::new(walk)));
     }
 
-    /// A page of a walk has come.
+    /// Processes a page of a walk.
     pub(super) fn walked(&mut self, id: LoadId, mut walk: Walk, rows: Vec<(Place, Record)>) {
         match walk.path() {
             Path::Time => return self.read_source(id, walk, rows),
@@ -138,7 +139,7 @@ impl Shard {
                 return self.end_walk(walk, true);
             }
         }
-        // A page of a list that has something is an answer, though it is short.
+        // A non-empty page of a list is an answer, even if it is short.
         match whole || !walk.views.is_empty() {
             true => self.end_walk(walk, !whole),
             false => self.next_page_of(walk),
@@ -178,10 +179,10 @@ impl Shard {
     }
 }
 
-/// Over every place.
+/// Walks over every place.
 impl Shard {
-    /// The place that is read after that one: in the order in which a timer lives, so that one which goes on its way
-    /// meanwhile is met later. Buckets that a split makes lie behind the one that is split.
+    /// The source to read after this one, in the order of a timer's life: a timer that moves on meanwhile is met
+    /// later. Buckets made by a split sort after the one that is split.
     fn place_after(&self, walk: &Walk, source: Option<&Source>) -> Option<Source> {
         let queue = walk.request.queue()?.clone();
         let behind = match source {
@@ -243,8 +244,8 @@ impl Shard {
         self.next_place(walk);
     }
 
-    /// Keeps the rows with the least keys after the cursor: as many as the answer may have, and one that says there are
-    /// more.
+    /// Keeps the rows with the least keys after the cursor: as many as the answer may hold, plus one to show that
+    /// more exist.
     fn keep_least(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
         let after = match &walk.after {
@@ -255,7 +256,7 @@ impl Shard {
             Some(&record.spec.key) > after && filter.fits(&self.view(*place, record))
         });
         walk.rows.sort_by(|one, other| one.1.spec.key.cmp(&other.1.spec.key));
-        // One that went on meanwhile is met twice: where it was last counts.
+        // A timer that moved on meanwhile is met twice: the later row counts.
         walk.rows.reverse();
         walk.rows.dedup_by(|one, other| one.1.spec.key == other.1.spec.key);
         walk.rows.reverse();
@@ -279,7 +280,7 @@ impl Shard {
 
 /// Lists by time.
 impl Shard {
-    /// Decides what is read next: the stretch from the cursor on.
+    /// Selects the queries of the next stretch, starting at the cursor.
     fn begin_stretch(&mut self, walk: &mut Walk) {
         let Request::List { queue, filter, .. } = &walk.request else { return };
         let (from, key) = match &walk.after {
@@ -335,8 +336,8 @@ impl Shard {
             .filter(|(_, record)| !self.is_stale(id, record) && !self.is_discarded(record));
         walk.rows.extend(fresh);
         self.sort(&mut walk);
-        // Until the page is not full, or lies behind what the answer will have: rows that wait for one moment are not
-        // ordered by key, and some are left out by their state.
+        // Reads on until a page is not full or ends after the last row of the answer: waiting rows of one moment are
+        // not ordered by key, and the filter leaves out some states.
         let enough = walk.rows.get(walk.limit()).map_or(walk.end, |row| row.1.next_attempt);
         match (walk.sources.front_mut(), last.filter(|(order, _)| full && order.0 <= enough)) {
             (Some(Query::Waiting { from, .. }), Some((order, generation))) => {
@@ -348,7 +349,7 @@ impl Shard {
         self.next_source(walk);
     }
 
-    /// A page of the dead: keeps the first of those behind the cursor, whatever their stretch.
+    /// Processes a page of dead rows: keeps the first ones after the cursor, whatever their stretch.
     fn read_dead(&self, id: LoadId, walk: &mut Walk, rows: Vec<(Place, Record)>) {
         let (limit, Some(Cursor::Time(from, key))) = (walk.limit(), &walk.after) else { return };
         let (begin, dead) = ((*from, key.clone()), walk.dead.get_or_insert_default());
@@ -369,8 +370,8 @@ impl Shard {
         }
     }
 
-    /// Keeps the first rows of the stretch that fit: as many as the answer may have, and one that says there are more.
-    /// Of one that went on meanwhile, and was met twice, where it was last.
+    /// Keeps the first matching rows of the stretch: as many as the answer may hold, plus one to show that more
+    /// exist. Of a timer that moved on meanwhile and was met twice, keeps the later row.
     fn sort(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
         let Some(Cursor::Time(from, key)) = &walk.after else { return };
@@ -409,7 +410,7 @@ impl Shard {
     }
 }
 
-/// How the rows of a walk are found.
+/// How a walk finds its rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Path {
     /// In the index of keys.
@@ -438,7 +439,7 @@ impl Walk {
         }
     }
 
-    /// The beginning of the keys, if only some are meant.
+    /// The key prefix, if the request has one.
     fn prefix(&self) -> Option<&str> {
         match &self.request {
             Request::List { filter, .. } => filter.prefix.as_deref(),
@@ -448,7 +449,7 @@ impl Walk {
         }
     }
 
-    /// Whether a row is of the queue, and its key begins as it should.
+    /// Whether a row belongs to the request's queue and matches its prefix.
     fn is_about(&self, record: &Record) -> bool {
         let spec = &record.spec;
         Some(&spec.queue) == self.request.queue()
@@ -462,7 +463,7 @@ impl Walk {
         }
     }
 
-    /// How many of the rows that were read fit in an answer by their payloads, at least one.
+    /// How many of the rows read fit in an answer by the size of their payloads; at least one.
     fn rows_that_fit(&self) -> usize {
         let mut bytes = 0;
         let fits = self.rows.iter().take_while(|(_, row)| {

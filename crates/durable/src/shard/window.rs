@@ -1,4 +1,4 @@
-//! The near window: which buckets are resident, and how they come and go.
+//! The near window: which buckets are resident, and how they enter and leave memory.
 //!
 //! ```text
 //!        passed            now                      end
@@ -7,17 +7,18 @@
 //!   ──┴───────────┴─────────┴──────────┴─────────────┴───────────┴──────────────┴──
 //! ```
 //!
-//! - **No bucket straddles the window's end.** All rows of a bucket before it are resident, or in the bucket that is
-//!   being loaded; no row of a bucket after it is.
-//! - The end moves first, then the bucket is read: what is inserted meanwhile is resident, whatever the cursor has
-//!   read.
-//! - A bucket that comes near and does not fit is split; a second that does not fit waits until it has passed.
-//! - A bucket that has passed is **drained**: what is left of it waits in the table of its queue, and the bucket is
-//!   dropped whole. So no timer keeps a bucket.
-//! - A bucket with rows that cannot be read is **set aside** when nothing else is left in it, until a row comes to it.
+//! - **No bucket straddles the window's end.** All rows of a bucket before the end are resident or being loaded; no
+//!   row of a bucket after it is.
+//! - The end moves first, then the bucket is read. A row inserted meanwhile becomes resident, wherever the cursor
+//!   stands.
+//! - A bucket that comes near and does not fit is split. A second cannot be split: if it does not fit, it waits until
+//!   it has passed.
+//! - A bucket that has passed is **drained**: its remaining rows move to the waiting table of their queues, and the
+//!   bucket is dropped whole. So no timer keeps a bucket alive.
+//! - A bucket of which only unreadable rows are left is **set aside** until a row enters or leaves it.
 //!
-//! One pass at a time, a page a turn. After each page of a drain or a split the most urgent work is chosen anew, so a
-//! wide bucket that is split for an hour makes nothing late.
+//! One pass runs at a time, one page per turn. After each page of a drain or a split the most urgent work is chosen
+//! anew, so splitting a wide bucket for an hour delays nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,42 +29,42 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Filling, Query};
 use crate::values::{Moment, QueueName};
 
-/// The window reaches at least so far, if there is room, and at most an hour further.
+/// The window reaches at least this many milliseconds ahead, if there is room, and at most an hour further.
 const AHEAD: u64 = 600_000;
-/// The buckets that one turn may look at without loading anything.
+/// The most buckets that one turn examines without loading.
 const STEPS: usize = 64;
 
 pub(super) struct Window {
-    /// The first millisecond after the window, a whole second.
+    /// The first millisecond after the window; a whole second.
     pub(super) end: u64,
-    /// Every bucket of the store, with how much lives in it.
+    /// Every bucket of the store, with its number of rows and bytes.
     pub(super) buckets: BTreeMap<Bucket, Filling>,
-    /// Those of which nothing can be read.
+    /// Buckets set aside: none of their rows can be read.
     aside: BTreeSet<Bucket>,
-    /// What is resident of them.
+    /// The resident rows of the buckets.
     pub(super) held: Filling,
-    /// Lanes of queues with rows that wait ahead of a clock that was set back.
+    /// Lanes whose waiting rows may lie in the future after the clock was set back.
     pub(super) recede: BTreeSet<(QueueName, Lane)>,
     pass: Option<Pass>,
-    /// How far the last drain or split has come: its bucket, and the last generation read.
+    /// Progress of the last drain or split: its bucket, and the last generation read.
     cursor: Option<(Bucket, Generation)>,
-    /// Hours and minutes that did not fit: no row goes there again.
+    /// Hours and minutes that did not fit: rows go to narrower buckets instead.
     split: BTreeSet<Bucket>,
-    /// No bucket wider than an hour has come near before this moment.
+    /// No bucket wider than an hour needs a split before this moment.
     far: u64,
 }
 
-/// One pass.
+/// A pass: a page is being loaded for this work.
 struct Pass {
     work: Work,
     load: LoadId,
-    /// This page is the first of its bucket, and the bucket has not changed since it was asked for.
+    /// This page is the first of its bucket, and the bucket has not changed since the load was emitted.
     alone: bool,
 }
 
-/// What a pass does with the rows that it reads.
+/// What a pass does with the rows it reads.
 enum Work {
-    /// Makes them resident; these buckets follow.
+    /// Makes them resident; the listed buckets follow.
     Load(Bucket, VecDeque<Bucket>),
     /// Moves them to narrower buckets.
     Split(Bucket),
@@ -99,7 +100,8 @@ impl Window {
         }
     }
 
-    /// The bucket for a row with that next attempt: as wide as its distance allows, and not across the window's end.
+    /// The bucket for a row with that next attempt: as wide as its distance allows without straddling the window's
+    /// end.
     pub(super) fn bucket_for(&self, moment: Moment, now: Moment) -> Bucket {
         let mut level = Level::of(moment, now);
         loop {
@@ -112,7 +114,7 @@ impl Window {
         }
     }
 
-    /// A row has come to a bucket, or left it.
+    /// Counts a row that enters a bucket (`by` = 1) or leaves it (`by` = -1).
     pub(super) fn fill(&mut self, bucket: Bucket, record: &Record, by: i64) {
         self.far = self.far.min(comes_near(bucket));
         self.aside.remove(&bucket);
@@ -127,12 +129,12 @@ impl Window {
         filling.bytes = filling.bytes.saturating_add_signed(by * record.size() as i64);
     }
 
-    /// A row of a bucket is resident.
+    /// Counts a row of a bucket that becomes resident.
     pub(super) fn hold(&mut self, record: &Record) {
         self.held.add(record);
     }
 
-    /// A row of a bucket is no longer resident.
+    /// Counts a row of a bucket that leaves memory.
     pub(super) fn let_go(&mut self, record: &Record) {
         self.held.remove(record);
     }
@@ -142,24 +144,24 @@ impl Window {
         matches!(&self.pass, Some(Pass { work: Work::Load(now, _), .. }) if Place::Bucket(*now) == place)
     }
 
-    /// A page is read for its discarded rows.
+    /// Begins a pass that reads a page for its discarded rows.
     pub(super) fn reclaims(&mut self, source: Source, load: LoadId) {
         self.pass = Some(Pass { work: Work::Reclaim(source), load, alone: false });
     }
 
-    /// Rows before its end are being read.
+    /// Whether a bucket before the window's end is being loaded.
     pub(super) fn is_reading(&self) -> bool {
         matches!(&self.pass, Some(Pass { work: Work::Load(..), .. }))
     }
 
-    /// The first bucket that begins there or later.
+    /// The first readable bucket that starts at or after `start`.
     pub(super) fn after(&self, start: u64) -> Option<(Bucket, Filling)> {
         let mut next = self.buckets.range(Bucket::bound(start)..);
         next.find(|(bucket, _)| !self.aside.contains(bucket))
             .map(|(&bucket, &filling)| (bucket, filling))
     }
 
-    /// The buckets that have begun.
+    /// The readable buckets that have begun.
     fn begun(&self, now: u64) -> impl Iterator<Item = (Bucket, Filling)> {
         let begun = self.buckets.range(..Bucket::bound(now + 1));
         begun
@@ -167,7 +169,7 @@ impl Window {
             .map(|(&bucket, &filling)| (bucket, filling))
     }
 
-    /// The last end that is not after `end` and that no bucket straddles.
+    /// The last possible window end that is not after `end`: no bucket straddles it.
     fn whole(&self, end: u64) -> u64 {
         let around = Bucket::around(Moment::from_millis(end));
         let straddles =
@@ -175,7 +177,7 @@ impl Window {
         around.iter().find(straddles).map_or(end, |bucket| bucket.start())
     }
 
-    /// How much lives in the buckets that begin in that range.
+    /// The rows and bytes in the buckets that start in that range.
     fn filling(&self, from: u64, to: u64) -> Filling {
         let within = self.buckets.range(Bucket::bound(from)..Bucket::bound(to));
         within.fold(Filling::default(), |sum, (_, one)| Filling {
@@ -186,7 +188,7 @@ impl Window {
 }
 
 impl Shard {
-    /// Moves the window on: at most one pass is under way.
+    /// Advances the window. At most one pass is in progress.
     pub(super) fn step_window(&mut self) {
         self.shrink();
         for _ in 0..STEPS {
@@ -197,7 +199,7 @@ impl Shard {
         self.more = true;
     }
 
-    /// One step: a bucket dropped, the end moved, or a pass begun. `false` if there is nothing to do now.
+    /// One step: drops a bucket, moves the end, or begins a pass. Returns `false` if there is nothing to do now.
     fn step(&mut self) -> bool {
         if let Some((queue, lane)) = self.window.recede.pop_first() {
             let from = (Moment::from_millis(self.wall.millis() + 1), Generation(0));
@@ -216,7 +218,7 @@ impl Shard {
         self.step_end(now) || self.split_far(now) || self.reclaim()
     }
 
-    /// Moves the window's end towards where it should be.
+    /// Moves the window's end towards its target.
     fn step_end(&mut self, now: u64) -> bool {
         let near = ceil(now + AHEAD, Level::Hour.width());
         let end = self.window.end;
@@ -253,7 +255,7 @@ impl Shard {
         split
     }
 
-    /// Room may come until then; after that a bucket that does not fit is split.
+    /// A bucket that does not fit is split at this moment. Until then room may become free.
     fn split_at(&self, bucket: Bucket) -> u64 {
         let early = if bucket.level() == Level::Hour { 120_000 } else { 10_000 };
         bucket.start().saturating_sub(early)
@@ -267,7 +269,7 @@ impl Shard {
         self.window.split.retain(|bucket| bucket.end() > end);
     }
 
-    /// Splits the wide buckets that have come near.
+    /// Splits a wide bucket that has come near.
     fn split_far(&mut self, now: u64) -> bool {
         if now < self.window.far {
             return false;
@@ -290,13 +292,13 @@ impl Shard {
         self.outbox.drop_bucket(bucket);
     }
 
-    /// Too much is resident: the window's end comes back, to where three quarters of the limit remain.
+    /// If too much is resident, moves the window's end back until at most three quarters of the limit remain.
     fn shrink(&mut self) {
         let (held, limits) = (self.window.held, self.limits);
         if held.count <= limits.window && held.bytes <= limits.window_bytes {
             return;
         }
-        // What is resident of each bucket. Its filling counts discarded rows, too.
+        // The resident rows of each bucket; its filling would include discarded rows.
         let mut resident: BTreeMap<Bucket, Filling> = BTreeMap::new();
         for timer in self.timers.values() {
             let Place::Bucket(bucket) = timer.place else { continue };
@@ -314,7 +316,7 @@ impl Shard {
             left.bytes -= filling.bytes;
         }
         if let Some(Pass { work: Work::Load(bucket, _), load, .. }) = &self.window.pass {
-            // What was read of it is let go with the rest.
+            // The rows read of it so far are released with the rest.
             end = end.min(bucket.start());
             self.loads.take(*load);
             self.window.pass = None;
@@ -332,7 +334,7 @@ impl Shard {
         gone.into_iter().for_each(|generation| self.release(generation));
     }
 
-    /// The clock was set back: what was being drained may not have passed, and what waits may not be due.
+    /// The clock was set back: cancels a drain or recede, and has every lane re-examined for rows not due yet.
     pub(super) fn set_window_back(&mut self) {
         if let Some(Pass { work: Work::Drain(_) | Work::Recede(..), load, .. }) = &self.window.pass
         {
@@ -346,7 +348,7 @@ impl Shard {
         self.window.recede = lanes.collect();
     }
 
-    /// When the window wants a turn, if nothing else happens.
+    /// The next moment at which the shard needs a turn by the wall clock, if nothing else happens.
     pub(super) fn wake(&mut self) -> Option<Moment> {
         if self.more {
             return Some(self.wall);
@@ -376,7 +378,7 @@ impl Shard {
     }
 }
 
-/// When a bucket that is wider than an hour is to be split: from then on its moments belong to narrower ones.
+/// When a bucket wider than an hour is split: from then on its moments belong to narrower buckets.
 fn comes_near(bucket: Bucket) -> u64 {
     match bucket.level() {
         Level::Second | Level::Minute | Level::Hour => u64::MAX,
@@ -386,7 +388,7 @@ fn comes_near(bucket: Bucket) -> u64 {
 
 /// Passes.
 impl Shard {
-    /// Begins a pass, or goes on with it.
+    /// Begins a pass, or continues it at the cursor.
     fn begin(&mut self, work: Work) {
         let read = match (&work, self.window.cursor) {
             (Work::Split(bucket) | Work::Drain(bucket), Some((of, last))) if of == *bucket => {
@@ -397,7 +399,7 @@ impl Shard {
         self.read(work, read);
     }
 
-    /// Asks for the next page of a bucket.
+    /// Loads the next page of a bucket.
     fn read(&mut self, work: Work, after: Option<Generation>) {
         let Some(bucket) = work.bucket() else { return };
         let load = self
@@ -406,14 +408,14 @@ impl Shard {
         self.window.pass = Some(Pass { work, load, alone: after.is_none() });
     }
 
-    /// Asks for a page of waiting rows from there on.
+    /// Loads a page of waiting rows, starting at `from`.
     fn recede(&mut self, queue: QueueName, lane: Lane, from: (Moment, Generation)) {
         let query = Query::Waiting { queue: queue.clone(), lane, from, limit: self.limits.page };
         let load = self.loads.emit(query, Purpose::Pass);
         self.window.pass = Some(Pass { work: Work::Recede(queue, lane), load, alone: false });
     }
 
-    /// A page of the pass has come.
+    /// Processes a page of the current pass.
     pub(super) fn passed(&mut self, id: LoadId, rows: Vec<(Place, Record)>) {
         let Some(Pass { work, alone, .. }) = self.window.pass.take() else { return };
         if let Work::Reclaim(source) = work {
@@ -421,7 +423,7 @@ impl Shard {
         }
         if let (Work::Split(bucket) | Work::Drain(bucket), true) = (&work, alone && rows.is_empty())
         {
-            // It counts rows, or there would be no pass.
+            // The bucket has rows by count, or there would be no pass: none of them can be read.
             self.window.aside.insert(*bucket);
         }
         let more = rows.len() == self.limits.page;
@@ -453,14 +455,14 @@ impl Shard {
                 }
             }
         }
-        // A row whose moment came again before its page did stays where it is, and nothing else tells its takers.
+        // A row that became due again before its page arrived stays in place; only this notifies its takers.
         if let Work::Recede(queue, _) = &work {
             self.stirred.insert(queue.clone());
         }
         self.next_page(work, last.filter(|_| more));
     }
 
-    /// The bucket for a row of one that is split: narrower than that, also if its time has come meanwhile.
+    /// The bucket for a row of a bucket being split: narrower, even if the row has become due meanwhile.
     fn narrower(&self, place: Place, record: &Record) -> Bucket {
         let to = self.window.bucket_for(record.next_attempt, self.wall);
         let Place::Bucket(from) = place else { return to };
@@ -483,7 +485,7 @@ impl Shard {
                     self.read(Work::Load(next, rest), None);
                 }
             }
-            // The next step drops the bucket, or begins again if a row has come to it meanwhile.
+            // The next step drops the bucket, or begins again if it has rows.
             (Work::Split(bucket) | Work::Drain(bucket), None) => {
                 self.window.cursor = None;
                 if self.window.buckets.get(&bucket).is_some_and(|filling| filling.count == 0) {
