@@ -1,7 +1,7 @@
-//! Checking: every page, every row and every counter of a store that nobody has open; and repair, by copying what can
-//! be read into a new file.
+//! Checking every page, row and counter of a closed store, and repairing it by copying the readable rows.
 //!
-//! A check changes nothing: redb works on an overlay of the file. A repair leaves the old file beside the new one.
+//! A check changes nothing: redb works on an overlay of the file. A repair writes a new file and keeps the old one
+//! beside it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -31,18 +31,18 @@ use crate::values::{Key, QueueName};
 /// What a check has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Timers that can be read, the dead and the remembered included.
+    /// Readable timers, including dead and remembered ones.
     pub timers: u64,
     /// What is wrong; empty if nothing is.
     pub damage: Vec<Damage>,
-    /// Where the damaged file was left by a repair.
+    /// Where a repair has left the damaged file.
     pub set_aside: Option<PathBuf>,
 }
 
-/// Verifies the store of a directory. `progress` is called with the timers read so far, now and then.
+/// Verifies the store of a directory. Calls `progress` with the timers read so far, every 100 000 and at the end.
 ///
 /// # Errors
-/// There is no store, another process has it, or it cannot be opened at all.
+/// There is no store, another process holds it, or it cannot be opened at all.
 pub fn check(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, StoreError> {
     let path = existing(directory)?;
     let _lock = Lock::take(directory)?;
@@ -56,11 +56,13 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, 
     Ok(found)
 }
 
-/// Verifies the store and, if anything is wrong, copies every timer that can be read into a new file. The old one is
-/// kept as `timers.redb.damaged`. Counters are made anew; settings of queues that cannot be read are the default.
+/// Verifies the store and, if anything is wrong, copies every readable timer into a new file.
+///
+/// The old file is kept as `timers.redb.damaged`. Counters are recomputed; unreadable queue settings become the
+/// default.
 ///
 /// # Errors
-/// As [`check`]; or the new file cannot be written, and the old one is where it was.
+/// As [`check`]; or the new file cannot be written, and the old one is unchanged.
 pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, StoreError> {
     let mut report = check(directory, &mut progress)?;
     if report.damage.is_empty() {
@@ -113,7 +115,7 @@ fn open(path: &Path) -> Result<Database, StoreError> {
     }
 }
 
-/// What redb's own checksums say of the pages.
+/// Verifies the pages with redb's own checksums.
 fn integrity(path: &Path) -> Result<Option<Damage>, StoreError> {
     if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
         return Err(error::damaged(path, "it is empty"));
@@ -124,7 +126,7 @@ fn integrity(path: &Path) -> Result<Option<Damage>, StoreError> {
         let wrong = "the checksum of a page does not fit";
         if sound { Ok(()) } else { Err(Fault::damage("the file's pages", None, wrong)) }
     });
-    // redb may panic once more when it closes what it found damaged.
+    // redb may panic again when it closes a file it found damaged.
     let _ = contain(|| {
         drop(database);
         Ok(())
@@ -138,10 +140,10 @@ fn integrity(path: &Path) -> Result<Option<Damage>, StoreError> {
     })
 }
 
-/// Called with each row that is sound.
+/// Called with each sound row.
 type Each<'a> = dyn FnMut(Place, &Record) -> Result<(), StoreError> + 'a;
 
-/// One pass over a store, and what it counts.
+/// One pass over a store, with its own counts.
 struct Checker {
     transaction: ReadTransaction,
     view: View,
@@ -167,11 +169,11 @@ impl Checker {
                 use redb::TableHandle;
                 if let Some(bucket) = table::bucket_of(handle.name()) {
                     let held = view.buckets.entry(bucket).or_default();
-                    // The row of the bucket may be lost: whether it has markers is seen in their table.
+                    // The row of the bucket may be lost: its table of markers shows whether it has any.
                     held.row.next_marks = held.row.next_marks.max(1);
                 }
             }
-            // Lost markers are noted before the first row is read.
+            // Lost markers are reported before the first row is read.
             view.lenient = true;
             let buckets: Vec<Bucket> = view.buckets.keys().copied().collect();
             for bucket in buckets {
@@ -199,13 +201,13 @@ impl Checker {
         })
     }
 
-    /// Reads every row; gives those that are sound to `each`.
+    /// Reads every row; calls `each` with those that are sound and not discarded.
     fn read(
         &mut self,
         each: &mut Each<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
-        // A second transaction of the same state: the rows own theirs.
+        // A second transaction of the same state: `Rows` owns its own.
         self.head.queues.sort_by(|one, other| one.0.cmp(&other.0));
         let transaction = contain(|| Ok(self._database.begin_read()?));
         let transaction = transaction.map_err(|_| StoreError::Poisoned)?;
@@ -231,7 +233,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether this is the one row of its timer and of its key.
+    /// Whether this is the only row of its timer and of its key.
     fn is_sound(&mut self, place: Place, record: &Record) -> bool {
         let (spec, generation) = (&record.spec, record.generation());
         let what = format!("generation {} of {}", generation.0, spec.queue);
@@ -240,7 +242,8 @@ impl Checker {
             return false;
         }
         if spec.key.home(generation.0).is_none() {
-            // A row whose marker was lost is told by the index, which has forgotten it or knows a later one.
+            // A removed row whose marker was lost is recognised by the index, which has no entry or a later timer for
+            // its key.
             let (lost, at) = (&self.view.lost_marks, self.indexed(&spec.queue, &spec.key));
             let doubtful = matches!(place, Place::Bucket(bucket) if lost.contains(&bucket));
             if doubtful && at != Some(generation) {
@@ -259,7 +262,7 @@ impl Checker {
         true
     }
 
-    /// The timer that the index has for a key.
+    /// The generation that the index has for a key.
     fn indexed(&self, queue: &QueueName, key: &Key) -> Option<Generation> {
         let name = table::index_key(queue, key.as_str());
         let value = contain(|| {
@@ -271,7 +274,7 @@ impl Checker {
         value.ok().flatten().map(|home| home.generation)
     }
 
-    /// Counts a row; whether it is a timer, and not discarded.
+    /// Counts a row. Returns whether it is a timer rather than a discarded row.
     fn count(&mut self, place: Place, record: &Record) -> bool {
         if let Place::Bucket(bucket) = place {
             let filling = self.fillings.entry(bucket).or_default();
@@ -321,7 +324,7 @@ impl Checker {
         self.damage.insert(Damage { table, row, wrong: wrong.into() });
     }
 
-    /// Compares what was counted with the counters that are stored, and the index with the rows.
+    /// Compares the counted rows with the stored counters, and the index with the rows.
     fn compare(&mut self) {
         for (bucket, stored) in self.head.buckets.clone() {
             let counted = self.fillings.remove(&bucket).unwrap_or_default();
@@ -398,7 +401,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Every chosen key leads to its timer.
+    /// Verifies that every chosen key leads to its timer.
     fn find_named(&mut self) {
         for ((queue, key), generation) in std::mem::take(&mut self.named) {
             let mut reader = Reader::new(&self.transaction, &mut self.view);

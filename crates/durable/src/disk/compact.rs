@@ -1,16 +1,15 @@
-//! Compaction: the store is copied into a new file, a bounded piece with each commit, while most of the old file is
-//! unused. Then the new file takes the name of the old one.
+//! Compaction: copies a mostly unused file into a new one, a bounded part with each commit, then replaces it.
 //!
-//! redb uses free pages again, and gives room back to the disk only from the end of a file. To move rows towards the
-//! front does not free the end for certain: one page that stays there holds all before it. A copy does.
+//! redb reuses free pages, and returns space to the disk only from the end of a file. Moving rows towards the front
+//! does not reliably free the end: one page that stays there holds all before it. A copy does.
 //!
-//! # The law
-//! - The old file is the store until the new one has its name. A copy that fails, or is killed, is removed and nothing
-//!   else happens.
-//! - The copy equals the store in all positions up to the **cursor**, a table and a key, at the end of every commit:
-//!   what a commit changes before the cursor is changed in the copy, too, and then the next piece is copied.
-//! - While a copy is under way nothing is swept: a sweep would change more rows than a commit should note. It goes on
-//!   where it was.
+//! # Rules
+//! - The old file is the store until the new one has its name. A copy that fails or is killed is removed, without
+//!   other effects.
+//! - At the end of every commit the copy equals the store in all positions up to the **cursor**, a table and a key.
+//!   Changes of a commit before the cursor are repeated in the copy, then the next part is copied.
+//! - Nothing is swept while a copy is in progress: a sweep would change more rows than a commit should record. It
+//!   resumes afterwards.
 //! - The new file and its name are durable before the first commit to it.
 
 use std::cmp::Ordering;
@@ -25,11 +24,11 @@ use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
 
-/// The most rows and bytes that one commit copies.
+/// The most rows and bytes that one commit copies, unless it changes many itself.
 const ROWS: usize = if cfg!(test) { 3 } else { 4096 };
 const BYTES: usize = 1 << 20;
 
-/// The name of the new file, which an opening removes.
+/// The name of the new file. An open removes it.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(format!("{FILE}.new"))
 }
@@ -55,11 +54,11 @@ impl Change {
     }
 }
 
-/// A copy that is under way.
+/// A copy in progress.
 pub(super) struct Copy {
     path: PathBuf,
     target: Database,
-    /// The table that is being copied, and its last key that was; before the first piece, none.
+    /// The table being copied, and the last key copied; `None` before the first part.
     cursor: Option<(String, Option<Vec<u8>>)>,
 }
 
@@ -71,7 +70,7 @@ impl Copy {
         Ok(Copy { path, target, cursor: None })
     }
 
-    /// Brings what was copied up to date, and copies the next piece. Whether it is whole.
+    /// Repeats the changes of a commit and copies the next part. Returns whether the copy is complete.
     pub(super) fn step(&mut self, source: &Database, changes: &[Change]) -> Outcome<bool> {
         let mut transaction = self.target.begin_write()?;
         self.repeat(changes, &transaction)?;
@@ -93,13 +92,13 @@ impl Copy {
                 break;
             }
         }
-        // Before the copy is opened after a crash, it has this; a copy that is not whole is never opened.
+        // Needed before a crash can open the copy; an incomplete copy is never opened.
         transaction.set_quick_repair(whole);
         transaction.commit()?;
         Ok(whole)
     }
 
-    /// Makes the changes of a commit in the copy, but for those that lie behind the cursor.
+    /// Repeats the changes of a commit in the copy, except those after the cursor.
     fn repeat(&self, changes: &[Change], transaction: &WriteTransaction) -> Outcome {
         let Some((table, last)) = &self.cursor else { return Ok(()) };
         let copied = |change: &&Change| match change.table().cmp(table) {
@@ -108,7 +107,7 @@ impl Copy {
             Ordering::Greater => false,
         };
         let mut copied: Vec<&Change> = changes.iter().filter(copied).collect();
-        // Each table is opened once; the changes of one stay in their order.
+        // Each table is opened once; the stable sort keeps the order of its changes.
         copied.sort_by_key(|change| change.table());
         for changes in copied.chunk_by(|one, other| one.table() == other.table()) {
             let name = changes[0].table();
@@ -121,7 +120,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Gives the copy the name of the store. `false`: the store is where it was. After an error nobody knows.
+    /// Renames the copy to the name of the store. `false`: the store is unchanged. After an error it is unknown which
+    /// file is the store.
     pub(super) fn rename(&self, directory: &Path) -> Outcome<bool> {
         if fs::rename(&self.path, directory.join(FILE)).is_err() {
             return Ok(false);
@@ -137,13 +137,13 @@ impl Copy {
 
     /// Removes the copy.
     pub(super) fn abandon(self) {
-        // What is left of it is removed by the next opening.
+        // Whatever remains is removed by the next open.
         let _ = remove(&self.path);
         discard(self.target);
     }
 }
 
-/// Makes changes of one table.
+/// Repeats the changes of one table.
 fn repeat_in(name: &str, changes: &[&Change], transaction: &WriteTransaction) -> Outcome {
     if changes.is_empty() {
         return Ok(());
@@ -178,7 +178,7 @@ struct Room {
 }
 
 impl Room {
-    /// Twice what the commit has changed, or the copy might never catch up with what is appended.
+    /// At least twice what the commit has changed; otherwise the copy might never catch up with appends.
     fn beside(changes: &[Change]) -> Self {
         let bytes = changes.iter().map(|change| match change {
             Change::Put(_, key, value) => key.len() + value.len(),
@@ -197,7 +197,7 @@ impl Room {
     }
 }
 
-/// Copies rows of a table after a key, and returns the last key that was copied.
+/// Copies rows of a table after a key. Returns the last key copied.
 fn copy_table(
     from: &ReadTransaction,
     to: &WriteTransaction,
@@ -241,7 +241,7 @@ fn copy_table(
     Ok(last)
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> Outcome {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -255,7 +255,7 @@ pub(super) fn remove(path: &Path) -> Outcome {
 mod tests {
     use super::*;
 
-    /// A commit that appends much copies more than it appends, or the copy would never end.
+    /// A commit that appends much copies more than it appends; otherwise the copy would never end.
     #[test]
     fn a_copy_is_faster_than_what_is_appended() {
         let put = |nth: u64| Change::Put("hour.1".into(), nth.to_be_bytes().into(), vec![0; 1000]);

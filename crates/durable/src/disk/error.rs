@@ -1,4 +1,4 @@
-//! What went wrong, in words: what, where, and what to do.
+//! Error messages: what went wrong, where, and what to do.
 
 use std::any::Any;
 use std::io;
@@ -10,19 +10,19 @@ use redb::StorageError;
 use crate::codec::DecodeError;
 use crate::store::{Damage, StoreError};
 
-/// Why a piece of work on the tables ended.
+/// Why an operation on the tables failed.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The system or redb failed: the store is poisoned.
     Failed(String),
-    /// Something cannot be read.
+    /// Data cannot be read.
     Damaged(Damage),
 }
 
 pub(super) type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// What is stored does not fit together.
+    /// Stored data that is inconsistent.
     pub(super) fn damage(
         table: impl Into<String>,
         row: Option<String>,
@@ -37,7 +37,7 @@ impl Fault {
     }
 }
 
-/// Every error of redb that can come here, by way of its common one.
+/// Converts any redb error, via its common type.
 impl<E: Into<redb::Error>> From<E> for Fault {
     fn from(error: E) -> Self {
         match error.into() {
@@ -47,14 +47,14 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// Runs work on the tables. redb panics on some damage: that is damage, not the end of the process.
+/// Runs work on the tables. redb panics on some damage: the panic becomes damage and does not end the process.
 pub(super) fn contain<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Fault::damage("the file's pages", None, format!("redb panicked: {}", text(&*panic))))
     })
 }
 
-/// Drops what redb may panic to close: a file that has failed.
+/// Drops a value whose drop may panic, such as a failed database.
 pub(super) fn discard<T>(value: T) {
     let _ = contain(|| {
         drop(value);
@@ -89,7 +89,7 @@ pub(super) fn open(path: &Path, error: redb::DatabaseError) -> StoreError {
         UpgradeRequired(version) => StoreError::Refused(format!(
             "{shown} has the file format {version} of another version of redb: use the program that wrote it"
         )),
-        // A file that is short, or no database, is told by these two kinds.
+        // redb reports a short file, or one that is no database, with these two kinds.
         Storage(StorageError::Io(error))
             if !matches!(
                 error.kind(),
@@ -102,7 +102,7 @@ pub(super) fn open(path: &Path, error: redb::DatabaseError) -> StoreError {
     }
 }
 
-/// A database whose beginning cannot be read.
+/// A database whose head cannot be read.
 pub(super) fn damaged(path: &Path, wrong: &str) -> StoreError {
     StoreError::Refused(format!(
         "{} is damaged: {wrong}. Keep a copy, then run `tourbillon check --repair` on its directory, or restore a \
@@ -111,7 +111,7 @@ pub(super) fn damaged(path: &Path, wrong: &str) -> StoreError {
     ))
 }
 
-/// A store of a format that this program does not know.
+/// A store whose format this program does not know.
 pub(super) fn newer(path: &Path, format: u64) -> StoreError {
     StoreError::Refused(format!(
         "{} has format {format}; this program knows {}: use the version that wrote it, or a newer one",

@@ -1,7 +1,7 @@
-//! The file: making it, opening it, and reading what an opening needs.
+//! The file: creating it, opening it, and reading its head.
 //!
-//! A new file is made under another name and renamed when it is complete: a file with the right name that is empty or
-//! short was damaged, and is never taken for a new one.
+//! A new file is created under another name and renamed when it is complete. So a file with the right name that is
+//! empty or short is damaged, and is never mistaken for a new one.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::values::QueueName;
 /// Opens the file of a directory, with the next epoch.
 pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, View), StoreError> {
     let path = directory.join(FILE);
-    // Of a copy that did not end.
+    // Left by an unfinished copy.
     compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
     if !path.exists() {
         make(directory, &path)?;
@@ -29,7 +29,7 @@ pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, Vi
     // A copy may have taken this name just before a crash: the name must be durable before a commit is.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| error::io(directory, "written", &error))?;
-    // What redb says of a file that it cannot write, or that is short, does not tell one from the other.
+    // redb reports an unwritable file and a short one alike, so they are told apart here.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;
     let length = file.metadata().map_err(|error| error::io(&path, "read", &error))?.len();
@@ -80,12 +80,12 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     .map_err(|fault| refuse(&new, fault))?;
     drop(database);
     fs::rename(&new, path).map_err(failed)?;
-    // The rename is durable when the directory is.
+    // The rename is durable once the directory is synced.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| error::io(directory, "written", &error))
 }
 
-/// What an opening returns, and the rows of the head that cannot be read. `Err` has a format that is not known.
+/// Reads what an open returns, and records unreadable rows of the head. The inner `Err` is an unknown format.
 pub(super) fn read_head(transaction: &ReadTransaction) -> Outcome<(Result<Head, u64>, View)> {
     let (mut view, mut head, name) = (View::default(), Head::default(), Small::Head.name());
     let table = transaction.open_table(Small::Head.definition())?;
@@ -115,7 +115,7 @@ pub(super) fn read_head(transaction: &ReadTransaction) -> Outcome<(Result<Head, 
     Ok((Ok(head), view))
 }
 
-/// A row of the head.
+/// Reads one row of the head.
 fn read_row(key: &[u8], value: &[u8], head: &mut Head, view: &mut View) -> Result<(), String> {
     let (name, wrong) = (Small::Head.name(), |wrong: DecodeError| wrong.to_string());
     match key.first() {

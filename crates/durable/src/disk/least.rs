@@ -1,11 +1,11 @@
-//! The first rows of an order, found in memory for these alone.
+//! Selects the first rows of an order, with memory for those alone.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::record::{Place, Record};
 
-/// Keeps the least rows that are pushed, at most `limit`.
+/// Keeps the least rows pushed, at most `limit`.
 pub(super) struct Least<K> {
     limit: usize,
     heap: BinaryHeap<Keyed<K>>,

@@ -1,7 +1,7 @@
-//! The lock of a directory: one process at a time, by a lock on a file that names its holder.
+//! The directory lock: one process at a time, by a file lock. The file names the holder.
 //!
-//! The kernel releases the lock when the process ends, however it ends. The file stays: to remove it would let a third
-//! process lock a new one while a second waits for the old.
+//! The kernel releases the lock when the process ends, however it ends. The file is never removed: otherwise a third
+//! process could lock a new file while a second waits for the old one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -13,13 +13,13 @@ use crate::store::StoreError;
 /// The name of the lock file.
 pub(super) const NAME: &str = "lock";
 
-/// Held until it is dropped.
+/// A held lock, released on drop.
 pub(super) struct Lock {
     file: File,
 }
 
-/// Unlocks, rather than leaving it to the closing of the file: a process that another thread is about to start has a
-/// copy of the open file until it runs its program.
+/// Unlocks explicitly instead of relying on the close: a process that another thread is about to spawn shares the
+/// open file until it executes its program.
 impl Drop for Lock {
     fn drop(&mut self) {
         let _ = self.file.unlock();
@@ -27,7 +27,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Locks a directory, which is made if it is not there.
+    /// Locks a directory, creating it if it does not exist.
     pub(super) fn take(directory: &Path) -> Result<Self, StoreError> {
         if directory.exists() && !directory.is_dir() {
             let what = format!("{} is not a directory", directory.display());
@@ -48,13 +48,13 @@ impl Lock {
             file.rewind()?;
             writeln!(file, "{}", holder())
         };
-        // A full disk must not keep anyone from opening the store to free room.
+        // A full disk must not prevent opening the store, which may be needed to free space.
         let _ = name();
         Ok(Lock { file })
     }
 }
 
-/// Who holds the lock, as it is written into the file.
+/// Describes the holder of the lock, as written into the file.
 fn holder() -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Which rows of a bucket are removed: a set of generations in memory, made from the lists that were appended.
+//! The removed rows of a bucket: a set of generations in memory, built from the appended lists of markers.
 //!
-//! To remove a row from the middle of a large tree writes its page anew; to append its generation to a list costs a few
-//! bytes. A row that comes back to the same bucket is appended as such, and the last word counts.
+//! Removing a row from the middle of a large tree rewrites its page; appending its generation to a list costs a few
+//! bytes. A row that returns to the same bucket appends a marker that says so, and the last marker wins.
 
 use std::collections::BTreeMap;
 
 use crate::codec::Marks;
 use crate::record::Generation;
 
-/// A set of generations: 64 to a word, because those of a bucket lie near each other.
+/// A set of generations, 64 to a word, because those of a bucket are close together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Removed {
     words: BTreeMap<u64, u64>,
@@ -32,7 +32,7 @@ impl Removed {
         }
     }
 
-    /// The first generations from there on, at most so many.
+    /// The first generations at or after `first`, at most `limit`.
     pub(super) fn from(&self, first: u64, limit: usize) -> Vec<u64> {
         let words = self.words.range(first >> 6..);
         let bits = words.flat_map(|(&at, &word)| {
@@ -45,7 +45,7 @@ impl Removed {
         marks.0.iter().for_each(|&(generation, removed)| self.set(generation, removed));
     }
 
-    /// Its size in words, for a limit on memory.
+    /// Its size in words, for the memory limit.
     pub(super) fn words(&self) -> usize {
         self.words.len()
     }

@@ -1,16 +1,16 @@
-//! The store on disk: one file of redb in a directory of its own, one table for each bucket.
+//! The store on disk: one redb file in its own directory, with one table per bucket.
 //!
-//! # What it does with the law of [`store`](crate::store)
-//! - A commit is one transaction of redb: two flushes to the disk, then it is durable. With quick-repair, opening
-//!   after a crash reads no timers.
-//! - A bucket is appended in the order of generations. To remove a row appends a marker; what removed rows take is
-//!   given back a piece with each commit (`sweep.rs`), and a bucket is dropped whole.
-//! - A file most of which is unused is copied into a new one, a piece with each commit (`compact.rs`): the room goes
-//!   back to the disk while the store is in use, and only while commits go on.
-//! - An index entry exists only for chosen keys. A timer is looked for where its first due moment says, and in
-//!   `places` if it has left that (`table.rs`).
-//! - Every value has a checksum of our own, because redb does not verify what it reads. What cannot be read is named;
-//!   the rest goes on. A panic of redb is damage, too.
+//! # How it implements the rules of [`store`](crate::store)
+//! - A commit is one redb transaction: two flushes to disk, then it is durable. With quick-repair, opening after a
+//!   crash reads no timers.
+//! - A bucket is append-only, in the order of generations. Removing a row appends a marker; each commit reclaims a
+//!   bounded part of the removed rows (`sweep.rs`), and a bucket is dropped whole.
+//! - A file that is mostly unused is copied into a new one, a bounded part with each commit (`compact.rs`). The space
+//!   returns to the disk while the store is in use, and only while commits go on.
+//! - Only chosen keys have an index entry. A timer is looked up by its first due moment, and in `places` if it has
+//!   left that (`table.rs`).
+//! - Every value has its own checksum, because redb does not verify what it reads. Unreadable rows are reported and
+//!   the rest stays usable. A panic of redb counts as damage, too.
 //! - After a failed write, sync or read the store refuses everything until [`open`](Store::open), which may be called
 //!   on the same value.
 //!
@@ -62,15 +62,16 @@ use write::Writer;
 
 /// The name of the file in the directory.
 pub const FILE: &str = "timers.redb";
-/// The version of the layout of the tables. Another one is refused: a newer one is not known, and the ones before
-/// were never published.
+/// The version of the table layout.
+///
+/// Any other version is refused: newer ones are unknown, and older ones were never published.
 pub const FORMAT: u64 = 3;
 
 /// A [`Store`] in a directory.
 pub struct DiskStore {
     directory: PathBuf,
     cache: usize,
-    /// Held from the first opening on, also while the store is poisoned.
+    /// Held from the first open on, even while the store is poisoned.
     lock: Option<Lock>,
     opened: Option<Opened>,
 }
@@ -82,7 +83,7 @@ struct Opened {
     database: Database,
     /// Shared with the snapshots of this file.
     held: Arc<()>,
-    /// Files that were replaced by the one after, until the last snapshot of them has gone.
+    /// Files replaced by compaction, kept until their last snapshot is dropped.
     replaced: Vec<(Database, Arc<()>)>,
     state: ShardState,
     view: View,
@@ -92,7 +93,7 @@ struct Opened {
 }
 
 impl DiskStore {
-    /// A store in that directory, which [`open`](Store::open) makes if it is not there. Nothing is read yet.
+    /// A store in that directory, which [`open`](Store::open) creates if it does not exist. Nothing is read yet.
     pub fn new(directory: impl AsRef<Path>) -> Self {
         DiskStore {
             directory: directory.as_ref().to_path_buf(),
@@ -102,7 +103,7 @@ impl DiskStore {
         }
     }
 
-    /// Sets how many bytes of the file are kept in memory; 64 MiB if it is not called.
+    /// Sets how many bytes of the file are cached in memory. The default is 64 MiB.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self
@@ -117,7 +118,7 @@ impl DiskStore {
         self.opened.as_mut().ok_or(StoreError::Poisoned)
     }
 
-    /// Ends a piece of work: after a failure the store is poisoned.
+    /// Ends an operation. Poisons the store after a failure, and after damage found by a write.
     fn end<T>(&mut self, outcome: Outcome<T>, wrote: bool) -> Result<T, StoreError> {
         match outcome {
             Ok(done) => Ok(done),
@@ -223,8 +224,8 @@ impl Opened {
         self.compact(&changes)
     }
 
-    /// Copies the next piece, or begins a copy if the file has much to give. A copy that fails is none of the
-    /// commit's business, which is durable; but after an `Err` nobody knows which file is the store.
+    /// Copies the next part, or begins a copy if the file has enough unused space. A failed copy does not fail the
+    /// commit, which is durable. But after an `Err` it is unknown which file is the store.
     fn compact(&mut self, changes: &[Change]) -> Outcome {
         let copied = contain(|| match &mut self.copy {
             Some(copy) => copy.step(&self.database, changes),
@@ -241,7 +242,7 @@ impl Opened {
             Ok(true) => {
                 self.copy.as_ref().map_or(Ok(false), |copy| copy.rename(&self.directory))?
             }
-            // In the tests of this crate it has no reason to.
+            // In this crate's tests a copy has no reason to fail.
             Err(fault) if cfg!(test) => return Err(fault),
             Err(_) => false,
         };
@@ -255,22 +256,23 @@ impl Opened {
         Ok(())
     }
 
-    /// The new file is the store.
+    /// Makes the new file the store.
     fn replaced(&mut self, new: Database) {
         let old = std::mem::replace(&mut self.database, new);
         self.replaced.push((old, std::mem::take(&mut self.held)));
         let Opened { directory, view, database, .. } = self;
-        // An estimate that cannot be made is found out when the next one is needed.
+        // If no estimate can be made now, the next look reports it.
         let _ = contain(|| self.look.done(directory, view, database));
     }
 
-    /// Closes files that were replaced, if no snapshot reads them.
+    /// Closes replaced files that no snapshot reads.
     fn close_replaced(&mut self) {
         let of = std::mem::take(&mut self.replaced).into_iter();
         let (kept, free): (Vec<_>, Vec<_>) = of.partition(|(_, held)| Arc::strong_count(held) > 1);
         self.replaced = kept;
         if !free.is_empty() {
-            // To free the blocks of a large file takes a while. Without a thread it is done here.
+            // Freeing the blocks of a large file takes a while, so a thread does it. If none can be started, it
+            // happens here.
             let thread = std::thread::Builder::new().name("tourbillon-free".into());
             drop(thread.spawn(move || discard(free)));
         }

@@ -1,7 +1,7 @@
-//! The order of one bucket by next attempt, kept in memory since it was listed.
+//! The rows of one bucket by next attempt, cached in memory after the first list.
 //!
-//! A bucket is appended in the order of generations. To list it by time, its rows are read once, and the order of the
-//! last bucket and queue that was listed is kept up to date, so that the next page costs its rows alone.
+//! A bucket is stored in the order of generations. Listing it by time reads all its rows once; the order of the last
+//! bucket and queue listed is kept up to date, so that the next page costs only its own rows.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -13,15 +13,15 @@ use crate::codec::decode_order;
 use crate::record::{Generation, Place, Record};
 use crate::values::{Key, Moment, QueueName};
 
-/// The most rows whose order is kept: about 64 MiB. A page of a larger bucket costs a read of it.
+/// The most rows whose order is cached: about 64 MiB. Each page of a larger bucket reads the whole bucket.
 pub(super) const MOST: u64 = 2_000_000;
 
 pub(super) struct Order {
     pub(super) bucket: Bucket,
     pub(super) queue: QueueName,
-    /// It has no rows of older timers.
+    /// It has no rows of lower generations.
     floor: Generation,
-    /// Rows that have left are found out when they are read.
+    /// May include rows that have left the bucket; reading them reveals that.
     rows: BTreeSet<(Moment, Generation)>,
 }
 
@@ -30,7 +30,7 @@ impl Order {
         Order { bucket, queue, floor, rows: BTreeSet::new() }
     }
 
-    /// Older timers were discarded.
+    /// Drops the rows below a raised floor.
     fn raise(&mut self, floor: Generation) {
         if self.floor < floor {
             self.floor = floor;
@@ -38,22 +38,22 @@ impl Order {
         }
     }
 
-    /// A row has come to a bucket.
+    /// Adds a row that enters a bucket.
     pub(super) fn put(&mut self, bucket: Bucket, record: &Record) {
         if bucket == self.bucket && record.spec.queue == self.queue {
             self.rows.insert((record.next_attempt, record.generation()));
         }
     }
 
-    /// Rows from a next attempt on.
+    /// Rows with this next attempt or a later one.
     pub(super) fn from(&self, at: Moment) -> impl Iterator<Item = (Moment, Generation)> {
         self.rows.range((at, Generation(0))..).copied()
     }
 }
 
 impl Reader<'_> {
-    /// Rows of a bucket and queue from a generation on, by next attempt and key, after the row of that order. `None`:
-    /// it is too large.
+    /// Rows of a bucket and queue at or above a generation, by next attempt and key, after that position. `None` if
+    /// the bucket is too large to cache.
     pub(super) fn sorted(
         &mut self,
         kept: &mut Option<Order>,
@@ -83,7 +83,7 @@ impl Reader<'_> {
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
-            // Sorted at once: to insert each of them in its place takes several times as long.
+            // Collected and sorted at once: inserting one by one takes several times as long.
             order.rows = rows.into_iter().collect();
         }
         let order = kept.insert(order);

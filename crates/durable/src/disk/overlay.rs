@@ -1,7 +1,7 @@
-//! An overlay: a file that is read, and never written. What is written stays in memory.
+//! An overlay: reads a file and keeps all writes in memory.
 //!
-//! redb recovers a file when it opens it, and repairs when it is asked to verify. To look at a file without changing
-//! it, redb is given this in its place.
+//! redb recovers a file when it opens it, and repairs it when asked to verify. A check must not change the file, so
+//! redb gets this overlay instead.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,9 +23,9 @@ pub(super) struct Overlay {
 #[derive(Debug)]
 struct State {
     length: u64,
-    /// Bytes of the file beyond this were cut off.
+    /// Bytes of the file beyond this were truncated.
     valid: u64,
-    /// Blocks that were written, by their number.
+    /// The written blocks, by number.
     blocks: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -41,7 +41,7 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block as it is now.
+    /// The current contents of a block.
     fn block(&self, state: &State, number: u64) -> io::Result<Vec<u8>> {
         if let Some(block) = state.blocks.get(&number) {
             return Ok(block.clone());

@@ -1,4 +1,4 @@
-//! Reading: pages of rows, rows by key, counters. Every value is verified; what cannot be read is left out and named.
+//! Reading: pages of rows, rows by key, counters. Every value is verified; unreadable rows are skipped and reported.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::values::{Key, Moment, QueueName};
 /// A table that is not a bucket.
 type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// Given a row of a bucket.
+/// Called with each row of a bucket.
 type Each<'a> = dyn FnMut(&str, Generation, &[u8]) -> Result<ControlFlow<()>, DecodeError> + 'a;
 
-/// One state of the tables.
+/// A reader of one state of the tables.
 pub(super) struct Reader<'v> {
     transaction: &'v ReadTransaction,
     pub(super) view: &'v mut View,
-    /// Tables that were opened. A question about a thousand keys opens each once.
+    /// The tables opened so far: a query for a thousand keys opens each table once.
     small: [OnceCell<Option<Table>>; Small::ALL.len()],
     buckets: BTreeMap<Bucket, Option<Rows>>,
 }
@@ -37,7 +37,7 @@ impl<'v> Reader<'v> {
         Reader { transaction, view, small: Default::default(), buckets: BTreeMap::new() }
     }
 
-    /// Answers a question. [`Query::Sorted`] is answered by `Order`.
+    /// Answers a query. [`Query::Sorted`] comes here only if the bucket is too large for `Order`.
     pub(super) fn load(&mut self, query: &Query) -> Outcome<Loaded> {
         let from = |after: &Option<Generation>| after.map_or(0, |after| after.0.saturating_add(1));
         Ok(Loaded::Rows(match query {
@@ -91,7 +91,7 @@ impl<'v> Reader<'v> {
         queue: &QueueName,
         key: &Key,
     ) -> Outcome<Option<(Place, Record)>> {
-        // The key of a timer that was loaded from a dump looks like an assigned one, and is in the index.
+        // The key of a timer loaded from a dump may look assigned, and is in the index.
         if let Some((generation, _)) = key.parts()
             && let Some(home) = key.home(generation)
         {
@@ -138,7 +138,7 @@ impl<'v> Reader<'v> {
         for place in places.chain(waiting) {
             match self.at(place, queue, generation) {
                 Ok(None) => {}
-                // A bucket that cannot be read hides none of the other places.
+                // An unreadable bucket must not hide the other places.
                 Err(Fault::Damaged(damage)) => lost = Some(damage),
                 found => return found,
             }
@@ -202,7 +202,8 @@ impl<'v> Reader<'v> {
         Ok(rows)
     }
 
-    /// Gives the living rows of a bucket from a generation on, by generation. Goes on behind pages that cannot be read.
+    /// Calls `each` with the living rows of a bucket at or after a generation, in order. Continues after unreadable
+    /// pages.
     pub(super) fn scan(
         &mut self,
         bucket: Bucket,
@@ -214,7 +215,7 @@ impl<'v> Reader<'v> {
         })
     }
 
-    /// The same with the values, given the name of the table and the generation.
+    /// As `scan`, with the table's name, the generation and the raw value.
     pub(super) fn scan_values(
         &mut self,
         bucket: Bucket,
@@ -243,7 +244,7 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// Leaves in `next` the generation after the last row that was read.
+    /// Scans up to the first damage. Sets `next` to the generation after the last row read.
     fn scan_healthy(&mut self, bucket: Bucket, next: &mut u64, each: &mut Each<'_>) -> Outcome {
         if self.rows(bucket)?.is_none() {
             return Ok(());
@@ -274,8 +275,7 @@ impl<'v> Reader<'v> {
         Ok(())
     }
 
-    /// The first generation behind a damaged page from which the bucket can be read: doubles the step until a row is
-    /// read, then halves it.
+    /// The first readable generation after a damaged page, by exponential search, then bisection.
     fn behind(&mut self, bucket: Bucket, from: u64) -> Option<u64> {
         let mut readable = |start: u64| {
             let first = contain(|| {
@@ -294,7 +294,7 @@ impl<'v> Reader<'v> {
         readable(good).flatten()
     }
 
-    /// Rows of a small table from a key on, as long as the keys begin with `prefix`.
+    /// Rows of a small table at or after `from`, while their keys start with `prefix`.
     pub(super) fn range(
         &mut self,
         small: Small,
@@ -371,7 +371,7 @@ impl<'v> Reader<'v> {
         Ok(rows)
     }
 
-    /// Entries of the index from there on, as long as they begin with `prefix`.
+    /// Index entries at or after `from`, while they start with `prefix`.
     fn names(&self, from: &[u8], prefix: &[u8], limit: usize) -> Outcome<Vec<Vec<u8>>> {
         let mut names = Vec::new();
         let Some(index) = self.table(Small::Keys)? else { return Ok(names) };
@@ -414,12 +414,12 @@ fn successor(mut key: Vec<u8>) -> Vec<u8> {
     key
 }
 
-/// The counters of a day, for a person.
+/// Names the counters of a day, for messages.
 pub(super) fn name_of_day(queue: &QueueName, day: u64) -> String {
     format!("{queue} on {}", Moment::from_millis(day))
 }
 
-/// A key for a person: its text, and its last number.
+/// Names a key, for messages: its text, and its last number.
 pub(super) fn name_of_key(key: &[u8]) -> String {
     let text: Vec<u8> = key.iter().copied().take_while(|&byte| byte != 0).collect();
     let number = key.split_last_chunk::<8>().map(|(_, last)| u64::from_be_bytes(*last));

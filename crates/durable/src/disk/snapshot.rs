@@ -1,4 +1,4 @@
-//! A snapshot: every row of one state, read a page at a time in a read transaction of its own.
+//! A snapshot: every row of one state, read a page at a time in its own read transaction.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::bucket::Bucket;
 use crate::record::{Place, Record};
 use crate::store::StoreError;
 
-/// The rows of a page.
+/// The number of rows in a page.
 const PAGE: usize = 1000;
 
 pub(super) struct Rows {
     transaction: ReadTransaction,
     view: View,
-    /// While this is held, a file that was replaced by another stays open.
+    /// While this is held, a file replaced by compaction stays open.
     pub(super) held: Option<Arc<()>>,
-    /// Tables that are left, the current one first, and where the next page of it begins.
+    /// The remaining tables, current one first, each with the start of its next page.
     left: VecDeque<Source>,
     page: VecDeque<Result<(Place, Record), StoreError>>,
 }
@@ -40,7 +40,7 @@ impl Rows {
         Rows { transaction, view, held: None, left, page: VecDeque::new() }
     }
 
-    /// Reads the next page of the current table, and says where the one after it begins.
+    /// Reads the next page of the current table. Returns where the page after it starts.
     fn read(&mut self, source: Source) -> Outcome<Option<Source>> {
         let mut reader = Reader::new(&self.transaction, &mut self.view);
         let (rows, next) = match source {

@@ -1,9 +1,9 @@
-//! Sweeping: removed rows are taken out of their bucket, a bounded piece with each commit.
+//! Sweeping: physically removes rows marked as removed, a bounded number with each commit.
 //!
-//! A bucket with enough removed rows beside the living is swept from its first generation to its last; then the lists
-//! of markers from before the sweep have no row left, and go. Only removed rows are looked for, so that a sweep costs
-//! what was removed, however much lives in the bucket. A bucket without a living row is dropped whole; if it is large,
-//! it is swept first, because redb visits every page of a table that it drops.
+//! A bucket with many removed rows compared to its living ones is swept from its first generation to its last; the
+//! lists of markers written before the sweep are then obsolete and deleted. Only removed rows are visited, so a sweep
+//! costs what was removed, however many rows live in the bucket. A bucket without a living row is dropped whole; a
+//! large one is swept first, because redb visits every page of a table that it drops.
 
 use super::compact::Change;
 use super::error::Outcome;
@@ -12,16 +12,16 @@ use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 
-/// The rows that one commit takes out, at most; a batch removes a thousand. The tests of this crate have so few rows
-/// that they would never sweep: they have smaller limits.
+/// The most rows that one commit removes; a batch removes a thousand. This crate's tests have few rows and would
+/// never sweep, so they use smaller limits.
 const PIECE: usize = if cfg!(test) { 2 } else { 4096 };
 /// Fewer removed rows are not worth a sweep.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 4096 };
-/// The most rows of a table that is dropped in one piece.
+/// The most rows of a table that is dropped at once.
 const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
 
 impl View {
-    /// The bucket that is being swept, or is to be next.
+    /// The bucket being swept, or the next one to sweep.
     pub(super) fn to_sweep(&self) -> Option<(Bucket, &Held)> {
         let readable = || self.buckets.iter().filter(|(_, held)| !held.unreadable);
         let begun = readable().find(|(_, held)| held.sweep.is_some());
@@ -57,7 +57,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Sweeps a piece of the bucket that has the most to give.
+    /// Sweeps a part of the bucket in progress, or of the one with the most removed rows.
     pub(super) fn sweep(&mut self) -> Outcome {
         let Some((bucket, held)) = self.view.to_sweep() else { return Ok(()) };
         if held.row.filling.count == 0 && held.row.removed <= DROPPED {
@@ -67,7 +67,7 @@ impl Writer<'_, '_> {
         if !self.load_removed(bucket)? {
             return Ok(());
         }
-        // New markers go to a list of their own.
+        // New markers go to a new list.
         if self.held(bucket).sweep.is_none() {
             self.held(bucket).tail.0.clear();
         }
@@ -94,7 +94,7 @@ impl Writer<'_, '_> {
         marks.retain_in(..lists, |_, _| false)?;
         let held = self.held(bucket);
         held.sweep = None;
-        // The set still has the rows that are gone; it is read again from the lists that are left.
+        // The set still contains the rows that are gone; it is reloaded from the remaining lists.
         held.removed = None;
         Ok(())
     }

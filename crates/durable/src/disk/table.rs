@@ -12,8 +12,8 @@
 //! | `places` | generation | the place of a timer that is not at home |
 //! | `cells` | queue, start of the day | counters of the forecast, a row for each day |
 //!
-//! Integers in keys are big-endian, so that bytes compare as numbers do. A queue's name ends with a zero byte, which no
-//! name contains: a name that begins another does not mix with it.
+//! Integers in keys are big-endian, so that bytes compare as numbers do. A queue's name is followed by a zero byte,
+//! which no name contains: a queue whose name is a prefix of another's does not mix with it.
 
 use redb::TableDefinition;
 
@@ -27,7 +27,7 @@ pub(super) type Numbered<'a> = TableDefinition<'a, u64, &'static [u8]>;
 /// Any other table.
 pub(super) type Plain<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 
-/// The tables that are always there.
+/// The tables that always exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Small {
     Head,
@@ -110,12 +110,12 @@ pub(super) fn bucket_name(bucket: Bucket) -> String {
     format!("{name}.{}", bucket.start())
 }
 
-/// The name of the table of its markers.
+/// The name of a bucket's table of markers.
 pub(super) fn marks_name(bucket: Bucket) -> String {
     format!("{}.removed", bucket_name(bucket))
 }
 
-/// The bucket of a table's name.
+/// The bucket that a table's name denotes.
 pub(super) fn bucket_of(name: &str) -> Option<Bucket> {
     let (level, start) = name.split_once('.')?;
     let &(_, level) = LEVELS.iter().find(|(name, _)| *name == level)?;
@@ -123,7 +123,7 @@ pub(super) fn bucket_of(name: &str) -> Option<Bucket> {
     Some(Bucket::of(level, Moment::from_millis(start))).filter(|bucket| bucket.start() == start)
 }
 
-/// A table as a person would name it.
+/// Names a bucket, for messages.
 pub(super) fn describe(bucket: Bucket) -> String {
     let (name, _) = LEVELS[bucket.level() as usize];
     format!("the {name} of {}", Moment::from_millis(bucket.start()))
@@ -137,7 +137,7 @@ pub(super) fn bucket_key(bucket: Bucket) -> Vec<u8> {
     [&[BUCKET][..], &bucket.start().to_be_bytes(), &[bucket.level() as u8]].concat()
 }
 
-/// The bucket of its key.
+/// The bucket that a key of `head` denotes.
 pub(super) fn bucket_of_key(key: &[u8]) -> Option<Bucket> {
     let (start, level) = key.strip_prefix(&[BUCKET])?.split_first_chunk::<8>()?;
     let &[level] = level else { return None };
@@ -146,7 +146,7 @@ pub(super) fn bucket_of_key(key: &[u8]) -> Option<Bucket> {
     (bucket.start() == start).then_some(bucket)
 }
 
-/// A key of `head`, for a person.
+/// Names a key of `head`, for messages.
 pub(super) fn name_of_head_key(key: &[u8]) -> String {
     match (key.first(), bucket_of_key(key)) {
         (_, Some(bucket)) => describe(bucket),
@@ -155,7 +155,7 @@ pub(super) fn name_of_head_key(key: &[u8]) -> String {
     }
 }
 
-/// The beginning of all keys of a queue.
+/// The prefix of all keys of a queue.
 pub(super) fn of_queue(queue: &QueueName) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend_from_slice(queue.as_str().as_bytes());
@@ -181,7 +181,7 @@ pub(super) fn day_of_key(key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*key.split_last_chunk::<8>()?.1))
 }
 
-/// The cells of a day, in their order.
+/// The non-zero cells of a day, in order.
 pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell, u64)> {
     let width = Level::Minute.width();
     let minute = move |(nth, &count): (usize, &u64)| {
@@ -194,7 +194,7 @@ pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell
     first.iter().enumerate().map(minute).chain([whole]).chain(rest).filter(|(_, count)| *count > 0)
 }
 
-/// The key of a row that waits or is dead.
+/// The key of a waiting or dead row.
 pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) -> Vec<u8> {
     let mut key = of_queue(queue);
     key.extend_from_slice(&at.millis().to_be_bytes());
@@ -202,7 +202,7 @@ pub(super) fn moment_key(queue: &QueueName, at: Moment, generation: Generation) 
     key
 }
 
-/// The key of a row that is out or remembered: of all queues.
+/// The key of a row that is out or remembered, of any queue.
 pub(super) fn number_key(at: Moment, generation: Generation) -> Vec<u8> {
     [at.millis().to_be_bytes(), generation.0.to_be_bytes()].concat()
 }
@@ -222,7 +222,7 @@ pub(super) fn small_row(
     })
 }
 
-/// The place of a row in a table that is not a bucket, by its key.
+/// The place of a row that is not in a bucket, by its key.
 pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
     let (rest, _) = key.split_last_chunk::<8>()?;
     let moment = || {

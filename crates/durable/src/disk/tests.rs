@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::conformance;
 
-/// A directory that is removed with the test.
+/// A directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -17,7 +17,7 @@ impl Scratch {
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
-        // The kit asks nothing of the disk, and would wait for it.
+        // In memory if possible: the kit does not depend on the disk, and would wait for its syncs.
         let memory = PathBuf::from("/dev/shm");
         Scratch(if memory.is_dir() { memory } else { std::env::temp_dir() }.join(name))
     }
@@ -43,7 +43,7 @@ fn the_store_on_disk_conforms() {
     });
 }
 
-/// The kit above compares a store that is copied all the time; this shows that it is.
+/// In tests a store is copied all the time, so the kit above covers copies; this shows that it does.
 #[test]
 fn a_copy_takes_the_place_of_the_file() {
     use std::os::unix::fs::MetadataExt;
@@ -51,7 +51,7 @@ fn a_copy_takes_the_place_of_the_file() {
     let mut store = DiskStore::new(&scratch.0);
     let epoch = store.open().unwrap().epoch;
     let inode = || std::fs::metadata(scratch.0.join(FILE)).unwrap().ino();
-    // Held open, so that the number of the first file is not given to another.
+    // Held open, so that the inode of the first file is not reused.
     let _first = std::fs::File::open(scratch.0.join(FILE)).unwrap();
     let before = inode();
     let mut snapshot = store.snapshot().unwrap();

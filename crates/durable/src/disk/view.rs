@@ -1,5 +1,6 @@
-//! The view: what the store keeps in memory of its tables. Its size goes by the number of buckets, not of timers, but
-//! for the removed rows of buckets that were read.
+//! The view: what the store keeps in memory of its tables.
+//!
+//! Its size depends on the number of buckets, not of timers, except for the cached sets of removed rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +14,10 @@ use crate::codec::{BucketRow, DayCells, Marks, decode};
 use crate::store::{Damage, Filling};
 use crate::values::Moment;
 
-/// The most words of [`Removed`] that are kept for buckets other than the one in use: 16 bytes each, and some more.
+/// The most words of [`Removed`] kept for buckets other than the one in use: 16 bytes each, plus overhead.
 const WORDS: usize = 1 << 20;
 
-/// The most days whose counters are kept: 12 KiB each.
+/// The most days whose counters are cached: 12 KiB each.
 const DAYS: usize = 64;
 
 /// A table of rows by generation, or of lists by number.
@@ -25,11 +26,11 @@ pub(super) type Rows = redb::ReadOnlyTable<u64, &'static [u8]>;
 #[derive(Clone, Default)]
 pub(super) struct View {
     pub(super) buckets: BTreeMap<Bucket, Held>,
-    /// Counters of days that were written lately, by the key of their row.
+    /// Counters of recently written days, by row key.
     pub(super) days: BTreeMap<Vec<u8>, DayCells>,
-    /// What was found damaged.
+    /// Damage found so far.
     pub(super) damage: BTreeSet<Damage>,
-    /// For a check: reads a bucket although some of its markers are lost, and notes that here.
+    /// For a check: reads a bucket even if some of its markers are lost, and records the bucket in `lost_marks`.
     pub(super) lenient: bool,
     pub(super) lost_marks: BTreeSet<Bucket>,
 }
@@ -38,13 +39,13 @@ pub(super) struct View {
 #[derive(Clone, Default)]
 pub(super) struct Held {
     pub(super) row: BucketRow,
-    /// Its removed rows, if they were read since the store was opened.
+    /// Its removed rows, if loaded.
     pub(super) removed: Option<Removed>,
     /// The last list of markers, which may grow.
     pub(super) tail: Marks,
-    /// How far it has been swept, and the first list of markers that is not yet swept.
+    /// Progress of its sweep: the next generation, and the first list of markers written after it began.
     pub(super) sweep: Option<(u64, u64)>,
-    /// Some of its markers cannot be read: it is left as it is.
+    /// Some of its markers cannot be read: it is left alone.
     pub(super) unreadable: bool,
 }
 
@@ -60,13 +61,13 @@ impl View {
         self.days.insert(key, cells);
     }
 
-    /// The buckets around a moment, that is, those that a timer with this home may be in.
+    /// The existing buckets around a moment: those that a timer with this home may be in.
     pub(super) fn around(&self, home: Moment) -> Vec<Bucket> {
         let around = Level::ALL.map(|level| Bucket::of(level, home));
         around.into_iter().filter(|bucket| self.buckets.contains_key(bucket)).collect()
     }
 
-    /// The removed rows of a bucket. `open` opens the table of its markers, if they are not in memory.
+    /// The removed rows of a bucket. If they are not in memory, `open` opens the table of its markers.
     pub(super) fn removed(
         &mut self,
         bucket: Bucket,
@@ -95,7 +96,7 @@ impl View {
         Ok(held.removed.get_or_insert_default())
     }
 
-    /// Forgets what can be read again.
+    /// Drops the cached sets of other buckets if all together are too large.
     fn limit_memory(&mut self, keep: Bucket) {
         let words = |held: &Held| held.removed.as_ref().map_or(0, Removed::words);
         if self.buckets.values().map(words).sum::<usize>() <= WORDS {
@@ -106,7 +107,7 @@ impl View {
     }
 }
 
-/// Without one of its lists a bucket cannot be read: what was cancelled would live again.
+/// Reads the lists of markers. Without one of them a bucket cannot be read: cancelled timers would live again.
 fn read_removed(
     bucket: Bucket,
     open: impl FnOnce(&str) -> Outcome<Option<Rows>>,
@@ -114,7 +115,7 @@ fn read_removed(
 ) -> Outcome {
     let name = marks_name(bucket);
     let Some(table) = open(&name)? else { return Ok(()) };
-    // The other lists are read also if one cannot be: a check makes do with them.
+    // Reads the other lists even if one is damaged: a check makes do with them.
     let mut lost = Ok(());
     for row in ReadableTable::iter(&table)? {
         let (number, value) = row?;
@@ -130,7 +131,7 @@ fn read_removed(
     lost
 }
 
-/// A table by its number or generation; `None` if it is not there.
+/// Opens a numbered table; `None` if it does not exist.
 pub(super) fn open_rows(transaction: &ReadTransaction, name: &str) -> Outcome<Option<Rows>> {
     match transaction.open_table(Numbered::new(name)) {
         Ok(table) => Ok(Some(table)),

@@ -1,6 +1,6 @@
-//! Waste: when a file has so much unused room that it is to be copied into a new one (`compact.rs`).
+//! Waste: decides when a file has enough unused space to be copied into a new one (`compact.rs`).
 //!
-//! What its rows need is estimated from counters; after a copy the estimate is set right by what the new file takes.
+//! The space that the rows need is estimated from counters; each finished copy calibrates the estimate.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -14,17 +14,17 @@ use super::view::View;
 use crate::codec::BucketRow;
 use crate::record::{Record, Spec};
 
-/// The commits between two looks at the size of the file.
+/// The number of commits between two looks at the size of the file.
 const EVERY: u64 = if cfg!(test) { 1 } else { 64 };
-/// A file that has less than this to give is left alone. The tests of this crate copy small files without end.
+/// A file with less unused space than this is left alone. This crate's tests copy small files all the time.
 const LEAST: u64 = 8 << 20;
 
-/// When the next copy begins.
+/// Decides when the next copy begins.
 pub(super) struct Look {
-    /// Commits until the next look, and how many times in a row a copy has failed.
+    /// Commits until the next look, and the consecutive failed copies.
     left: u64,
     failures: u32,
-    /// The size of a file that was just copied, by the estimate of it.
+    /// The actual size of the last finished copy divided by its estimate.
     scale: f64,
 }
 
@@ -35,7 +35,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Whether the file is to be copied now.
+    /// Whether to copy the file now.
     pub(super) fn is_wanted(
         &mut self,
         directory: &Path,
@@ -51,7 +51,8 @@ impl Look {
         if cfg!(test) {
             return Ok(true);
         }
-        // What can be swept is swept first, and not copied. Some of it is there all the time.
+        // Removed rows are swept first rather than copied. Some exist at any time, so only an excess over the living
+        // rows delays a copy.
         let held = || view.buckets.values().map(|held| &held.row);
         let removed: u64 = held().map(|row| row.removed).sum();
         if taken <= LEAST || removed > held().map(|row| row.filling.count).sum() {
@@ -61,7 +62,7 @@ impl Look {
         Ok(taken as f64 > 2.0 * needed + LEAST as f64)
     }
 
-    /// A copy has failed: the next one begins later, each time twice as late.
+    /// A copy has failed: doubles the delay before the next one.
     pub(super) fn failed(&mut self) {
         self.failures = (self.failures + 1).min(16);
         self.left = EVERY << self.failures;
@@ -73,14 +74,14 @@ impl Look {
         let needed = estimate(view, &database.begin_read()?)?;
         self.failures = 0;
         if taken > LEAST && needed > 0.0 {
-            // However much the estimate is off: else the next copy would begin at once, and so on.
+            // However far off the estimate is: otherwise the next copy would begin at once, and so on.
             self.scale = (taken as f64 / needed).max(0.5);
         }
         Ok(())
     }
 }
 
-/// What a file takes on the disk: redb makes it longer ahead of need, and the file system keeps no room for that.
+/// The space a file takes on disk. redb extends files ahead of need, and the file system allocates nothing for that.
 #[cfg(unix)]
 fn on_disk(file: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::blocks(file) * 512
@@ -91,7 +92,7 @@ fn on_disk(file: &Metadata) -> u64 {
     file.len()
 }
 
-/// What all rows take in a file without unused pages, roughly.
+/// The approximate size of all rows in a file without unused pages.
 fn estimate(view: &View, transaction: &ReadTransaction) -> Outcome<f64> {
     /// In a page: the key of a row, its offset, and the fields before its payload.
     const BESIDE: u64 = 56;

@@ -1,7 +1,7 @@
-//! Writing: the changes of a commit in one transaction of redb. Nothing here is durable; the caller commits.
+//! Writing: the changes of a commit in one redb transaction. The caller commits; nothing here is durable.
 //!
-//! A change names the row where it is. If it is not there, the transaction is given up: the shard and the store
-//! disagree, and to go on would lose a timer.
+//! A change names the place of its row. If the row is not there, the transaction is abandoned: the shard and the
+//! store disagree, and continuing would lose a timer.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::record::{Generation, Place, Record};
 use crate::store::{Damage, Op};
 use crate::values::{Key, Moment, QueueName};
 
-/// A list of markers grows to this many, because the page that it is on is written anew in any case.
+/// The most markers in one list. Lists may grow, because their page is rewritten in any case.
 const LONGEST_LIST: usize = if cfg!(test) { 3 } else { 256 };
 
 type PlainTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
@@ -38,14 +38,14 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) view: &'v mut View,
     state: &'v mut ShardState,
     order: &'v mut Option<Order>,
-    /// While a copy is under way: every change of a table.
+    /// Every change of a table, recorded while a copy is in progress.
     pub(super) changes: Option<Vec<Change>>,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
-    /// Counters of days that change, by the key of their row; the last one that was changed is beside them.
+    /// Changed day counters by row key, and beside them the day changed last.
     days: BTreeMap<Vec<u8>, DayCells>,
     day: Option<(QueueName, u64, DayCells)>,
-    /// The value that was encoded last.
+    /// Buffer for the value encoded last.
     value: Vec<u8>,
     /// Buckets whose row in `head` changes.
     pub(super) changed: BTreeSet<Bucket>,
@@ -93,8 +93,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Writes what the changes have left to write: markers, the rows of buckets, the shard. Returns every change of a
-    /// table, if those are noted.
+    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard. Returns every change of a
+    /// table, if they are recorded.
     pub(super) fn finish(mut self) -> Outcome<Vec<Change>> {
         // Before the markers of this transaction are written: until then the sweep sees them in memory.
         if self.changes.is_none() {
@@ -150,13 +150,13 @@ impl<'t, 'v> Writer<'t, 'v> {
             (Place::Bucket(_) | Place::Waiting(..) | Place::Out(_), None) => {
                 let home = self.home(&spec.queue, &spec.key, generation)?;
                 if home.is_none() {
-                    // A lost entry is made anew: the timer is at home where it goes.
+                    // The index entry was lost: writes a new one, with the home where the timer goes.
                     let home = Home { generation, moment: record.next_attempt };
                     self.put(Small::Keys, &index_key(&spec.queue, spec.key.as_str()), &home)?;
                 }
                 home.or(Some(record.next_attempt))
             }
-            // Not at home, wherever that is.
+            // Never at home, wherever that is.
             (Place::Dead(_) | Place::Remembered(_), None) => None,
         };
         if !is_home(to, home.unwrap_or_default()) {
@@ -180,7 +180,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Removes a timer from the index; returns its home.
+    /// Removes a timer from the index. Returns its home.
     fn unlist(
         &mut self,
         queue: &QueueName,
@@ -198,7 +198,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.own_home((queue, key, generation), read)
     }
 
-    /// The home of a timer that is in the index.
+    /// The home of an indexed timer.
     fn home(
         &mut self,
         queue: &QueueName,
@@ -213,8 +213,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.own_home((queue, key, generation), read)
     }
 
-    /// The home of a timer by its entry in the index; `None` if that is lost. That is named, and stops no commit: the
-    /// shard has the row, and knows whose key it is.
+    /// The home of a timer by its index entry; `None` if the entry is lost. A lost entry is reported and does not
+    /// fail the commit: the shard has the row and knows the owner of the key.
     fn own_home(
         &mut self,
         (queue, key, generation): (&QueueName, &Key, Generation),
@@ -233,13 +233,13 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Notes what cannot be read. A commit does without it.
+    /// Reports damage that a commit can do without.
     fn lost(&mut self, table: &str, row: String, wrong: String) {
         let (table, row) = (table.into(), Some(row));
         self.view.damage.insert(Damage { table, row, wrong });
     }
 
-    /// Writes a row that was elsewhere, or nowhere, or in the same place.
+    /// Writes a row that is new, comes from another place, or stays in place.
     fn insert(&mut self, from: Option<Place>, to: Place, record: &Record) -> Outcome {
         let generation = record.generation();
         let Place::Bucket(bucket) = to else {
@@ -263,7 +263,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         if from == Some(to) {
             return Ok(());
         }
-        // A timer that was here before, and left, may still have its marker, and its row.
+        // A timer that was in this bucket before may still have its marker and its row.
         if from.is_some() && self.may_be_removed(bucket, generation)? {
             self.mark(bucket, generation, false);
             self.held(bucket).row.removed -= u64::from(there);
@@ -274,7 +274,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Removes the row from its place. Of a bucket, which is read for none of this, it is marked.
+    /// Removes a row from its place. A row of a bucket is only marked; the bucket is not read.
     fn take(&mut self, from: Place, record: &Record) -> Outcome {
         let (queue, generation) = (&record.spec.queue, record.generation());
         let name = || format!("generation {} of {queue}", generation.0);
@@ -301,15 +301,15 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Whether a row has a marker, or may have one because they cannot be read.
+    /// Whether a row has a marker, or may have one because the markers cannot be read.
     fn may_be_removed(&mut self, bucket: Bucket, generation: Generation) -> Outcome<bool> {
         let readable = self.load_removed(bucket)?;
         let removed = &self.held(bucket).removed;
         Ok(!readable || removed.as_ref().is_some_and(|removed| removed.contains(generation)))
     }
 
-    /// Reads the removed rows of a bucket, those of this transaction included. Returns whether they can be read; that
-    /// they cannot is named, and stops no commit.
+    /// Loads the removed rows of a bucket, including those of this transaction. Returns whether they can be read; if
+    /// not, that is reported and does not fail the commit.
     pub(super) fn load_removed(&mut self, bucket: Bucket) -> Outcome<bool> {
         let held = self.held(bucket);
         if held.removed.is_some() || held.unreadable {
@@ -333,12 +333,12 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// The markers of this transaction are of a bucket that is dropped.
+    /// Forgets the markers of this transaction for a bucket that is dropped.
     pub(super) fn forget_marks(&mut self, bucket: Bucket) {
         self.marks.remove(&bucket);
     }
 
-    /// Appends markers to the last list of a bucket, or begins the next.
+    /// Appends markers to the last list of a bucket, or starts the next list.
     fn append_marks(&mut self, bucket: Bucket, marks: Vec<(Generation, bool)>) -> Outcome {
         let Some(held) = self.view.buckets.get_mut(&bucket) else { return Ok(()) };
         if held.tail.0.is_empty() || held.tail.0.len() + marks.len() > LONGEST_LIST {
@@ -358,8 +358,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Adds to a counter. The row of its day is written at the end, once. The shard names the cells of a day one after
-    /// the other.
+    /// Adds to a counter. The row of its day is written once, at the end. The shard groups the cells of a day.
     fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) -> Outcome {
         let day = floor(cell.start, Level::Day.width());
         if !self.day.as_ref().is_some_and(|(of, at, _)| *at == day && of == queue) {
@@ -379,14 +378,14 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Removes the counters of a queue: a row for each day that has some.
+    /// Removes the counters of a queue: one row for each day that has any.
     fn clear(&mut self, queue: &QueueName) -> Outcome {
         let first = table::of_queue(queue);
         self.leave_day();
         self.days.retain(|key, _| !key.starts_with(&first));
         self.view.days.retain(|key, _| !key.starts_with(&first));
         let mut end = first.clone();
-        // The name of a queue ends with a zero byte: a one is behind all of its keys.
+        // A queue's prefix ends with a zero byte: replacing it by a one gives the end of its keys.
         end.pop();
         end.push(1);
         let mut keys = Vec::new();
@@ -405,8 +404,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// The counters of a day: those of this transaction, those of the last ones, or those of the table. `None`: they
-    /// cannot be read, and are left as they are until a repair counts anew.
+    /// The counters of a day: from this transaction, the cache, or the table. `None` if they cannot be read; they
+    /// stay as they are until a repair recounts.
     fn read_day(&mut self, queue: &QueueName, day: u64) -> Outcome<Option<DayCells>> {
         let key = day_key(queue, day);
         if let Some(cells) = self.days.remove(&key).or_else(|| self.view.days.remove(&key)) {
@@ -435,7 +434,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Writes a row of a small table; whether one was there.
+    /// Writes a row of a small table. Returns whether one was there.
     fn put(&mut self, small: Small, key: &[u8], row: &impl Row) -> Outcome<bool> {
         let value = encode(small.name(), key, row);
         let there = self.table(small)?.insert(key, &value[..])?.is_some();
@@ -445,7 +444,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(there)
     }
 
-    /// Removes a row of a small table; whether one was there.
+    /// Removes a row of a small table. Returns whether one was there.
     fn erase(&mut self, small: Small, key: &[u8]) -> Outcome<bool> {
         if let Some(changes) = &mut self.changes {
             changes.push(Change::Remove(small.name().into(), key.to_vec()));
@@ -473,20 +472,20 @@ impl<'t, 'v> Writer<'t, 'v> {
         })
     }
 
-    /// The bucket, whose row is written at the end.
+    /// The bucket in memory, marked so that its row is written at the end.
     pub(super) fn held(&mut self, bucket: Bucket) -> &mut Held {
         self.changed.insert(bucket);
         self.view.buckets.entry(bucket).or_default()
     }
 }
 
-/// An entry of the index, by its value.
+/// Decodes an index entry.
 fn read_home(name: &[u8], value: Option<&[u8]>) -> Result<Home, String> {
     let value = value.ok_or("it is not there")?;
     decode(Small::Keys.name(), name, value).map_err(|wrong| wrong.to_string())
 }
 
-/// A change does not fit what is stored.
+/// A change that contradicts the store.
 fn astray(what: &str, is: &str) -> Fault {
     Fault::Failed(format!("a change does not fit the store: {what} is {is}"))
 }
