@@ -1,19 +1,19 @@
-//! The store: rows of timers in their places, small tables beside them, and one verb that changes them.
+//! The store: rows of timers in their places, small tables beside them, and one operation that changes them.
 //!
-//! # The law
-//! - [`Store::commit`] is all or nothing, and durable when it returns `Ok`.
+//! # Rules
+//! - [`Store::commit`] is atomic, and durable when it returns `Ok`.
 //! - After an `Err` the outcome is unknown and the store is **poisoned**: it refuses everything until it is opened
-//!   anew. A retry after a failed sync can destroy the only copy.
-//! - [`Store::load`] sees every commit before it, never a part of one.
-//! - A key has one row in its queue, whatever its place. A bucket exists while it has a row; it may be dropped and made
-//!   again.
+//!   again. Retrying after a failed sync can destroy the only copy.
+//! - [`Store::load`] sees every earlier commit, and never a part of one.
+//! - A key has one row in its queue, whatever its place. A bucket exists while it has a row; it may be dropped and
+//!   created again.
 //! - Every commit carries the epoch that [`Store::open`] returned. A later open fences earlier ones: a node that has
 //!   lost its shard commits nothing.
 //!
-//! How a store removes a row is its own business, and so is reclaiming the room: one that appends markers rewrites a
-//! table whose removed rows outnumber the living, a bounded piece with each commit.
+//! How a store removes rows and reclaims their space is its own business. One that appends markers rewrites a table
+//! whose removed rows outnumber the living, a bounded part with each commit.
 //!
-//! A commit is a list, so that one sync serves everybody who waits; a load is a page, so that no answer is large.
+//! A commit is a list, so that one sync serves all waiting callers; a load is a page, so that every answer is small.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::values::{Key, Moment, QueueName, Retry, Span, Webhook};
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Writes a row, and removes the one that the same timer had elsewhere.
+    /// Writes a row, and removes the timer's row in its previous place.
     Put {
         /// Where the timer's row is now; `None` for a new timer.
         from: Option<Place>,
@@ -42,13 +42,13 @@ pub enum Op {
         /// The row.
         record: Record,
     },
-    /// Adds to a counter of the forecast. A counter at zero takes no room.
+    /// Adds to a counter of the forecast. A counter at zero takes no space.
     Count {
         /// The queue.
         queue: QueueName,
         /// The minute or the day.
         cell: Cell,
-        /// How many more, or fewer.
+        /// The change of the counter.
         delta: i64,
     },
     /// Writes the row of a queue.
@@ -58,11 +58,11 @@ pub enum Op {
         /// Its row.
         row: QueueRow,
     },
-    /// Removes every counter of the forecast of a queue.
+    /// Removes all forecast counters of a queue.
     Clear(QueueName),
     /// Removes the row of a queue.
     Forget(QueueName),
-    /// Drops a bucket that holds no living row, with all the dead ones.
+    /// Drops a bucket that has no living row, with all its removed ones.
     Drop(Bucket),
     /// Writes the shard's own row.
     Shard(ShardRow),
@@ -79,7 +79,7 @@ pub struct QueueRow {
     pub waiting: u64,
     /// Of these, in [`Lane::Push`].
     pub waiting_push: u64,
-    /// Of those that wait, the timers that expire or recur: they may have to be changed while they wait.
+    /// Of the waiting ones, the timers that expire or recur: they may have to be changed while they wait.
     pub watched: u64,
     /// Timers that are out.
     pub out: u64,
@@ -87,16 +87,17 @@ pub struct QueueRow {
     pub dead: u64,
     /// Timers that are done or cancelled.
     pub remembered: u64,
-    /// Rows of older timers are **discarded**: they take room until they are removed, and are no timers of the queue.
+    /// Rows of lower generations are **discarded**: they take space until they are removed, and are not timers of the
+    /// queue.
     pub floor: Generation,
-    /// How many these are. No other count has them, but for that of their bucket.
+    /// The number of discarded rows. No other count includes them, except that of their bucket.
     pub discarded: u64,
-    /// The queue was deleted. Its row is there for its floor, until nothing is left below it.
+    /// The queue was deleted. Its row is kept for the floor until no discarded row is left.
     pub deleted: bool,
 }
 
 impl QueueRow {
-    /// Every timer of the queue is discarded, and so are those below this generation.
+    /// Discards every timer of the queue and sets the floor.
     pub fn discard(&mut self, floor: Generation) {
         self.discarded += self.pending + self.out + self.dead + self.remembered;
         (self.pending, self.waiting, self.waiting_push, self.watched) = (0, 0, 0, 0);
@@ -106,7 +107,7 @@ impl QueueRow {
 }
 
 impl QueueRow {
-    /// How many rows wait in a lane.
+    /// The number of rows that wait in a lane.
     pub fn waits(&self, lane: Lane) -> u64 {
         match lane {
             Lane::Pull => self.waiting.saturating_sub(self.waiting_push),
@@ -124,17 +125,17 @@ pub struct Settings {
     pub retry: Retry,
     /// The default of new timers with a chosen key.
     pub remember: Span,
-    /// How long the dead are kept.
+    /// How long dead timers are kept.
     pub dead_keep: Span,
     /// The most hand-outs in any second.
     pub rate: Option<u32>,
     /// The most timers that are out at once.
     pub concurrency: Option<u32>,
-    /// Where new timers are posted that do not say so themselves.
+    /// The default webhook of new timers.
     pub webhook: Option<Arc<Webhook>>,
 }
 
-/// Running, remembered for 10 minutes, dead for 30 days.
+/// Not paused; timers are remembered for 10 minutes and kept for 30 days when dead.
 impl Default for Settings {
     fn default() -> Self {
         let (remember, dead_keep) = (Span::from_secs(600), Span::from_secs(30 * 86_400));
@@ -153,68 +154,68 @@ impl Default for Settings {
 /// What is stored of the shard itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardRow {
-    /// The next generation to give. It is written with the timers that used those below it.
+    /// The next generation to assign. Written with the timers that used those below it.
     pub next_generation: Generation,
     /// The greatest wall clock seen.
     pub wall: Moment,
-    /// The name of the store; 0: it has none yet.
+    /// The name of the store; 0 if it has none yet.
     pub name: u64,
 }
 
 impl ShardRow {
-    /// A name that no other store has.
+    /// A random name, unique with overwhelming probability.
     pub(crate) fn new_name() -> u64 {
         use std::hash::{BuildHasher, Hasher};
-        // Seeded by the system's random numbers.
+        // `RandomState` is seeded by the system's random numbers.
         let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
         (random() ^ random().rotate_left(32)).max(1)
     }
 
-    /// The name as text: 16 of `0-9 a-f`.
+    /// The name as text: 16 hexadecimal digits.
     pub fn name(&self) -> String {
         format!("{:016x}", self.name)
     }
 }
 
-/// What a shard must know before its first turn. Its size does not depend on the number of timers.
+/// What a shard needs before its first turn. Its size does not depend on the number of timers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Head {
-    /// The epoch of this opening, above all before it.
+    /// The epoch of this open, above all earlier ones.
     pub epoch: u64,
     /// The shard's own row.
     pub shard: ShardRow,
     /// Every queue.
     pub queues: Vec<(QueueName, QueueRow)>,
-    /// Every bucket, with how much lives in it.
+    /// Every bucket, with the rows that live in it.
     pub buckets: Vec<(Bucket, Filling)>,
     /// The earliest end of a remembered row.
     pub forget: Option<Moment>,
 }
 
-/// How much lives in a bucket, or in memory.
+/// The rows that live in a bucket, or in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
-    /// Its rows.
+    /// The number of rows.
     pub count: u64,
-    /// Their [size](Record::size).
+    /// Their total [size](Record::size).
     pub bytes: u64,
 }
 
 impl Filling {
-    /// A row comes.
+    /// Adds a row.
     pub(crate) fn add(&mut self, record: &Record) {
         self.count += 1;
         self.bytes += record.size();
     }
 
-    /// A row that was added goes.
+    /// Removes a row that was added.
     pub(crate) fn remove(&mut self, record: &Record) {
         self.count -= 1;
         self.bytes -= record.size();
     }
 }
 
-/// A question. Every page has a limit.
+/// A query. Every page has a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     /// The rows of these keys.
@@ -234,7 +235,7 @@ pub enum Query {
         queue: QueueName,
         /// The lane.
         lane: Lane,
-        /// From this one on.
+        /// Starting at this one.
         from: (Moment, Generation),
         /// The most rows.
         limit: usize,
@@ -255,26 +256,26 @@ pub enum Query {
         /// The most rows.
         limit: usize,
     },
-    /// Remembered rows of all queues, by their end.
+    /// Remembered rows of all queues, by the end of their retention.
     Remembered {
         /// Only those that end after this moment and generation.
         after: Option<(Moment, Generation)>,
         /// The most rows.
         limit: usize,
     },
-    /// Rows of a queue whose key begins with `prefix`, by key, in every place. Keys that the shard has assigned are not
-    /// indexed, and their rows are not among them.
+    /// Rows of a queue whose key starts with `prefix`, by key, in every place. Assigned keys are not indexed, so
+    /// their rows are not included.
     Prefix {
         /// The queue.
         queue: QueueName,
-        /// The beginning of the keys.
+        /// The prefix of the keys.
         prefix: String,
         /// Only keys after this one.
         after: Option<Key>,
         /// The most rows.
         limit: usize,
     },
-    /// Rows of a queue in a bucket, by next attempt and key. A bucket is sorted when it is first asked for.
+    /// Rows of a queue in a bucket, by next attempt and key. A bucket is sorted by its first query.
     Sorted {
         /// The bucket.
         bucket: Bucket,
@@ -282,7 +283,7 @@ pub enum Query {
         queue: QueueName,
         /// Only this generation and later ones: the others are discarded, and may be many.
         floor: Generation,
-        /// Only rows after this next attempt and key; with `None` for the key, from this next attempt on.
+        /// Only rows after this next attempt and key; without a key, from this next attempt on.
         after: (Moment, Option<Key>),
         /// The most rows.
         limit: usize,
@@ -291,46 +292,46 @@ pub enum Query {
     Cells {
         /// The queue.
         queue: QueueName,
-        /// Cells that begin in this range of milliseconds.
+        /// Cells that start at or after this millisecond.
         from: u64,
-        /// The end of the range.
+        /// And before this one.
         to: u64,
     },
 }
 
-/// An answer.
+/// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loaded {
     /// To [`Query::Keys`], in its order.
     Found(Vec<Option<(Place, Record)>>),
-    /// To the others. It is the last page if it has fewer rows than the limit.
+    /// To the other queries. The last page has fewer rows than the limit.
     Rows(Vec<(Place, Record)>),
     /// To [`Query::Cells`].
     Cells(Vec<(Cell, u64)>),
 }
 
-/// Why a store did not do it.
+/// Why a store operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A write, a sync or a read failed; the store is poisoned.
     Failed(String),
-    /// An earlier failure: open the store anew.
+    /// It failed earlier: open the store again.
     Poisoned,
-    /// A later opening has taken over.
+    /// A later open has taken over.
     Fenced,
     /// It cannot be opened: why, where, and what to do. Nothing was changed.
     Refused(String),
-    /// The answer needs a row that cannot be read. The store goes on: other answers are not affected.
+    /// The answer needs a row that cannot be read. The store keeps working: other answers are not affected.
     Damaged(Damage),
 }
 
-/// What cannot be read.
+/// Data that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// The table, as a person would name it.
+    /// The table, as named to an operator.
     pub table: String,
-    /// The row, if it is one.
+    /// The row, if the damage is in one.
     pub row: Option<String>,
     /// What is wrong with it.
     pub wrong: String,
@@ -359,26 +360,26 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Where a shard's timers are kept. [`conformance`](crate::conformance) holds every store to the law above.
+/// Where a shard's timers are kept. [`conformance`](crate::conformance) tests a store against the rules above.
 pub trait Store {
-    /// Opens the shard with the next epoch, and recovers what was durable.
+    /// Opens the shard with the next epoch, and recovers everything durable.
     ///
     /// # Errors
     /// It cannot be read or written.
     fn open(&mut self) -> Result<Head, StoreError>;
 
-    /// Makes every change of the list, or none, and returns when that is durable.
+    /// Applies every change of the list, or none, and returns when they are durable.
     ///
     /// # Errors
-    /// The outcome is unknown; [`StoreError::Fenced`]: nothing was changed.
+    /// The outcome is unknown. Exception: after [`StoreError::Fenced`] nothing was changed.
     fn commit(&mut self, epoch: u64, ops: &[Op]) -> Result<(), StoreError>;
 
-    /// Answers a question.
+    /// Answers a query.
     ///
-    /// A page leaves out rows that cannot be read, and [`damage`](Store::damage) names them from then on.
+    /// A page skips rows that cannot be read; [`damage`](Store::damage) lists them from then on.
     ///
     /// # Errors
-    /// It cannot be read. [`StoreError::Damaged`]: a key that was asked for has a row that cannot be read.
+    /// It cannot be read. [`StoreError::Damaged`]: a requested key has a row that cannot be read.
     fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
 
     /// Every row as of the last commit, in no particular order. Later commits do not change what it yields.
@@ -387,7 +388,7 @@ pub trait Store {
     /// It cannot be read.
     fn snapshot(&mut self) -> Result<Snapshot, StoreError>;
 
-    /// What was found damaged since the store was opened.
+    /// The damage found since the store was opened.
     fn damage(&self) -> Vec<Damage> {
         Vec::new()
     }
@@ -397,9 +398,9 @@ pub trait Store {
 pub struct Image {
     /// The shard's own row.
     pub shard: ShardRow,
-    /// Every queue, the deleted ones included.
+    /// Every queue, including deleted ones.
     pub queues: Vec<(QueueName, QueueRow)>,
-    /// Every row, the discarded ones included.
+    /// Every row, including discarded ones.
     pub rows: Snapshot,
 }
 
@@ -410,7 +411,7 @@ impl Image {
         living.map(|(name, row)| (name, &row.settings))
     }
 
-    /// The rows that are timers.
+    /// The rows that are not discarded.
     pub fn timers(self) -> Snapshot {
         let floors = self.queues.into_iter().map(|(name, row)| (name, row.floor));
         let floors: BTreeMap<QueueName, Generation> = floors.collect();
@@ -429,5 +430,5 @@ impl fmt::Debug for Image {
     }
 }
 
-/// The rows of one state of a store. A row that cannot be read is an error, and the next ones follow.
+/// The rows of one state of a store. An unreadable row is an error, and the next ones follow.
 pub type Snapshot = Box<dyn Iterator<Item = Result<(Place, Record), StoreError>> + Send>;
