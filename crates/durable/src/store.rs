@@ -379,7 +379,7 @@ pub trait Store {
     /// A page skips rows that cannot be read; [`damage`](Store::damage) lists them from then on.
     ///
     /// # Errors
-    /// It cannot be read. [`StoreError::Damaged`]: a requested key has a row that cannot be read.
+    /// The store cannot be read. [`StoreError::Damaged`]: the answer needs a row or counter that cannot be read.
     fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
 
     /// Every row as of the last commit, in no particular order. Later commits do not change what it yields.

@@ -1,4 +1,4 @@
-//! Deliveries: timers in the hands of a taker.
+//! Deliveries: due timers held by a taker under a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::receipt::Receipt;
 use crate::shard::{self, Answer, Request, Settled, Stale, Token, Verdict};
 use crate::values::{Content, Moment, Retry, Span, Webhook};
 
-/// A timer that is due, in the hands of its taker for as long as its lease runs.
+/// A due timer, held by its taker until the lease ends.
 ///
-/// [`ack`](Delivery::ack) it when the work is done. A delivery that is dropped unanswered is refused: the timer is
-/// tried again by its backoff, and an attempt is used up.
+/// [`ack`](Delivery::ack) it when the work is done. A delivery dropped without an answer is nacked: the timer is
+/// retried with its backoff, and an attempt is used up.
 #[must_use = "a delivery that is dropped is refused"]
 pub struct Delivery {
     queue: Queue,
@@ -20,13 +20,13 @@ pub struct Delivery {
     on_drop: OnDrop,
 }
 
-/// What becomes of a delivery that is dropped.
+/// What dropping a delivery does.
 enum OnDrop {
-    /// It never reached its taker: given back, and no attempt is used up.
+    /// It never reached its taker: released, and no attempt is used up.
     Release,
-    /// Its taker has dropped it: refused.
+    /// Its taker has dropped it: nacked.
     Nack,
-    /// It was answered.
+    /// It was settled.
     Nothing,
 }
 
@@ -35,13 +35,13 @@ impl Delivery {
         Delivery { queue, inner, on_drop: OnDrop::Release }
     }
 
-    /// It has reached its taker.
+    /// Marks it as received by its taker.
     pub(super) fn reached(mut self) -> Self {
         self.on_drop = OnDrop::Nack;
         self
     }
 
-    /// What was scheduled.
+    /// The payload of the timer.
     pub fn payload(&self) -> &[u8] {
         &self.inner.payload
     }
@@ -51,12 +51,12 @@ impl Delivery {
         self.inner.payload.content()
     }
 
-    /// Where it is posted.
+    /// Where it is posted, if it has a webhook.
     pub fn webhook(&self) -> Option<&Webhook> {
         self.inner.webhook.as_deref()
     }
 
-    /// How often it is tried, and how long its backoff is.
+    /// Its attempts and backoff.
     pub fn retry(&self) -> &Retry {
         &self.inner.retry
     }
@@ -71,7 +71,7 @@ impl Delivery {
         self.inner.token.key.as_str()
     }
 
-    /// The moment of the occurrence. Retries leave it as it is.
+    /// The due moment of the occurrence. Retries do not change it.
     pub fn due(&self) -> Moment {
         self.inner.due
     }
@@ -81,12 +81,12 @@ impl Delivery {
         self.inner.token.occurrence
     }
 
-    /// How often this occurrence was handed out, this time included.
+    /// How often this occurrence was handed out, including this time.
     pub fn attempt(&self) -> u32 {
         self.inner.token.attempt
     }
 
-    /// Names the delivery for ever.
+    /// The permanent name of the delivery.
     pub fn token(&self) -> &Token {
         &self.inner.token
     }
@@ -96,12 +96,12 @@ impl Delivery {
         self.inner.handed
     }
 
-    /// When the lease ends, by the wall clock of the hand-out, if it is not extended.
+    /// When the lease ends unless extended, by the wall clock at the hand-out.
     pub fn lease_until(&self) -> Moment {
         self.inner.lease_until
     }
 
-    /// The work is done. It counts after the end of the lease, too, until the timer is handed out again.
+    /// Reports the work as done. Counts even after the end of the lease, until the timer is handed out again.
     ///
     /// The receipt resolves with the moment of the next occurrence, if there is one.
     pub fn ack(mut self) -> Receipt<Option<Moment>> {
@@ -112,14 +112,15 @@ impl Delivery {
         })
     }
 
-    /// The work failed: the next attempt is after the delay of `nack`, or by the timer's backoff. If this was the last
-    /// attempt, the timer is given up.
+    /// Reports the work as failed. The next attempt follows after the delay of `nack`, or the timer's backoff.
+    ///
+    /// If this was the last attempt, the timer is given up.
     pub fn nack(mut self, nack: Nack) -> Receipt<Settled> {
         self.on_drop = OnDrop::Nothing;
         self.settle(Verdict::Nack(nack.after.map(Into::into), nack.error), |settled| settled)
     }
 
-    /// The work takes so long from now, at most 12 hours. Resolves with the new end of the lease.
+    /// Extends the lease to end this long from now, 1 s to 12 hours. Resolves with the new end.
     pub fn extend(&self, lease: Duration) -> Receipt<Moment> {
         let lease = match super::queue::lease(lease) {
             Ok(lease) => lease,
@@ -131,25 +132,26 @@ impl Delivery {
         })
     }
 
-    /// Gives the timer up at once, whatever attempts are left, for that reason. It is dead, also if it recurs.
+    /// Gives the timer up at once with that reason, whatever attempts are left. It is dead, even if it recurs.
     pub fn give_up(mut self, error: impl Into<Arc<str>>) -> Receipt<()> {
         self.on_drop = OnDrop::Nothing;
         self.settle(Verdict::GiveUp(Some(error.into())), |_| ())
     }
 
-    /// Gives it back: due again at once, and no attempt is used up.
+    /// Releases it: due again at once, and no attempt is used up.
     pub fn release(self) -> Receipt<()> {
         self.release_for(Duration::ZERO)
     }
 
-    /// Gives it back: due again after so long, and no attempt is used up.
+    /// Releases it: due again after `delay`, and no attempt is used up.
     pub fn release_for(mut self, delay: Duration) -> Receipt<()> {
         self.on_drop = OnDrop::Nothing;
         self.settle(Verdict::Release(delay.into()), |_| ())
     }
 
-    /// Lets it go unanswered. Its lease runs on, and whoever has the token may settle it with [`Queue::ack`],
-    /// [`Queue::nack`] and [`Queue::extend`].
+    /// Lets go of it without settling. The lease keeps running.
+    ///
+    /// Any holder of the token may settle it with [`Queue::ack`], [`Queue::nack`] and [`Queue::extend`].
     pub fn detach(mut self) -> Token {
         self.on_drop = OnDrop::Nothing;
         self.inner.token.clone()
@@ -161,7 +163,7 @@ impl Delivery {
 }
 
 impl Queue {
-    /// Says something about one delivery.
+    /// Settles one delivery.
     pub(super) fn settle<T: Send + 'static>(
         &self,
         token: Token,
@@ -179,9 +181,10 @@ impl Queue {
     }
 }
 
-/// Deliveries by their tokens. The answers are in the order of the tokens; a stale one harms no other.
+/// Settling deliveries by token. The answers are in the order of the tokens; a stale token does not affect the
+/// others.
 impl Queue {
-    /// The work of these deliveries is done, as [`Delivery::ack`].
+    /// Reports these deliveries as done, as [`Delivery::ack`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -202,7 +205,7 @@ impl Queue {
         self.settle_all(tokens, Verdict::Ack)
     }
 
-    /// The work of these deliveries failed, as [`Delivery::nack`].
+    /// Reports these deliveries as failed, as [`Delivery::nack`].
     pub fn nack<'t>(
         &self,
         tokens: impl IntoIterator<Item = &'t Token>,
@@ -211,7 +214,7 @@ impl Queue {
         self.settle_all(tokens, Verdict::Nack(nack.after.map(Into::into), nack.error))
     }
 
-    /// The work of these deliveries takes so long from now, as [`Delivery::extend`].
+    /// Extends the leases of these deliveries, as [`Delivery::extend`].
     pub fn extend<'t>(
         &self,
         tokens: impl IntoIterator<Item = &'t Token>,
@@ -237,7 +240,7 @@ impl Queue {
     }
 }
 
-/// What became of each token of a request.
+/// The outcome for each token of a request.
 pub type Outcomes = Vec<Result<Settled, Stale>>;
 
 impl Drop for Delivery {
@@ -257,9 +260,9 @@ impl std::fmt::Debug for Delivery {
     }
 }
 
-/// That a delivery is refused, and why.
+/// The refusal of a delivery, with an optional reason and delay.
 ///
-/// It is made of any error, so that a handler may use `?`; without a delay, the timer's backoff decides.
+/// Converts from any error, so that a handler may use `?`. Without a delay, the timer's backoff applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nack {
     after: Option<Duration>,
@@ -267,12 +270,12 @@ pub struct Nack {
 }
 
 impl Nack {
-    /// Refused for that reason.
+    /// Refuses for that reason.
     pub fn because(error: impl Into<Arc<str>>) -> Self {
         Nack { after: None, error: Some(error.into()) }
     }
 
-    /// The next attempt is after so long, whatever the timer's backoff says.
+    /// Sets the delay before the next attempt, overriding the timer's backoff.
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = Some(delay);
         self

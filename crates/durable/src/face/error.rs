@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors: what can go wrong, and what to do about it.
 
 use std::fmt;
 
@@ -16,21 +16,21 @@ pub enum Error {
     UnknownTimer,
     /// There is no such queue. Nothing happened.
     UnknownQueue,
-    /// So many timers of the queue are out: it is not deleted. Nothing happened.
+    /// This many timers of the queue are out, so it was not deleted. Nothing happened.
     Delivering(u64),
     /// A timer in this state cannot be moved or run. Nothing happened.
     State(State),
-    /// The key has this timer, and another was meant. Nothing happened.
+    /// The key has this timer, or none, and a different one was meant. Nothing happened.
     Mismatch(Option<Generation>),
-    /// The delivery is no longer the caller's. Nothing happened.
+    /// The delivery no longer belongs to the caller. Nothing happened.
     Stale(Stale),
-    /// It was in a commit that failed: it happened, or not. Look, or ask again if that is safe.
+    /// The commit failed: the request may or may not have taken effect. Check, or repeat it if that is safe.
     Unknown(String),
-    /// The store cannot be written. Nothing happened; ask again later.
+    /// The store cannot be written. Nothing happened; retry later.
     Unavailable(String),
-    /// A row that it needs cannot be read. Nothing happened; other timers are not affected.
+    /// A row that the request needs cannot be read. Nothing happened; other timers are not affected.
     Damaged(String),
-    /// Too much waits to be committed. Nothing happened; wait for earlier receipts first.
+    /// Too many bytes wait to be committed. Nothing happened; wait for earlier receipts first.
     Full,
     /// The durable timers were closed. Nothing happened.
     Stopped,
@@ -89,12 +89,14 @@ impl From<Failure> for Error {
     }
 }
 
-/// Timers that were not scheduled, and why. None of them was, unless the reason is [`Error::Unknown`].
+/// Timers that were not scheduled, and why.
+///
+/// None of them was, unless the reason is [`Error::Unknown`].
 #[derive(Clone, Debug)]
 pub struct ScheduleError {
     /// Why.
     pub reason: Refused,
-    /// What was to be scheduled.
+    /// The timers of the request.
     pub timers: Vec<NewTimer>,
 }
 
@@ -102,19 +104,19 @@ pub struct ScheduleError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A key is taken, by a timer in that state.
+    /// A key is taken by a timer in that state.
     KeyTaken(usize, State),
-    /// A key has this timer, or none, and another was to be replaced.
+    /// A key has this timer, or none, and a different one was to be replaced.
     Mismatch(usize, Option<Generation>),
     /// A key is an assigned one, and no timer has it.
     NotAssigned(usize),
     /// An earlier timer of the request has the same key.
     KeyTwice(usize),
-    /// Its rhythm has no moment to come, or none until its end.
+    /// Its recurrence has no future moment, or none before its end.
     Never(usize),
-    /// Its payload has more than 256 KiB.
+    /// Its payload is larger than 256 KiB.
     PayloadTooLarge(usize),
-    /// There are none, or more than 10 000.
+    /// The request has no timers, or more than 10 000.
     Count,
     /// There would be more timers than [`Limits`](crate::shard::Limits) allow.
     TooMany,

@@ -1,4 +1,4 @@
-//! Many timers at once, and the settings of a queue.
+//! Bulk operations, and the settings of a queue.
 
 use super::error::Error;
 use super::queue::Queue;
@@ -13,16 +13,16 @@ const LONGEST_PAGE: usize = 1000;
 pub struct Page {
     /// The timers.
     pub timers: Vec<View>,
-    /// Where to go on; `None`: this is the last page.
+    /// The cursor of the next page; `None` after the last page.
     pub next: Option<Cursor>,
 }
 
-/// Many timers at once.
+/// Bulk operations.
 impl Queue {
-    /// Lists timers, a page of at most `limit` (1 to 1000). Go on with the cursor of the page before.
+    /// Lists timers, at most `limit` per page (clamped to 1 to 1000). Continue with the cursor of the previous page.
     ///
-    /// A page may be short. A timer that nobody touches meanwhile appears once; one that is moved, perhaps twice or
-    /// never.
+    /// A page may be short. A timer that does not change meanwhile appears once; one that is moved may appear twice
+    /// or not at all.
     ///
     /// ```
     /// use std::time::Duration;
@@ -57,8 +57,9 @@ impl Queue {
         })
     }
 
-    /// Cancels the timers whose keys begin with `prefix`, at most 100 000 a call: ask again while there are more. Those
-    /// that are done or cancelled do not count.
+    /// Cancels the timers whose keys start with `prefix`, at most 100 000 per call. Repeat while there are more.
+    ///
+    /// Done and cancelled timers do not count.
     pub fn cancel_prefix(&self, prefix: &str) -> Receipt<Many> {
         match checked(prefix) {
             Ok(prefix) => self.many(Request::CancelPrefix { queue: self.name.clone(), prefix }),
@@ -66,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// Cancels every timer of the queue at once, whatever their number. Nothing of them is remembered, nor what was.
+    /// Cancels every timer of the queue in one commit. None of them is remembered, and remembered ones are forgotten.
     ///
     /// ```
     /// use std::time::Duration;
@@ -84,10 +85,10 @@ impl Queue {
         self.many(Request::Clear(self.name.clone()))
     }
 
-    /// Deletes the queue, its settings and all its timers. While some are out it is refused with
-    /// [`Error::Delivering`], unless `force` says so: then their tokens are stale.
+    /// Deletes the queue, its settings and all its timers.
     ///
-    /// Who waits for deliveries goes on waiting, for what is scheduled afterwards.
+    /// While timers are out it fails with [`Error::Delivering`], unless `force` is set: then their tokens become
+    /// stale. Pending receives keep waiting, for timers scheduled afterwards.
     pub fn delete(&self, force: bool) -> Receipt<()> {
         let request = Request::Delete { queue: self.name.clone(), force };
         self.request(request, |answer| match answer? {
@@ -98,8 +99,9 @@ impl Queue {
         })
     }
 
-    /// Makes dead timers due now, all or those whose keys begin with `prefix`, at most 10 000 a call: ask again while
-    /// there are more. They have all their attempts to use.
+    /// Makes dead timers due now, all or those whose keys start with `prefix`, at most 10 000 per call.
+    ///
+    /// Repeat while there are more. The timers have all their attempts available again.
     pub fn redrive(&self, prefix: Option<&str>) -> Receipt<Many> {
         match prefix.map(checked).transpose() {
             Ok(prefix) => self.many(Request::Redrive { queue: self.name.clone(), prefix }),
@@ -117,19 +119,19 @@ impl Queue {
 
 /// Settings.
 impl Queue {
-    /// Hands out nothing until it is [resumed](Queue::resume). It takes timers, leases run, and what was handed out is
-    /// settled.
+    /// Stops handing out until [resumed](Queue::resume). Scheduling and settling continue, and leases run.
     pub fn pause(&self) -> Receipt<()> {
         self.set(Change { paused: Some(true), ..Change::default() })
     }
 
-    /// Hands out again.
+    /// Resumes handing out.
     pub fn resume(&self) -> Receipt<()> {
         self.set(Change { paused: Some(false), ..Change::default() })
     }
 
-    /// Changes settings; makes the queue if it is not there. `retry`, `remember` and `webhook` are defaults of new
-    /// timers, the others apply at once.
+    /// Changes settings; creates the queue if it does not exist.
+    ///
+    /// `retry`, `remember` and `webhook` are defaults of new timers; the others apply at once.
     ///
     /// ```
     /// use tourbillon_durable::{Change, Durable};
@@ -160,7 +162,7 @@ fn checked(prefix: &str) -> Result<String, Error> {
 }
 
 impl Filter {
-    /// Those whose keys begin so.
+    /// Timers whose keys start with `prefix`.
     pub fn prefix(prefix: impl Into<String>) -> Self {
         Filter { prefix: Some(prefix.into()), ..Filter::default() }
     }

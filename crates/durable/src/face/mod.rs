@@ -1,18 +1,18 @@
-//! The face: durable timers in one process, for threads and for tasks.
+//! The public interface: durable timers in one process, for threads and for async tasks.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `queue.rs` | scheduling, cancelling, looking |
-//! | `many.rs` | lists, many timers at once, settings |
-//! | `new_timer.rs` | what a timer is made with |
-//! | `receipt.rs` | answers that are on their way |
+//! | `queue.rs` | scheduling, cancelling, reading |
+//! | `many.rs` | lists, bulk operations, settings |
+//! | `new_timer.rs` | the description of a new timer |
+//! | `receipt.rs` | pending answers |
 //! | `receive.rs` | receiving, and the stream |
 //! | `push.rs` | the hook for delivery agents |
-//! | `delivery.rs` | what a taker holds |
-//! | `worker.rs` | handlers |
+//! | `delivery.rs` | a delivery and its settling |
+//! | `worker.rs` | workers that run a handler |
 //! | `typed.rs` | payloads by serde |
 //! | `watch.rs` | events, notices and health |
-//! | `error.rs` | what can go wrong |
+//! | `error.rs` | errors |
 
 mod delivery;
 mod error;
@@ -48,9 +48,9 @@ pub use receive::{Deliveries, Receive};
 pub use watch::Watch;
 pub use worker::Worker;
 
-/// Durable timers on one store. A handle: clones are the same timers.
+/// Durable timers on one store. A handle: clones share the same timers.
 ///
-/// When the last handle, queue, delivery and worker is dropped, what was asked for is carried out and the store is
+/// When the last handle, queue, delivery and worker is dropped, pending requests are carried out and the store is
 /// closed.
 #[derive(Clone)]
 pub struct Durable {
@@ -65,11 +65,11 @@ pub struct Builder {
 }
 
 impl Durable {
-    /// Timers in that directory, which is made if it is not there. One process at a time has it.
+    /// Opens the timers in that directory, which is created if it does not exist. One process at a time can hold it.
     ///
     /// # Errors
-    /// Another process has the directory, it cannot be read or written, or a newer version has written it; or a thread
-    /// could not be started.
+    /// Another process holds the directory, it cannot be read or written, or a newer version has written it; or a
+    /// thread could not be started.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, OpenError> {
         Durable::builder().open(directory)
     }
@@ -82,20 +82,20 @@ impl Durable {
         Durable::builder().memory()
     }
 
-    /// Settings other than the defaults.
+    /// Starts building with non-default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A queue. It is made by its first timer.
+    /// A handle of a queue. The queue is created by its first timer or setting.
     ///
     /// # Errors
-    /// The name is not 1 to 64 of `a-z A-Z 0-9 . _ -`.
+    /// The name is not 1 to 64 of `a-z A-Z 0-9 . _ -`, or it is `.` or `..`.
     pub fn queue(&self, name: &str) -> Result<Queue, ValueError> {
         Ok(Queue::new(self.runtime.clone(), QueueName::new(name)?))
     }
 
-    /// Every queue that a timer or a setting has made.
+    /// Every queue that a timer or a setting has created.
     pub fn queues(&self) -> Receipt<Vec<QueueName>> {
         let (receipt, slot) = Receipt::new();
         let reply = move |answer: Result<Answer, Failure>| {
@@ -109,15 +109,18 @@ impl Durable {
         receipt
     }
 
-    /// The name of the store: 16 of `0-9 a-f`, random, and the same as long as the store is there. With it a generation
-    /// and an occurrence are a name in the whole world.
+    /// The name of the store: 16 hexadecimal digits, random and permanent.
+    ///
+    /// Together with it, a generation and an occurrence are globally unique.
     pub fn name(&self) -> String {
         let name = self.runtime.condition.name;
         ShardRow { name, ..ShardRow::default() }.name()
     }
 
-    /// One state of the store, as of a moment between this call and the receipt's. Read at leisure: what changes
-    /// meanwhile is not in it. With the feature `json`, `dump::Dump` writes it as lines.
+    /// One state of the store, as of a moment between this call and the receipt's resolution.
+    ///
+    /// Later changes are not in it, however long reading takes. With the feature `json`, `dump::Dump` writes it as
+    /// lines.
     pub fn image(&self) -> Receipt<Image> {
         let (receipt, slot) = Receipt::new();
         self.runtime.image(move |image| drop(slot.fill(image.map_err(Error::from))));
@@ -129,8 +132,9 @@ impl Durable {
         self.runtime.now()
     }
 
-    /// Carries out what was asked for, and closes the store, whatever other handles there are: their requests are
-    /// answered [`Error::Stopped`]. Leases run on.
+    /// Carries out pending requests, then closes the store.
+    ///
+    /// Later requests by other handles are answered with [`Error::Stopped`]. Leases keep running.
     pub fn close(self) {
         self.runtime.stop();
     }
@@ -142,7 +146,7 @@ impl Durable {
 }
 
 impl Builder {
-    /// A virtual clock: time passes when it is advanced. The system's clocks if not set.
+    /// Uses a virtual clock: time passes when it is advanced. The default is the system's clocks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -165,13 +169,13 @@ impl Builder {
         self
     }
 
-    /// What may be held in memory.
+    /// Limits what is held in memory.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Timers in that directory, as [`Durable::open`].
+    /// Opens the timers in that directory, as [`Durable::open`].
     ///
     /// # Errors
     /// As [`Durable::open`].
@@ -187,7 +191,7 @@ impl Builder {
         self.with_store(MemoryStore::new())
     }
 
-    /// Timers on a store of your own.
+    /// Timers on a custom store.
     ///
     /// # Errors
     /// The store cannot be opened, or a thread could not be started.

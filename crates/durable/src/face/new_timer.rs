@@ -8,7 +8,7 @@ use crate::values::{
     Key, Missed, Moment, Payload, Recurrence, Retry, Rhythm, Span, ValueError, Webhook,
 };
 
-/// A timer that is due after so long, at a moment, or again and again.
+/// Building a timer that is due after a delay, at a moment, or repeatedly.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -22,12 +22,12 @@ use crate::values::{
 /// # Ok::<(), tourbillon_durable::values::ValueError>(())
 /// ```
 impl NewTimer {
-    /// Due once, so long after it is scheduled.
+    /// Due once, this long after it is scheduled.
     pub fn after(delay: Duration) -> Self {
         NewTimer::new(When::In(delay.into()), None)
     }
 
-    /// Due once, at that moment; a past one is due at once.
+    /// Due once, at that moment. A past moment is due at once.
     pub fn at(moment: impl Into<Moment>) -> Self {
         NewTimer::new(When::At(moment.into()), None)
     }
@@ -43,7 +43,7 @@ impl NewTimer {
     /// Due by a cron expression of five fields, or six with seconds, in a time zone such as `Europe/Berlin` or `UTC`.
     ///
     /// # Errors
-    /// The expression or the zone cannot be read, or no date ever matches.
+    /// The expression or the zone is invalid, or no date ever matches.
     pub fn cron(expression: &str, zone: &str) -> Result<Self, ValueError> {
         Ok(NewTimer::new(When::Rhythm, Some(Rhythm::cron(expression, zone)?)))
     }
@@ -65,22 +65,22 @@ impl NewTimer {
         }
     }
 
-    /// With that key, unique in its queue. Without one, a key is assigned.
+    /// Sets the key, unique in its queue. Without one, a key is assigned.
     ///
     /// # Errors
-    /// It is empty or longer than 256 bytes, has a control character, or begins with `~`.
+    /// It is empty, `.`, `..` or longer than 256 bytes, contains a control character, or starts with `~`.
     pub fn key(mut self, key: impl AsRef<str>) -> Result<Self, ValueError> {
         self.key = Some(Key::chosen(key.as_ref())?);
         Ok(self)
     }
 
-    /// With these bytes as its payload, at most 256 KiB.
+    /// Sets the payload, at most 256 KiB.
     pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
         self.payload = Payload::bytes(payload);
         self
     }
 
-    /// Tried so often.
+    /// Sets its attempts and backoff.
     ///
     /// # Errors
     /// A field is out of its limits.
@@ -89,19 +89,19 @@ impl NewTimer {
         Ok(self)
     }
 
-    /// Its key stays taken for so long after it is done or cancelled.
+    /// Sets how long its key stays taken after it is done or cancelled.
     pub fn remember(mut self, span: Duration) -> Self {
         self.remember = Some(span.into());
         self
     }
 
-    /// No attempt starts later than so long after it is due: then it is given up.
+    /// Sets its expiry: no attempt starts later than this long after it is due, and the occurrence is given up then.
     pub fn expires(mut self, span: Duration) -> Self {
         self.expires = Some(span.into());
         self
     }
 
-    /// Posted there when it is due, whatever its queue says: [`Durable::push`](crate::Durable::push) hands it out.
+    /// Sets its webhook, overriding its queue's. [`Durable::push`](crate::Durable::push) hands it out.
     ///
     /// # Errors
     /// The webhook is out of its limits.
@@ -110,13 +110,13 @@ impl NewTimer {
         Ok(self)
     }
 
-    /// Posted nowhere, whatever its queue says.
+    /// Removes its webhook, overriding its queue's.
     pub fn no_webhook(mut self) -> Self {
         self.webhook = Some(None);
         self
     }
 
-    /// A recurring timer: first at that moment. Of another timer it changes nothing.
+    /// Sets the first moment of a recurring timer. No effect on other timers.
     pub fn first(mut self, moment: impl Into<Moment>) -> Self {
         if self.recurrence.is_some() {
             self.when = When::At(moment.into());
@@ -124,20 +124,20 @@ impl NewTimer {
         self
     }
 
-    /// A recurring timer: what becomes of moments that were missed. Of another timer it changes nothing.
+    /// Sets what happens to the missed moments of a recurring timer. No effect on other timers.
     pub fn missed(mut self, missed: Missed) -> Self {
         self.recurrence.iter_mut().for_each(|recurrence| recurrence.missed = missed);
         self
     }
 
-    /// A recurring timer: not due after that moment. Of another timer it changes nothing.
+    /// Ends a recurring timer: it is not due after that moment. No effect on other timers.
     pub fn until(mut self, moment: impl Into<Moment>) -> Self {
         let until = Some(moment.into());
         self.recurrence.iter_mut().for_each(|recurrence| recurrence.until = until);
         self
     }
 
-    /// A recurring timer: due so often, at most. Of another timer it changes nothing.
+    /// Limits the occurrences of a recurring timer, at least 1. No effect on other timers.
     pub fn times(mut self, times: u64) -> Self {
         self.recurrence.iter_mut().for_each(|recurrence| recurrence.times = Some(times.max(1)));
         self

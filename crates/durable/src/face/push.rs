@@ -9,16 +9,17 @@ use crate::runtime::Slot;
 use crate::shard::Request;
 
 impl Durable {
-    /// Takes up to `max` timers that are due and have a webhook, from all queues in turn, longest due first in each;
-    /// waits for one as long as `wait`. Empty: the wait has passed.
+    /// Takes up to `max` due timers with a webhook, round-robin over all queues, longest due first in each.
+    ///
+    /// If none is due, waits for one, at most `wait`. Resolves empty when the wait has passed.
     ///
     /// This is for a delivery agent: a part of the process that posts each delivery to its webhook and settles it by
-    /// what the receiver says. This crate makes no connection. [`Queue::receive`](super::Queue::receive) never hands
-    /// out these timers, and this no others.
+    /// the response. This crate makes no connection. [`Queue::receive`](super::Queue::receive) never hands out these
+    /// timers, and this method no others.
     ///
-    /// Each delivery is the agent's for the timeout of its webhook and `margin`; if it is not settled by then, the
-    /// attempt has failed. What the agents of a process had under way when it ended is due at once when the store is
-    /// opened again: its attempt does not count, and the next one has a higher number.
+    /// The lease of a delivery is the timeout of its webhook plus `margin`; if it is not settled by then, the attempt
+    /// has failed. Deliveries in progress when the process ends are due at once when the store is opened again: their
+    /// attempt does not count as failed, and the next one has a higher number.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A queue: scheduling, cancelling, looking.
+//! A queue: scheduling, cancelling, reading.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::values::{Generation, Key, Moment, QueueName, Rhythm, Span, ValueError
 const MOST_TIMERS: usize = 10_000;
 const LARGEST_PAYLOAD: usize = 256 << 10;
 
-/// A queue of durable timers. A handle: clones are the same queue, and each keeps the store open.
+/// A queue of durable timers. A handle: clones share the same queue, and each keeps the store open.
 ///
-/// A queue is made by its first timer.
+/// The queue is created by its first timer or setting.
 #[derive(Clone)]
 pub struct Queue {
     pub(super) runtime: Arc<Runtime>,
@@ -35,7 +35,7 @@ impl Queue {
         self.name.as_str()
     }
 
-    /// The same queue, with another lease for what is received by this handle; 30 s if not set.
+    /// Sets the lease of deliveries received by this handle. The default is 30 s.
     ///
     /// # Errors
     /// It is shorter than a second or longer than 12 hours.
@@ -44,7 +44,7 @@ impl Queue {
         Ok(self)
     }
 
-    /// Posts a request whose answer becomes a receipt's.
+    /// Posts a request whose answer resolves a receipt.
     pub(super) fn request<T: Send + 'static, E: Send + 'static>(
         &self,
         request: Request,
@@ -55,7 +55,7 @@ impl Queue {
         receipt
     }
 
-    /// A moment that a caller names, by the clock of now: rounded up, so that it is never early.
+    /// Converts a delay to a moment by the current clock, rounded up so that it is never early.
     fn fixed(&self, when: When) -> When {
         match when {
             When::In(span) => When::At(self.runtime.now() + span),
@@ -68,18 +68,20 @@ impl Queue {
 impl Queue {
     /// Schedules a timer. It is durable when the receipt resolves.
     ///
-    /// A timer with a key that is taken is refused; also while a timer that is done is remembered. So it is safe to
-    /// repeat.
+    /// A timer whose key is taken is refused, also while a finished timer is remembered. So a schedule with a key is
+    /// safe to repeat.
     pub fn schedule(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
         self.schedule_with(timer, Conflict::Refuse)
     }
 
-    /// Schedules a timer in place of the one that has its key. Somebody may be at work on that one; the answer says.
+    /// Schedules a timer, replacing the one under its key.
+    ///
+    /// That one may be out at a taker; the answer tells its state.
     pub fn replace(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
         self.schedule_with(timer, Conflict::Replace)
     }
 
-    /// Schedules a timer; `conflict` says what becomes of the one that has its key.
+    /// Schedules a timer. `conflict` decides what happens if its key is taken.
     ///
     /// ```
     /// use std::time::Duration;
@@ -128,14 +130,14 @@ impl Queue {
             return Receipt::ready(Err(ScheduleError { reason, timers }));
         }
         for timer in &mut timers {
-            // The first of a period is counted from now, too.
+            // The first due moment of a period is also counted from now.
             timer.when = match timer.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
                 Some(Rhythm::Every(period)) if timer.when == When::Rhythm => When::In(*period),
                 _ => timer.when,
             };
             timer.when = self.fixed(timer.when);
         }
-        // A copy of what is shared: it comes back if it is refused.
+        // Clones of shared data, returned to the caller if the request is refused.
         let back = timers.clone();
         let request = Request::Schedule { queue: self.name.clone(), timers, conflict };
         self.request(request, move |answer| {
@@ -154,10 +156,12 @@ impl Queue {
     }
 }
 
-/// Changing and looking.
+/// Changing and reading.
 impl Queue {
-    /// Cancels a timer. The answer is definite: [`Cancelled::Cancelled`] means that nobody will be handed it,
-    /// [`Cancelled::Delivering`] that at most the one who has it has it.
+    /// Cancels a timer. The answer is definite.
+    ///
+    /// [`Cancelled::Cancelled`]: it will not be handed out. [`Cancelled::Delivering`]: its current holder may finish
+    /// it, and it will not be handed out again.
     pub fn cancel(&self, key: impl AsRef<str>) -> Receipt<Cancelled> {
         let key = match Key::new(key.as_ref()) {
             Ok(key) => key,
@@ -166,7 +170,7 @@ impl Queue {
         self.cancel_as(vec![key], None, one)
     }
 
-    /// [Cancels](Queue::cancel) a timer if it is the one of that generation, else [`Error::Mismatch`].
+    /// [Cancels](Queue::cancel) a timer if it has that generation; otherwise fails with [`Error::Mismatch`].
     pub fn cancel_only(&self, key: impl AsRef<str>, generation: Generation) -> Receipt<Cancelled> {
         match Key::new(key.as_ref()) {
             Ok(key) => self.cancel_as(vec![key], Some(generation), one),
@@ -174,7 +178,7 @@ impl Queue {
         }
     }
 
-    /// Cancels timers; the answers are in the order of the keys.
+    /// Cancels timers. The answers are in the order of the keys.
     pub fn cancel_all<K: AsRef<str>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -199,14 +203,15 @@ impl Queue {
         })
     }
 
-    /// Moves the occurrence of a timer to so long from now, or to a moment; its rhythm goes on from there. A dead timer
-    /// lives again, with all its attempts to use.
+    /// Moves the occurrence of a timer to a delay from now, or to a moment. A recurrence continues from there.
+    ///
+    /// A dead timer is revived with all its attempts available.
     pub fn reschedule(&self, key: impl AsRef<str>, when: impl Into<When>) -> Receipt<View> {
         let when = self.fixed(when.into());
         self.change(key, |queue, key| Request::Move { queue, key, when, only: None })
     }
 
-    /// [Moves](Queue::reschedule) a timer if it is the one of that generation, else [`Error::Mismatch`].
+    /// [Moves](Queue::reschedule) a timer if it has that generation; otherwise fails with [`Error::Mismatch`].
     pub fn reschedule_only(
         &self,
         key: impl AsRef<str>,
@@ -217,7 +222,7 @@ impl Queue {
         self.change(key, |queue, key| Request::Move { queue, key, when, only })
     }
 
-    /// Makes a timer due now. A dead one lives again; a recurring one whose moment is to come gets an extra occurrence.
+    /// Makes a timer due now. A dead timer is revived; a recurring timer not yet due gets an extra occurrence.
     pub fn run_now(&self, key: impl AsRef<str>) -> Receipt<View> {
         self.change(key, |queue, key| Request::Run { queue, key })
     }
@@ -239,7 +244,7 @@ impl Queue {
         })
     }
 
-    /// Shows a timer, also one that is dead or remembered.
+    /// Returns a timer, including a dead or remembered one.
     pub fn get(&self, key: impl AsRef<str>) -> Receipt<Option<View>> {
         let key = match Key::new(key.as_ref()) {
             Ok(key) => key,
@@ -251,18 +256,19 @@ impl Queue {
         })
     }
 
-    /// Counts its timers by state. `None`: no timer has made the queue yet. It reads no timer.
+    /// Counts its timers by state, without reading a timer. `None` if the queue does not exist.
     pub fn count(&self) -> Receipt<Option<Counts>> {
         self.look(|(counts, _)| counts)
     }
 
-    /// What it is set to. `None`: neither a timer nor a setting has made the queue yet.
+    /// Its settings. `None` if the queue does not exist.
     pub fn settings(&self) -> Receipt<Option<Settings>> {
         self.look(|(_, settings)| settings)
     }
 
-    /// All that is known of it: counts, what is due longest and next, how late it is. `None`: neither a timer nor a
-    /// setting has made the queue yet. It reads a row or two at most.
+    /// Counts, the longest due and the next due timer, and lateness. `None` if the queue does not exist.
+    ///
+    /// Reads at most a few rows.
     ///
     /// ```
     /// use std::time::Duration;
@@ -289,10 +295,10 @@ impl Queue {
         })
     }
 
-    /// How many pending timers are due in each of `pieces` equal pieces of the time from `from` to `to`.
+    /// Counts the pending timers due in each of `pieces` equal parts of the time from `from` to `to`.
     ///
     /// Edges may be widened to a grid (a minute in the next day, an hour in the next 30 days, else a day) and are
-    /// returned; the counts are exact there. It reads no timer.
+    /// returned; the counts are exact there. Reads no timer. `pieces` is clamped to 1 to 10 000.
     pub fn forecast(
         &self,
         from: impl Into<Moment>,
@@ -319,7 +325,7 @@ fn one(mut cancelled: Vec<Cancelled>) -> Cancelled {
     cancelled.pop().unwrap_or(Cancelled::Unknown)
 }
 
-/// What can be told from the request alone.
+/// Checks what the request alone determines.
 fn check(timers: &[NewTimer]) -> Result<(), Refused> {
     if timers.is_empty() || timers.len() > MOST_TIMERS {
         return Err(Refused::Count);

@@ -1,4 +1,4 @@
-//! Receipts: answers that are on their way.
+//! Receipts: pending answers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +9,9 @@ use std::time::Duration;
 use super::error::Error;
 use crate::runtime::Slot;
 
-/// The answer to a request, on its way. What it says is durable when it is there.
+/// The pending answer to a request. When it resolves, what it reports is durable.
 ///
-/// Wait for it with [`wait`](Receipt::wait), or await it on any runtime. Dropping it changes nothing: the request is
-/// carried out all the same.
+/// Block on it with [`wait`](Receipt::wait), or await it on any runtime. Dropping it does not cancel the request.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,24 +35,24 @@ impl<T, E> Receipt<T, E> {
         (Receipt { slot: slot.clone() }, slot)
     }
 
-    /// One whose answer is there.
+    /// A receipt that is already resolved.
     pub(super) fn ready(answer: Result<T, E>) -> Self {
         let (receipt, slot) = Receipt::new();
         slot.fill(answer);
         receipt
     }
 
-    /// Waits for the answer.
+    /// Blocks until the answer arrives.
     ///
     /// # Errors
-    /// What the request was answered with.
+    /// The error of the request.
     pub fn wait(self) -> Result<T, E> {
         self.slot
             .wait(None)
             .expect("every request is answered, and the answer was not taken before")
     }
 
-    /// Waits for the answer, no longer than `limit` of real time. `None`: it is still on its way, or was taken before.
+    /// Blocks at most `limit` of real time. `None` if the answer is still pending or was taken before.
     pub fn wait_for(&mut self, limit: Duration) -> Option<Result<T, E>> {
         self.slot.wait(Some(limit))
     }

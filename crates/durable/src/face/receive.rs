@@ -1,4 +1,4 @@
-//! Receiving: one call, or a stream.
+//! Receiving: a single call, or a stream.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,24 +16,26 @@ use crate::runtime::{Failure, Reply, Runtime, Slot};
 use crate::shard::{self, Answer, Request, RequestId};
 use crate::values::{QueueName, Span};
 
-/// Deliveries that are on their way.
+/// A pending receive.
 ///
-/// Wait for them with [`wait`](Receive::wait), or await them on any runtime.
+/// Block on it with [`wait`](Receive::wait), or await it on any runtime.
 ///
 /// # Cancel safety
-/// Dropping it loses nothing: what was handed out meanwhile is due again at once, and no attempt is used up.
+/// Dropping it loses nothing: timers handed out meanwhile are due again at once, and no attempt is used up.
 #[must_use = "deliveries that nobody waits for are given back"]
 pub struct Receive {
     pub(super) runtime: Arc<Runtime>,
-    /// The queue; a push has none.
+    /// The queue; `None` for a push.
     pub(super) from: Option<QueueName>,
     pub(super) id: RequestId,
     pub(super) slot: Arc<Slot<Result<Vec<Delivery>, Error>>>,
 }
 
 impl Queue {
-    /// Takes up to `max` timers that are due and have no webhook, longest due first; waits for one as long as `wait` by
-    /// the clock of the timers. Empty: the wait has passed.
+    /// Takes up to `max` due timers without a webhook, longest due first.
+    ///
+    /// If none is due, waits for one, at most `wait` by the clock of the timers. Resolves empty when the wait has
+    /// passed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -54,8 +56,9 @@ impl Queue {
         Receive { runtime: self.runtime.clone(), from: Some(self.name.clone()), id, slot }
     }
 
-    /// What is due, one after the other, without end. At most `ahead` deliveries wait in the stream's hands, at least
-    /// one; their leases run.
+    /// A stream of due timers, without end.
+    ///
+    /// It buffers at most `ahead` deliveries, at least one; their leases are running.
     pub fn deliveries(&self, ahead: usize) -> Deliveries {
         Deliveries { queue: self.clone(), ahead, under_way: None, ready: VecDeque::new() }
     }
@@ -87,7 +90,7 @@ fn received(
     }
 }
 
-/// A reply that does not keep the store open: whoever waits does.
+/// A reply that does not keep the store open; the waiting caller does.
 pub(super) fn fill(
     runtime: &Arc<Runtime>,
     lease: Span,
@@ -99,13 +102,13 @@ pub(super) fn fill(
             Some(runtime) => received(&runtime, lease, answer),
             None => Err(Error::Stopped),
         };
-        // Of a caller who has gone: dropped unread, they are given back.
+        // If the caller has gone, they are dropped unread, which releases them.
         drop(slot.fill(received));
     })
 }
 
 impl Receive {
-    /// Waits for deliveries.
+    /// Blocks until the deliveries arrive or the wait has passed.
     ///
     /// # Errors
     /// [`Error::Stopped`], or [`Error::Full`].
@@ -139,7 +142,7 @@ impl Drop for Receive {
 /// A stream of deliveries, made by [`Queue::deliveries`]. It ends when the durable timers are closed.
 ///
 /// # Cancel safety
-/// Dropping it gives back what it holds; no attempt is used up.
+/// Dropping it releases what it holds; no attempt is used up.
 #[must_use = "a stream does nothing until it is polled"]
 pub struct Deliveries {
     queue: Queue,

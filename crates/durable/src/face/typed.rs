@@ -7,11 +7,10 @@ use super::delivery::Delivery;
 use crate::values::{NewTimer, Payload, View};
 
 impl NewTimer {
-    /// With that value as its payload, as JSON, and [marked](crate::Content) so. It is only read, so it stays the
-    /// caller's whatever happens.
+    /// Sets the payload to that value as JSON, and its [content](crate::Content) to JSON.
     ///
     /// # Errors
-    /// The value has no form in JSON.
+    /// The value cannot be represented in JSON.
     ///
     /// ```
     /// use std::time::Duration;
@@ -37,7 +36,7 @@ impl NewTimer {
 }
 
 impl Delivery {
-    /// The payload, read as JSON.
+    /// Deserializes the payload from JSON.
     ///
     /// # Errors
     /// It is not JSON, or not of this type.
@@ -47,7 +46,7 @@ impl Delivery {
 }
 
 impl View {
-    /// The payload, read as JSON.
+    /// Deserializes the payload from JSON.
     ///
     /// # Errors
     /// It is not JSON, or not of this type.

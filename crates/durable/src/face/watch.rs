@@ -1,4 +1,4 @@
-//! Watching: what happens to timers, and what a person should know of the store.
+//! Watching: events of timers, and the condition of the store.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::runtime::{Health, Heard, Notice, Reader};
 use crate::store::Damage;
 use crate::values::Event;
 
-/// What is told from now on: a stream, or one after the other with [`next_within`](Watch::next_within). It ends when
-/// the durable timers are closed.
+/// A subscription: a stream, or one item at a time with [`next_within`](Watch::next_within).
 ///
-/// Nobody waits for it: one that is read slowly loses the oldest items beyond 1024, and says how many.
+/// It ends when the durable timers are closed. It never blocks the timers: a slow reader loses the oldest items
+/// beyond 1024 and gets their number.
 #[must_use = "what nobody reads is lost"]
 pub struct Watch<T> {
     reader: Arc<Reader<T>>,
 }
 
 impl<T> Watch<T> {
-    /// Waits for the next item, no longer than `limit` of real time. `None`: it has passed, or nothing follows.
+    /// Waits for the next item, at most `limit` of real time. `None` if the time has passed or no item follows.
     pub fn next_within(&mut self, limit: Duration) -> Option<Heard<T>> {
         self.reader.wait(Some(limit))
     }
@@ -37,8 +37,9 @@ impl<T> Stream for Watch<T> {
 }
 
 impl Durable {
-    /// What happens to timers from now on, as soon as it is durable. For people: it is lossy, and while nobody watches
-    /// it costs nothing.
+    /// Subscribes to the events of all timers, each sent once it is durable.
+    ///
+    /// Meant for observers: it is lossy, and costs nothing without a subscriber.
     ///
     /// ```
     /// use std::time::Duration;
@@ -56,24 +57,24 @@ impl Durable {
         Watch { reader: self.runtime.condition.events.listen(Box::new(|_| true)) }
     }
 
-    /// What a person should know: a clock that is far off, damage, failures of the store. The last 100 come first.
+    /// Subscribes to what an operator should know: a clock far off, damage, store failures. The last 100 come first.
     pub fn notices(&self) -> Watch<Notice> {
         Watch { reader: self.runtime.condition.notices.listen(Box::new(|_| true)) }
     }
 
-    /// What was found since the start that cannot be read. Other timers are not affected.
+    /// The damage found since the start. Other timers are not affected.
     pub fn damage(&self) -> Vec<Damage> {
         self.runtime.condition.damage()
     }
 
-    /// Whether it takes writes, or why not.
+    /// Whether the store accepts writes, or why not.
     pub fn health(&self) -> Health {
         self.runtime.condition.health()
     }
 }
 
 impl Queue {
-    /// What happens to the timers of this queue from now on, as [`Durable::events`].
+    /// Subscribes to the events of this queue's timers, as [`Durable::events`].
     pub fn events(&self) -> Watch<Event> {
         let name = self.name.clone();
         Watch { reader: self.runtime.condition.events.listen(Box::new(move |e| e.queue == name)) }

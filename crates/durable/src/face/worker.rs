@@ -1,7 +1,7 @@
-//! Workers: a handler that runs for what is due, so many times at once.
+//! Workers: run a handler for due timers, with bounded parallelism.
 //!
-//! A worker asks for as many deliveries as it has free places, and hands each to a pool of threads. The pool is an
-//! engine's: under a virtual clock time does not pass while a handler runs.
+//! A worker requests as many deliveries as it has free places, and hands each to a pool of threads. The pool belongs
+//! to a timer engine: under a virtual clock, time does not pass while a handler runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::shard::{Request, RequestId, Verdict};
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::values::Span;
 
-/// A lease is extended when this part of it has passed.
+/// A lease is extended after 1/`EXTEND_AFTER` of it.
 const EXTEND_AFTER: u32 = 2;
-/// The pause after a refusal for want of room.
+/// The pause after a request was refused with [`Error::Full`].
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs a handler for what is due in a queue. Made by [`Queue::worker`].
+/// Runs a handler for the due timers of a queue. Made by [`Queue::worker`].
 ///
-/// Dropping it is [`shutdown`](Worker::shutdown) with a limit of 5 s.
+/// Dropping it calls [`shutdown`](Worker::shutdown) with a limit of 5 s.
 pub struct Worker {
     shared: Arc<Shared>,
 }
@@ -35,10 +35,10 @@ struct Shared {
     queue: Queue,
     pool: Timer,
     handler: Box<Handler>,
-    /// The longest that a lease is extended for.
+    /// The longest time for which a lease is extended.
     most: Duration,
     state: Mutex<State>,
-    /// Tells a shutdown that no handler runs.
+    /// Notifies a shutdown that no handler runs.
     quiet: Condvar,
 }
 
@@ -46,7 +46,7 @@ struct State {
     places: usize,
     /// Handlers that run, or are about to.
     running: usize,
-    /// A receive is under way: its number, and its name once that is known.
+    /// Whether a receive is pending, its sequence number, and its id once that is known.
     taking: bool,
     takes: u64,
     receive: Option<RequestId>,
@@ -54,10 +54,10 @@ struct State {
 }
 
 impl Queue {
-    /// Runs `handler` for every timer of the queue that is due, up to `parallel` at once on threads of their own.
+    /// Runs `handler` for every due timer of the queue, up to `parallel` at once on separate threads.
     ///
-    /// `Ok` acknowledges; an error, or a panic, refuses with its text. While a handler runs its lease is extended, for
-    /// an hour at most; after that another worker may be handed the timer.
+    /// `Ok` acks; an error or a panic nacks with its text. The lease is extended while the handler runs, for at most
+    /// an hour; after that the timer may be handed to another worker.
     ///
     /// # Errors
     /// A thread could not be started.
@@ -89,7 +89,7 @@ impl Queue {
         self.worker_within(parallel, Duration::from_secs(3600), handler)
     }
 
-    /// [`worker`](Queue::worker) whose leases are extended for no longer than `most`.
+    /// As [`worker`](Queue::worker), extending leases for at most `most`.
     ///
     /// # Errors
     /// As [`worker`](Queue::worker).
@@ -126,8 +126,9 @@ impl Queue {
 }
 
 impl Worker {
-    /// Stops taking, and waits for the handlers that run, up to `limit` of real time. Returns whether all have ended;
-    /// the leases of the others are extended no more.
+    /// Stops taking deliveries, and waits for running handlers, at most `limit` of real time.
+    ///
+    /// Returns whether all have ended; the leases of the others are no longer extended.
     pub fn shutdown(self, limit: Duration) -> bool {
         self.shared.stop(limit)
     }
@@ -140,7 +141,7 @@ impl Drop for Worker {
 }
 
 impl Shared {
-    /// Asks for as many deliveries as there are free places, unless it has asked already.
+    /// Requests as many deliveries as there are free places, unless a receive is pending.
     fn take(self: &Arc<Self>) {
         let mut state = lock(&self.state);
         let free = state.places - state.running;
@@ -155,7 +156,7 @@ impl Shared {
         let reply = Box::new(move |answer| shared.taken(shared.queue.received(answer)));
         let id = self.queue.take(free, Span::MAX, reply);
         let mut state = lock(&self.state);
-        // The answer may have come before the name.
+        // The answer may have arrived before the id.
         if state.taking && state.takes == takes {
             state.receive = Some(id);
         }
@@ -166,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// The answer to a receive, on the runtime's thread.
+    /// Handles the answer to a receive, on the runtime's thread.
     fn taken(self: &Arc<Self>, received: Result<Vec<Delivery>, Error>) {
         let mut state = lock(&self.state);
         (state.taking, state.receive) = (false, None);
@@ -190,7 +191,7 @@ impl Shared {
         for delivery in received {
             let shared = self.clone();
             let delivery = delivery.reached();
-            // A job that the pool refuses is dropped here, and its delivery is refused.
+            // If the pool refuses a job, it is dropped here, which nacks its delivery.
             let job = move |_: &tourbillon::Context<'_>| shared.run(delivery);
             if self.pool.arm(Duration::ZERO, job).is_err() {
                 self.ran();
@@ -204,7 +205,7 @@ impl Shared {
         let extending = self.extend(&delivery);
         let handled = catch_unwind(AssertUnwindSafe(|| (self.handler)(&delivery)));
         drop(extending);
-        // The receipts are dropped: an answer that is lost means that the timer is handed out again.
+        // The receipts are dropped: if an answer is lost, the timer is handed out again.
         match handled {
             Ok(Ok(())) => drop(delivery.ack()),
             Ok(Err(nack)) => drop(delivery.nack(nack)),
@@ -213,7 +214,7 @@ impl Shared {
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
                 let text = format!("the handler panicked: {}", text.unwrap_or("no message"));
                 drop(delivery.nack(Nack::because(text)));
-                // What the panic carries may panic when it is dropped.
+                // The payload's own drop may panic.
                 std::mem::forget(panic);
             }
         }
@@ -229,7 +230,7 @@ impl Shared {
         }
     }
 
-    /// Extends the lease again and again, until the limit has passed, the worker stops, or this is dropped.
+    /// Extends the lease periodically, until the limit has passed, the worker stops, or this is dropped.
     fn extend(self: &Arc<Self>, delivery: &Delivery) -> Option<CancelOnDrop> {
         let (shared, token) = (Arc::downgrade(self), delivery.token().clone());
         let lease = self.queue.lease;
@@ -263,7 +264,7 @@ impl Shared {
         true
     }
 
-    /// Gives up the receive that is under way.
+    /// Withdraws the pending receive.
     fn leave(&self) {
         let receive = lock(&self.state).receive.take();
         if let Some(id) = receive {
