@@ -1,32 +1,32 @@
-//! Events: what happens to timers, for people who watch.
+//! Events: what happens to timers, for observers.
 
 use super::{Generation, Key, Moment, QueueName};
 
-/// Something has happened to a timer.
+/// An event of a timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What.
+    /// What happened.
     pub happened: Happened,
     /// Its queue.
     pub queue: QueueName,
-    /// Its key; `None`: to every timer of the queue, and the numbers say nothing.
+    /// Its key; `None` if the event concerns every timer of the queue: the numbers are then meaningless.
     pub key: Option<Key>,
-    /// Its name for ever.
+    /// Its generation.
     pub generation: Generation,
     /// The occurrence.
     pub occurrence: u64,
-    /// The attempt; 0: not yet handed out.
+    /// The attempt; 0 if not yet handed out.
     pub attempt: u32,
     /// When it happened.
     pub at: Moment,
 }
 
-/// What happens to a timer.
+/// What happened to a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Happened {
-    /// It was made or moved, or its next occurrence was.
+    /// It was scheduled, moved or run, or its next occurrence was scheduled.
     Scheduled,
-    /// Its next attempt has come.
+    /// Its next attempt is due.
     Due,
     /// It was handed out.
     Handed,
@@ -34,7 +34,7 @@ pub enum Happened {
     Acked,
     /// An attempt has failed.
     Failed,
-    /// It was given up; of a recurring timer, this occurrence.
+    /// It was given up; for a recurring timer, this occurrence was.
     Dead,
     /// It was cancelled.
     Cancelled,

@@ -1,7 +1,8 @@
 //! Values: what callers write and read, parsed and limited in one place.
 //!
-//! A value that exists is valid: every type here is made by a constructor that checks its limits. Wrong text is
-//! answered with a [`ValueError`] that names the field and says what it must be.
+//! A type with private fields is valid by construction: its constructors check its limits. [`Retry`] and [`Webhook`]
+//! have public fields and a `checked` method instead. Invalid text is answered with a [`ValueError`] that names the
+//! field and states what it must be.
 
 mod event;
 mod name;
@@ -28,12 +29,12 @@ pub use timer::{
 pub use token::{Settled, Stale, Token, Verdict};
 pub use webhook::{Secret, Webhook};
 
-/// A value was not taken: which, what it said, and what it must be.
+/// A value was refused: which, what it said, and what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     /// The field, as in the HTTP interface.
     pub field: &'static str,
-    /// What it said, cut to 80 characters.
+    /// What it said, truncated to 80 characters.
     pub text: String,
     /// What it must be.
     pub must: String,

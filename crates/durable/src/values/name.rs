@@ -14,7 +14,7 @@ impl QueueName {
     /// Checks a name.
     ///
     /// # Errors
-    /// It is empty, too long, reserved, or has another character.
+    /// It is empty, too long, reserved, or contains another character.
     ///
     /// ```
     /// use tourbillon_durable::values::QueueName;
@@ -48,15 +48,15 @@ impl fmt::Display for QueueName {
 
 /// The key of a timer, unique in its queue: 1 to 256 bytes without control characters, never `.` or `..`.
 ///
-/// Keys that begin with `~` are assigned by the shard; callers may name one, but not make one.
+/// Keys that start with `~` are assigned by the shard; callers may refer to one, but not choose one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// Checks a key, an assigned one included.
+    /// Checks a key; assigned keys are accepted.
     ///
     /// # Errors
-    /// It is empty, too long, reserved, or has a control character.
+    /// It is empty, too long, reserved, or contains a control character.
     pub fn new(key: &str) -> Result<Self, ValueError> {
         let fits = (1..=256).contains(&key.len());
         if fits && !key.chars().any(char::is_control) && key != "." && key != ".." {
@@ -68,7 +68,7 @@ impl Key {
     /// Checks a key that a caller chooses for a new timer.
     ///
     /// # Errors
-    /// As [`new`](Key::new), or it begins with `~`.
+    /// As [`new`](Key::new), or it starts with `~`.
     ///
     /// ```
     /// use tourbillon_durable::values::Key;
@@ -82,8 +82,8 @@ impl Key {
         Key::new(key)
     }
 
-    /// The key of a timer that was scheduled without one. It carries the generation and the first due moment, so that
-    /// a store finds a timer that was never moved without an index.
+    /// The key of a timer scheduled without one. It encodes the generation and the first due moment, so that a store
+    /// finds a timer that was never moved without an index.
     pub(crate) fn assigned(generation: u64, due: u64) -> Self {
         Key(format!("~{generation:x}-{due:x}").into())
     }
@@ -95,14 +95,14 @@ impl Key {
         Some((hex(&text[..dash])?, hex(&text[dash + 1..])?))
     }
 
-    /// The first due moment, if this is the key that was assigned to that generation: a store then needs no index entry
-    /// for it. A timer that was loaded from a dump has the key of an earlier generation.
+    /// The first due moment, if this key was assigned to that generation: a store then needs no index entry for it. A
+    /// timer loaded from a dump has the key of an earlier generation.
     pub(crate) fn home(&self, generation: u64) -> Option<Moment> {
         let (of, due) = self.parts()?;
         (of == generation && due <= Moment::MAX.millis()).then(|| Moment::from_millis(due))
     }
 
-    /// Whether the shard assigned it.
+    /// Whether it has the form of an assigned key.
     pub fn is_assigned(&self) -> bool {
         self.0.starts_with('~')
     }
@@ -113,7 +113,7 @@ impl Key {
     }
 }
 
-/// A number as `{:x}` writes it, and no other form of it.
+/// Parses a number as `{:x}` writes it, and no other form of it.
 fn hex(text: &[u8]) -> Option<u64> {
     if !(1..=16).contains(&text.len()) || (text.len() > 1 && text[0] == b'0') {
         return None;

@@ -1,19 +1,19 @@
-//! Payloads: what the holder of a delivery gets, returned byte for byte as it came. Cheap to clone.
+//! Payloads: returned byte for byte to the holder of a delivery. Cheap to clone.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What the bytes of a payload are.
+/// The type of a payload's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
-    /// Bytes that mean something to the caller alone.
+    /// Opaque bytes.
     #[default]
     Bytes,
     /// The text of a JSON value.
     Json,
 }
 
-/// A payload and its content. It reads as its bytes.
+/// A payload and its content type. Dereferences to its bytes.
 ///
 /// ```
 /// use tourbillon_durable::values::{Content, Payload};
@@ -28,22 +28,22 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Bytes.
+    /// A payload of opaque bytes.
     pub fn bytes(bytes: impl AsRef<[u8]>) -> Self {
         Payload { content: Content::Bytes, bytes: Arc::from(bytes.as_ref()) }
     }
 
-    /// The text of a JSON value. The caller has checked that it is one; nothing here reads it.
+    /// The text of a JSON value. Not validated: the caller must have checked it.
     pub fn json(text: impl AsRef<str>) -> Self {
         Payload { content: Content::Json, bytes: Arc::from(text.as_ref().as_bytes()) }
     }
 
-    /// What it is.
+    /// Its content type.
     pub fn content(&self) -> Content {
         self.content
     }
 
-    /// The text of the JSON value, if it is one.
+    /// The text of the JSON value; `None` for opaque bytes.
     pub fn text(&self) -> Option<&str> {
         match self.content {
             Content::Json => std::str::from_utf8(&self.bytes).ok(),
@@ -52,7 +52,7 @@ impl Payload {
     }
 }
 
-/// No bytes.
+/// An empty payload of opaque bytes.
 impl Default for Payload {
     fn default() -> Self {
         Payload::bytes([])

@@ -1,6 +1,7 @@
 //! Recurrence: which moment follows the last one.
 //!
-//! The rhythm goes by the last due moment, never by the clock: the clock only says which moments have passed.
+//! The next moment is computed from the last due moment, never from the clock; the clock only tells which moments
+//! have passed.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,9 +18,9 @@ const LONGEST: usize = 256;
 pub struct Recurrence {
     /// The moments.
     pub rhythm: Rhythm,
-    /// What becomes of moments that passed before the last occurrence was settled.
+    /// What happens to moments that passed before the last occurrence was settled.
     pub missed: Missed,
-    /// No occurrence is due after it.
+    /// No occurrence is due after this moment.
     pub until: Option<Moment>,
     /// The most occurrences.
     pub times: Option<u64>,
@@ -28,7 +29,7 @@ pub struct Recurrence {
 /// The moments of a recurring timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// So long after the last due moment.
+    /// This long after the last due moment.
     Every(Span),
     /// By a cron expression in a time zone.
     #[non_exhaustive]
@@ -40,15 +41,15 @@ pub enum Rhythm {
     },
 }
 
-/// What becomes of moments that were missed.
+/// What happens to missed moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
-    /// All are left out; the next is one to come.
+    /// All are skipped; the next occurrence is in the future.
     Skip,
-    /// The latest that passed stands for all.
+    /// The latest missed moment stands for all.
     #[default]
     Once,
-    /// Each in turn, the newest 1000.
+    /// Each is made up for, in order, up to the newest 1000.
     All,
 }
 
@@ -70,7 +71,7 @@ impl Rhythm {
     /// A cron expression of five fields, or six with seconds, in a time zone such as `Europe/Berlin` or `UTC`.
     ///
     /// # Errors
-    /// The expression or the zone cannot be read, or no date ever matches.
+    /// The expression is invalid or longer than 256 bytes, the zone is unknown, or no date ever matches.
     ///
     /// ```
     /// use tourbillon_durable::values::{Moment, Rhythm};
@@ -101,7 +102,7 @@ impl Rhythm {
     fn read(&self) -> Option<Moments> {
         match self {
             Rhythm::Every(period) => Some(Moments::Every(*period)),
-            // It was read when it was made; a zone may have left the system's database since.
+            // It was valid when it was made; a zone may have left the system's database since.
             Rhythm::Cron { expression, zone } => {
                 Cron::parse(expression, zone).ok().map(Moments::Cron)
             }
@@ -109,7 +110,7 @@ impl Rhythm {
     }
 }
 
-/// A rhythm that was read.
+/// A parsed rhythm.
 enum Moments {
     Every(Span),
     Cron(Cron),
@@ -135,7 +136,7 @@ impl Moments {
             let whole = now.since(last).millis() / period.millis() * period.millis();
             return Some(last + Span::from_millis(whole));
         }
-        // The last `x` whose next moment has passed; a year of seconds takes 35 steps, not 31 million.
+        // Bisects for the last `x` whose next moment has passed: a year of seconds takes 35 steps, not 31 million.
         let (mut low, mut high, mut best) = (first.millis(), now.millis(), first);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -171,7 +172,7 @@ impl Moments {
         if few(last) {
             return self.after(last).filter(|&first| first <= now);
         }
-        // Cron knows no less than a second.
+        // Cron has a resolution of one second.
         while high - low > 1000 {
             let middle = low + (high - low) / 2;
             if few(Moment::from_millis(middle)) { high = middle } else { low = middle }
@@ -186,8 +187,9 @@ impl Recurrence {
         self.times.is_some_and(|times| occurrence >= times)
     }
 
-    /// The moment of the occurrence after the one that was due at `last` and is settled at `now`; `None` if that was
-    /// the last. `occurrence` is the number of the one that is settled.
+    /// The moment of the occurrence after the one that was due at `last` and is settled at `now`.
+    ///
+    /// `None` if that was the last. `occurrence` is the number of the settled one.
     pub fn next(&self, last: Moment, now: Moment, occurrence: u64) -> Option<Moment> {
         if self.is_over(occurrence) {
             return None;
@@ -205,8 +207,9 @@ impl Recurrence {
 }
 
 impl Recurrence {
-    /// The moment that an occurrence takes which was due at `due` and had been missed by `now`. `None`: the timer has
-    /// no other occurrence.
+    /// The moment for an occurrence that was due at `due` and had been missed by `now`.
+    ///
+    /// `None` if the timer has no further occurrence.
     pub fn missed(&self, due: Moment, now: Moment) -> Option<Moment> {
         let Some(moments) = self.rhythm.read() else { return Some(due) };
         let until = self.until.unwrap_or(Moment::MAX);

@@ -1,23 +1,25 @@
-//! Retry: how often an occurrence is tried, and how long to wait between two tries.
+//! Retry: how many attempts an occurrence gets, and the backoff between them.
 
 use super::{Span, ValueError};
 
-/// After the n-th failed attempt the next is after `min(longest, first × factor^(n−1)) × (1 … 1 + jitter)`.
+/// The number of attempts of an occurrence, and their exponential backoff.
+///
+/// The delay after the n-th failed attempt is `min(longest, first × factor^(n−1)) × (1 … 1 + jitter)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     /// The most attempts of an occurrence, at least 1.
     pub attempts: u32,
     /// The delay after the first failure.
     pub first: Span,
-    /// How many times longer each further delay is, at least 1.
+    /// The factor from each delay to the next, 1 to 1 000 000.
     pub factor: f64,
     /// The longest delay, before jitter.
     pub longest: Span,
-    /// The part of a delay that chance may add, 0 to 1.
+    /// The random part added to a delay, as a fraction of it, 0 to 1.
     pub jitter: f64,
 }
 
-/// 10 attempts, 1 s, doubled up to an hour, with a tenth of jitter.
+/// 10 attempts; 1 s, doubled up to an hour, plus up to a tenth of jitter.
 impl Default for Retry {
     fn default() -> Self {
         let (first, longest) = (Span::from_secs(1), Span::from_secs(3600));
@@ -25,7 +27,7 @@ impl Default for Retry {
     }
 }
 
-/// Some fields of a [`Retry`]; the others stay as they are.
+/// Changes to some fields of a [`Retry`]; the others stay unchanged.
 ///
 /// ```
 /// use tourbillon_durable::values::{Retry, RetryChange};
@@ -38,16 +40,16 @@ pub struct RetryChange {
     pub attempts: Option<u32>,
     /// The delay after the first failure.
     pub first: Option<Span>,
-    /// How many times longer each further delay is.
+    /// The factor from each delay to the next.
     pub factor: Option<f64>,
     /// The longest delay, before jitter.
     pub longest: Option<Span>,
-    /// The part of a delay that chance may add.
+    /// The random part added to a delay, as a fraction of it.
     pub jitter: Option<f64>,
 }
 
 impl RetryChange {
-    /// All fields, where those that are not given are taken from `base`.
+    /// Applies the changes to `base`.
     pub fn over(self, base: Retry) -> Retry {
         Retry {
             attempts: self.attempts.unwrap_or(base.attempts),
@@ -59,7 +61,7 @@ impl RetryChange {
     }
 }
 
-/// Every field.
+/// Changes every field.
 impl From<Retry> for RetryChange {
     fn from(retry: Retry) -> Self {
         let Retry { attempts, first, factor, longest, jitter } = retry;
@@ -77,7 +79,7 @@ impl Retry {
     /// Checks its limits.
     ///
     /// # Errors
-    /// No attempts, a factor below 1, a jitter outside 0 to 1, or what is no number.
+    /// No attempts, a factor outside 1 to 1 000 000, a jitter outside 0 to 1, or NaN.
     ///
     /// ```
     /// use tourbillon_durable::values::Retry;
@@ -96,11 +98,11 @@ impl Retry {
         Ok(self)
     }
 
-    /// The delay after the n-th failure, n from 1. `seed` decides the jitter, so that the shard needs no randomness.
+    /// The delay after the n-th failure, n from 1. `seed` decides the jitter, so the shard needs no random source.
     pub fn delay(&self, failed: u32, seed: u64) -> Span {
         let exponent = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
         let longest = self.longest.millis() as f64;
-        // Infinite for large exponents, and not a number for 0 × infinity: `min` gives the other one for both.
+        // Infinite for large exponents, and NaN for 0 × infinity: `min` returns `longest` for both.
         let base = (self.first.millis() as f64 * self.factor.powi(exponent)).min(longest);
         let chance = (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64;
         Span::from_millis((base * (1.0 + self.jitter * chance)).ceil() as u64)

@@ -1,7 +1,7 @@
-//! Time: a moment of the wall clock, a reading of the steady clock, and a length. All are whole milliseconds.
+//! Time: moments of the wall clock, readings of the steady clock, and spans, all in whole milliseconds.
 //!
-//! A [`Moment`] and a [`Steady`] never mix: the wall clock decides what is due and can be set, the steady clock runs
-//! leases and cannot. Nothing here wraps: a moment saturates at the end of the year 9999.
+//! A [`Moment`] and a [`Steady`] never mix: the wall clock decides what is due and can be set; the steady clock runs
+//! leases and cannot be set. Arithmetic never wraps: a moment saturates at the end of the year 9999.
 
 use std::fmt;
 use std::ops::Add;
@@ -25,7 +25,7 @@ impl Moment {
     /// The last millisecond of the year 9999.
     pub const MAX: Moment = Moment(253_402_300_799_999);
 
-    /// So many milliseconds after the beginning of 1970, at most [`MAX`](Moment::MAX).
+    /// This many milliseconds after the beginning of 1970, at most [`MAX`](Moment::MAX).
     pub const fn from_millis(millis: u64) -> Self {
         if millis > Moment::MAX.0 { Moment::MAX } else { Moment(millis) }
     }
@@ -35,18 +35,18 @@ impl Moment {
         self.0
     }
 
-    /// The length from `earlier` to this moment; zero if that is later.
+    /// The span from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Moment) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// This moment, so much earlier; not before 1970.
+    /// The moment `span` before this one, not before 1970.
     pub fn back(self, span: Span) -> Moment {
         Moment(self.0.saturating_sub(span.0))
     }
 }
 
-/// Rounds up, so that nothing is early. What lies before 1970 is its beginning, what lies after 9999 its end.
+/// Rounds up, so that nothing is early. Clamps to the range from 1970 to the end of 9999.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -79,7 +79,7 @@ impl Add<Span> for Moment {
     }
 }
 
-/// RFC 3339 with an offset or `Z`. More digits than milliseconds round up: a timer is never early.
+/// Parses RFC 3339 with an offset or `Z`. Digits beyond milliseconds round up: a timer is never early.
 ///
 /// ```
 /// use tourbillon_durable::values::Moment;
@@ -95,8 +95,8 @@ impl FromStr for Moment {
     }
 }
 
-/// By hand around jiff's date and time of day: its own timestamps end a day before the year 9999 does, and it takes
-/// more forms than RFC 3339 (a space for the T, no seconds, a zone in brackets).
+/// Parses by hand around jiff's civil date and time: jiff's timestamps end a day before the year 9999 does, and jiff
+/// accepts more forms than RFC 3339 (a space for the T, no seconds, a zone in brackets).
 fn parse(text: &str) -> Option<Moment> {
     let form = b"dddd-dd-ddTdd:dd:dd";
     let fits = |(&byte, &form): (&u8, &u8)| match form {
@@ -120,7 +120,7 @@ fn parse(text: &str) -> Option<Moment> {
     (millis <= Moment::MAX.0).then_some(Moment(millis))
 }
 
-/// An offset as `+01:00`.
+/// Parses an offset such as `+01:00` into seconds.
 fn seconds(offset: &str) -> Option<i64> {
     let bytes = offset.as_bytes();
     let digit = |at: usize| bytes[at].is_ascii_digit().then(|| i64::from(bytes[at] - b'0'));
@@ -136,7 +136,7 @@ fn seconds(offset: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// In UTC with three digits.
+/// RFC 3339 in UTC, with three digits of milliseconds.
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = SignedDuration::from_millis(self.0 as i64);
@@ -145,12 +145,12 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A reading of a clock that cannot be set, in milliseconds since it was started.
+/// A reading of the monotonic clock, in milliseconds since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Steady(u64);
 
 impl Steady {
-    /// So many milliseconds after the clock was started.
+    /// This many milliseconds after the clock was started.
     pub const fn from_millis(millis: u64) -> Self {
         Steady(millis)
     }
@@ -184,22 +184,22 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl Span {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Span = Span(0);
     /// 1000 years of 365.25 days.
     pub const MAX: Span = Span(365_250 * 86_400 * SECOND);
 
-    /// So many milliseconds, at most [`MAX`](Span::MAX).
+    /// This many milliseconds, at most [`MAX`](Span::MAX).
     pub const fn from_millis(millis: u64) -> Self {
         if millis > Span::MAX.0 { Span::MAX } else { Span(millis) }
     }
 
-    /// So many seconds, at most [`MAX`](Span::MAX).
+    /// This many seconds, at most [`MAX`](Span::MAX).
     pub const fn from_secs(secs: u64) -> Self {
         Span::from_millis(secs.saturating_mul(SECOND))
     }
 
-    /// Its milliseconds.
+    /// Its length in milliseconds.
     pub const fn millis(self) -> u64 {
         self.0
     }
@@ -218,7 +218,7 @@ impl From<Span> for Duration {
     }
 }
 
-/// Numbers with units `ms s m h d w`, each unit once, largest first.
+/// Parses numbers with units `ms s m h d w`, each unit at most once, largest first.
 ///
 /// ```
 /// use tourbillon_durable::values::Span;
@@ -248,7 +248,7 @@ impl FromStr for Span {
     }
 }
 
-/// With as few units as it takes: `1h30m`, `0s`. In weeks only if they are whole: `2w`, but `30d`.
+/// Uses as few units as possible: `1h30m`, `0s`. Weeks appear only in whole weeks: `2w`, but `30d`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;

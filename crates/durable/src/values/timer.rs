@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use super::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span, Token, Webhook};
 
-/// Names one timer for ever: rising, unique in the store, never used again, below 2^53.
+/// Identifies one timer permanently: increasing, unique in the store, never reused, below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
 /// When a timer is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// So long after the request arrived.
+    /// This long after the request arrived.
     In(Span),
-    /// At a moment; a past one is due at once.
+    /// At a moment. A past moment is due at once.
     At(Moment),
-    /// At the first moment of its rhythm.
+    /// At the first moment of its recurrence.
     Rhythm,
 }
 
 /// A timer to be made.
 #[derive(Clone, Debug)]
 pub struct NewTimer {
-    /// Its key; `None` for an assigned one. One that was assigned before only replaces the timer that has it.
+    /// Its key; `None` for an assigned one. An existing assigned key can only be used to replace its timer.
     pub key: Option<Key>,
     /// When it is due first.
     pub when: When,
@@ -30,41 +30,41 @@ pub struct NewTimer {
     pub payload: Payload,
     /// How it recurs.
     pub recurrence: Option<Recurrence>,
-    /// How long its key stays taken afterwards; `None` for the queue's default, or nothing for an assigned key.
+    /// How long its key stays taken afterwards; `None` for the queue's default, or zero for an assigned key.
     pub remember: Option<Span>,
-    /// How often it is tried; `None` for the queue's default.
+    /// Its attempts and backoff; `None` for the queue's default.
     pub retry: Option<Retry>,
-    /// No attempt of an occurrence starts later than so long after it is due.
+    /// No attempt of an occurrence starts later than this long after it is due.
     pub expires: Option<Span>,
     /// Where it is posted; `None` for the queue's default, `Some(None)` for nowhere.
     pub webhook: Option<Option<Arc<Webhook>>>,
 }
 
-/// What to do with a key that is taken.
+/// What to do if a key is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// Schedule nothing of the request.
     Refuse,
-    /// Leave the one that is there.
+    /// Keep the existing timer.
     Keep,
     /// Replace it.
     Replace,
-    /// Replace it if it is this one; if it is another, or the key is free, schedule nothing of the request.
+    /// Replace it if it has this generation. If it has another or the key is free, schedule nothing of the request.
     ReplaceOnly(Generation),
 }
 
-/// What became of a timer of a schedule.
+/// The outcome for one timer of a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheduled {
     /// Its key.
     pub key: Key,
-    /// Its name for ever.
+    /// Its generation.
     pub generation: Generation,
     /// When it is due.
     pub due: Moment,
     /// What happened.
     pub outcome: Outcome,
-    /// The timer that has the key now, in the answer to a request for one timer; a batch leaves it out.
+    /// The timer that has the key now. Only in the answer to a request for one timer; a batch leaves it out.
     pub timer: Option<Box<View>>,
 }
 
@@ -73,39 +73,39 @@ pub struct Scheduled {
 pub enum Outcome {
     /// It was free.
     Made,
-    /// It was taken by this one, in that state, which is gone.
+    /// It was taken by this timer, in that state, which was replaced.
     Replaced(Generation, State),
-    /// It was taken, and the receipt names the one that is there.
+    /// It was taken; the receipt names the existing timer.
     Kept,
 }
 
 /// The state of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Its next attempt is to come.
+    /// Its next attempt is in the future.
     Scheduled,
-    /// It has come, and nobody has it.
+    /// Its next attempt is due, and it is not handed out.
     Due,
-    /// Somebody has it.
+    /// It is handed out.
     Delivering,
     /// It was given up.
     Dead,
-    /// It was acknowledged for the last time, and is remembered.
+    /// Its last occurrence was acknowledged, and it is remembered.
     Done,
     /// It was cancelled, and is remembered.
     Cancelled,
 }
 
-/// A timer as it is shown.
+/// A timer as shown to callers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// Its key.
     pub key: Key,
     /// Its state.
     pub state: State,
-    /// Its name for ever.
+    /// Its generation.
     pub generation: Generation,
-    /// The moment of its occurrence.
+    /// The due moment of its occurrence.
     pub due: Moment,
     /// The earliest moment of its next hand-out.
     pub next_attempt: Moment,
@@ -121,48 +121,48 @@ pub struct View {
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken afterwards.
     pub remember: Span,
-    /// How often it is tried.
+    /// Its attempts and backoff.
     pub retry: Retry,
-    /// No attempt of an occurrence starts later than so long after it is due.
+    /// No attempt of an occurrence starts later than this long after it is due.
     pub expires: Option<Span>,
     /// Where it is posted.
     pub webhook: Option<Arc<Webhook>>,
-    /// What the last failure said.
+    /// The text of the last failure.
     pub last_error: Option<Arc<str>>,
 }
 
 /// Which timers a list shows.
 ///
-/// With a prefix it goes by key; else by next attempt, then key. If only the dead are asked for, they go by when they
-/// were given up; those that are done or cancelled go by when they are forgotten. A prefix of assigned keys, which
-/// begin with `~`, costs a read of every timer.
+/// With a prefix, ordered by key; otherwise by next attempt, then key. Dead timers alone are ordered by the time they
+/// were given up; done or cancelled ones by the time they are forgotten. A prefix of assigned keys, which start with
+/// `~`, costs a read of every timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// In this state; `None`: scheduled, due, delivering and dead.
     pub state: Option<State>,
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     pub prefix: Option<String>,
-    /// Only next attempts from here on.
+    /// Only next attempts at or after this moment.
     pub from: Moment,
-    /// Only next attempts before this.
+    /// Only next attempts before this moment.
     pub to: Moment,
 }
 
-/// Everything.
+/// All timers that are not done or cancelled.
 impl Default for Filter {
     fn default() -> Self {
         Filter { state: None, prefix: None, from: Moment::ZERO, to: Moment::MAX }
     }
 }
 
-/// What a request for many timers has done.
+/// The outcome of a bulk operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Many {
     /// How many were cancelled or revived.
     pub done: u64,
-    /// How many were cancelled while somebody has them.
+    /// How many were cancelled while handed out.
     pub delivering: u64,
-    /// There may be more: ask again.
+    /// There may be more: repeat the request.
     pub more: bool,
 }
 
@@ -171,61 +171,61 @@ pub struct Many {
 pub enum Cursor {
     /// In the order of keys.
     Key(Key),
-    /// In the order of time; without a key, before all of that moment.
+    /// In the order of time; without a key, before all timers of that moment.
     Time(Moment, Option<Key>),
     /// In the order of being given up, or of being forgotten.
     Ended(Moment, Generation),
 }
 
-/// What became of a key of a cancel.
+/// The outcome for a key of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// Nobody had it, and nobody will be handed it.
+    /// It was not handed out, and never will be.
     Cancelled,
-    /// Somebody has it, and nobody else will be handed it.
+    /// It is handed out, and will not be handed out again.
     Delivering,
-    /// It was done before.
+    /// It was already done.
     Done,
     /// There is no such timer.
     Unknown,
 }
 
-/// A timer in the hands of a taker.
+/// A timer handed out to a taker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     /// Its queue.
     pub queue: QueueName,
-    /// Its name for ever.
+    /// Its permanent name.
     pub token: Token,
-    /// What was scheduled.
+    /// The payload of the timer.
     pub payload: Payload,
-    /// The moment of the occurrence.
+    /// The due moment of the occurrence.
     pub due: Moment,
     /// When it was handed out.
     pub handed: Moment,
-    /// When the lease ends, by the wall clock of then.
+    /// When the lease ends, by the wall clock at the hand-out.
     pub lease_until: Moment,
     /// Where it is posted.
     pub webhook: Option<Arc<Webhook>>,
-    /// How often it is tried.
+    /// Its attempts and backoff.
     pub retry: Retry,
 }
 
-/// How many timers of a queue are in which state.
+/// The number of a queue's timers in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Their next attempt is to come.
+    /// Their next attempt is in the future.
     pub scheduled: u64,
-    /// It has come, and nobody has them.
+    /// Their next attempt is due, and they are not handed out.
     pub due: u64,
-    /// Somebody has them.
+    /// They are handed out.
     pub delivering: u64,
     /// They were given up.
     pub dead: u64,
 }
 
 impl State {
-    /// All of them, in the order of a timer's life.
+    /// All states, in the order of a timer's life.
     pub const ALL: [State; 6] = [
         State::Scheduled,
         State::Due,
@@ -249,7 +249,7 @@ impl State {
 }
 
 impl NewTimer {
-    /// Its first moment, if it is scheduled then; `None`: it has none.
+    /// Its first due moment if it is scheduled at `now`; `None` if it has none.
     pub(crate) fn first_due(&self, now: Moment) -> Option<Moment> {
         let recurrence = self.recurrence.as_ref();
         let due = match self.when {
@@ -263,7 +263,7 @@ impl NewTimer {
 }
 
 impl Filter {
-    /// Whether a list by key, or of the dead, shows this one.
+    /// Whether a list by key, or of dead timers, shows this one.
     pub(crate) fn fits(&self, view: &View) -> bool {
         let kept = matches!(view.state, State::Done | State::Cancelled);
         let wanted = self.state.map_or(!kept, |state| state == view.state);

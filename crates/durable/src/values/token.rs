@@ -1,4 +1,4 @@
-//! Tokens: the name of a delivery, what its holder says with it, and what becomes of that.
+//! Tokens: the name of a delivery, the verdicts of its holder, and their outcomes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Generation, Key, Moment, Span, ValueError};
 
-/// Names a delivery for ever.
+/// The permanent name of a delivery.
 ///
 /// As text it is `generation.occurrence.attempt.key`, which parses back.
 ///
@@ -22,7 +22,7 @@ use super::{Generation, Key, Moment, Span, ValueError};
 pub struct Token {
     /// The key.
     pub key: Key,
-    /// The timer.
+    /// The generation of the timer.
     pub generation: Generation,
     /// Its occurrence.
     pub occurrence: u64,
@@ -37,7 +37,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// One form only: what parses is what was handed out.
+/// Accepts only the form that `Display` writes.
 impl FromStr for Token {
     type Err = ValueError;
     fn from_str(text: &str) -> Result<Self, ValueError> {
@@ -62,40 +62,40 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|&number: &u64| strict && number < 1 << 53)
 }
 
-/// What the holder of a delivery says.
+/// The verdict of a delivery's holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is done.
+    /// The work is done.
     Ack,
-    /// It failed: try again after so long, or by its backoff.
+    /// The work failed: retry after this delay, or with the timer's backoff.
     Nack(Option<Span>, Option<Arc<str>>),
-    /// It is given up at once, whatever attempts are left. A recurring timer ends, too: it is dead.
+    /// Gives the timer up at once, whatever attempts are left. A recurring timer ends, too: it is dead.
     GiveUp(Option<Arc<str>>),
-    /// It takes so long from now.
+    /// Extends the lease to end this long from now.
     Extend(Span),
-    /// It never reached its holder: due again after so long, and not a failed attempt.
+    /// Returns it: due again after this delay, and not a failed attempt.
     Release(Span),
 }
 
-/// What became of a token.
+/// The outcome for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// Done; a recurring timer is due again then.
+    /// Done; a recurring timer is due again at this moment.
     Acked(Option<Moment>),
-    /// The next attempt is due then.
+    /// The next attempt is due at this moment.
     Again(Moment),
-    /// It was the last attempt: given up. A recurring timer is due again then.
+    /// The occurrence was given up; a recurring timer is due again at this moment.
     GivenUp(Option<Moment>),
-    /// The lease ends then, by the wall clock.
+    /// The lease ends at this moment, by the wall clock.
     Extended(Moment),
 }
 
-/// Why a token does not count.
+/// Why a token is no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// It was acknowledged before, by this token.
     Acked,
-    /// It was refused before.
+    /// It was nacked before.
     Nacked,
     /// Its lease has ended.
     Lapsed,
@@ -107,9 +107,9 @@ pub enum Stale {
     Cancelled,
     /// The timer was replaced.
     Replaced,
-    /// The last attempt had failed.
+    /// The occurrence was given up.
     GivenUp,
-    /// None of these is known.
+    /// The store no longer knows the reason.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Webhooks: where a timer is posted when it is due, as data. Nothing here makes a connection or reads a URL.
+//! Webhooks: where a timer is posted when it is due, as data. Nothing here connects or parses a URL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ const LARGEST_HEADERS: usize = 16 << 10;
 
 /// Where a timer is posted, and how.
 ///
-/// A delivery agent interprets it: what is checked here is its shape alone.
+/// A delivery agent interprets it; only its form is checked here.
 ///
 /// ```
 /// use tourbillon_durable::values::{Secret, Webhook};
@@ -25,7 +25,7 @@ const LARGEST_HEADERS: usize = 16 << 10;
 pub struct Webhook {
     /// The address, at most 2048 bytes.
     pub url: String,
-    /// Names and values of headers, at most 64 and 16 KiB together.
+    /// Names and values of headers, at most 64 and together 16 KiB.
     pub headers: Vec<(String, Secret)>,
     /// How long an attempt may take, 1 s to 60 s.
     pub timeout: Span,
@@ -41,11 +41,11 @@ impl Webhook {
         Webhook { url, headers: Vec::new(), timeout }.checked()
     }
 
-    /// Checks its shape.
+    /// Checks its form.
     ///
     /// # Errors
-    /// The URL is empty, too long, or has a space or a control character; there are too many headers, or one has no
-    /// name or a line break; the timeout is out of its limits.
+    /// The URL is empty, too long, or contains a space or a control character; there are too many or too large
+    /// headers, a header has an invalid name or a line break; the timeout is out of its limits.
     pub fn checked(self) -> Result<Self, ValueError> {
         let odd = |char: char| char.is_whitespace() || char.is_control();
         if !(1..=LONGEST_URL).contains(&self.url.len()) || self.url.contains(odd) {
@@ -60,7 +60,7 @@ impl Webhook {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
         };
         for (name, value) in &self.headers {
-            // The error names the header; its value is a secret.
+            // The error names only the header, because its value is a secret.
             if !named(name) || value.reveal().contains(['\r', '\n', '\0']) {
                 let must = "a name without spaces or colons, and a value without line breaks";
                 return Err(ValueError::new("webhook.headers", name, must));
@@ -85,7 +85,7 @@ impl Webhook {
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Keeps that text.
+    /// Wraps a text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Secret(text.into())
     }
