@@ -1,21 +1,21 @@
-//! Buckets and cells: the only place that cuts the future into pieces.
+//! Buckets and cells: the only place that divides the future into pieces.
 //!
-//! A **bucket** is a table of the store: the timers of one stretch of time, appended, dropped whole. Far ones are wide,
-//! and are split once they come near:
+//! A **bucket** is a table of the store: the timers of one stretch of time, append-only and dropped whole. Far
+//! buckets are wide, and are split when they come near:
 //!
 //! ```text
 //!   now          2 days          2 months (of 32 days)      2 eras (of 1024 days)
 //!    ├─ hours ─────┼─ days ────────┼─ months ─────────────────┼─ eras ──────────────── 9999
 //! ```
 //!
-//! Minutes and seconds exist only where an hour holds more timers than the window may. A **cell** is what the forecast
-//! counts by: a minute, or a day for what lies in a bucket wider than a day.
+//! Minutes and seconds exist only where an hour has more timers than the window may hold. A **cell** is the unit of
+//! the forecast: a minute, or a day for timers in a bucket wider than a day.
 
 use std::cmp::Ordering;
 
 use crate::values::Moment;
 
-/// How wide a bucket is.
+/// The width of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// One second.
@@ -47,7 +47,7 @@ impl Level {
         }
     }
 
-    /// All, narrowest first. `level as u8` is its number here.
+    /// All levels, narrowest first. `level as u8` is the index here.
     pub const ALL: [Level; 6] = [Second, Minute, Hour, Day, Month, Era];
 
     /// The level of that number.
@@ -67,19 +67,19 @@ impl Level {
         }
     }
 
-    /// Where buckets of this level begin to be used: nearer moments belong to a narrower one.
+    /// The first millisecond for which buckets of this level are used. Nearer moments belong to a narrower level.
     pub fn begins(self, now: Moment) -> u64 {
         if self <= Hour { 0 } else { floor(now.millis(), self.width()) + 2 * self.width() }
     }
 
-    /// The level of a moment, by its distance alone.
+    /// The level for a moment, by its distance alone.
     pub fn of(moment: Moment, now: Moment) -> Level {
         let far = [Era, Month, Day].into_iter();
         far.into_iter().find(|level| moment.millis() >= level.begins(now)).unwrap_or(Hour)
     }
 }
 
-/// A stretch of time whose timers share a table of the store. Ordered by its beginning; of two, the wider first.
+/// A stretch of time whose timers share a table of the store. Ordered by start, wider ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
     level: Level,
@@ -87,7 +87,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The bucket of that level which holds that moment.
+    /// The bucket of that level that contains that moment.
     ///
     /// ```
     /// use tourbillon_durable::bucket::{Bucket, Level};
@@ -99,17 +99,17 @@ impl Bucket {
         Bucket { level, start: floor(moment.millis(), level.width()) }
     }
 
-    /// The bucket of each level that holds that moment, widest first.
+    /// The bucket of each level that contains that moment, widest first.
     pub(crate) fn around(moment: Moment) -> [Self; 6] {
         [Era, Month, Day, Hour, Minute, Second].map(|level| Bucket::of(level, moment))
     }
 
-    /// The bound below every bucket that begins there or later.
+    /// The lower bound of all buckets that start at `start` or later.
     pub(crate) fn bound(start: u64) -> Self {
         Bucket { level: Era, start }
     }
 
-    /// How wide it is.
+    /// Its width.
     pub fn level(self) -> Level {
         self.level
     }
@@ -154,8 +154,9 @@ impl Cell {
     }
 }
 
-/// The grid on which an edge of a forecast is exact, by its distance: a minute in the next day, an hour in the next 30
-/// days, else a day.
+/// The grid on which a forecast edge is exact, in milliseconds.
+///
+/// By its distance: a minute in the next day, an hour in the next 30 days, else a day.
 pub fn grid(edge: Moment, now: Moment) -> u64 {
     match edge.since(now).millis() {
         0..=86_400_000 => Minute.width(),

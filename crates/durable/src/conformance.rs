@@ -1,7 +1,7 @@
-//! The conformance kit: what every store must do, as one suite against a model.
+//! The conformance kit: tests a store against a model.
 //!
-//! The model is a list of rows, searched from the front: slow, and obviously right. Batches are made from a seed; after
-//! each one every question is asked of both. A new store calls [`run`] from a test of its own.
+//! The model is a list of rows, searched linearly: slow, and obviously right. Batches are generated from a seed;
+//! after each one, every query is sent to both. A new store calls [`run`] from its own test.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::store::{
 };
 use crate::values::{Key, Moment, Payload, QueueName, Retry, Secret, Span, Webhook};
 
-/// Holds a store to the law of [`store`](crate::store).
+/// Tests a store against the rules of [`store`](crate::store).
 ///
-/// `fresh` makes an empty store; `restart` does to it what the end of the process does, without a new opening.
+/// `fresh` makes an empty store; `restart` does to it what the end of the process does, without opening it again.
 ///
 /// # Panics
 /// The store differs from the model.
@@ -44,7 +44,7 @@ pub fn run<S: Store>(mut fresh: impl FnMut() -> S, mut restart: impl FnMut(S) ->
     }
 }
 
-/// The rows of a store, in the order in which they came.
+/// The rows of a store, in insertion order.
 #[derive(Default)]
 struct Model {
     rows: Vec<(Place, Record)>,
@@ -67,7 +67,7 @@ impl<S: Store> Kit<S> {
         assert!(head.epoch > self.epoch, "an epoch rises with every opening");
         self.epoch = head.epoch;
         let mut model = self.model.head(self.epoch);
-        // A bucket without a living row may be there until it is dropped.
+        // A bucket without a living row may exist until it is dropped.
         let living = |head: Head| Head {
             buckets: head.buckets.into_iter().filter(|b| b.1.count > 0).collect(),
             ..head
@@ -76,7 +76,7 @@ impl<S: Store> Kit<S> {
         assert_eq!(living(head), model, "what an opening returns");
     }
 
-    /// An older epoch changes nothing.
+    /// A commit with an older epoch changes nothing.
     fn fence(&mut self) {
         let old = self.epoch;
         self.open();
@@ -91,7 +91,7 @@ impl<S: Store> Kit<S> {
         self.store.commit(self.epoch, &ops).expect("a commit succeeds");
     }
 
-    /// A change that is allowed now, made in the model.
+    /// A change that is valid now, applied to the model.
     fn op(&mut self) -> Op {
         let op = match self.random.below(11) {
             10 if self.random.below(2) == 0 => Op::Clear(self.queue()),
@@ -160,7 +160,7 @@ impl<S: Store> Kit<S> {
         Op::Count { queue, cell, delta }
     }
 
-    /// Drops a bucket without a row, which may never have been there.
+    /// Drops a bucket without rows, which may never have existed.
     fn empty_bucket(&mut self) -> Op {
         let bucket = |row: &(Place, Record)| {
             if let Place::Bucket(bucket) = row.0 { Some(bucket) } else { None }
@@ -210,12 +210,12 @@ impl<S: Store> Kit<S> {
     }
 
     fn queue(&mut self) -> QueueName {
-        // One is the beginning of another: a prefix of a key must not leak into its neighbour.
+        // One name is a prefix of another: keys of one queue must not leak into the other.
         let name = ["a", "ab", "b"][self.random.below(3) as usize];
         QueueName::new(name).expect("a name")
     }
 
-    /// Few moments, so that rows meet.
+    /// A few moments, so that rows collide.
     fn moment(&mut self) -> Moment {
         Moment::from_millis(
             [0, 1, 59_999, 60_000, 77_500, 3_600_000, 1 << 40][self.random.below(7) as usize],
@@ -238,7 +238,7 @@ impl<S: Store> Kit<S> {
         self.model.rows[nth].clone()
     }
 
-    /// Asks every question of both.
+    /// Sends every query to both and compares the answers.
     fn compare(&mut self) {
         let middle = Some((Moment::from_millis(60_000), Generation(9)));
         let mut queries = vec![
@@ -419,7 +419,7 @@ impl Model {
         };
         let mut rows: Vec<_> =
             self.rows.iter().filter(|row| wanted(&row.0, &row.1)).cloned().collect();
-        // The places of one answer differ in their moment alone.
+        // The places in one answer differ only in their moment.
         rows.sort_by_key(|row| (row.0, row.1.generation()));
         rows.truncate(limit);
         Loaded::Rows(rows)
@@ -440,7 +440,7 @@ impl Model {
     }
 }
 
-/// Which rows answer a question.
+/// Selects the rows that answer a query.
 type Wanted<'a> = Box<dyn Fn(&Place, &Record) -> bool + 'a>;
 
 fn webhook() -> Arc<Webhook> {

@@ -1,4 +1,4 @@
-//! Importing: rows into an empty store, with the counters that belong to them. For repairs, and for loading a dump.
+//! Importing: writes rows and their counters into an empty store, for repairs and for loading a dump.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::{Op, QueueRow, Settings, ShardRow, Store, StoreError};
 use crate::values::{Moment, QueueName};
 
-/// The rows of one commit.
+/// The number of rows in one commit.
 const BATCH: usize = 5000;
 
-/// Writes rows into a store that was just opened and has none.
+/// Writes rows into a store that was just opened and is empty.
 pub struct Import<'s> {
     store: &'s mut dyn Store,
     epoch: u64,
@@ -21,29 +21,29 @@ pub struct Import<'s> {
 }
 
 impl<'s> Import<'s> {
-    /// Begins. `wall` is the greatest wall clock that the rows have seen. The store gets a new name.
+    /// Begins an import. `wall` is the greatest wall clock that the rows have seen. The store gets a new name.
     pub fn new(store: &'s mut dyn Store, epoch: u64, wall: Moment) -> Self {
         let shard = ShardRow { next_generation: Generation(0), wall, name: ShardRow::new_name() };
         let (queues, cells) = (BTreeMap::new(), BTreeMap::new());
         Import { store, epoch, shard, queues, cells, ops: Vec::new() }
     }
 
-    /// Keeps the name of the store that the rows are of.
+    /// Keeps the name of the store that the rows come from.
     pub(crate) fn name(&mut self, name: u64) {
         self.shard.name = name;
     }
 
-    /// Gives a queue its settings.
+    /// Sets the settings of a queue.
     pub fn queue(&mut self, name: &QueueName, settings: Settings) {
         self.queues.entry(name.clone()).or_default().settings = settings;
     }
 
-    /// Generations below this one were used.
+    /// Marks the generations below `next` as used.
     pub fn used(&mut self, next: Generation) {
         self.shard.next_generation = self.shard.next_generation.max(next);
     }
 
-    /// Adds a row. Its queue and key, and its generation, are new in the store.
+    /// Adds a row. Its key must be new in its queue, and its generation new in the store.
     ///
     /// # Errors
     /// The store fails.
@@ -51,7 +51,7 @@ impl<'s> Import<'s> {
         self.used(Generation(record.generation().0 + 1));
         let name = record.spec.queue.clone();
         let queue = self.queues.entry(name.clone()).or_default();
-        // As the shard counts them.
+        // Counted as the shard does.
         let cell = match place {
             Place::Bucket(bucket) => Some(Cell::of(bucket.level(), record.next_attempt)),
             Place::Waiting(_, at) => Some(Cell::of(Level::Hour, at)),
@@ -71,7 +71,7 @@ impl<'s> Import<'s> {
         if self.ops.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     ///
     /// # Errors
     /// The store fails.

@@ -1,17 +1,17 @@
-//! How late timers are handed out: the hand-outs of the last minute, counted by second and by lateness.
+//! Lateness of hand-outs: those of the last minute, counted by second and by class of lateness.
 //!
-//! A lateness below 16 ms is counted to the millisecond, a longer one to an eighth of its power of two. A second takes
-//! room for the different ones that it has seen, so a queue that hands out nothing takes none.
+//! A lateness below 16 ms has a class per millisecond, a longer one per eighth of its power of two. A second stores
+//! only the classes that occurred, so an idle queue takes no memory.
 
 use std::collections::VecDeque;
 
 use crate::message::Lateness;
 use crate::values::{Span, Steady};
 
-/// The seconds that count.
+/// The number of seconds counted.
 const SECONDS: u64 = 60;
 
-/// The hand-outs of the last minute in a queue. A restart forgets them.
+/// The hand-outs of the last minute in a queue. Lost at a restart.
 #[derive(Default)]
 pub(crate) struct LastMinute {
     seconds: VecDeque<Second>,
@@ -20,12 +20,12 @@ pub(crate) struct LastMinute {
 struct Second {
     number: u64,
     max: u64,
-    /// How many fell into which class, by class.
+    /// The count of each class that occurred, sorted by class.
     counts: Vec<(u16, u32)>,
 }
 
 impl LastMinute {
-    /// A timer is handed out, so late.
+    /// Counts a hand-out and its lateness.
     pub(crate) fn count(&mut self, now: Steady, late: Span) {
         let (number, late) = (now.millis() / 1000, late.millis());
         if self.seconds.back().is_none_or(|second| second.number != number) {
@@ -47,7 +47,7 @@ impl LastMinute {
         }
     }
 
-    /// How late they were, and how many there were a second.
+    /// The lateness, and the hand-outs per second.
     pub(crate) fn summary(&mut self, now: Steady) -> (Lateness, f64) {
         self.forget(now.millis() / 1000);
         let mut counts: Vec<(u16, u32)> =

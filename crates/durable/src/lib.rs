@@ -1,4 +1,4 @@
-//! Durable timers: everything is in a store, the near future is in a wheel, and the wheel does the last mile.
+//! Durable timers: all timers are in a store, and a timing wheel fires those of the near future.
 //!
 //! An order that is cancelled if it is not paid within 30 minutes:
 //!
@@ -27,39 +27,40 @@
 //! ```
 //!
 //! # What it promises
-//! 1. **Acknowledged is durable**: once a receipt resolves, kill -9 or a power cut loses nothing of it.
+//! 1. **Acknowledged is durable**: once a receipt resolves, neither kill -9 nor a power cut loses what it reports.
 //! 2. **Never early** by the wall clock. If that clock is set, timers follow it.
-//! 3. **At least once**: what is due is handed out until it is acknowledged, cancelled, or out of attempts.
+//! 3. **At least once**: a due timer is handed out until it is acknowledged, cancelled, or out of attempts.
 //! 4. **A cancel is definite**, and so is an ack.
-//! 5. **One at a time**: while a lease runs nobody else is handed that occurrence, also across a restart.
-//! 6. **Counts are exact** and read no timer. **Memory is bounded**, whatever is pending.
+//! 5. **One at a time**: while a lease runs, its occurrence is not handed out again, even across a restart.
+//! 6. **Counts are exact** and read no timer. **Memory is bounded**, however many timers are pending.
 //!
 //! # Inside
-//! From the bottom up; arrows point up only.
+//! From the bottom up; a module uses only modules above it in this table.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`values`] | what callers write and read: names, moments, lengths, retry, recurrence |
-//! | [`bucket`] | how the future is cut into tables and counters |
+//! | [`values`] | what callers write and read: names, moments, spans, retry, recurrence |
+//! | [`bucket`] | how the future is divided into tables and counters |
 //! | [`record`] | what is stored of a timer, and where |
 //! | [`store`] | the trait of a store: commit a list, load a page |
-//! | [`codec`] | the binary form of what is stored |
-//! | [`memory`] | a store in memory that can lose what was not synced |
-//! | [`import`] | rows into an empty store, for repairs and for loading a dump |
+//! | [`codec`] | the binary form of stored rows |
+//! | [`memory`] | a store in memory that can lose unsynced writes |
+//! | [`import`] | writes rows into an empty store, for repairs and for loading a dump |
 //! | [`disk`] | a store in a directory, on redb |
+//! | [`message`] | the requests to a shard, and its answers |
 //! | `dump` | one state of a store as lines of JSON, with the feature `json` |
-//! | [`conformance`] | what every store must do, as one suite |
-//! | [`message`] | what is asked of a shard, and what it answers |
+//! | [`conformance`] | a test suite for any store |
 //! | [`shard`] | the pure state machine: requests, loaded pages and both clocks in, effects out |
-//! | `runtime` | one thread that carries the effects out, with group commit |
-//! | `face` | what is at the top of this crate: [`Durable`], [`Queue`], [`Delivery`] |
+//! | `runtime` | one thread that carries out the effects, with group commit |
+//! | `face` | the public interface: [`Durable`], [`Queue`], [`Delivery`] |
 //!
-//! `cargo run --release -p sim -- durable --seeds 1000` runs the shard against a disk, clocks and clients from a seed;
-//! `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows it catch the planted faults.
+//! `cargo run --release -p sim -- durable --seeds 1000` runs the shard against a simulated disk, clocks and clients
+//! from a seed; `cargo run --release -p sim -- planted`, built with `RUSTFLAGS="--cfg planted"`, shows it catch the
+//! planted faults.
 
 #![forbid(unsafe_code)]
 
-/// The examples of the README of the repository, run with the others.
+/// The examples of the repository's README, run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! A store in memory, which can lose what was not synced.
+//! A store in memory that can lose unsynced writes, for tests and simulation.
 //!
-//! Rows are in ordered maps. Beside them stands what is durable: the state of the last sync, and the frames written
-//! since, one for each commit. [`MemoryStore::crash`] decides what becomes of each frame; opening recovers the longest
-//! prefix of whole frames and cuts the rest, as a log with checksums does. `commit` is [`write`](MemoryStore::write)
-//! and [`sync`](MemoryStore::sync); a simulator calls the two apart.
+//! Rows are in ordered maps. Beside them it keeps the durable state: the state of the last sync, and the frames
+//! written since, one per commit. [`MemoryStore::crash`] decides the fate of each frame; opening recovers the longest
+//! prefix of whole frames and truncates the rest, as a log with checksums does. `commit` is
+//! [`write`](MemoryStore::write) followed by [`sync`](MemoryStore::sync); a simulator calls them separately.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ use crate::values::{Key, Moment, QueueName};
 pub struct MemoryStore {
     /// What a load sees.
     current: State,
-    /// What a crash leaves, whatever becomes of the frames.
+    /// What every crash preserves.
     synced: State,
-    /// Written since.
+    /// Written since the last sync.
     frames: Vec<Vec<Op>>,
     poisoned: bool,
 }
 
-/// What a crash does to a frame that was not synced.
+/// What a crash does to an unsynced frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
     /// It reached the disk.
     Whole,
-    /// A part of it did. Its checksum says so.
+    /// A part of it did. Its checksum reveals that.
     Torn,
     /// Nothing of it did, though later frames may have.
     Lost,
@@ -43,7 +43,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Writes a frame. Loads see it; a crash may take it until the next [`sync`](MemoryStore::sync).
+    /// Writes a frame. Loads see it; a crash may lose it until the next [`sync`](MemoryStore::sync).
     ///
     /// # Errors
     /// The store is poisoned, or the epoch is not the latest.
@@ -73,13 +73,14 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// A write or a sync has failed: refuses everything until it is opened anew.
+    /// Simulates a failed write or sync: refuses everything until the store is opened again.
     pub fn poison(&mut self) {
         self.poisoned = true;
     }
 
-    /// A crash, or a failure: `survival` says what becomes of each frame that was not synced, oldest first. Open the
-    /// store next.
+    /// Simulates a crash or a failure. Open the store next.
+    ///
+    /// `survival` decides the fate of each unsynced frame, oldest first.
     pub fn crash(&mut self, mut survival: impl FnMut() -> Survival) {
         let fates: Vec<Survival> = self.frames.iter().map(|_| survival()).collect();
         let whole = fates.iter().take_while(|&&fate| fate == Survival::Whole).count();
@@ -125,7 +126,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The address of a row in the places that have one table for all.
+/// The address of a row in a place that has one table for all queues.
 type Row = (Moment, Generation);
 
 /// The tables.

@@ -1,4 +1,4 @@
-//! Messages: what goes into a turn of the [shard](crate::shard), and what comes out.
+//! Messages: the inputs of a turn of the [shard](crate::shard), and its outputs.
 
 use std::sync::Arc;
 
@@ -10,39 +10,39 @@ pub use crate::values::{
 };
 use crate::values::{Event, Key, Moment, QueueName, RetryChange, Span, Steady, Webhook};
 
-/// Names a request. The caller chooses it, and never uses it twice.
+/// Names a request. Chosen by the caller, and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Names a commit. Rising by one.
+/// Names a commit. Increases by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u64);
 
-/// Names a load. Rising.
+/// Names a load. Increasing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoadId(pub u64);
 
-/// What a turn is given, beside the two clocks.
+/// An input of a turn, beside the two clocks.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody wants something.
+    /// A request.
     Request(RequestId, Request),
-    /// This commit is durable, and so are all before it.
+    /// This commit and all before it are durable.
     Committed(CommitId),
     /// The answer to a load.
     Loaded(LoadId, Loaded),
-    /// A row that a load asks for cannot be read: why.
+    /// A row that a load needs cannot be read, with the reason.
     Damaged(LoadId, Arc<str>),
 }
 
-/// What a turn wants done, in this order: a load sees every commit that was emitted before it, and perhaps later ones.
+/// What a turn wants done, in this order. A load sees every commit emitted before it, and perhaps later ones.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Commit these; say so with [`Input::Committed`]. If it fails, drop the shard and open the store anew.
+    /// Commit these ops; confirm with [`Input::Committed`]. If it fails, drop the shard and reopen the store.
     Commit(CommitId, Vec<Op>),
     /// Load this; answer with [`Input::Loaded`].
     Load(LoadId, Query),
-    /// Answer a request. Everything that the answer says is durable.
+    /// Answer a request. Everything that the answer reports is durable.
     Answer(RequestId, Answer),
 }
 
@@ -55,7 +55,7 @@ pub struct Turn {
     pub wall: Option<Moment>,
     /// Take the next turn when the steady clock reads this, at the latest.
     pub steady: Option<Steady>,
-    /// What happens with this turn's commit, if somebody [listens](crate::shard::Shard::listen).
+    /// The events of this turn's commit, if the shard [listens](crate::shard::Shard::listen).
     pub events: Vec<Event>,
     /// The wall clock is far off.
     pub clock: Option<FarOff>,
@@ -64,143 +64,143 @@ pub struct Turn {
 /// The wall clock reads something unlikely. Timers follow it all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarOff {
-    /// What was expected: the greatest wall clock seen, at a start; else the last one and the time that has passed.
+    /// What was expected: at a start the greatest wall clock seen; otherwise the last reading plus the time passed
+    /// since.
     pub expected: Moment,
     /// What it reads.
     pub reads: Moment,
 }
 
-/// What somebody wants.
+/// A request to the shard.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Makes timers: all, or none.
     Schedule {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The timers.
         timers: Vec<NewTimer>,
-        /// What to do with a key that is taken.
+        /// What to do if a key is taken.
         conflict: Conflict,
     },
     /// Moves the occurrence of a timer; revives a dead one.
     Move {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The key.
         key: Key,
-        /// To when.
+        /// The new moment.
         when: When,
-        /// Only if it is this one.
+        /// Only if it has this generation.
         only: Option<Generation>,
     },
     /// Makes a timer due now; revives a dead one.
     Run {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The key.
         key: Key,
     },
     /// Cancels timers.
     Cancel {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The keys.
         keys: Vec<Key>,
-        /// Only if each of them is this one.
+        /// Only if each of them has this generation.
         only: Option<Generation>,
     },
-    /// Shows a timer.
+    /// Returns a timer.
     Get {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The key.
         key: Key,
     },
-    /// Takes what is due and has no webhook.
+    /// Takes due timers that have no webhook.
     Receive {
-        /// From where.
+        /// The queue.
         queue: QueueName,
-        /// The most.
+        /// The most timers.
         max: usize,
         /// How long to wait if nothing is due.
         wait: Span,
-        /// How long the taker has each of them.
+        /// The lease of each delivery.
         lease: Span,
     },
-    /// Takes what is due and has a webhook, from all queues in turn. Each is its taker's for the timeout of its webhook
-    /// and a margin.
+    /// Takes due timers that have a webhook, round-robin over all queues. The lease of each is the timeout of its
+    /// webhook plus a margin.
     Push {
-        /// The most.
+        /// The most timers.
         max: usize,
         /// How long to wait if nothing is due.
         wait: Span,
         /// The margin.
         margin: Span,
     },
-    /// The taker of that request has gone and wants nothing any more. The queue is that of its receive; a push has
-    /// none.
+    /// Withdraws the taker of that request, which has gone. The queue is that of its receive; `None` for a push.
     Leave(Option<QueueName>, RequestId),
-    /// Settles, extends or gives back deliveries.
+    /// Settles deliveries.
     Settle {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// The tokens.
         tokens: Vec<Token>,
-        /// How.
+        /// The verdict on each.
         verdict: Verdict,
     },
-    /// Lists timers, a page.
+    /// Lists timers, one page.
     List {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// Which.
+        /// Which timers.
         filter: Filter,
-        /// Where the page before ended.
+        /// Where the previous page ended.
         after: Option<Cursor>,
-        /// The most, at least 1.
+        /// The most timers, at least 1.
         limit: usize,
     },
-    /// Cancels the timers whose keys begin so, at most 100 000.
+    /// Cancels the timers whose keys have a prefix, at most 100 000.
     CancelPrefix {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// The beginning of their keys.
+        /// The prefix of their keys.
         prefix: String,
     },
     /// Makes dead timers due now, at most 10 000.
     Redrive {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// The beginning of their keys.
+        /// The prefix of their keys.
         prefix: Option<String>,
     },
-    /// Changes what a queue's owner decides. Makes the queue.
+    /// Changes the settings of a queue. Creates the queue if it does not exist.
     Set {
-        /// Which.
+        /// The queue.
         queue: QueueName,
-        /// What.
+        /// The changes.
         change: Change,
     },
-    /// Cancels every timer of a queue at once. Nothing of them is remembered, nor what was.
+    /// Cancels every timer of a queue in one commit. None of them is remembered, and remembered ones are forgotten.
     Clear(QueueName),
     /// Deletes a queue and all its timers.
     Delete {
-        /// Which.
+        /// The queue.
         queue: QueueName,
-        /// Also if some of them are out.
+        /// Even if timers are out.
         force: bool,
     },
-    /// Shows a queue.
+    /// Returns the counts and settings of a queue.
     Queue(QueueName),
-    /// Shows a queue, with what is due next and how late it is.
+    /// Returns a queue with its next due timer and its lateness.
     Stats(QueueName),
-    /// Names every queue.
+    /// Lists the names of all queues.
     Queues,
-    /// Counts pending timers between edges, in order.
+    /// Counts pending timers between ordered edges.
     Forecast {
-        /// Where.
+        /// The queue.
         queue: QueueName,
-        /// At least two.
+        /// The edges, at least two.
         edges: Vec<Moment>,
     },
 }
@@ -248,7 +248,7 @@ impl Request {
     }
 }
 
-/// What to change of a queue's settings; `None` leaves it as it is.
+/// Changes to a queue's settings; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// Hands out nothing.
@@ -257,13 +257,13 @@ pub struct Change {
     pub retry: Option<RetryChange>,
     /// The default of new timers with a chosen key.
     pub remember: Option<Span>,
-    /// How long the dead are kept.
+    /// How long dead timers are kept.
     pub dead_keep: Option<Span>,
     /// The most hand-outs in any second.
     pub rate: Option<Option<u32>>,
     /// The most timers that are out at once.
     pub concurrency: Option<Option<u32>>,
-    /// Where new timers are posted that do not say so themselves.
+    /// The default webhook of new timers.
     pub webhook: Option<Option<Arc<Webhook>>>,
 }
 
@@ -286,91 +286,92 @@ impl Change {
 pub enum Answer {
     /// To a schedule, in its order.
     Scheduled(Vec<Scheduled>),
-    /// The key of this timer of the request is taken, by one in that state: nothing was scheduled.
+    /// The key of this timer of the request is taken by a timer in that state. Nothing was scheduled.
     KeyTaken(usize, State),
-    /// This timer of the request has the key of an earlier one, or a rhythm with no moment: nothing was scheduled.
+    /// This timer of the request repeats an earlier key, or has no due moment. Nothing was scheduled.
     Refused(usize),
-    /// This timer of the request has an assigned key that no timer has: nothing was scheduled.
+    /// This timer of the request has an assigned key that no timer has. Nothing was scheduled.
     NotAssigned(usize),
-    /// There would be more timers than the limit: nothing was scheduled.
+    /// There would be more timers than the limit. Nothing was scheduled.
     TooMany,
-    /// This timer of the request was to be another one; its key has that one, or none. Nothing was changed.
+    /// The key at this index has that timer, or none, and a different one was meant. Nothing was changed.
     Mismatch(usize, Option<Generation>),
-    /// To a get, a move and a run; `None`: there is no such timer.
+    /// To a get, a move and a run; `None` if there is no such timer.
     Timer(Option<View>),
     /// A timer in this state cannot be moved or run.
     NotMoved(State),
-    /// A row that it needs cannot be read: why. Nothing was changed.
+    /// A row that the request needs cannot be read, with the reason. Nothing was changed.
     Damaged(Arc<str>),
     /// To a cancel, in its order.
     Cancelled(Vec<Cancelled>),
-    /// To a receive and a push. Empty: its wait has passed.
+    /// To a receive and a push. Empty if its wait has passed.
     Deliveries(Vec<Delivery>),
     /// To a settle, in its order.
     Settled(Vec<Result<Settled, Stale>>),
-    /// To a list, with where it ended if there may be more.
+    /// To a list, with the cursor if there may be more.
     List(Vec<View>, Option<Cursor>),
-    /// To a cancel by prefix or of all, and to a redrive.
+    /// To a cancel by prefix, a clear and a redrive.
     Many(Many),
-    /// To a setting, to a leave, and to a delete.
+    /// To a setting, a leave and a delete.
     Done,
-    /// To a delete: so many timers are out. Nothing was changed.
+    /// To a delete: this many timers are out. Nothing was changed.
     Delivering(u64),
     /// To a delete: there is no such queue.
     NoQueue,
-    /// To a look at a queue; `None`: there is no such queue.
+    /// To a queue request; `None` if there is no such queue.
     Queue(Option<(Counts, Settings)>),
-    /// To a look at a queue with all that is known of it; `None`: there is no such queue.
+    /// To a stats request; `None` if there is no such queue.
     Stats(Option<Box<Stats>>),
-    /// To a question for all queues.
+    /// To a request for all queues.
     Queues(Vec<QueueName>),
-    /// To a forecast: pieces with their true edges, and how many are due in each.
+    /// To a forecast: pieces with their actual edges, and the number of timers due in each.
     Forecast(Vec<(Moment, Moment, u64)>),
 }
 
-/// A queue as it is shown.
+/// The statistics of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
     /// Its timers by state.
     pub counts: Counts,
-    /// What it is set to.
+    /// Its settings.
     pub settings: Settings,
     /// When the next timer becomes due.
     pub next: Option<Moment>,
-    /// Since when the longest due has waited for a taker.
+    /// The next attempt of the timer that has been due longest.
     pub oldest_due: Option<Moment>,
-    /// How late the timers of the last minute were handed out.
+    /// The lateness of the hand-outs of the last minute.
     pub lateness: Lateness,
-    /// Hand-outs a second, over the last minute.
+    /// Hand-outs per second, over the last minute.
     pub per_second: f64,
 }
 
-/// How long after its next attempt was due a timer was handed out: zero if none was. The percentiles are rounded up, by
-/// an eighth at most.
+/// The time from a timer's next attempt to its hand-out; zero without hand-outs.
+///
+/// Percentiles are rounded up by at most an eighth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Half of them were not later.
+    /// The median.
     pub p50: Span,
-    /// 99 in a hundred were not later.
+    /// The 99th percentile.
     pub p99: Span,
-    /// The latest.
+    /// The maximum.
     pub max: Span,
 }
 
 impl Answer {
-    /// Whether a delivery agent is told of a delivery.
+    /// Whether this answer hands a delivery to an agent.
     pub fn tells_agents(&self) -> bool {
         matches!(self, Answer::Deliveries(all) if all.iter().any(|one| one.webhook.is_some()))
     }
 }
 
-/// Why a shard is opened: what is known of deliveries to agents.
+/// Why a shard is opened, which decides what happens to deliveries held by agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// No agent of this process was told of a delivery yet. What an earlier process had under way is tried again at
-    /// once, and does not count as a failed attempt.
+    /// No agent of this process has been handed a delivery yet. Deliveries held by agents of an earlier process are
+    /// retried at once, and do not count as failed attempts.
     Started,
-    /// The store failed, and this process goes on: its agents are at work, and their leases run.
+    /// The store failed and this process continues: its agents are at work, and their leases run.
     Recovered,
 }
 
@@ -381,24 +382,24 @@ pub struct Limits {
     pub window: u64,
     /// The most bytes of the near window.
     pub window_bytes: u64,
-    /// The most waiting timers that are kept at the heads of queues, beside a page of each.
+    /// The most waiting timers kept at the heads of queues. Each lane may hold a page beyond that.
     pub waiting: usize,
-    /// The most bytes of them, beside one timer of each queue.
+    /// The most bytes of them. Each lane may hold one timer beyond that.
     pub waiting_bytes: u64,
     /// The most timers that are out at once.
     pub out: usize,
-    /// The most bytes of them, beside one.
+    /// The most bytes of them, exceeded by one timer at most.
     pub out_bytes: u64,
     /// The most timers of all queues that are not done or cancelled. More are refused.
     pub timers: u64,
-    /// The rows of a page.
+    /// The number of rows in a page.
     pub page: usize,
 }
 
-/// A million timers and 256 MiB in the window, 100 000 and 64 MiB waiting, a million and 256 MiB out, pages of 1000,
-/// any number of timers.
+/// Window: 1 000 000 timers, 256 MiB. Waiting: 100 000, 64 MiB. Out: 1 000 000, 256 MiB. Pages of 1000; timers
+/// unlimited.
 ///
-/// The window is so large because a second whose timers do not fit is delivered from the disk when it has passed, and
+/// The window is this large because a second whose timers do not fit is delivered from disk after it has passed, and
 /// half a million timers with payloads of 100 bytes take 175 MiB.
 impl Default for Limits {
     fn default() -> Self {
@@ -415,24 +416,24 @@ impl Default for Limits {
     }
 }
 
-/// How much a shard holds in memory.
+/// What a shard holds in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
     /// Timers of the near window.
     pub window: u64,
-    /// Their bytes, roughly.
+    /// Their approximate bytes.
     pub window_bytes: u64,
     /// Waiting timers at the heads of queues, and their bytes.
     pub waiting: Filling,
     /// Timers that are out, and their bytes.
     pub out: Filling,
-    /// Names that were changed while a load is under way.
+    /// Names changed while a load is in progress.
     pub touched: usize,
-    /// Queues, also those that are in memory alone.
+    /// Queues, including those that exist only in memory.
     pub queues: usize,
 }
 
-/// How a timer is shown.
+/// The state of a timer as shown to callers.
 pub(crate) fn state(place: Place, record: &Record, now: Moment) -> State {
     match (place, record.fate) {
         (Place::Bucket(_) | Place::Waiting(..), _) if record.next_attempt <= now => State::Due,
@@ -445,7 +446,7 @@ pub(crate) fn state(place: Place, record: &Record, now: Moment) -> State {
 }
 
 impl View {
-    /// A timer as it is shown.
+    /// A timer as shown to callers.
     pub(crate) fn new(state: State, record: &Record) -> Self {
         let spec = &record.spec;
         View {

@@ -1,4 +1,4 @@
-//! The pace of a queue: how many hand-outs a second.
+//! The pace of a queue: limits the hand-outs per second.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use crate::values::{Span, Steady};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// The hand-outs of the last second in a queue with a rate. A restart forgets them.
+/// The hand-outs of the last second in a queue with a rate. Lost at a restart.
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// By millisecond, so it is bounded.
+    /// By millisecond, which bounds its length.
     handed: VecDeque<(Steady, u32)>,
     total: u32,
-    /// The steady clock will say when the next one is allowed.
+    /// A timer on the steady clock is set for the next allowed hand-out.
     pub(crate) waits: bool,
 }
 
 impl Pace {
-    /// When the next hand-out is allowed, if it is not now.
+    /// When the next hand-out is allowed; `None` if it is allowed now.
     pub(crate) fn next(&mut self, rate: u32, now: Steady) -> Option<Steady> {
         while self.handed.front().is_some_and(|(at, _)| *at + SECOND <= now) {
             self.total -= self.handed.pop_front().map_or(0, |(_, count)| count);

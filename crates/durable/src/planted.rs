@@ -1,4 +1,4 @@
-//! Faults planted in this crate, one at a time, to test the simulator.
+//! Faults planted in this crate, chosen one at a time, to test the simulator.
 //!
 //! `planted!("fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
 //! environment names that fault in `TOURBILLON_PLANTED`. `planted/durable/` states the harm of each;
@@ -6,7 +6,7 @@
 
 #[cfg(not(planted))]
 macro_rules! planted {
-    // A block, as in the other: temporaries are dropped at the same place.
+    // A block, as in the other variant, so that temporaries are dropped at the same point.
     ($name:literal, $wrong:expr, $right:expr) => {{ $right }};
 }
 

@@ -1,7 +1,7 @@
-//! Records: what is stored of a timer. One row for each timer, in exactly one place.
+//! Records: what is stored of a timer. Each timer has one row, in exactly one place.
 //!
-//! The part that never changes is shared ([`Spec`]), so that moving a record costs a few words whatever its payload.
-//! [`codec`](crate::codec) has the binary form.
+//! The immutable part is shared ([`Spec`]), so that moving a record costs a few words whatever its payload.
+//! [`codec`](crate::codec) defines the binary form.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::bucket::Bucket;
 pub use crate::values::Generation;
 use crate::values::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span, Webhook};
 
-/// What a timer was made with. It never changes; a replacement has another.
+/// What a timer was made with. Immutable; a replacement has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Its name for ever.
+    /// Its generation.
     pub generation: Generation,
     /// Its queue.
     pub queue: QueueName,
@@ -26,26 +26,26 @@ pub struct Spec {
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken after it is done or cancelled.
     pub remember: Span,
-    /// How often it is tried.
+    /// Its attempts and backoff.
     pub retry: Retry,
-    /// No attempt of an occurrence starts later than so long after it is due.
+    /// No attempt of an occurrence starts later than this long after it is due.
     pub expires: Option<Span>,
     /// Where it is posted.
     pub webhook: Option<Arc<Webhook>>,
 }
 
-/// Who is handed a timer that is due. A flood in one lane of a queue neither hides nor delays the other.
+/// Who takes a due timer. A flood in one lane of a queue neither hides nor delays the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Takers of its queue: it has no webhook.
     #[default]
     Pull,
-    /// Delivery agents, of all queues: it has a webhook.
+    /// Delivery agents, for all queues: it has a webhook.
     Push,
 }
 
 impl Lane {
-    /// Both.
+    /// Both lanes.
     pub const ALL: [Lane; 2] = [Lane::Pull, Lane::Push];
 }
 
@@ -57,20 +57,22 @@ impl Spec {
     }
 }
 
-/// A timer as it is stored.
+/// A timer as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What never changes.
+    /// The immutable part.
     pub spec: Arc<Spec>,
-    /// The moment of the occurrence. Retries leave it as it is.
+    /// The due moment of the occurrence. Retries do not change it.
     pub due: Moment,
     /// The earliest moment of the next hand-out.
     pub next_attempt: Moment,
-    /// The moment of the next occurrence, if this one is an extra run outside the rhythm.
+    /// The moment of the next occurrence, if this one is an extra run outside the recurrence.
     pub behind: Option<Moment>,
     /// The number of the occurrence, from 1.
     pub occurrence: u64,
-    /// Hand-outs of this occurrence so far. Never falls, and names a delivery with the two numbers above.
+    /// Hand-outs of this occurrence so far.
+    ///
+    /// Never decreases within it; names a delivery with generation and occurrence.
     pub attempt: u32,
     /// Failed attempts of this occurrence, since it began or was revived.
     pub failed: u32,
@@ -78,45 +80,45 @@ pub struct Record {
     pub fate: Fate,
     /// The lease, if it is out.
     pub lease: Option<Lease>,
-    /// What the last failure said.
+    /// The text of the last failure.
     pub last_error: Option<Arc<str>>,
 }
 
-/// How the last hand-out of a timer ended: what a stale token is answered with.
+/// How the last hand-out of a timer ended. Decides the answer to a stale token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It has not ended, or there was none.
     #[default]
     Open,
-    /// It was acknowledged; of a recurring timer, the occurrence before the one that is shown.
+    /// It was acknowledged; for a recurring timer, the occurrence before the current one.
     Acked {
         /// The occurrence.
         occurrence: u64,
         /// The attempt.
         attempt: u32,
     },
-    /// It was refused.
+    /// It was nacked.
     Nacked,
     /// Its lease ended without an answer. It may still be acknowledged.
     Lapsed,
-    /// It was given back before it was delivered.
+    /// It was released, or its outcome is unknown after a restart.
     Released,
     /// The timer was moved.
     Moved,
-    /// The last attempt failed.
+    /// It was given up.
     GivenUp,
-    /// The timer was cancelled while nobody had it.
+    /// The timer was cancelled while it was not handed out.
     Cancelled,
-    /// The timer was cancelled while somebody had it.
+    /// The timer was cancelled while it was handed out.
     CancelledOut,
 }
 
 /// The lease of a timer that is out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// When it ends by the wall clock: what a restart goes by.
+    /// When it ends by the wall clock. Used after a restart.
     pub until: Moment,
-    /// Its full length: no restart makes it longer.
+    /// Its full length: a restart never extends it.
     pub length: Span,
 }
 
@@ -125,9 +127,9 @@ pub struct Lease {
 pub enum Place {
     /// In the bucket of its next attempt.
     Bucket(Bucket),
-    /// Due, and nobody has it; in the lane of the timer, ordered by its next attempt.
+    /// Due and not handed out; in the timer's lane, ordered by next attempt.
     Waiting(Lane, Moment),
-    /// Somebody has it; ordered by its next attempt, as it was handed out.
+    /// Handed out; ordered by the next attempt at the hand-out.
     Out(Moment),
     /// Given up at that moment.
     Dead(Moment),
@@ -152,12 +154,12 @@ impl Record {
         }
     }
 
-    /// Its name for ever.
+    /// Its generation.
     pub fn generation(&self) -> Generation {
         self.spec.generation
     }
 
-    /// Its place in a list by time: the next attempt, then the key.
+    /// Its position in a list by time: the next attempt, then the key.
     pub fn order(&self) -> (Moment, Option<Key>) {
         (self.next_attempt, Some(self.spec.key.clone()))
     }
@@ -167,7 +169,7 @@ impl Record {
         self.spec.expires.is_some() || self.spec.recurrence.is_some()
     }
 
-    /// The bytes that it takes in memory, roughly: what the window's limit counts.
+    /// Its approximate bytes in memory, as counted by the limits.
     pub fn size(&self) -> u64 {
         (size_of::<Record>()
             + size_of::<Spec>()

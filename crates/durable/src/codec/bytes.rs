@@ -1,9 +1,9 @@
-//! Bytes: integers, texts, moments and lengths. A reader checks every limit.
+//! Bytes: integers, texts, moments and spans. A reader checks every limit.
 
 use super::{DecodeError, Wrong};
 use crate::values::{Moment, Span};
 
-/// Appends an integer as LEB128: seven bits a byte, lowest first.
+/// Appends an integer as LEB128: seven bits per byte, lowest first.
 pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -12,12 +12,12 @@ pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a signed difference; small ones of either sign are short.
+/// Appends a signed integer in zigzag form: small ones of either sign are short.
 pub(super) fn put_i64(out: &mut Vec<u8>, number: i64) {
     put_u64(out, ((number << 1) ^ (number >> 63)) as u64);
 }
 
-/// Appends a text with its length.
+/// Appends a text, preceded by its length.
 pub(super) fn put_str(out: &mut Vec<u8>, text: &str) {
     put_u64(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
@@ -28,7 +28,7 @@ pub(super) fn put_f64(out: &mut Vec<u8>, number: f64) {
     out.extend_from_slice(&number.to_bits().to_le_bytes());
 }
 
-/// Reads fields, from the front.
+/// Reads fields from the front.
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -36,12 +36,12 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.0.len()
     }
 
-    /// All that is left.
+    /// Takes all remaining bytes.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn str(&mut self, field: &'static str) -> Result<&'a str, DecodeError> {
-        // A length beyond memory is beyond the bytes that are left, too.
+        // A length that exceeds memory also exceeds the bytes left.
         let length = usize::try_from(self.u64(field)?).unwrap_or(usize::MAX);
         std::str::from_utf8(self.take(field, length)?).map_err(|error| invalid(field, error))
     }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         moment(field, Some(millis))
     }
 
-    /// A moment that was written as its difference to another.
+    /// Reads a moment written as its difference to another.
     pub(super) fn moment_from(
         &mut self,
         field: &'static str,
@@ -126,7 +126,7 @@ fn moment(field: &'static str, millis: Option<u64>) -> Result<Moment, DecodeErro
     moment.ok_or_else(|| invalid(field, "not between 1970 and 9999"))
 }
 
-/// The field is out of its limits.
+/// The error for a field out of its limits.
 pub(super) fn invalid(field: &'static str, why: impl ToString) -> DecodeError {
     DecodeError { field, wrong: Wrong::Invalid(why.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! The codec: the binary form of what is stored, one format for every table. Pure; no input makes it panic.
+//! The codec: the binary form of every stored row. Pure; no input makes it panic.
 //!
 //! # A value
 //! ```text
@@ -8,9 +8,9 @@
 //!   └─────────┴──────────────────────────┴───────────────────────────────────────┘
 //! ```
 //!
-//! - The checksum covers the name of the table and the key: a value that was moved under another key does not verify.
-//! - A value is read whole: bytes that are left over are an error, and so is a value out of its limits.
-//! - Every value has its own version, so that a later version can read rows that an earlier one wrote.
+//! - The checksum covers the name of the table and the key: a value moved under another key does not verify.
+//! - A value is read completely: leftover bytes are an error, and so is a field out of its limits.
+//! - Every value has its own version, so that a later version can read rows written by an earlier one.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -31,7 +31,7 @@ pub use rows::{BucketRow, DayCells, Home, Marks, ShardState};
 /// The version that is written.
 pub const VERSION: u8 = 1;
 
-/// What has a binary form.
+/// A type with a binary form.
 pub trait Row: Sized {
     /// Appends its fields.
     fn write(&self, out: &mut Vec<u8>);
@@ -43,7 +43,7 @@ pub trait Row: Sized {
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError>;
 }
 
-/// The value of a row under its key in a table.
+/// Encodes a row under its key in a table.
 ///
 /// ```
 /// use tourbillon_durable::codec::{Home, decode, encode};
@@ -60,7 +60,7 @@ pub fn encode(table: &str, key: &[u8], row: &impl Row) -> Vec<u8> {
     value
 }
 
-/// The same, in place of what is there: a commit of many rows needs no memory for each.
+/// As [`encode`], into an existing buffer: a commit of many rows allocates once.
 pub fn encode_into(value: &mut Vec<u8>, table: &str, key: &[u8], row: &impl Row) {
     value.clear();
     value.push(VERSION);
@@ -74,10 +74,10 @@ pub fn seal(table: &str, key: &[u8], value: &mut Vec<u8>) {
     value.extend_from_slice(&sum.to_le_bytes());
 }
 
-/// Reads a value.
+/// Decodes a value.
 ///
 /// # Errors
-/// It was written by a newer version, its checksum differs, or it is not a row of that kind.
+/// It has an unknown version, its checksum differs, or it is not a row of that kind.
 pub fn decode<R: Row>(table: &str, key: &[u8], value: &[u8]) -> Result<R, DecodeError> {
     let mut reader = fields(table, key, value)?;
     let row = R::read(&mut reader)?;
@@ -87,10 +87,10 @@ pub fn decode<R: Row>(table: &str, key: &[u8], value: &[u8]) -> Result<R, Decode
     }
 }
 
-/// The queue and the next attempt of a timer's row. It takes no memory: a bucket of a million rows is sorted by it.
+/// The queue and the next attempt of a timer's row, without allocating: used to sort a bucket of a million rows.
 ///
 /// # Errors
-/// As [`decode`], but for the fields that follow.
+/// As [`decode`], but the fields that follow are not read.
 pub(crate) fn decode_order<'a>(
     table: &str,
     key: &[u8],
@@ -100,7 +100,7 @@ pub(crate) fn decode_order<'a>(
     Ok((start.queue, start.next_attempt))
 }
 
-/// The fields of a value whose checksum is right.
+/// The fields of a value, once its checksum and version are verified.
 fn fields<'a>(table: &str, key: &[u8], value: &'a [u8]) -> Result<Reader<'a>, DecodeError> {
     let wrong = |wrong| Err(DecodeError { field: "value", wrong });
     let Some((body, stored)) = value.split_last_chunk::<4>() else {
@@ -122,7 +122,7 @@ fn checksum(table: &str, key: &[u8], body: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, body)
 }
 
-/// A value cannot be read: which field, and what is wrong with it.
+/// A value that cannot be decoded: which field, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     /// The field.
@@ -135,15 +135,15 @@ pub struct DecodeError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wrong {
-    /// The bytes end before it does.
+    /// The bytes end too early.
     Short,
-    /// It was read, and so many bytes are left over.
+    /// It was read, and this many bytes are left over.
     Left(usize),
     /// The checksum differs.
     Checksum {
-        /// What stands there.
+        /// The stored checksum.
         stored: u32,
-        /// What it should be.
+        /// The computed one.
         computed: u32,
     },
     /// It has this version, which this program does not know.

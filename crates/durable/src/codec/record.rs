@@ -1,4 +1,4 @@
-//! The row of a timer. What has its usual value takes no bytes: a set of flags says which fields follow.
+//! The row of a timer. Fields with their usual value take no bytes: a set of flags tells which fields follow.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::values::{
     Webhook,
 };
 
-/// The key is the one that was assigned to this generation; its due moment stands in its place.
+/// The key was assigned to this generation; only its due moment is written.
 const ASSIGNED: u64 = 1;
 const RECURRENCE: u64 = 1 << 1;
 /// The retry is not the default.
@@ -19,9 +19,9 @@ const REMEMBER: u64 = 1 << 3;
 const BEHIND: u64 = 1 << 4;
 const LEASE: u64 = 1 << 5;
 const ERROR: u64 = 1 << 6;
-/// The next attempt is not the due moment.
+/// The next attempt differs from the due moment.
 const NEXT: u64 = 1 << 7;
-/// It was handed out, or is not at its first occurrence.
+/// It was handed out, or is past its first occurrence.
 const PROGRESS: u64 = 1 << 8;
 const EXPIRES: u64 = 1 << 9;
 /// The payload is JSON.
@@ -157,7 +157,7 @@ impl Row for Record {
     }
 }
 
-/// The fields that a row begins with.
+/// The first fields of a row.
 pub(super) struct Start<'a> {
     flags: u64,
     generation: Generation,
@@ -170,7 +170,7 @@ pub(super) struct Start<'a> {
 
 /// A key as it is written.
 enum Named<'a> {
-    /// By the due moment in an assigned key.
+    /// An assigned key, by its due moment.
     Assigned(Moment),
     Chosen(&'a str),
 }
@@ -280,7 +280,7 @@ impl Row for Recurrence {
     fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let rhythm = match bytes.byte("rhythm")? {
             0 => Rhythm::every(bytes.span("period")?).map_err(|error| invalid("period", error))?,
-            // It was checked when it was made; the zone may have left the system's database since.
+            // It was valid when it was made; the zone may have left the system's database since.
             1 => {
                 let expression = bytes.str("cron expression")?.into();
                 Rhythm::Cron { expression, zone: bytes.str("time zone")?.into() }

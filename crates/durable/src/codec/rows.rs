@@ -9,7 +9,7 @@ use crate::record::{Generation, Lane, Place};
 use crate::store::{Filling, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, Retry, Webhook};
 
-/// The shard's own row, with the epoch of the last opening.
+/// The shard's own row, with the epoch of the last open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardState {
     /// The epoch.
@@ -95,9 +95,9 @@ fn read_bool(bytes: &mut Reader<'_>, field: &'static str) -> Result<bool, Decode
 /// What is stored of a bucket beside its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketRow {
-    /// How much lives in it.
+    /// The rows that live in it.
     pub filling: Filling,
-    /// Rows that are marked as removed and still take room.
+    /// Rows that are marked as removed and still take space.
     pub removed: u64,
     /// The number of the next list of markers.
     pub next_marks: u64,
@@ -117,13 +117,15 @@ impl Row for BucketRow {
     }
 }
 
-/// What the index says of a key: its timer, and where to look for that. A timer whose row lies in any bucket around
-/// this moment, waits since this moment, or is out, needs no other entry.
+/// An index entry: the timer of a key, and where to look for it.
+///
+/// A timer needs no other entry while its row is in a bucket around this moment, or waits or is out with this next
+/// attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The timer.
     pub generation: Generation,
-    /// The moment of its first bucket.
+    /// The first due moment, which determines its first bucket.
     pub moment: Moment,
 }
 
@@ -169,7 +171,7 @@ impl Row for Place {
     }
 }
 
-/// Rows of a bucket that were removed, or came back, in order.
+/// Rows of a bucket that were removed or came back, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks(pub Vec<(Generation, bool)>);
 
@@ -194,17 +196,18 @@ impl Row for Marks {
     }
 }
 
-/// The counters of a queue for one day, in one row: a batch of timers that is spread over a day changes this row, not a
-/// thousand.
+/// The counters of a queue for one day, in one row.
+///
+/// A batch of timers spread over a day changes this row, not a thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCells {
-    /// Timers that are counted by the day.
+    /// Timers counted by the day.
     pub day: u64,
-    /// Timers that are counted by the minute, one counter for each minute of the day.
+    /// Timers counted by the minute, one counter for each minute of the day.
     pub minutes: Box<[u64]>,
 }
 
-/// No timers.
+/// Counts no timers.
 impl Default for DayCells {
     fn default() -> Self {
         DayCells { day: 0, minutes: vec![0; 1440].into_boxed_slice() }
@@ -218,7 +221,7 @@ impl DayCells {
     }
 }
 
-/// The minutes that count something: how many minutes to skip, and the count.
+/// Writes only non-zero minutes: how many minutes to skip, and the count.
 impl Row for DayCells {
     fn write(&self, out: &mut Vec<u8>) {
         put_u64(out, self.day);

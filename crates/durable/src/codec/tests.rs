@@ -1,4 +1,4 @@
-//! Round trips with values at their edges, and what is not a value.
+//! Round trips with edge values, and invalid bytes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::values::{
 
 const TABLE: &str = "out";
 
-/// Encodes, decodes, and breaks the bytes in every way that one change can.
+/// Encodes, decodes, and damages the bytes in every single-change way.
 fn round_trip<R: Row + PartialEq + fmt::Debug>(row: &R, random: &mut Random) {
     let value = encode(TABLE, b"key", row);
     assert_eq!(decode::<R>(TABLE, b"key", &value).as_ref(), Ok(row));
@@ -30,7 +30,7 @@ fn round_trip<R: Row + PartialEq + fmt::Debug>(row: &R, random: &mut Random) {
         assert!(matches!(wrong.wrong, Wrong::Checksum { .. }), "{wrong}");
         flipped[at] ^= bit;
     }
-    // With a checksum that is right for the wrong bytes: anything but a panic, and what is read can be written.
+    // Wrong bytes with a matching checksum: anything but a panic, and a decoded row can be encoded.
     let mut body = value[..value.len() - 4].to_vec();
     for _ in 0..4 {
         let at = 1 + random.below(body.len() as u64 - 1) as usize;

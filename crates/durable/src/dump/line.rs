@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 const MISSED: [(&str, Missed); 3] =
     [("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
 
-/// What a line has.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     /// The name of the store that was dumped.
@@ -29,12 +29,12 @@ pub enum Line {
     Queue(QueueName, Settings),
     /// A timer.
     Timer(Timer),
-    /// What is missing, because it could not be read: where, and why.
+    /// A row that could not be read: where, and why.
     Unreadable(String),
 }
 
 impl Line {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -56,12 +56,12 @@ impl Line {
     }
 }
 
-/// The line of the name of the store.
+/// Writes the line with the name of the store.
 pub(super) fn write_store(name: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, r#"{{"store":"{name}"}}"#)
 }
 
-/// The line of a queue.
+/// Writes the line of a queue.
 pub(super) fn write_queue(
     name: &QueueName,
     settings: &Settings,
@@ -77,7 +77,7 @@ pub(super) fn write_queue(
     writeln!(out, r#""concurrency":{concurrency},"webhook":{to}}}}}"#)
 }
 
-/// The line of what could not be read.
+/// Writes the line of an unreadable row.
 pub(super) fn write_unreadable(what: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, r#"{{"unreadable":{}}}"#, text(what))
 }
@@ -109,7 +109,7 @@ impl Timer {
             r#""occurrence":{occurrence},"attempt":{attempt},"created":"{}","#,
             spec.created
         )?;
-        // The moment that an extra run has pushed back.
+        // The moment postponed by an extra run.
         if let Some(behind) = record.behind {
             write!(out, r#""behind":"{behind}","#)?;
         }
@@ -168,7 +168,7 @@ impl Timer {
             behind,
             occurrence,
             attempt,
-            // How many of the attempts failed is not shown; all that ended did, as far as one can tell.
+            // A dump does not tell how many attempts failed; assumes that all finished ones did.
             failed: attempt.saturating_sub(u32::from(state == State::Delivering)),
             fate: fate(state, occurrence, attempt),
             lease: None,
@@ -177,7 +177,7 @@ impl Timer {
         Ok(Timer { state, record })
     }
 
-    /// Where it goes in a store that is loaded now: what was out is due.
+    /// Its place in a store loaded at `now`. A timer that was out is pending again.
     pub fn placed(self, now: Moment) -> (Place, Record) {
         let Timer { state, record } = self;
         let next = record.next_attempt;
@@ -202,12 +202,12 @@ fn fate(state: State, occurrence: u64, attempt: u32) -> Fate {
     }
 }
 
-/// JSON as it is, on one line; bytes in base64.
+/// JSON unchanged, on one line; bytes in base64.
 fn write_payload(payload: &Payload, out: &mut impl Write) -> io::Result<()> {
-    // Whoever made it says that it is JSON: a line must be.
+    // The maker of the payload declared it JSON without a check, and a line must be valid JSON.
     let json = payload.text().filter(|json| serde_json::from_str::<&RawValue>(json).is_ok());
     match json {
-        // Within JSON a line ends only between its words, where a space means the same.
+        // JSON allows a raw line break only between tokens, where a space is equivalent.
         Some(json) => write!(out, r#""payload":{},"#, json.replace(['\n', '\r'], " ")),
         None => write!(out, r#""payload_base64":"{}","#, BASE64.encode(&**payload)),
     }
@@ -235,7 +235,7 @@ fn write_recurrence(recurrence: Option<&Recurrence>, out: &mut impl Write) -> io
     Ok(())
 }
 
-/// With the values of its headers: a dump is complete.
+/// Includes the values of the headers: a dump is complete.
 fn webhook(webhook: &Webhook) -> String {
     let Webhook { url, headers, timeout } = webhook;
     let header =
@@ -278,7 +278,7 @@ impl Fields {
         self.may(name)?.ok_or_else(|| format!("{name} is missing"))
     }
 
-    /// A field that is a text with a form of its own.
+    /// A field that is parsed from text.
     fn parsed<T: FromStr<Err: ToString>>(&mut self, name: &str) -> Result<Option<T>, String> {
         let parse = |text: String| {
             text.parse::<T>().map_err(|wrong| format!("{name}: {}", wrong.to_string()))
@@ -286,7 +286,7 @@ impl Fields {
         self.may::<String>(name)?.map(parse).transpose()
     }
 
-    /// A field that is one of some names.
+    /// A field that must be one of the given names.
     fn one_of<T: Copy>(&mut self, name: &str, all: &[(&str, T)]) -> Result<Option<T>, String> {
         let Some(text) = self.may::<String>(name)? else { return Ok(None) };
         let found = all.iter().find(|(of, _)| *of == text).map(|(_, value)| *value);
@@ -366,7 +366,7 @@ impl Fields {
         self.end("the settings of a queue").map(|()| settings)
     }
 
-    /// Nothing is left to read.
+    /// Fails if a field is left unread.
     fn end(&self, of: &str) -> Result<(), String> {
         match self.0.keys().next() {
             Some(field) => Err(format!("{field} is no field of {of}")),

@@ -1,10 +1,12 @@
-//! A dump: one state of a store as lines of JSON. What `tourbillon dump` writes, and a server while it runs.
+//! A dump: one state of a store as lines of JSON, as `tourbillon dump` and a running server write it.
 //!
-//! The first line names the store, then each queue has one with its settings, then each timer, the dead and the
-//! remembered included, as the HTTP interface shows it with its payload and headers, and with the moment that an extra
-//! run has pushed back. What could not be read has a line that says what and why. When a remembered or dead timer is
-//! forgotten is not shown; loading counts that from then on. What was out is due, attempts go on rising, and the store
-//! gets a new name, so that no delivery has the name of an earlier one.
+//! The first line names the store. One line per queue with its settings follows, then one per timer, including dead
+//! and remembered ones: as the HTTP interface shows it, with its payload, the values of its headers, and the moment
+//! postponed by an extra run. An unreadable row becomes a line that says what and why.
+//!
+//! Not in a dump: when a remembered or dead timer is forgotten; that time restarts at loading. On loading, timers
+//! that were out become due, attempt numbers keep rising, and the store gets a new name, so that no delivery reuses
+//! an earlier name.
 
 mod line;
 
@@ -16,8 +18,10 @@ use crate::store::{Image, Snapshot, StoreError};
 use crate::values::Moment;
 pub use line::{Line, Timer};
 
-/// The lines of a dump, each with its end. A row that cannot be read is an error, and the next ones follow: whoever
-/// writes the dump says so with [`unreadable`] in its place.
+/// The lines of a dump, each with its line end.
+///
+/// An unreadable row is an error, and the next ones follow; the writer of the dump puts an [`unreadable`] line in its
+/// place.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,14 +38,14 @@ pub use line::{Line, Timer};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Dump {
-    /// Lines that come before the timers.
+    /// Lines before the timers.
     first: VecDeque<String>,
     timers: Snapshot,
     wall: Moment,
 }
 
 impl Dump {
-    /// A dump of that state; `now` tells what is due.
+    /// Dumps that state; `now` decides what is due.
     pub fn new(image: Image, now: Moment) -> Self {
         let name = image.shard.name();
         let mut first = VecDeque::from([text(|out| line::write_store(&name, out))]);
@@ -69,7 +73,7 @@ impl Iterator for Dump {
     }
 }
 
-/// The line that stands for what could not be read, so that a dump which is not complete says so itself.
+/// The line for a row that could not be read, so that an incomplete dump says so itself.
 pub fn unreadable(error: &StoreError) -> String {
     let what = match error {
         StoreError::Damaged(damage) => damage.to_string(),
