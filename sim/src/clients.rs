@@ -1,4 +1,4 @@
-//! Clients: what they ask, biased to what goes wrong. Few keys, so that requests meet.
+//! Clients: their requests, biased to what goes wrong. Few keys, so that requests collide.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::ledger::CRONS;
 use crate::random::Random;
 use crate::world::World;
 
-/// Those who ask.
+/// The simulated clients.
 #[derive(Default)]
 pub struct Clients {
-    /// Polls that may still be under way; those of agents have no queue.
+    /// Polls that may still be in progress; those of agents have no queue.
     polls: Vec<(Option<QueueName>, RequestId)>,
     payload: u64,
 }
 
-/// The queues. One is the beginning of the other.
+/// The queues. One name is a prefix of the other.
 pub fn queues() -> [QueueName; 2] {
     ["q", "q.1"].map(|name| QueueName::new(name).expect("a name"))
 }
 
 impl Clients {
-    /// Somebody asks for something.
+    /// Sends one random request.
     pub fn ask(&mut self, world: &mut World) {
         let queue = queues()[world.random.below(2) as usize].clone();
         let request = match world.random.below(25) {
@@ -87,7 +87,7 @@ impl Clients {
         let mut timers: Vec<NewTimer> =
             (0..count).map(|_| self.timer(&mut world.random, world.wall)).collect();
         let mut seen = Vec::new();
-        // A key twice is refused as a whole, and teaches little.
+        // A repeated key refuses the whole request, which tests little.
         timers.retain(|timer| {
             timer.key.as_ref().is_none_or(|key| {
                 !seen.contains(key) && {
@@ -99,7 +99,7 @@ impl Clients {
         Request::Schedule { queue, timers, conflict }
     }
 
-    /// A timer for a key that is known, an assigned one perhaps, under a condition or not.
+    /// A timer for a known key, possibly an assigned one, with or without a condition.
     fn schedule_only(&mut self, world: &mut World, queue: QueueName) -> Request {
         let key = some_key(world, &queue);
         let only = Conflict::ReplaceOnly(some_generation(world, &queue, &key));
@@ -122,7 +122,7 @@ impl Clients {
             first: Span::from_millis(random.pick(&[0, 1, 1000, 60_000])),
             ..Retry::default()
         });
-        // A recurring one that expires again and again takes many turns.
+        // A recurring timer that expires repeatedly takes many turns.
         let recurring = if recurrence.is_some() { 6 } else { 0 };
         let remember =
             random.one_in(2).then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000])));
@@ -143,7 +143,7 @@ impl Clients {
     }
 }
 
-/// Somewhere; the address and a header tell one from another.
+/// A random webhook; the URL and a header distinguish it.
 fn webhook(random: &mut Random) -> Arc<Webhook> {
     let number = random.below(1000).to_string();
     let mut webhook = Webhook::new(format!("https://example.com/{number}")).expect("an address");
@@ -189,7 +189,7 @@ fn set(random: &mut Random, queue: QueueName) -> Request {
     Request::Set { queue, change }
 }
 
-/// Which timers a list shows.
+/// A random filter of a list.
 pub fn filter(random: &mut Random, wall: u64) -> Filter {
     use State::{Cancelled, Dead, Delivering, Done, Due, Scheduled};
     let states = [Scheduled, Due, Delivering, Dead, Done, Cancelled];
@@ -204,7 +204,7 @@ pub fn filter(random: &mut Random, wall: u64) -> Filter {
     filter
 }
 
-/// Three or four edges, in order, from the past to the far future.
+/// Two to four edges, in order, from the past to the far future.
 pub fn edges(random: &mut Random, wall: u64) -> Vec<Moment> {
     let count = 2 + random.below(3);
     let mut edges: Vec<Moment> = (0..count).map(|_| random.moment(wall)).collect();
@@ -212,7 +212,7 @@ pub fn edges(random: &mut Random, wall: u64) -> Vec<Moment> {
     edges
 }
 
-/// A key that is known, or one that may not be.
+/// A known key, or one that may be unknown.
 fn some_key(world: &mut World, queue: &QueueName) -> Key {
     let known: Vec<Key> = world
         .ledger
@@ -227,7 +227,7 @@ fn some_key(world: &mut World, queue: &QueueName) -> Key {
     known[world.random.below(known.len() as u64) as usize].clone()
 }
 
-/// The generation of the timer that has a key, or one that it may have had or get.
+/// The generation of the timer under a key, or the next one.
 fn some_generation(world: &mut World, queue: &QueueName, key: &Key) -> Generation {
     let known = world.ledger.generation(queue, key).unwrap_or_default();
     Generation(known.0 + u64::from(world.random.one_in(4)))
@@ -241,7 +241,7 @@ fn some_keys(world: &mut World, queue: &QueueName) -> Vec<Key> {
     keys
 }
 
-/// Deliveries that clients hold, most of them in time; or one that never was.
+/// Settles deliveries that clients hold, sometimes with a token that never existed.
 fn settle(world: &mut World, queue: QueueName) -> Request {
     let held = world.ledger.held();
     let mut tokens: Vec<Token> =

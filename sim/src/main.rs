@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(wrong) => return refuse(&wrong),
     };
-    // A panic is a broken promise like any other, and is told once.
+    // A panic is reported as a broken promise, so the default hook would report it twice.
     std::panic::set_hook(Box::new(|_| {}));
     match command {
         Some("durable") => durable(&options),
@@ -77,7 +77,7 @@ fn durable(options: &Options) -> ExitCode {
     let seeds = match options {
         Options { seeds: Some(seeds), .. } => *seeds,
         Options { crashes: None, minutes: None, seed, .. } => {
-            // A seed that is named runs alone.
+            // A named seed runs alone.
             if seed.is_some() { 1 } else { 1000 }
         }
         _ => u64::MAX - first,
@@ -133,7 +133,7 @@ fn durable(options: &Options) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tries each fault in a process of its own.
+/// Tries each fault in its own process.
 fn planted() -> ExitCode {
     if !cfg!(planted) {
         eprintln!("build it with RUSTFLAGS=\"--cfg planted\"");
@@ -158,7 +158,7 @@ fn planted() -> ExitCode {
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs seeds with a fault: which promises it breaks, and where each was broken first.
+/// Runs seeds with a fault. Prints the promises it breaks, and the first seed of each.
 fn try_fault() -> ExitCode {
     let (began, mut caught) = (Instant::now(), BTreeMap::new());
     for seed in 0..3000 {
@@ -166,7 +166,7 @@ fn try_fault() -> ExitCode {
             let first = caught.entry(failure.broken.promise).or_insert((seed, 0));
             first.1 += 1;
         }
-        // A fault that is caught at once is looked at for a while: the promise that it breaks first may not be its own.
+        // After the first catch a few more seeds run: the promise broken first may not be the fault's own.
         if !caught.is_empty() && (seed > 300 || began.elapsed() > Duration::from_secs(10)) {
             break;
         }

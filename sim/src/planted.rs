@@ -1,6 +1,6 @@
-//! Faults that must be caught: by the simulator, and by which promise.
+//! Faults that the simulator must catch, and the promises that reveal them.
 //!
-//! Those of the shard are planted in `tourbillon-durable`; those of the runtime and the disk are planted in the
+//! The shard's faults are planted in `tourbillon-durable`; those of the runtime and the disk are planted in the
 //! [`world`](crate::world). Each is chosen by its name in `TOURBILLON_PLANTED`, in a build with `--cfg planted`.
 
 #[cfg(not(planted))]
@@ -17,7 +17,7 @@ macro_rules! planted {
     }};
 }
 
-/// The faults and their harms, a line each: `name | harm`.
+/// The faults and their harms, one per line: `name | harm`.
 pub const LIST: &str = include_str!("../../planted/durable/shard.txt");
 
 /// The name and the harm of each fault.

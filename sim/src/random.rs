@@ -1,10 +1,11 @@
-//! Numbers from a seed. Moments are biased to where timers break: edges of buckets, the window's end, powers of two,
-//! the past, the far future.
+//! Numbers from a seed, biased to where timers break.
+//!
+//! Moments lie often at edges of buckets, the window's end, powers of two, in the past and in the far future.
 
 use tourbillon_durable::bucket::Level;
 use tourbillon_durable::values::Moment;
 
-/// SplitMix64: the same seed gives the same run, everywhere.
+/// SplitMix64: the same seed gives the same run everywhere.
 pub struct Random(u64);
 
 impl Random {
@@ -26,7 +27,7 @@ impl Random {
         self.number() % end.max(1)
     }
 
-    /// True once in `n` times.
+    /// True with a probability of 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
@@ -36,7 +37,7 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// Two milliseconds around something.
+    /// A number within two milliseconds of another.
     fn near(&mut self, millis: u64) -> u64 {
         (millis + self.below(5)).saturating_sub(2)
     }
@@ -78,7 +79,7 @@ impl Random {
                 let times = 1 + self.below(2);
                 self.near((now / width + times) * width)
             }
-            // Where the window ends when there is room.
+            // Where the window ends if there is room.
             5 | 6 => self.near((now + 600_000).div_ceil(hour) * hour),
             7 if self.one_in(4) => Moment::MAX.millis() - self.below(3),
             _ => now + self.length(),

@@ -1,4 +1,4 @@
-//! Runs: one seed, many seeds, and the shortest prefix of steps that fails.
+//! Runs: one seed, many seeds, and a short prefix of steps that fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ use crate::clients::{Clients, edges, filter, queues};
 use crate::ledger::{Broken, promise};
 use crate::world::{Tally, World};
 
-/// The steps of a run before it is brought to its end.
+/// The number of steps before a run is brought to its end.
 pub const STEPS: u64 = 400;
 
 /// A run that broke a promise.
@@ -24,12 +24,12 @@ pub struct Failure {
     pub broken: Broken,
 }
 
-/// Runs a seed for so many steps, then to its end.
+/// Runs a seed for `steps` steps, then brings it to its end.
 pub fn run(seed: u64, steps: u64) -> (Tally, Option<Failure>) {
     run_world(World::new(seed), seed, steps)
 }
 
-/// The same, and tells every step on the standard error.
+/// As [`run`], printing every step to standard error.
 pub fn trace(seed: u64, steps: u64) {
     let mut world = World::new(seed);
     world.trace = true;
@@ -57,10 +57,10 @@ fn run_world(mut world: World, seed: u64, steps: u64) -> (Tally, Option<Failure>
     (world.tally, broken.map(|broken| Failure { seed, steps: taken, broken }))
 }
 
-/// The same failure with the fewest steps: a prefix of the seed's steps, then the end of the run.
+/// Shortens a failure: a prefix of the seed's steps, then the end of the run.
 pub fn shrink(failure: Failure) -> Failure {
     let (mut low, mut best) = (0, failure);
-    // The shortest failing prefix is not found by halves alone, because a longer one may pass; so both are tried.
+    // Bisection: the result may not be the shortest, because a longer prefix may pass where a shorter one fails.
     while low < best.steps {
         let middle = low + (best.steps - low) / 2;
         match run(best.seed, middle).1 {
@@ -93,7 +93,7 @@ fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
     }
 }
 
-/// How long nothing happens: often until a timer is due, to the millisecond or one before.
+/// How long nothing happens: often until a timer is due, exactly or one millisecond earlier.
 fn span(world: &mut World) -> u64 {
     let wall = world.wall;
     let coming = world.ledger.living().into_iter().map(|living| living.3);
@@ -110,7 +110,7 @@ fn span(world: &mut World) -> u64 {
     }
 }
 
-/// Runs until nothing is left to do, then counts and foretells every queue.
+/// Runs until the shard is idle, then checks the counts and forecasts of every queue.
 fn look(world: &mut World) -> Result<(), Broken> {
     world.settle()?;
     world.ledger.quiet = true;
@@ -126,8 +126,9 @@ fn look(world: &mut World) -> Result<(), Broken> {
     looked
 }
 
-/// Lists a queue page by page, cancels by prefix, redrives the dead, or clears or deletes the queue; nothing else is
-/// under way.
+/// One bulk operation on an otherwise idle shard.
+///
+/// Lists a queue page by page, cancels by prefix, redrives dead timers, or clears or deletes the queue.
 fn many(world: &mut World) -> Result<(), Broken> {
     world.settle()?;
     let queue = queues()[world.random.below(2) as usize].clone();
@@ -160,7 +161,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
         let page = Request::List { queue: queue.clone(), filter: filter.clone(), after, limit };
         world.ask(page);
         world.settle()?;
-        // A failure of the disk meanwhile has lost a page.
+        // A disk failure meanwhile has lost a page.
         if world.ledger.opened != opened {
             return Ok(());
         }
@@ -191,7 +192,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
     }
     world.settle()?;
     for (queue, key, recurring, next) in world.ledger.living() {
-        // The end of time does not come.
+        // The simulation never reaches the end of time.
         if recurring || next > Moment::MAX.millis() - 86_400_000 {
             world.ask(Request::Cancel { queue, keys: vec![key], only: None });
         }
@@ -213,7 +214,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
             world.ask(Request::Settle { queue, tokens, verdict: Verdict::Ack });
         }
         look(world)?;
-        // To the next timer, or past the leases of those who died, which may be long.
+        // Advances to the next timer, or past the leases of dead takers, which may be long.
         let patience = 2000 * (1 + round * round);
         world.pass(next.saturating_sub(world.wall).clamp(patience, Moment::MAX.millis()))?;
     }

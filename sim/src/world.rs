@@ -1,9 +1,9 @@
 //! The world of one shard: its runtime, its disk, its two clocks.
 //!
-//! The runtime is the one of the design, cut into steps so that a crash or a failure fits between any two: effects
+//! The runtime has the production design, cut into steps so that a crash or a failure fits between any two. Effects
 //! queue in order; commits are written in groups, then synced; a load runs after the commits before it, and perhaps
-//! after later ones; answers arrive in any turn after that. After a failed write, sync or read the store is poisoned:
-//! who waits is answered `unknown`, the shard is dropped and the store is opened anew.
+//! after later ones; answers arrive in any later turn. After a failed write, sync or read the store is poisoned:
+//! pending requests are answered `unknown`, the shard is dropped and the store is opened again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,10 +19,10 @@ use tourbillon_durable::values::{Moment, Steady};
 use crate::ledger::{Broken, Ledger};
 use crate::random::Random;
 
-/// What a run has met.
+/// What a run has covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often a timer went each way: a class that is never met is not tested.
+    /// How often a timer took each kind of transition: one that never occurs is not tested.
     pub ways: BTreeMap<&'static str, u64>,
     /// Milliseconds of the steady clock.
     pub simulated: u64,
@@ -41,7 +41,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what another run has met.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Tally) {
         for (way, count) in &other.ways {
             *self.ways.entry(way).or_default() += count;
@@ -56,7 +56,7 @@ impl Tally {
     }
 }
 
-/// The way that a timer goes with a change.
+/// The kind of transition of a change.
 fn way(op: &Op) -> Option<&'static str> {
     use Place::{Bucket, Dead, Out, Remembered, Waiting};
     Some(match op {
@@ -85,27 +85,27 @@ fn way(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// Something for the disk to do.
+/// Work for the disk.
 enum Work {
     Commit(CommitId, Vec<Op>),
     Load(LoadId, Query),
 }
 
-/// One shard and all that it knows of the world.
+/// One shard and its whole environment.
 pub struct World {
-    /// What decides.
+    /// The source of every decision.
     pub random: Random,
     /// What was promised.
     pub ledger: Ledger,
-    /// What was met.
+    /// What was covered.
     pub tally: Tally,
     /// The wall clock.
     pub wall: u64,
     /// The steady clock.
     pub steady: u64,
-    /// Failures and crashes happen.
+    /// Whether failures and crashes happen.
     pub faults: bool,
-    /// Tells every request, answer and commit.
+    /// Prints every request, answer and commit.
     pub trace: bool,
     limits: Limits,
     shard: Shard,
@@ -115,7 +115,7 @@ pub struct World {
     /// Written, and not yet synced.
     written: Vec<CommitId>,
     inputs: Vec<Input>,
-    /// Requests that the shard was given while it opens.
+    /// Requests that the shard received while it opens.
     held: Vec<RequestId>,
     next_request: u64,
     /// How the next shard is opened.
@@ -173,7 +173,7 @@ impl World {
             held: Vec::new(),
             next_request: 0,
             opened: Opened::Started,
-            // A new shard wants a turn.
+            // A new shard needs a turn.
             wake: (Some(Moment::ZERO), None),
         }
     }
@@ -183,7 +183,7 @@ impl World {
         self.limits
     }
 
-    /// A client asks.
+    /// Sends a request of a client.
     pub fn ask(&mut self, request: Request) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
@@ -193,7 +193,7 @@ impl World {
         id
     }
 
-    /// A turn with some of what waits, in order.
+    /// Takes a turn with some of the waiting inputs, in order.
     pub fn turn(&mut self) -> Result<(), Broken> {
         let count = if self.random.one_in(3) {
             1 + self.random.below(3) as usize
@@ -213,7 +213,7 @@ impl World {
             Steady::from_millis(self.steady),
             inputs,
         );
-        // A request that comes while it opens waits until it is open.
+        // A request that arrives while the shard opens waits until it is open.
         if !self.shard.is_opening() {
             for id in self.held.drain(..) {
                 self.ledger.taken(id, self.wall, self.steady);
@@ -259,7 +259,7 @@ impl World {
         self.ledger.answered(id, answer)
     }
 
-    /// The disk does one thing.
+    /// The disk performs one operation.
     pub fn disk(&mut self) -> Result<(), Broken> {
         if !self.written.is_empty() {
             return self.sync();
@@ -278,7 +278,7 @@ impl World {
         }
     }
 
-    /// Whether the disk has something to do.
+    /// Whether the disk has work.
     pub fn is_busy(&self) -> bool {
         !self.work.is_empty() || !self.written.is_empty()
     }
@@ -328,11 +328,11 @@ impl World {
         self.faults && self.random.one_in(150)
     }
 
-    /// ENOSPC or EIO: the store is poisoned, and opened anew by the same process.
+    /// ENOSPC or EIO: poisons the store, which the same process opens again.
     fn failed(&mut self) -> Result<(), Broken> {
         self.tally.failures += 1;
         if planted!("poisoned-store-goes-on", true, false) {
-            // The failure is logged, and everybody is told that it is done.
+            // The failure is logged, and every commit is reported as done.
             self.inputs.extend(self.written.drain(..).map(Input::Committed));
             return Ok(());
         }
@@ -340,7 +340,7 @@ impl World {
         self.reopen()
     }
 
-    /// The end of the process, and its next start: on a machine that was down for a while, or not.
+    /// Ends the process and starts the next one, possibly after the machine was down for a while.
     pub fn crash(&mut self) -> Result<(), Broken> {
         self.tally.crashes += 1;
         let down = if self.random.one_in(2) { 0 } else { self.random.length() };
@@ -348,7 +348,7 @@ impl World {
         if self.random.one_in(4) {
             self.set_clock();
         }
-        // Another process, another clock, other agents.
+        // A new process has a new steady clock and new agents.
         self.opened = Opened::Started;
         self.steady = self.random.below(1 << 30);
         self.reopen()
@@ -372,7 +372,7 @@ impl World {
         let now = (Moment::from_millis(self.wall), Steady::from_millis(self.steady));
         self.shard = Shard::open(head, self.limits, self.opened, now);
         self.turn()?;
-        // No time passes until what is out is known: a lease runs for what was left of it then.
+        // No time passes until the rows that are out are loaded: each lease continues with what was left of it.
         while self.shard.is_opening() {
             if self.faults && self.random.one_in(40) {
                 return self.crash();
@@ -380,7 +380,7 @@ impl World {
             self.disk()?;
             self.turn()?;
         }
-        // Leases that ended meanwhile.
+        // Processes the leases that ended meanwhile.
         self.turn()
     }
 
@@ -392,7 +392,7 @@ impl World {
             0 => (self.wall + by).min(Moment::MAX.millis() / 2),
             _ => self.wall.saturating_sub(by),
         };
-        // Whoever watches the clock takes a turn.
+        // A runtime that watches the clock takes a turn.
         self.wake.0 = Some(Moment::ZERO);
     }
 
@@ -426,7 +426,7 @@ impl World {
         self.wake.0.is_some_and(|at| at <= wall) || self.wake.1.is_some_and(|at| at <= steady)
     }
 
-    /// Runs until nothing is left to do at this moment; then the ledger looks at everything.
+    /// Runs until nothing is left to do at this moment, then lets the ledger check everything.
     pub fn settle(&mut self) -> Result<(), Broken> {
         for _ in 0..100_000 {
             if !self.inputs.is_empty() || self.is_due() {

@@ -1,4 +1,4 @@
-//! Answers: each one must be true of what the ledger knows, and moves it on.
+//! Answers: each one must be consistent with the ledger, and updates it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn lie(detail: impl Into<String>) -> Outcomes {
 }
 
 impl Ledger {
-    /// A request was answered.
+    /// Checks the answer to a request.
     pub fn answered(&mut self, id: RequestId, answer: Answer) -> Outcomes {
         let Some(Asked { request, low, high, quiet, .. }) = self.asked.remove(&id) else {
             return lie(format!("{id:?} is answered twice"));
@@ -105,7 +105,7 @@ impl Ledger {
                 rate.into_iter().for_each(|rate| settings.rate = rate);
                 concurrency.into_iter().for_each(|most| settings.concurrency = most);
                 webhook.into_iter().for_each(|webhook| settings.webhook = webhook);
-                // The dead that it lets go are gone, also if the next setting would have kept them.
+                // Dead timers that it releases are gone, even if the next setting would have kept them.
                 let dead_keep = Some(settings.dead_keep.millis());
                 let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
                 entries.for_each(|(_, entry)| entry.age(range.1, dead_keep));
@@ -157,7 +157,7 @@ impl Ledger {
     /// Whether a key is certainly taken, or certainly free.
     pub(super) fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
         let Some(entry) = self.entries.get(name) else { return Some(false) };
-        // Its last lease has lapsed: it may have been given up since, and forgotten.
+        // Its last lease has lapsed: it may have been given up and forgotten since.
         if entry.phase == Phase::Out
             && self.has_lapsed(name)
             && entry.failed + 1 >= entry.spec.retry.attempts
@@ -200,7 +200,7 @@ impl Ledger {
             }
             _ => {}
         }
-        // A generation names one timer for ever.
+        // A generation identifies one timer permanently.
         if self.ended.contains_key(&receipt.generation.0) || known == Some(receipt.generation) {
             return lie(format!("{receipt:?} uses a generation again"));
         }
@@ -351,14 +351,14 @@ impl Ledger {
         let gone = match (entry.phase, outcome) {
             (Phase::Pending | Phase::Dead(_), Cancelled::Cancelled) => Gone::Cancelled,
             (Phase::Out, Cancelled::Delivering) => Gone::CancelledOut,
-            // Whether a lease that lapsed was the last of a recurring timer depends on when it did.
+            // Whether a lapsed lease was the last of a recurring timer depends on when it lapsed.
             (Phase::Out | Phase::Gone(Gone::Done, _), Cancelled::Cancelled) if lapsed => {
                 Gone::Cancelled
             }
             (Phase::Gone(Gone::Done, _), Cancelled::Done)
             | (Phase::Gone(Gone::Cancelled, _), Cancelled::Cancelled)
             | (Phase::Gone(Gone::CancelledOut, _), Cancelled::Delivering) => return Ok(()),
-            // The last lease of a recurring timer has lapsed, and so it was done.
+            // The last lease of a recurring timer has lapsed, so the timer was done.
             (Phase::Out, Cancelled::Done) if lapsed => return Ok(()),
             (Phase::Pending, Cancelled::Done) if ended => return Ok(()),
             (Phase::Out, Cancelled::Cancelled) if entry.expired => Gone::Cancelled,

@@ -7,7 +7,7 @@ use super::Ledger;
 use super::answers::{Outcomes, Range, lie};
 
 impl Ledger {
-    /// Timers were scheduled: their conditions held.
+    /// Timers were scheduled: checks that their conditions held.
     pub(super) fn conditions(
         &self,
         queue: &QueueName,
@@ -37,7 +37,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// A request was refused because a key has that timer, and another was meant.
+    /// A request was refused because a key has that timer and a different one was meant.
     pub(super) fn mismatch(
         &self,
         request: Request,
@@ -54,7 +54,7 @@ impl Ledger {
             _ => return lie(format!("{request:?} has no condition")),
         };
         let (Some(key), Some(only)) = (key, only) else {
-            // A key that is assigned by the request is free.
+            // A key assigned by the request itself is free.
             return if there.is_none() { Ok(()) } else { lie(format!("{request:?}: {there:?}")) };
         };
         let known = self.generation(queue, &key);

@@ -1,4 +1,4 @@
-//! Deliveries: each one is of the right lane, in time, and nobody else has it.
+//! Deliveries: each one has the right lane, is in time, and is not out elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::entry::{Entry, Phase};
 use super::{Asked, Broken, Ledger, promise};
 
 impl Ledger {
-    /// A taker was given these, of which one is `foreign` to it; each for that lease, and the timeout of its webhook.
+    /// A taker received these, of which `foreign` is not for it. The lease is extended by the webhook's timeout.
     pub(super) fn all_delivered(
         &mut self,
         foreign: Option<&Delivery>,
@@ -29,7 +29,7 @@ impl Ledger {
         }
         let queues: BTreeSet<&QueueName> = all.iter().map(|one| &one.queue).collect();
         for queue in queues {
-            // When a loose one was to be handed out is not known.
+            // For a loose entry the intended hand-out time is not known.
             let entries = all.iter().filter(|one| one.queue == *queue).map(|one| {
                 let entry = &self.entries[&(queue.clone(), one.token.key.clone())];
                 (!entry.loose && !entry.expired).then_some((entry.next, entry.spec.generation))
@@ -67,7 +67,7 @@ impl Ledger {
         if entry.loose {
             (entry.due, entry.next) = (due, due);
         } else if may && entry.due != due {
-            // One that was run keeps the moment of that.
+            // After a `run` it keeps that moment as its next attempt.
             (entry.due, entry.next) = (due, due.max(entry.next));
         }
         if entry.expired && entry.phase != Phase::Out {

@@ -1,4 +1,4 @@
-//! Every timer of a queue at once: cleared, or deleted with its queue. Nothing of them is remembered.
+//! Discarding all timers of a queue: cleared, or deleted with the queue. None is remembered.
 
 use tourbillon_durable::record::{Place, Record};
 use tourbillon_durable::shard::{Answer, Many, Request};
@@ -8,7 +8,7 @@ use super::answers::{Outcomes, lie};
 use super::entry::{Entry, Phase};
 use super::{Asked, Broken, Ledger, promise};
 
-/// How a timer that was discarded has ended.
+/// The end of a discarded timer.
 const DISCARDED: &str = "discarded";
 
 impl Ledger {
@@ -48,7 +48,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// How many timers are cancelled with a queue, at least and at most, and how many of it are out.
+    /// How many timers a clear cancels, at least and at most, and how many are out.
     fn living_of(&self, queue: &QueueName) -> (u64, u64, u64) {
         let (range, dead_keep) = ((self.wall, self.wall), self.dead_keep(queue));
         let (mut least, mut most, mut out) = (0, 0, 0);
@@ -58,14 +58,14 @@ impl Ledger {
                 (Phase::Gone(..), _) => {}
                 (Phase::Out, _) => out += 1,
                 (Phase::Pending, _) | (_, Some(true)) => (least, most) = (least + 1, most + 1),
-                // A dead one that was kept long enough counts until it is removed.
+                // A dead timer whose retention has ended counts until it is removed.
                 _ => most += 1,
             }
         }
         (least, most, out)
     }
 
-    /// Nobody is handed any of them again, and their tokens are stale.
+    /// None of them may be handed out again, and their tokens are stale.
     fn discard(&mut self, queue: &QueueName) {
         for (name, entry) in self.entries.iter().filter(|(name, _)| name.0 == *queue) {
             self.ended.insert(entry.spec.generation.0, DISCARDED);
@@ -87,7 +87,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Nothing is left to do: of what was discarded no row is left, but for those that go by themselves.
+    /// When idle, no discarded row may be left, except remembered ones, whose retention ends by itself.
     pub(super) fn is_reclaimed(&self, place: Place, record: &Record) -> Outcomes {
         let discarded = self.ended.get(&record.generation().0) == Some(&DISCARDED);
         if discarded && !matches!(place, Place::Remembered(_)) {

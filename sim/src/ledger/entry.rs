@@ -1,4 +1,4 @@
-//! An entry: what the ledger knows of one timer. How it fails, recurs and ends is written here a second time.
+//! An entry: what the ledger knows of one timer, and a second implementation of failing, recurring and ending.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ pub(super) struct Entry {
     pub(super) spec: Arc<Spec>,
     pub(super) due: u64,
     pub(super) next: u64,
-    /// The moment that an extra run has pushed back.
+    /// The moment postponed by an extra run.
     pub(super) behind: Option<u64>,
-    /// It was run, and what that meant depends on a moment that may have been missed: the row tells, when all is quiet.
+    /// It was run, and the effect depends on a moment that may have been missed. The row tells, once the shard is
+    /// idle.
     pub(super) loose: bool,
-    /// Its expiry has passed: it may have been given up since. The row tells, when all is quiet.
+    /// Its expiry has passed, so it may have been given up. The row tells, once the shard is idle.
     pub(super) expired: bool,
     pub(super) occurrence: u64,
     pub(super) attempt: u32,
@@ -24,15 +25,15 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// The last delivery was nacked, released or moved: a late ack of it does not count.
     pub(super) closed: bool,
-    /// A delivery whose lease has lapsed, though nobody was told: a crash may take that back.
+    /// A delivery whose lapse was not reported to any client: a crash may undo it.
     pub(super) unsure: Option<(u64, u64, u32)>,
-    /// How many events there were when a client was told that it had set its moment.
+    /// The number of events when a client learned that it had set the moment.
     pub(super) given: u64,
-    /// The last delivery that a client was given.
+    /// The last delivery that a client received.
     pub(super) token: Option<Token>,
 }
 
-/// The cron expressions that clients use, all in UTC: each is a period and an offset from the beginning of 1970.
+/// The cron expressions that clients use, all in UTC, each with its period and its offset from 1970.
 pub const CRONS: [(&str, u64, u64); 4] = [
     ("* * * * *", 60_000, 0),
     ("*/5 * * * * *", 5_000, 0),
@@ -40,7 +41,7 @@ pub const CRONS: [(&str, u64, u64); 4] = [
     ("15 * * * *", 3_600_000, 900_000),
 ];
 
-/// The period of a rhythm, and of a cron expression its offset.
+/// The period of a rhythm, and the offset of a cron expression.
 pub(super) fn period(rhythm: &Rhythm) -> (u64, Option<u64>) {
     match rhythm {
         Rhythm::Every(period) => (period.millis(), None),
@@ -52,16 +53,16 @@ pub(super) fn period(rhythm: &Rhythm) -> (u64, Option<u64>) {
     }
 }
 
-/// What a timer is doing.
+/// The phase of a timer's life.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Phase {
     /// Scheduled or due.
     Pending,
-    /// Somebody has it, or the lease has lapsed and nobody was told.
+    /// Handed out, or the lease has lapsed and no client was informed.
     Out,
     /// Given up, between these two moments.
     Dead(Kept),
-    /// Done or cancelled, and its key is taken for a while.
+    /// Done or cancelled, with the key taken for a while.
     Gone(Gone, Kept),
 }
 
@@ -73,7 +74,7 @@ pub(super) enum Gone {
     CancelledOut,
 }
 
-/// How long a row is kept. The shard's clock was somewhere between the two when it decided.
+/// How long a row is kept. The shard's clock was between the two when it decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Kept {
     pub(super) low: u64,
@@ -105,7 +106,7 @@ impl Entry {
         self.spec.expires.map_or(u64::MAX, |span| self.due + span.millis())
     }
 
-    /// The wall clock reads this; the dead are kept so long.
+    /// The wall clock reads `wall`; dead timers are kept for `dead_keep`.
     pub(super) fn age(&mut self, wall: u64, dead_keep: Option<u64>) {
         self.expired |= wall > self.expiry() && matches!(self.phase, Phase::Pending | Phase::Out);
         match &mut self.phase {
@@ -115,7 +116,7 @@ impl Entry {
         }
     }
 
-    /// An attempt has failed: the next one is due at `next`. The clock was in the range when that was decided.
+    /// An attempt has failed: the next one is due at `next`. The clock was in the range at the decision.
     pub(super) fn fail(&mut self, next: u64, wall: (u64, u64)) {
         self.failed += 1;
         if self.failed < self.spec.retry.attempts {
@@ -129,18 +130,18 @@ impl Entry {
         self.bury(wall);
     }
 
-    /// It is given up for good.
+    /// Gives the timer up for good.
     pub(super) fn bury(&mut self, (low, high): (u64, u64)) {
         self.phase = Phase::Dead(Kept { low, high, seen: high, passed: false });
     }
 
-    /// A dead one lives again.
+    /// Revives a dead timer.
     pub(super) fn revive(&mut self, wall: u64) {
         (self.due, self.next, self.failed) = (wall, wall, 0);
         self.phase = Phase::Pending;
     }
 
-    /// The occurrence has ended; the next one is due then.
+    /// Ends the occurrence; the next one is due at `due`.
     pub(super) fn finish(&mut self, due: Option<u64>, wall: (u64, u64)) {
         let Some(due) = due else { return self.end(Gone::Done, wall) };
         (self.due, self.next, self.phase) = (due, due, Phase::Pending);
@@ -151,13 +152,13 @@ impl Entry {
 
     pub(super) fn end(&mut self, how: Gone, (low, high): (u64, u64)) {
         let remember = self.spec.remember.millis();
-        // What is remembered for no time is gone.
+        // A timer remembered for zero time is gone.
         let passed = low + remember <= high;
         let kept = Kept { low: low + remember, high: high + remember, seen: high, passed };
         self.phase = Phase::Gone(how, kept);
     }
 
-    /// The moment of the next occurrence if this one is settled at `wall`: step by step.
+    /// The moment of the next occurrence if this one is settled at `wall`.
     pub(super) fn following(&self, wall: u64) -> Option<u64> {
         let Recurrence { rhythm, missed, until, times } = self.spec.recurrence.as_ref()?;
         let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));
@@ -179,7 +180,7 @@ impl Entry {
         (next <= until).then_some(next)
     }
 
-    /// What becomes of the moment `due` if it was missed: it stays, becomes another, or there is none.
+    /// What happens to the moment `due` if it was missed: it stays, becomes another, or there is none.
     pub(super) fn selected(&self, due: u64, event: u64) -> Option<u64> {
         let Recurrence { rhythm, missed, until, .. } = self.spec.recurrence.as_ref()?;
         let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));
@@ -205,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Whether its key is certainly taken while the clock is in that range; `None` if it may be or not.
+    /// Whether its key is certainly taken while the clock is in that range; `None` if uncertain.
     pub(super) fn is_there(&self, (low, high): (u64, u64), dead_keep: u64) -> Option<bool> {
         let kept = match self.phase {
             Phase::Pending | Phase::Out => return Some(true),

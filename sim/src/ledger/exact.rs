@@ -1,5 +1,6 @@
-//! Counts and forecasts, compared with a count of the entries. Only of a quiet shard: nothing under way, no time
-//! passing.
+//! Counts and forecasts, compared with a count of the entries.
+//!
+//! Only for an idle shard: nothing in progress, no time passing.
 
 use tourbillon_durable::shard::{Counts, Stats};
 use tourbillon_durable::values::{Moment, QueueName};
@@ -41,7 +42,7 @@ impl Ledger {
         Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
     }
 
-    /// What is due next, and what is due longest.
+    /// Checks the next and the longest due timer.
     pub(super) fn looked(&self, queue: &QueueName, stats: Option<Box<Stats>>) -> Outcomes {
         let Some(stats) = stats else { return self.counted(queue, None) };
         self.counted(queue, Some(stats.counts))?;
@@ -54,7 +55,7 @@ impl Ledger {
         let oldest = pending().filter(|&next| next <= self.wall).min();
         let (told_next, told_oldest) =
             (stats.next.map(Moment::millis), stats.oldest_due.map(Moment::millis));
-        // What a full window has not read yet may be missing.
+        // Rows that a full window has not read yet may be missing.
         let late = oldest.is_some_and(|oldest| oldest > self.punctual(self.wall))
             && told_oldest.is_none_or(|told| pending().any(|next| next == told));
         if told_next == next && (told_oldest == oldest || late) {

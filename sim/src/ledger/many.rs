@@ -1,5 +1,6 @@
-//! Requests that go over many timers: lists, cancelling by prefix, redriving. They are asked of a quiet shard, so that
-//! the answer is exact.
+//! Requests over many timers: lists, cancelling by prefix, redriving.
+//!
+//! They are sent to an idle shard, so that the answer is exact.
 
 use tourbillon_durable::shard::{Cursor, Filter, State, View};
 use tourbillon_durable::values::QueueName;
@@ -9,7 +10,7 @@ use super::entry::{Entry, Gone, Phase};
 use super::{Ledger, Name};
 
 impl Ledger {
-    /// A page of a list has come.
+    /// Records a page of a list.
     pub(super) fn page(&mut self, views: Vec<View>, next: Option<Cursor>) -> Outcomes {
         self.listed.extend(views);
         self.cursor = next;
@@ -21,7 +22,7 @@ impl Ledger {
         self.cursor.clone()
     }
 
-    /// The pages since the last call are the whole list.
+    /// Checks that the pages since the last call are the whole list.
     pub fn listed(&mut self, queue: &QueueName, filter: &Filter) -> Outcomes {
         let listed = std::mem::take(&mut self.listed);
         let by_key = filter.prefix.is_some();
@@ -71,7 +72,7 @@ impl Ledger {
         wanted && begins && (filter.from.millis()..filter.to.millis()).contains(&entry.next)
     }
 
-    /// Whether it is certain which timers of a queue are there: else an answer cannot be judged.
+    /// Whether the living timers of a queue are known for certain; otherwise an answer cannot be checked.
     pub fn is_sure(&self, queue: &QueueName) -> bool {
         let range = (self.wall, self.wall);
         let entries = self.entries.iter().filter(|(name, _)| name.0 == *queue);
@@ -80,7 +81,7 @@ impl Ledger {
         })
     }
 
-    /// Every living timer whose key begins so was cancelled.
+    /// Every living timer with this key prefix was cancelled.
     pub(super) fn cancelled_all(
         &mut self,
         queue: &QueueName,
@@ -113,7 +114,7 @@ impl Ledger {
         lie(format!("{done} and {delivering} cancelled, in truth {least} to {most} and {out}"))
     }
 
-    /// Every dead timer whose key begins so lives again.
+    /// Every dead timer with this key prefix was revived.
     pub(super) fn redriven(
         &mut self,
         queue: &QueueName,

@@ -1,7 +1,7 @@
-//! Missed moments: which moments a recurring timer may have, after starts, resumptions and settings of the clock.
+//! Missed moments: which moments a recurring timer may have after starts, resumptions and clock settings.
 //!
-//! The shard changes a missed timer when it meets it. Until everything is quiet the ledger knows a few moments that the
-//! timer may have; then the row says which.
+//! The shard changes a missed timer when it encounters it. Until the shard is idle the ledger knows a set of possible
+//! moments; then the row tells which one it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use tourbillon_durable::values::{Moment, QueueName};
 use super::entry::{Entry, Gone, Phase};
 use super::{Broken, Ledger, Name, names, promise};
 
-/// Starts, resumptions and settings of the clock: by their wall clock.
+/// Starts, resumptions and clock settings, by their wall clock.
 #[derive(Default)]
 pub(super) struct Events {
-    /// The last of a queue, if it came after the last of all.
+    /// The last resumption of a queue, if it came after the last global event.
     resumed: BTreeMap<QueueName, Event>,
     last: Event,
     count: u64,
-    /// Since all was quiet, and the last before that.
+    /// Those since the shard was last idle, and the last before that.
     log: Vec<(Option<QueueName>, u64)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Event {
     wall: u64,
-    /// How many there were before it.
+    /// The number of events before it.
     nth: u64,
 }
 
@@ -43,24 +43,24 @@ impl Events {
         self.log.push((Some(queue.clone()), wall));
     }
 
-    /// All is quiet: those before the last no longer matter.
+    /// The shard is idle: events before the last no longer matter.
     fn forget(&mut self) {
         let resumed = self.resumed.iter().map(|(queue, event)| (Some(queue.clone()), event.wall));
         self.log = [(None, self.last.wall)].into_iter().chain(resumed).collect();
     }
 
-    /// The process has ended, and what there was until then does not matter.
+    /// The process has ended: earlier events no longer matter.
     pub(super) fn restart(&mut self, wall: u64) {
         *self = Events { count: self.count, ..Events::default() };
         self.set(wall);
     }
 
-    /// How many there were.
+    /// The number of events so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last that concerns a timer: its moment was not set since.
+    /// The last event that concerns a timer; none if its moment was set since.
     fn of(&self, queue: &QueueName, entry: &Entry) -> u64 {
         let event = self.resumed.get(queue).copied().unwrap_or(self.last);
         if event.nth < entry.given { 0 } else { event.wall }
@@ -68,7 +68,7 @@ impl Events {
 }
 
 impl Ledger {
-    /// The moments that a timer may have now; `None` among them: it may have ended.
+    /// The moments that a timer may have now. If `None` is among them, it may have ended.
     pub(super) fn moments(&self, queue: &QueueName, entry: &Entry) -> BTreeSet<Option<u64>> {
         let mut moments = BTreeSet::from([Some(entry.due)]);
         let fresh = entry.attempt == 0 && entry.behind.is_none();
@@ -90,7 +90,7 @@ impl Ledger {
         entry.is_some_and(|entry| self.moments(&name.0, entry).contains(&None))
     }
 
-    /// A timer is handed out now: it is not one that was missed, nor has it expired.
+    /// A timer is handed out now: checks that it was not missed and has not expired.
     pub(super) fn is_not_missed(&self, record: &Record) -> Result<(), Broken> {
         let expires = record.spec.expires.map(|span| record.due + span);
         if expires.is_some_and(|at| at.millis() < self.wall) {
@@ -100,7 +100,7 @@ impl Ledger {
         let (queue, key) = (&record.spec.queue, &record.spec.key);
         let Some(entry) = self.entries.get(&(queue.clone(), key.clone())) else { return Ok(()) };
         let (due, event) = (record.due.millis(), self.events.of(queue, entry));
-        // What was asked and not answered may have set its moment.
+        // An unanswered request may have set its moment.
         let asked = self.asked.values().any(|asked| names(&asked.request, queue, key));
         let known = entry.spec.generation == record.generation() && !asked;
         let fresh = record.attempt == 1 && record.behind.is_none() && known;
@@ -112,7 +112,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// All is quiet: what has expired, and is not out, was given up within a second.
+    /// The shard is idle: an expired timer that is not out must have been given up within a second.
     fn adopt_expired(&mut self, rows: &BTreeMap<Name, (Place, &Record)>) -> Result<(), Broken> {
         let expired = self.entries.iter().filter(|(_, entry)| entry.expired);
         let names: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
@@ -131,7 +131,7 @@ impl Ledger {
             let told = self.leases.clone();
             let closed = self.entries[&name].closed;
             self.adopt(name.clone(), *place, record, (self.wall, self.steady));
-            // Adopting a row is for a restart: here its lease runs as it did.
+            // Adopting a row is for a restart: here the leases keep running.
             self.leases = told;
             if let Some(entry) = self.entries.get_mut(&name) {
                 entry.closed |= closed && entry.attempt > 0;
@@ -140,7 +140,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// All is quiet: the rows say which moments missed timers have taken.
+    /// The shard is idle: the rows tell which moments missed timers have taken.
     pub(super) fn pin<'a>(
         &mut self,
         rows: impl Iterator<Item = (Place, &'a Record)>,
@@ -193,7 +193,7 @@ impl Ledger {
                 // It ended, and has been forgotten since.
                 None if row.is_none() => drop(self.entries.remove(&name)),
                 None => {
-                    // The clock may have been set back since it ended: its row says when that was.
+                    // The clock may have been set back since it ended: its row tells when that was.
                     let ended = match row {
                         Some((Place::Remembered(until), row)) => until.back(row.spec.remember),
                         _ => Moment::ZERO,

@@ -1,12 +1,12 @@
 //! The ledger: what was promised to clients, and whether it holds.
 //!
-//! It sees what a client sees: requests, answers, both clocks. Of the shard's commits it reads one thing, when a lease
-//! begins and ends, because an answer tells it too late. It shares no code with the shard: how a timer fails, recurs
-//! and lapses is written here a second time, in the plainest way.
+//! It sees what a client sees: requests, answers, both clocks. From the shard's commits it reads only hand-outs, ends
+//! of leases and clears, because answers report these too late. It shares no code with the shard: how a timer fails,
+//! recurs and lapses is implemented here a second time, in the plainest way.
 //!
-//! Answers come in the order in which the shard decided, so each one moves the ledger from one certain state to the
-//! next. After a crash the rows of the store decide what became of requests without an answer; everything else must be
-//! as it was (`reopen.rs`).
+//! Answers arrive in the order of the shard's decisions, so each one moves the ledger from one known state to the
+//! next. After a crash the rows of the store decide the outcome of unanswered requests; everything else must be
+//! unchanged (`reopen.rs`).
 
 mod answers;
 mod conditions;
@@ -36,12 +36,12 @@ use missed::Events;
 /// The largest row of the simulator's clients.
 const LARGEST: u64 = 2000;
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// Which.
+    /// Which promise.
     pub promise: &'static str,
-    /// How.
+    /// How it was broken.
     pub detail: String,
 }
 
@@ -64,15 +64,15 @@ pub mod promise {
     pub const DURABLE: &str = "acknowledged is durable";
     /// By the wall clock, to the millisecond.
     pub const EARLY: &str = "never early";
-    /// What is due reaches a taker who waits.
+    /// A due timer reaches a waiting taker.
     pub const ONCE: &str = "at least once";
-    /// Nobody is handed what was cancelled or acknowledged.
+    /// A cancelled or acknowledged timer is not handed out.
     pub const CANCEL: &str = "a cancel is definite";
-    /// While a lease runs nobody else gets that occurrence.
+    /// While a lease runs, its occurrence is not handed out again.
     pub const LEASE: &str = "one at a time";
-    /// A delivery has its name for ever.
+    /// The name of a delivery is never reused.
     pub const ATTEMPT: &str = "attempts never repeat";
-    /// Rhythm goes by due.
+    /// The next occurrence is computed from the due moment.
     pub const RHYTHM: &str = "rhythm goes by due";
     /// Counts are exact.
     pub const COUNTS: &str = "counts are exact";
@@ -80,15 +80,15 @@ pub mod promise {
     pub const FORECAST: &str = "the forecast is exact";
     /// Memory is bounded.
     pub const MEMORY: &str = "memory is bounded";
-    /// What has a webhook reaches agents alone, and what has none takers of its queue alone.
+    /// A timer with a webhook reaches only agents; one without reaches only takers of its queue.
     pub const LANE: &str = "each lane has its own timers";
-    /// No more hand-outs a second, and no more out at once, than a queue is set to.
+    /// A queue exceeds neither its rate nor its concurrency.
     pub const PACE: &str = "a queue keeps its pace";
-    /// No attempt starts after its expiry, and what nobody has is given up then.
+    /// No attempt starts after its expiry; a timer that is not out then is given up.
     pub const EXPIRES: &str = "what has expired is given up";
-    /// What was discarded gives its room back.
+    /// Discarded rows are removed from the store.
     pub const ROOM: &str = "discarded rows are removed";
-    /// Requests for one timer are linear, and their answers true.
+    /// Requests for one timer are linearizable, and their answers true.
     pub const TRUE: &str = "answers are true";
 }
 
@@ -96,27 +96,27 @@ type Name = (QueueName, Key);
 /// A generation, an occurrence and an attempt.
 type Handed = (u64, u64, u32);
 
-/// A request without an answer, and the range of the wall clock since it was asked.
+/// An unanswered request, and the range of the wall clock since it was sent.
 struct Asked {
     request: Request,
     low: u64,
     high: u64,
     /// The steady clock when the shard took it.
     taken: Option<u64>,
-    /// Nothing else is under way: counts are exact.
+    /// Nothing else was in progress: counts are exact.
     quiet: bool,
 }
 
-/// A lease, as the commits of the shard tell of it.
+/// A lease, as the shard's commits show it.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
-    /// The wall clock of the hand-out.
+    /// The wall clock at the hand-out.
     wall: u64,
-    /// The end by the steady clock: a millisecond after its length, since readings are rounded down.
+    /// The end by the steady clock: a millisecond more than its length, because readings are rounded down.
     end: u64,
-    /// The wall clock of the turn that came after the end.
+    /// The wall clock of the first turn after the end.
     lapsed: Option<u64>,
-    /// Its taker was told.
+    /// Its taker has received it.
     told: bool,
 }
 
@@ -126,34 +126,34 @@ pub struct Ledger {
     entries: BTreeMap<Name, Entry>,
     asked: BTreeMap<RequestId, Asked>,
     leases: BTreeMap<Handed, Lease>,
-    /// Which hand-out of a generation is out.
+    /// The hand-out of a generation that is out.
     out: BTreeMap<u64, Handed>,
     settings: BTreeMap<QueueName, Settings>,
-    /// By queue: the steady clock of the hand-outs of the last second, since it was set, and all.
+    /// By queue, the steady clock of the hand-outs of the last second: since its settings changed, and all.
     since_set: BTreeMap<QueueName, Vec<u64>>,
     paced: BTreeMap<QueueName, Vec<u64>>,
-    /// The queue of what is out.
+    /// The queues of the timers that are out.
     queue_of: BTreeMap<u64, QueueName>,
     /// The pages of a list, and where the last one ended.
     listed: Vec<View>,
     cursor: Option<Cursor>,
-    /// Timers that a redrive has revived, and that were delivered before it was answered.
+    /// Timers revived by a redrive and delivered before its answer.
     revived: u64,
-    /// How often the store was opened anew.
+    /// How often the store was reopened.
     pub opened: u64,
-    /// Generations that nobody may be handed again.
+    /// Generations that must not be handed out again.
     ended: BTreeMap<u64, &'static str>,
-    /// Deliveries of timers that were discarded.
+    /// Deliveries of discarded timers.
     stale: Vec<(QueueName, Token)>,
     events: Events,
     wall: u64,
     steady: u64,
-    /// Nothing is under way but polls, and no time passes: answers are exact.
+    /// Nothing but polls is in progress, and no time passes: answers are exact.
     pub quiet: bool,
 }
 
 impl Ledger {
-    /// Nothing is promised yet.
+    /// An empty ledger.
     pub fn new(limits: Limits) -> Self {
         Ledger {
             limits,
@@ -184,7 +184,7 @@ impl Ledger {
         self.events.set(wall);
     }
 
-    /// A client has asked.
+    /// A client has sent a request.
     pub fn asked(&mut self, id: RequestId, request: Request, wall: u64) {
         let quiet = self.quiet;
         self.asked.insert(id, Asked { request, low: wall, high: wall, taken: None, quiet });
@@ -199,7 +199,7 @@ impl Ledger {
         }
     }
 
-    /// A turn begins, of a shard that is `open`: before that no lease runs.
+    /// A turn begins; `open` tells whether the shard is open, because before that no lease runs.
     pub fn turn(&mut self, wall: u64, steady: u64, open: bool) {
         let expected = self.wall + steady.saturating_sub(self.steady);
         (self.wall, self.steady) = (wall, steady);
@@ -216,7 +216,7 @@ impl Ledger {
                 lease.lapsed = Some(wall);
             }
         }
-        // A timer that nobody asks for has lapsed by now; one that somebody asks for may have been settled before.
+        // A timer that no pending request names has lapsed by now; a named one may have been settled before.
         let unnamed = |(name, _): &(&Name, &Entry)| {
             !self.asked.values().any(|asked| {
                 let gets = matches!(&asked.request, Request::Get { queue, key } if (queue, key) == (&name.0, &name.1));
@@ -275,7 +275,7 @@ impl Ledger {
             self.queue_of.insert(handed.0, record.spec.queue.clone());
             self.keeps_pace(&record.spec.queue, steady)?;
         }
-        // One that is extended was handed out before, when the clock may have read more.
+        // An extended lease keeps the wall clock of its hand-out, when the clock may have read more.
         let old = self.leases.get(&handed);
         let (told, wall) = old.map_or((false, wall), |lease| (lease.told, lease.wall));
         let end = steady + length + u64::from(length > 0);
@@ -283,7 +283,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// A timer of this queue was handed out.
+    /// Checks the rate and concurrency after a hand-out of this queue.
     fn keeps_pace(&mut self, queue: &QueueName, steady: u64) -> Result<(), Broken> {
         for paced in [&mut self.paced, &mut self.since_set] {
             let paced = paced.entry(queue.clone()).or_default();
@@ -311,7 +311,7 @@ impl Ledger {
             as u64
     }
 
-    /// Whether a queue may hand out nothing now.
+    /// Whether a queue may be unable to hand out now.
     fn is_slowed(&self, queue: &QueueName, steady: u64) -> bool {
         let Some(settings) = self.settings.get(queue) else { return false };
         let paced = self.paced.get(queue).into_iter().flatten();
@@ -321,7 +321,7 @@ impl Ledger {
             || settings.concurrency.is_some_and(|most| self.out_of(queue) >= most.into())
     }
 
-    /// A lease ends by its time, or by a request that names the timer.
+    /// A lease ends at its time, or by a request that names the timer.
     fn lease_ends(&mut self, generation: u64, queue: &QueueName, key: &Key) -> Result<(), Broken> {
         let Some(handed) = self.out.remove(&generation) else { return Ok(()) };
         let named = self.asked.values().any(|asked| names(&asked.request, queue, key));
@@ -336,12 +336,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// What the shard holds in memory after a turn.
+    /// Checks what the shard holds in memory after a turn.
     pub fn resident(&self, resident: Resident) -> Result<(), Broken> {
         let (limits, queues) = (&self.limits, self.settings.len() + 2);
         let fine = resident.window <= limits.window
             && resident.window_bytes <= limits.window_bytes
-            // A page of each lane.
+            // A page per lane.
             && resident.waiting.count <= (limits.waiting + limits.page * queues * 2) as u64
             && resident.waiting.bytes <= limits.waiting_bytes + LARGEST * (queues as u64 * 2 + 1)
             && resident.out.count <= limits.out.max(1) as u64
@@ -353,7 +353,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is left to do at this moment: what is due is with whoever waits for it.
+    /// Nothing is left to do at this moment: every due timer must be with a waiting taker.
     pub fn settled<'a>(
         &mut self,
         rows: impl Iterator<Item = (Place, &'a Record)>,
@@ -399,12 +399,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// By when a due timer must have been handed out. A shard whose window is full may be late by a second.
+    /// By when a due timer must have been handed out. A shard whose window is full may be a second late.
     fn punctual(&self, wall: u64) -> u64 {
         if self.limits.window > 1000 { wall } else { (wall / 1000 * 1000).saturating_sub(1) }
     }
 
-    /// The timers that are not settled, for a run that is to end.
+    /// The timers that are not settled, for bringing a run to its end.
     pub fn living(&self) -> Vec<(QueueName, Key, bool, u64)> {
         let living = self
             .entries
@@ -415,7 +415,7 @@ impl Ledger {
             .collect()
     }
 
-    /// The deliveries that clients hold, in their order: whose token counts, or counted once.
+    /// The deliveries that clients hold, in order: their tokens are valid, or once were.
     pub fn held(&self) -> Vec<(QueueName, Token)> {
         let held = |(name, entry): (&Name, &Entry)| Some((name.0.clone(), entry.token.clone()?));
         self.entries.iter().filter_map(held).chain(self.stale.iter().cloned()).collect()
@@ -426,19 +426,19 @@ impl Ledger {
         self.entries.keys().cloned().collect()
     }
 
-    /// The last timer that is known to have had a key.
+    /// The last timer known under a key.
     pub fn generation(&self, queue: &QueueName, key: &Key) -> Option<Generation> {
         self.entries.get(&(queue.clone(), key.clone())).map(|entry| entry.spec.generation)
     }
 
-    /// If the lease of a timer has lapsed, the attempt has failed.
+    /// If the lease of a timer has lapsed, fails the attempt.
     fn apply_lapse(&mut self, name: &Name) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         let lease = self.leases.get(&entry.handed());
         if let (Phase::Out, Some(Lease { lapsed: Some(wall), .. })) = (entry.phase, lease) {
             (entry.unsure, entry.closed) = (Some(entry.handed()), false);
             entry.fail(*wall, (*wall, *wall));
-            // Known late: if it died, whatever the queue kept its dead for meanwhile may have passed.
+            // Discovered late: if the timer died, its retention may have ended meanwhile.
             if *wall != self.wall {
                 entry.age(self.wall, Some(0));
             }

@@ -1,5 +1,4 @@
-//! After a crash or a failure: the rows of the store must be what was acknowledged, and requests without an answer
-//! happened or not.
+//! After a crash or a failure: the rows must match what was acknowledged; unanswered requests may have happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use super::entry::{Entry, Gone, Kept, Phase};
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
-    /// The store was opened anew; these are its rows.
+    /// The store was reopened; these are its rows.
     pub fn reopened(
         &mut self,
         queues: &[(QueueName, QueueRow)],
@@ -47,7 +46,7 @@ impl Ledger {
                 None => drop(self.entries.remove(&name)),
             }
         }
-        // What nobody was told of, and is not there, never was: its name may be used again.
+        // A hand-out that no taker received and that has no row never happened: its name may be reused.
         let out = &self.out;
         self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
         self.asked.clear();
@@ -78,7 +77,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a row may be what it is.
+    /// Checks that a row is possible.
     fn check_row(&self, name: &Name, row: Option<&(Place, Record)>) -> Result<(), Broken> {
         let open: Vec<&Request> = self.asked.values().map(|asked| &asked.request).collect();
         let named = open.iter().any(|request| names(request, &name.0, &name.1));
@@ -91,7 +90,7 @@ impl Ledger {
             }
             _ => false,
         };
-        // What a request without an answer has ended may have been forgotten, if time enough has passed since it came.
+        // A timer ended by an unanswered request may have been forgotten, if enough time has passed since.
         let remember = self.entries.get(name).map_or(0, |entry| entry.spec.remember.millis());
         let forgets = |asked: &Asked| match &asked.request {
             Request::Set { queue, .. } => *queue == name.0 && self.is_dead(name),
@@ -100,7 +99,7 @@ impl Ledger {
             request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
         };
         let (makes, forgets) = (open.iter().any(makes), self.asked.values().any(forgets));
-        // One that replaces it, and another that ends what has replaced it.
+        // One request replaces it, and another ends the replacement.
         let naming = open.iter().filter(|request| names(request, &name.0, &name.1)).count();
         let forgets = forgets || makes && naming >= 2;
         let lost = |why: &str| {
@@ -120,7 +119,7 @@ impl Ledger {
             return Ok(());
         }
         let lapsed = self.has_lapsed(name);
-        // A hand-out that nobody was told of may have lapsed, too.
+        // A hand-out that no taker received may have lapsed, too.
         let untold = (entry.handed().0, entry.occurrence, entry.attempt + 1);
         let untold =
             self.leases.range(untold..).next().is_some_and(|(handed, _)| handed.0 == untold.0);
@@ -172,7 +171,7 @@ impl Ledger {
         if named || lapsed || untold {
             return Ok(());
         }
-        // A recurring timer that was missed may have taken another moment before it was cancelled.
+        // A missed recurring timer may have taken another moment before it was cancelled.
         let ended = matches!(entry.phase, Phase::Gone(..)) && entry.spec.recurrence.is_some();
         let due = record.due.millis() == entry.due || ended;
         let same = due && record.occurrence == entry.occurrence;
@@ -186,14 +185,14 @@ impl Ledger {
         if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
     }
 
-    /// The process that had a timer with a webhook under way has ended: it is due at once, and its attempt was not a
-    /// failed one.
+    /// The process that was posting a timer has ended: the timer is due at once, and the attempt does not count as
+    /// failed.
     fn forget_agent(&mut self, name: &Name, wall: u64) {
         let entry = self.entries.get_mut(name).filter(|entry| entry.spec.webhook.is_some());
         let Some(entry) = entry else { return };
         let handed = entry.handed();
         (entry.phase, entry.next, entry.closed) = (Phase::Pending, wall, true);
-        // Until that is durable, another crash takes it back.
+        // Until that is durable, another crash undoes it.
         entry.unsure = Some(handed);
         self.out.remove(&handed.0);
     }
@@ -202,7 +201,7 @@ impl Ledger {
         self.entries.get(name).is_some_and(|entry| matches!(entry.phase, Phase::Dead(_)))
     }
 
-    /// The row is what is known from now on.
+    /// Takes the row as the known state.
     pub(super) fn adopt(
         &mut self,
         name: Name,
@@ -249,7 +248,7 @@ impl Ledger {
             token: old.and_then(|old| old.token),
         };
         if let (Phase::Out, Some(lease)) = (phase, record.lease) {
-            // What was left of it by the wall clock, and never longer than its full length.
+            // What was left of it by the wall clock, and never more than its full length.
             let left = lease.until.millis().saturating_sub(wall).min(lease.length.millis());
             let handed = entry.handed();
             let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);

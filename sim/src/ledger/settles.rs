@@ -1,4 +1,4 @@
-//! Answers to what holders of deliveries say.
+//! Answers to the verdicts of deliveries' holders.
 
 use tourbillon_durable::shard::{Settled, Stale, Token, Verdict};
 use tourbillon_durable::values::{Moment, QueueName};
@@ -42,7 +42,7 @@ impl Ledger {
         }
         match outcome {
             Err(_) if lapsed || acks_late || entry.expired => Ok(()),
-            // Which of them, and when it is due again, depends on when it was found to have expired.
+            // Which of them applies, and when it is due again, depends on when the expiry was detected.
             Ok(Settled::Again(next)) if entry.spec.expires.is_some() => {
                 (entry.phase, entry.next, entry.expired) = (Phase::Pending, next.millis(), true);
                 entry.closed = true;
@@ -113,7 +113,7 @@ impl Ledger {
         }
     }
 
-    /// The next occurrence is what the rhythm says, from the last due moment.
+    /// Checks that the next occurrence follows from the last due moment.
     fn rhythm(entry: &Entry, next: Option<u64>, (low, high): Range) -> Outcomes {
         if entry.loose || entry.expired {
             return Ok(());
