@@ -1,4 +1,4 @@
-//! Access: what a request may do, by its token, and how many of a token in a second.
+//! Access: what a request may do, by its token, and the request rate per token.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use crate::problem::{Code, Problem};
 use crate::tokens::{Grant, Right, Tokens};
 
-/// The tokens that count now, and how often each was used of late.
+/// The current tokens, and the recent use of each.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     tokens: RwLock<Option<Arc<Tokens>>>,
@@ -21,7 +21,7 @@ impl Access {
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens.map(Arc::new);
     }
 
-    /// What the request's token grants.
+    /// The grant of the request's token.
     pub(crate) fn grant(&self, parts: &Parts) -> Result<Grant, Problem> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(tokens) = tokens else { return Ok(Grant::everything()) };
@@ -38,7 +38,7 @@ impl Access {
         })
     }
 
-    /// Counts a request of a token; refused if it has had `rate` in a second.
+    /// Counts a request of a token. Refuses it beyond `rate` per second.
     pub(crate) fn count(&self, name: &Arc<str>, rate: u32) -> Result<(), Problem> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let at = used.iter().position(|(of, _)| of == name).unwrap_or_else(|| {
@@ -53,7 +53,7 @@ impl Access {
     }
 }
 
-/// Requests that a token may still make: filled by its rate, up to a second of it.
+/// A token bucket: refilled at its rate, up to one second's worth.
 #[derive(Debug)]
 struct Bucket {
     left: f64,
@@ -76,7 +76,7 @@ impl Bucket {
 }
 
 impl Grant {
-    /// Refused if it has not that right.
+    /// Refuses if it lacks that right.
     pub(crate) fn must(&self, needed: Right) -> Result<(), Problem> {
         if self.right >= needed {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What every handler shares.
+//! The settings, and the state that every handler shares.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,25 +25,25 @@ use crate::webhook::Webhooks;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// For which hosts requests may be; others are answered 421.
+    /// The hosts that requests may name. Others are answered 421.
     pub hosts: Hosts,
     /// The largest payload in bytes, at most 256 KiB.
     pub max_payload: usize,
-    /// How long the body of a request may take to arrive; then it is answered 408.
+    /// How long the body of a request may take to arrive. Beyond that it is answered 408.
     pub body_time: Duration,
-    /// Who may do what; everybody may do everything if it is not set.
+    /// The tokens and their rights. If not set, every request may do everything.
     pub tokens: Option<Tokens>,
-    /// The most requests of a token in a second; the next are answered 429.
+    /// The most requests per token and second. Beyond that they are answered 429.
     pub token_rate: Option<u32>,
-    /// The most requests that wait for deliveries at once; the next are answered 429.
+    /// The most requests that wait for deliveries at once. Beyond that they are answered 429.
     pub max_polls: usize,
-    /// The most streams of events at once; the next are answered 429.
+    /// The most event streams at once. Beyond that they are answered 429.
     pub max_streams: usize,
-    /// The most dumps at once; the next are answered 429.
+    /// The most dumps at once. Beyond that they are answered 429.
     pub max_dumps: usize,
-    /// The most bytes of large requests and answers that are held at once; the next are answered 429.
+    /// The most bytes of large requests and answers held at once. Beyond that they are answered 429.
     pub max_bytes: usize,
-    /// How timers are posted that have a webhook.
+    /// How timers that have a webhook are posted.
     pub webhooks: Arc<Webhooks>,
     /// The clock of the timers, if `POST /v1/test/clock` may set it.
     pub test_clock: Option<VirtualClock>,
@@ -74,15 +74,15 @@ pub(crate) struct App {
     pub(crate) durable: Durable,
     pub(crate) settings: Arc<Settings>,
     pub(crate) access: Arc<Access>,
-    /// Room for polls.
+    /// Permits for long polls.
     pub(crate) polls: Arc<Semaphore>,
-    /// Room for streams of events.
+    /// Permits for event streams.
     pub(crate) streams: Arc<Semaphore>,
-    /// Room for dumps.
+    /// Permits for dumps.
     pub(crate) dumps: Arc<Semaphore>,
-    /// Room for the bytes of requests and answers.
+    /// Permits for the bytes of requests and answers.
     pub(crate) room: Room,
-    /// The OpenAPI document: it is made of the calls, which this is the state of.
+    /// The OpenAPI document. A function, because the document is made from the calls, whose state this is.
     pub(crate) document: fn() -> &'static str,
     /// Becomes true when the server stops: long polls are answered.
     pub(crate) stopping: watch::Receiver<bool>,

@@ -1,4 +1,4 @@
-//! Holds every request against its token, before its handler runs.
+//! Checks the token of every request before its handler runs.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::tokens::{Grant, Right};
 
-/// Lets a request in if its token grants the right that the call needs, in the queue that its path names.
+/// Admits a request if its token grants the right that the call needs, in the queue that its path names.
 pub(crate) async fn authorise(
     State((app, needed)): State<(App, Right)>,
     request: Request,
@@ -34,7 +34,7 @@ async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Pro
         app.access.count(&grant.name, rate)?;
     }
     grant.must(needed)?;
-    // A path that cannot be decoded is for the handler to refuse.
+    // A path that cannot be decoded is refused by the handler.
     if let Ok(params) = RawPathParams::from_request_parts(parts, app).await {
         let queue = params.iter().find(|(name, _)| *name == "queue").map(|(_, queue)| queue);
         if queue.is_some_and(|queue| !grant.sees(queue)) {

@@ -9,10 +9,10 @@ use tourbillon_durable::values::Generation;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 
-/// Under which condition a timer is changed.
+/// The condition under which a timer is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// None.
+    /// No condition.
     None,
     /// No timer has the key.
     Absent,
@@ -23,14 +23,14 @@ pub(crate) enum Condition {
 /// The timers that a condition names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tags {
-    /// Any that is there.
+    /// Any existing timer.
     Any,
     /// These.
     These(Vec<Generation>),
 }
 
 impl Tags {
-    /// The one that they name, if it is one.
+    /// The generation that they name, if it is exactly one.
     pub(crate) fn only(&self) -> Option<Generation> {
         match self {
             Tags::These(tags) if tags.len() == 1 => tags.first().copied(),
@@ -78,7 +78,7 @@ fn wrong(name: &str, must: &str) -> Problem {
     Problem::new(Code::BadValue, format!("{name} must be {must}")).field(name)
 }
 
-/// The generation of a tag; `Some(None)`: of a tag that no timer has; `None`: it is no tag.
+/// The generation of a tag. `Some(None)`: a tag that no timer has. `None`: not a tag.
 fn generation(tag: &str) -> Option<Option<Generation>> {
     let (weak, tag) = tag.strip_prefix("W/").map_or((false, tag), |tag| (true, tag));
     let tag = tag.strip_prefix('"')?.strip_suffix('"')?;

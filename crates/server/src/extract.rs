@@ -1,4 +1,4 @@
-//! What handlers are given of a request: the queue and the key of its path, its query, its body.
+//! Extractors of handlers: the queue and the key of the path, the query, the body.
 
 use axum::body::Body as Incoming;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -15,7 +15,7 @@ use crate::fields::check_depth;
 use crate::problem::{Code, Problem, unknown_path};
 use crate::room::{Place, Room};
 
-/// The largest body.
+/// The largest body in bytes.
 pub(crate) const LARGEST_BODY: usize = 16 << 20;
 
 /// The queue that the path names.
@@ -50,11 +50,11 @@ async fn segment(parts: &mut Parts, app: &App, name: &str) -> Result<String, Pro
         Problem::new(Code::BadValue, detail).field(field)
     })?;
     let found = params.iter().find(|(of, _)| *of == name).map(|(_, value)| value.to_owned());
-    // Two slashes, or one at the end.
+    // Empty: two slashes, or one at the end.
     found.filter(|segment| !segment.is_empty()).ok_or_else(unknown_path)
 }
 
-/// The query, as it came.
+/// The raw query.
 pub(crate) struct Query(pub(crate) String);
 
 impl FromRequestParts<App> for Query {
@@ -64,7 +64,7 @@ impl FromRequestParts<App> for Query {
     }
 }
 
-/// The text of a JSON body, not deeper than it may be, and its place. One that is empty is an empty object.
+/// The text of a JSON body within the depth limit, and its permit. An empty body counts as an empty object.
 pub(crate) struct Body(pub(crate) String, pub(crate) Place);
 
 impl FromRequest<App> for Body {
@@ -103,7 +103,7 @@ fn too_large() -> Problem {
     Problem::new(Code::BodyTooLarge, detail)
 }
 
-/// Reads a body. Each piece has its place before it is kept.
+/// Reads a body. Each piece gets its permit before it is kept.
 async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
     let mut body = Limited::new(body, LARGEST_BODY);
     let (mut bytes, mut place) = (Vec::new(), Place::default());
@@ -124,7 +124,7 @@ async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
     Ok((text, place))
 }
 
-/// Checks that a body is JSON, as it is.
+/// Checks that a body is declared as JSON, without an encoding.
 fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
     let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::problem::{Code, Problem};
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     shape: &'static Shape,
-    /// What stands before the name of a field in a problem, as `retry.`.
+    /// The prefix of field names in problems, such as `retry.`.
     within: &'static str,
     values: Vec<Option<&'a RawValue>>,
 }
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { shape, within, values })
     }
 
-    /// The name of a field as problems give it.
+    /// The name of a field as shown in problems.
     fn full(&self, name: &str) -> String {
         format!("{}{name}", self.within)
     }
@@ -59,20 +59,20 @@ impl<'a> Fields<'a> {
         at.is_some_and(|at| self.values[at].is_some())
     }
 
-    /// That a field is not given.
+    /// The problem of a missing field.
     pub(crate) fn missing(&self, name: &str, why: &str) -> Problem {
         let name = self.full(name);
         Problem::new(Code::MissingField, format!("{name} is missing: {why}")).field(name)
     }
 
-    /// A value that serde reads.
+    /// A value that serde deserializes.
     fn plain<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let read = serde_json::from_str(raw.get()).map(Some);
         read.map_err(|_| Problem::value(&self.full(name), raw.get(), &form.must()))
     }
 
-    /// A text with a form of its own.
+    /// A text that is parsed.
     fn parsed<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let text: Option<String> = serde_json::from_str(raw.get()).ok();
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         whole(&self.full(name), raw, form).map(Some)
     }
 
-    /// The same, or null: `Some(None)`.
+    /// As `whole`, or null: `Some(None)`.
     pub(crate) fn whole_or_null(&mut self, name: &str) -> Result<Option<Option<u64>>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         if raw.get() == "null" {
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         whole(&self.full(name), raw, form).map(|number| Some(Some(number)))
     }
 
-    /// One of the names of its form, by its place among them.
+    /// One of the names of its form, as an index into them.
     pub(crate) fn one_of(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let names = if let Form::OneOf(names) = form { *names } else { &[] };
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
         found.map(Some).ok_or_else(|| Problem::value(&self.full(name), raw.get(), &form.must()))
     }
 
-    /// The text of a value, as it came.
+    /// The raw text of a value.
     pub(crate) fn any(&mut self, name: &str) -> Option<&'a str> {
         self.take(name).map(|(raw, _)| raw.get())
     }
@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An object of texts, in its order; a name may be there once. No value is in a problem: it may be a secret.
+    /// An object of texts, in order; each name at most once. Problems contain no value: it may be a secret.
     pub(crate) fn texts_by_name(&mut self, name: &str) -> Result<Vec<(String, String)>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(Vec::new()) };
         let full = self.full(name);
@@ -180,7 +180,7 @@ impl<'a> Fields<'a> {
         Ok(pairs)
     }
 
-    /// The texts of a list's values.
+    /// The raw texts of a list's values.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<&'a str>>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let wrong = || Problem::value(&self.full(name), raw.get(), &form.must());
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
         Ok(Some(list.into_iter().map(RawValue::get).collect()))
     }
 
-    /// A list of texts; of one that is none, its index is in the problem.
+    /// A list of texts. A problem names the index of a value that is not one.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, Problem> {
         let Some(list) = self.list(name)? else { return Ok(None) };
         let full = self.full(name);
@@ -216,7 +216,7 @@ fn whole(name: &str, raw: &RawValue, form: &Form) -> Result<u64, Problem> {
     number.ok_or_else(|| Problem::value(name, raw.get(), &form.must()))
 }
 
-/// Checks that brackets nest no deeper than [`DEPTH`]. Whether they match is for the reader to say.
+/// Checks that brackets nest no deeper than [`DEPTH`]. The parser checks whether they match.
 pub(crate) fn check_depth(text: &str) -> Result<(), Problem> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
@@ -236,7 +236,7 @@ pub(crate) fn check_depth(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads an object into the places of its shape's fields; the first field that is wrong is the outcome.
+/// Reads an object into the slots of its shape's fields. The first invalid field decides the outcome.
 struct Entries {
     shape: &'static Shape,
     within: &'static str,
@@ -315,7 +315,7 @@ impl<'de> Visitor<'de> for Pairs {
     }
 }
 
-/// Reads the name of a field: its place, or the name if there is no such field.
+/// Reads the name of a field: its index, or the name itself if there is no such field.
 struct Name(&'static [Field]);
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -356,7 +356,7 @@ mod tests {
         ],
     };
 
-    /// The code and the field of what is wrong.
+    /// The code and the field of a problem.
     fn wrong(problem: Problem) -> (Code, String) {
         (problem.code, problem.field.unwrap_or_default())
     }

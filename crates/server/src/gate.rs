@@ -1,8 +1,8 @@
-//! The gate: who may come in, and what every answer says.
+//! The gate: checks `Host` and `Origin` of every request, and sets the headers of every answer.
 //!
 //! A page of a foreign site may make a browser talk to this server in two ways. It may point its own name at this
-//! machine (DNS rebinding); then the `Host` is not one of ours. Or it may send requests across sites; then the `Origin`
-//! is not the `Host`.
+//! machine (DNS rebinding); then the `Host` is not one of ours. Or it may send requests across sites; then the
+//! `Origin` is not the `Host`.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName};
@@ -17,13 +17,13 @@ use crate::problem::{Code, Problem};
 /// The server's wall clock when the answer was written.
 pub(crate) const NOW: HeaderName = HeaderName::from_static("tourbillon-now");
 
-/// Lets a request in or turns it away.
+/// Admits or refuses a request.
 pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
     let hosts = &app.settings.hosts;
     let mut response = match check(hosts, request.uri(), request.headers()) {
         Err(problem) => problem.into_response(),
         Ok(()) => {
-            // What is not sent of a receive is given back.
+            // An unsent answer to a receive releases its deliveries, so refusing it loses no change.
             let receives = request.uri().path().ends_with("/receive");
             let changes = request.method() != Method::GET && !receives;
             app.room.hold(next.run(request).await, changes)
@@ -41,7 +41,7 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
 
 fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let host = only(headers, header::HOST);
-    // A request may name the host in its first line, too, and that one counts.
+    // A request may also name the host in its first line; both must be allowed.
     let named = uri.authority().map(|authority| authority.as_str());
     let fine = host.is_some_and(|host| hosts.allow(host)) && named.is_none_or(|it| hosts.allow(it));
     if !fine && matches!(hosts, Hosts::Only(_)) {
@@ -63,7 +63,7 @@ fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs exactly once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().filter(|_| values.next().is_none());

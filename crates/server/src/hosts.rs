@@ -2,17 +2,17 @@
 
 use std::net::IpAddr;
 
-/// For which hosts requests may be.
+/// The hosts that requests may name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Hosts {
-    /// For any: somebody else looks at the host.
+    /// Any host: something else checks it.
     Any,
-    /// For `localhost`, loopback addresses, and these names and addresses, with any port.
+    /// `localhost`, loopback addresses, and these names and addresses, with any port.
     Only(Vec<String>),
 }
 
-/// Loopback alone.
+/// Loopback only.
 impl Default for Hosts {
     fn default() -> Self {
         Hosts::Only(Vec::new())
@@ -20,7 +20,7 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Whether a request may be for this host, which may have a port.
+    /// Whether a request may name this host, with or without a port.
     pub(crate) fn allow(&self, host: &str) -> bool {
         let Hosts::Only(names) = self else { return true };
         let Some(name) = without_port(host) else { return false };
@@ -35,7 +35,7 @@ impl Hosts {
     }
 }
 
-/// The host of `host:port`, without brackets; `None`: it is neither.
+/// The host of `host` or `host:port`, without brackets; `None` if it is neither.
 fn without_port(host: &str) -> Option<&str> {
     let (name, rest) = match host.strip_prefix('[') {
         Some(six) => six.split_once(']')?,

@@ -1,6 +1,6 @@
 //! Durable timers over HTTP, for any language: an axum router over `tourbillon-durable`.
 //!
-//! Mount it in a service of yours, or run it as a server with [`Api::serve`]:
+//! Mount it in your own service, or run it as a server with [`Api::serve`]:
 //!
 //! ```
 //! use axum::Router;
@@ -13,24 +13,25 @@
 //! ```
 //!
 //! # Inside
-//! The core is pure, the edge is thin: handlers read a request, ask `tourbillon-durable`, and render its answer.
+//! Handlers are thin: they read a request, call `tourbillon-durable`, and render its answer. Parsing and rendering
+//! are pure.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `json`, `fields` | shapes and writing, and strict reading by shapes |
+//! | `json`, `fields` | shapes and writing, and strict reading by shape |
 //! | `percent`, `params`, `conditions` | paths, queries and preconditions |
-//! | `bodies` | what each call takes |
-//! | `render` | what each call answers |
-//! | `metrics` | what Prometheus scrapes |
+//! | `bodies` | the request bodies |
+//! | `render` | the answers |
+//! | `metrics` | the metrics for Prometheus |
 //! | `problem` | every error, in one table |
-//! | `tokens`, `access`, `authorise` | who may do what |
-//! | `app` | the settings, and what every handler shares |
-//! | `hosts`, `gate`, `extract` | what is checked of every request, and what handlers are given of it |
+//! | `tokens`, `access`, `authorise` | access control by token |
+//! | `app` | the settings, and the state shared by handlers |
+//! | `hosts`, `gate`, `extract` | the checks of every request, and the extractors of handlers |
 //! | `calls` | the table of calls, and their handlers |
-//! | `shapes`, `openapi` | what each call answers, and the OpenAPI document |
+//! | `shapes`, `openapi` | the shapes of answers, and the OpenAPI document |
 //! | `webhook` | posting timers |
-//! | `unsent` | deliveries on their way |
-//! | `room` | how many bytes of requests and answers are held |
+//! | `unsent` | deliveries that are not sent yet |
+//! | `room` | the limit on bytes of requests and answers in memory |
 //! | `listen`, `patient`, `tls` | sockets and connections |
 
 #![forbid(unsafe_code)]
@@ -84,14 +85,14 @@ pub use tokens::Tokens;
 use webhook::Agent;
 pub use webhook::{Allow, Secrets, Webhooks};
 
-/// The API over some durable timers.
+/// The API over durable timers.
 pub struct Api {
     app: App,
     stopping: watch::Sender<bool>,
 }
 
 impl Api {
-    /// The API over these timers.
+    /// Creates the API over these timers.
     pub fn new(durable: Durable, mut settings: Settings) -> Self {
         let access = Arc::new(Access::default());
         access.set(settings.tokens.take());
@@ -116,19 +117,20 @@ impl Api {
         Api { app, stopping }
     }
 
-    /// Every call, as a router to serve or to merge into another.
+    /// A router with every call, to serve or to merge into another.
     pub fn router(&self) -> Router {
         calls::router(self.app.clone())
     }
 
-    /// Adds the checks of `Host` and `Origin` of every call to a router that is served beside it.
+    /// Adds the `Host` and `Origin` checks of every call to a router that is served beside it.
     pub fn guard(&self, router: Router) -> Router {
         router.layer(from_fn_with_state(self.app.clone(), gate::gate))
     }
 
-    /// Serves a router, as [`router`](Api::router) or one with more in it, until `stop` ends; then takes no more
-    /// connections, answers polls with nothing, and gives requests under way 4 s. When it returns, deliveries that did
-    /// not reach their takers are given back.
+    /// Serves a router, such as [`router`](Api::router) or one that extends it, until `stop` completes.
+    ///
+    /// Then it accepts no more connections, answers long polls empty, and gives requests in progress 4 s. When it
+    /// returns, deliveries that did not reach their takers are released.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -143,19 +145,20 @@ impl Api {
         listen::serve(listener, router, limits, self.app.durable.clone(), stop).await;
     }
 
-    /// Replaces the tokens: requests to come need one of these.
+    /// Replaces the tokens. Later requests need one of these.
     pub fn set_tokens(&self, tokens: Tokens) {
         self.app.access.set(Some(tokens));
     }
 
-    /// Posts timers that have a webhook, until [`stop_polls`](Api::stop_polls) is called; then posts under way have
-    /// 3 s, and what is not answered by then is due at the next start. Run it once, on tokio.
+    /// Posts timers that have a webhook, until [`stop_polls`](Api::stop_polls) is called.
+    ///
+    /// Then posts in progress have 3 s; those not answered by then are released. Run it once, on tokio.
     pub fn post_webhooks(&self) -> impl Future<Output = ()> + Send + use<> {
         let agent = Agent::new(self.app.durable.clone(), self.app.settings.webhooks.clone());
         agent.run(self.stopping.subscribe())
     }
 
-    /// Logs what a person should know of the store: damage, failures, a clock that is far off. It ends with the store.
+    /// Logs what an operator should know of the store: damage, failures, a clock far off. Ends with the store.
     pub fn log_notices(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut notices = self.app.durable.notices();
         async move {
@@ -170,7 +173,7 @@ impl Api {
         }
     }
 
-    /// Answers long polls, and those to come, at once: with nothing.
+    /// Answers current and later long polls at once, empty.
     pub fn stop_polls(&self) {
         self.stopping.send_replace(true);
     }

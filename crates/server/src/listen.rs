@@ -1,8 +1,8 @@
 //! Sockets and connections: how many, and for how long.
 //!
-//! A connection has a limited time to send the head of a request, so that a slow client only wastes its own; one that
-//! has begun a request by then is answered 408. One that takes nothing of its answer for long is closed. At the most
-//! connections the next one is answered 429 and closed.
+//! The head of a request must arrive in a limited time, so that a slow client wastes only its own. If a part of it
+//! has arrived by then, the connection is answered 408. A connection that reads nothing of its answer for long is
+//! closed. At the connection limit the next one is answered 429 and closed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,15 +30,15 @@ use crate::tls::Tls;
 /// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    /// The most at once.
+    /// The most connections at once.
     pub most: usize,
-    /// How long the head of a request may take.
+    /// How long the head of a request may take to arrive.
     pub head_time: Duration,
-    /// How long a client may take nothing of an answer; then its connection is closed.
+    /// How long a client may read nothing of an answer before its connection is closed.
     pub answer_time: Duration,
     /// The largest head of a request in bytes, at least 8192.
     pub head_size: usize,
-    /// HTTPS, with this certificate.
+    /// The certificate for HTTPS; `None` for plain HTTP.
     pub tls: Option<Tls>,
 }
 
@@ -50,11 +50,11 @@ impl Default for Connections {
     }
 }
 
-/// How long connections have to end after the server is told to stop.
+/// How long connections have to end after the server is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Serves a router until `stop` ends; then takes no more connections, and gives requests under way 4 s. Those that are
-/// left are dropped before this returns.
+/// Serves a router until `stop` completes. Then accepts no more connections, and gives requests in progress 4 s.
+/// Remaining connections are dropped before this returns.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -86,7 +86,7 @@ pub(crate) async fn serve(
                         connections.spawn(turn_away(stream, problem, clock.now()));
                     }
                 },
-                // Of one connection, or too many open files: neither is the end of the others.
+                // An error of one connection, or too many open files: neither ends the others.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     sleep(Duration::from_millis(50)).await;
@@ -153,7 +153,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     };
     if ended.is_err_and(|error| error.is_timeout()) {
-        // One that was idle has asked for nothing.
+        // A connection that timed out idle gets no answer.
         if let Some(parts) = connection.into_parts().filter(|parts| !parts.read_buf.is_empty()) {
             let detail = "the head of the request did not arrive in time: send it faster";
             let stream = parts.io.into_inner().into_inner();
@@ -162,7 +162,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// Says why, and closes; a client that does not take it is not waited for.
+/// Sends the reason and closes. Does not wait for a client that reads nothing.
 async fn turn_away<S: AsyncWrite + Unpin>(mut stream: S, problem: Problem, now: Moment) {
     let ((status, _, title), body) = (problem.code.parts(), problem.body());
     let head = format!(

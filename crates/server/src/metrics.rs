@@ -1,6 +1,6 @@
 //! Metrics, in the text format of Prometheus. Pure.
 //!
-//! Every figure is one that the durable timers keep anyway: a scrape asks for them, and nothing is counted twice.
+//! Every value is one that the durable timers keep anyway: a scrape reads them, and nothing is counted twice.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,7 @@ pub(crate) fn text(
     text
 }
 
-/// Writes a gauge. The names of queues need no escape.
+/// Writes a gauge. Queue names need no escaping.
 fn family(text: &mut String, name: &str, about: &str, samples: impl IntoIterator<Item = Sample>) {
     let _ = writeln!(text, "# HELP tourbillon_{name} {about}\n# TYPE tourbillon_{name} gauge");
     for (labels, value) in samples {

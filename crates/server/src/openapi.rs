@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of calls and the shapes of what they take and answer. Pure.
+//! The OpenAPI document, made from the table of calls and the shapes of bodies and answers. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::problem::Code;
 use crate::shapes;
 use crate::tokens::Right;
 
-/// What every call under `/v1` may be answered.
+/// The problems that every call may have.
 const ALWAYS: &[Code] = &[
     Code::BadValue,
     Code::Unauthorized,
@@ -22,7 +22,7 @@ const ALWAYS: &[Code] = &[
     Code::TooMany,
     Code::Unavailable,
 ];
-/// What a call with a body may be answered, too.
+/// The further problems of a call with a body.
 const WITH_BODY: &[Code] =
     &[Code::Timeout, Code::BodyTooLarge, Code::UnsupportedMediaType, Code::Unknown];
 
@@ -32,7 +32,7 @@ pub(crate) fn text() -> &'static str {
     TEXT.get_or_init(document)
 }
 
-/// The document, on several lines.
+/// The document, pretty-printed.
 fn document() -> String {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
@@ -90,7 +90,7 @@ fn operation(call: &Call, schemas: &mut Schemas) -> Value {
         "responses": responses(call, schemas),
     });
     if call.right != Right::Open {
-        // Without a token file, none is needed.
+        // Without a token file, no token is needed.
         operation["security"] = json!([{"token": []}, {}]);
         operation["description"] =
             json!(format!("Needs the right `{:?}`.", call.right).to_lowercase());
@@ -149,12 +149,12 @@ fn responses(call: &Call, schemas: &mut Schemas) -> Value {
     Value::Object(responses)
 }
 
-/// The shapes that were referred to.
+/// The schemas referenced so far.
 #[derive(Default)]
 struct Schemas(BTreeMap<String, Value>);
 
 impl Schemas {
-    /// A reference to a shape.
+    /// A reference to the schema of a shape.
     fn add(&mut self, shape: &'static Shape) -> Value {
         if !self.0.contains_key(shape.name) {
             self.0.insert(shape.name.into(), Value::Null);
@@ -202,7 +202,7 @@ impl Schemas {
 mod tests {
     use super::*;
 
-    /// The document that is committed is the one of the code. `TOURBILLON_WRITE=1` writes it anew.
+    /// The committed document must match the code. `TOURBILLON_WRITE=1` rewrites it.
     #[test]
     fn the_committed_document_is_the_codes() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");

@@ -16,7 +16,7 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Reads a query that may have these parameters.
+    /// Parses a query that may have these parameters.
     pub(crate) fn read(query: &str, known: &'static [Field]) -> Result<Self, Problem> {
         let mut values: Vec<Option<String>> = vec![None; known.len()];
         for (name, value) in percent::query(query)? {
@@ -56,7 +56,7 @@ impl Params {
         value.map(Some).ok_or_else(|| Problem::value(name, &format!("{text:?}"), &form.must()))
     }
 
-    /// A moment. The plus sign of an offset may have become a space.
+    /// A moment. The plus sign of an offset may have been decoded to a space.
     pub(crate) fn moment(&mut self, name: &str) -> Result<Option<Moment>, Problem> {
         if let Some(text) = self.known.iter().position(|field| field.name == name) {
             self.values[text] = self.values[text].take().map(|text| text.replace(' ', "+"));
@@ -64,7 +64,7 @@ impl Params {
         self.parsed(name, |_| true)
     }
 
-    /// `true` or `false`; `false` if it is not given.
+    /// `true` or `false`; `false` if not given.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
         Ok(self.parsed(name, |_| true)?.unwrap_or(false))
     }
@@ -76,7 +76,7 @@ impl Params {
         self.parsed(name, |number: &usize| limits.contains(&(*number as u64)))
     }
 
-    /// One of the names of its form, by its place among them.
+    /// One of the names of its form, as an index into them.
     pub(crate) fn one_of(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         let Some((text, form)) = self.take(name) else { return Ok(None) };
         let names = if let Form::OneOf(names) = form { *names } else { &[] };

@@ -1,4 +1,4 @@
-//! A stream whose other side must read: a write that is not taken for so long fails, and with it the connection.
+//! A stream whose peer must read: a write that makes no progress within the limit fails, and ends the connection.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,7 +12,7 @@ use tourbillon::tasks::{Sleep, sleep};
 pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,
-    /// The end of the wait for the other side, while there is one.
+    /// The deadline of the current wait for the peer, if it waits.
     ends: Option<Pin<Box<Sleep>>>,
 }
 
@@ -25,7 +25,7 @@ impl<S> Patient<S> {
         self.stream
     }
 
-    /// The outcome of a write, or that it has waited too long.
+    /// The outcome of a write, or a timeout if it has waited too long.
     fn judge<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::problem::{Code, Problem};
 
-/// A text as one segment of a path.
+/// Encodes a text as one segment of a path.
 pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -17,8 +17,8 @@ pub(crate) fn encoded(text: &str) -> String {
     out
 }
 
-/// The text that was encoded; `None`: a `%` without two hexadecimal digits, or what is no UTF-8. `plus`: a plus sign
-/// is a space, as forms encode it.
+/// Decodes a text. `None` for a `%` without two hexadecimal digits, or invalid UTF-8. With `plus`, a plus sign is a
+/// space, as in forms.
 pub(crate) fn decoded(text: &str, plus: bool) -> Option<String> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());

@@ -1,7 +1,7 @@
 //! Problems: every error of the API, as `application/problem+json`.
 //!
-//! A code is stable: clients branch on it. The title is the same for every problem of a code; the detail says what is
-//! wrong with this request, and what would be right.
+//! A code is stable: clients branch on it. The title is the same for every problem of a code; the detail states what
+//! is wrong with this request, and what would be right.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -18,7 +18,7 @@ macro_rules! codes {
         pub(crate) enum Code { $($name),* }
 
         impl Code {
-            /// All of them.
+            /// All codes.
             pub(crate) const ALL: &[Code] = &[$(Code::$name),*];
 
             /// Its status, its name and its title.
@@ -62,16 +62,16 @@ codes! {
     Unknown 503 "unknown" "It happened or not"
 }
 
-/// Why a request is not answered as it was meant.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) detail: String,
     /// The field that is wrong.
     pub(crate) field: Option<String>,
-    /// Which timer of the request, from 0.
+    /// The index of the timer in the request, from 0.
     pub(crate) index: Option<usize>,
-    /// The state of the timer that is there.
+    /// The state of the existing timer.
     pub(crate) state: Option<State>,
 }
 
@@ -104,7 +104,7 @@ impl Problem {
         Problem::new(Code::BadValue, detail).field(field)
     }
 
-    /// As [`value`](Problem::value), of a value of `tourbillon-durable` under the name that the request gave it.
+    /// As [`value`](Problem::value), for a value that `tourbillon-durable` refused. `field` is its name in the request.
     pub(crate) fn refused(field: &str, wrong: &ValueError) -> Self {
         Problem::value(field, &format!("{:?}", wrong.text), &wrong.must)
     }
@@ -165,13 +165,13 @@ impl From<Error> for Problem {
     }
 }
 
-/// A path that there is not.
+/// The problem of a path that does not exist.
 pub(crate) fn unknown_path() -> Problem {
     let detail = "there is no such path: calls are under /v1, without a slash at the end";
     Problem::new(Code::UnknownPath, detail)
 }
 
-/// Why a timer in that state cannot be moved, run or cancelled.
+/// Why a timer in that state cannot be moved or run.
 fn of_state(state: State) -> Code {
     match state {
         State::Delivering => Code::Delivering,
@@ -181,7 +181,7 @@ fn of_state(state: State) -> Code {
 }
 
 impl Problem {
-    /// Timers that were not scheduled. `many`: they came in a list, and the problem names which.
+    /// Timers that were not scheduled. With `many` they came in a list, and the problem names the index.
     pub(crate) fn of_schedule(error: ScheduleError, many: bool) -> Self {
         let detail = error.to_string();
         let (problem, index) = match error.reason {

@@ -1,4 +1,4 @@
-//! Answers: what `tourbillon-durable` says, as JSON. Pure.
+//! Answers: the results of `tourbillon-durable` as JSON. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD};
@@ -9,7 +9,7 @@ use tourbillon_durable::{
 
 use crate::json::{List, Object, quoted};
 
-/// A timer; its payload only if it is asked for.
+/// A timer; its payload only if `payload` is set.
 pub(crate) fn timer(queue: &str, view: &View, payload: bool) -> Object {
     let mut object = Object::new();
     object
@@ -59,7 +59,7 @@ fn recurrence(object: &mut Object, view: &View) {
         .raw_or_null("times", recurrence.and_then(|recurrence| recurrence.times));
 }
 
-/// JSON leaves as it came; other bytes in base64. A timer without a payload has null.
+/// JSON unchanged; other bytes in base64. A timer without a payload has null.
 fn write_payload(object: &mut Object, payload: &[u8], content: Content) {
     match str::from_utf8(payload).ok().filter(|_| content == Content::Json) {
         Some(json) => object.raw("payload", json),
@@ -68,7 +68,7 @@ fn write_payload(object: &mut Object, payload: &[u8], content: Content) {
     };
 }
 
-/// A webhook without the values of its headers.
+/// A webhook, without the values of its headers.
 fn webhook(webhook: &Webhook) -> String {
     let names = webhook.headers.iter().map(|(name, _)| quoted(name));
     let mut object = Object::new();
@@ -85,7 +85,7 @@ pub(crate) fn retry(retry: &Retry) -> String {
     object.end()
 }
 
-/// What replaced a timer says of it.
+/// The timer that was replaced, if one was.
 pub(crate) fn replaced(outcome: Outcome) -> Option<String> {
     let Outcome::Replaced(generation, state) = outcome else { return None };
     let mut object = Object::new();
@@ -125,7 +125,7 @@ pub(crate) fn page(queue: &str, views: &[View], next: Option<&Cursor>, payload: 
     object.end()
 }
 
-/// What became of the keys of a cancel.
+/// The outcomes for the keys of a cancel.
 pub(crate) fn cancelled(keys: &[Key], outcomes: &[Cancelled]) -> String {
     let count = |which| outcomes.iter().filter(|outcome| **outcome == which).count();
     let names = |which| {
@@ -151,7 +151,7 @@ pub(crate) fn revived(many: Many) -> String {
     object.end()
 }
 
-/// Deliveries to their taker.
+/// Deliveries for their taker.
 pub(crate) fn deliveries(queue: &str, deliveries: &[Delivery]) -> String {
     let one = |delivery: &Delivery| {
         let token = delivery.token();
@@ -168,7 +168,7 @@ pub(crate) fn deliveries(queue: &str, deliveries: &[Delivery]) -> String {
     object.end()
 }
 
-/// What became of tokens: `reasons` has a reason for each that counts no more.
+/// The outcomes for tokens; `reasons` has a reason for each stale one.
 pub(crate) fn settled(
     verb: &str,
     tokens: &[String],
@@ -233,7 +233,7 @@ pub(crate) fn cursor(cursor: &Cursor) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// The cursor that a text stands for.
+/// Parses a cursor.
 pub(crate) fn read_cursor(text: &str) -> Option<Cursor> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     let moment = |text: &str| {

@@ -1,8 +1,8 @@
-//! Room: how many bytes of requests and answers the server holds at once.
+//! Room: limits the bytes of requests and answers that the server holds at once.
 //!
-//! Small ones are not counted: connections are, and each holds one request. Of a larger one what is beyond [`SMALL`] is
-//! counted, from the first byte that is read of a body until the request is answered, and from the answer until its
-//! last byte is on its way. So clients that send slowly, or do not read, cannot fill the memory, and small requests are
+//! Small ones are not counted: connections are limited, and each holds one request. Of a larger one the bytes beyond
+//! [`SMALL`] are counted: of a body from the first byte read until the request is answered, of an answer until its
+//! last byte is being sent. So clients that send slowly or do not read cannot exhaust memory, and small requests are
 //! served meanwhile.
 
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Code, Problem};
 
-/// So many bytes are not counted.
+/// The first bytes of each request or answer, which are not counted.
 const SMALL: usize = 16 << 10;
 
-/// Room for the bytes of requests and answers.
+/// The permits for bytes of requests and answers.
 #[derive(Clone)]
 pub(crate) struct Room {
     free: Arc<Semaphore>,
     most: usize,
 }
 
-/// Bytes that are held.
+/// Permits held for some bytes.
 #[derive(Default)]
 pub(crate) struct Place(Option<OwnedSemaphorePermit>);
 
@@ -38,7 +38,7 @@ impl Room {
 
     /// Grows `place` to that many bytes.
     pub(crate) fn grow(&self, place: &mut Place, bytes: usize) -> Result<(), Problem> {
-        // One that is larger than all the room takes all of it.
+        // A request larger than the whole limit takes all of it.
         let counted = bytes.saturating_sub(SMALL).min(self.most);
         let held = place.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let Some(more) = counted.checked_sub(held).filter(|&more| more > 0) else { return Ok(()) };
@@ -54,7 +54,7 @@ impl Room {
         Ok(())
     }
 
-    /// Counts an answer until it is sent. Without room it is refused, unless it tells of a change: that has happened.
+    /// Counts an answer until it is sent. Without room it is refused, unless it reports a change: that has happened.
     pub(crate) fn hold(&self, response: Response, tells_of_change: bool) -> Response {
         let size = response.body().size_hint().exact();
         let Some(size) = size.and_then(|size| usize::try_from(size).ok()) else { return response };
@@ -67,13 +67,13 @@ impl Room {
     }
 }
 
-/// A body whose bytes have a place until they are sent.
+/// A body whose bytes hold their permits until they are sent.
 struct Held {
     inner: Body,
     place: Place,
 }
 
-/// Bytes and their place, which is free when the last of them is.
+/// Bytes and their permits, freed together with the last reference to the bytes.
 struct Placed {
     bytes: Bytes,
     _place: Place,
@@ -97,7 +97,7 @@ impl http_body::Body for Held {
             return Poll::Ready(None);
         };
         let place = std::mem::take(&mut self.place);
-        // An answer that has a length is one frame.
+        // An answer with a known length is one frame.
         let placed = |bytes| Bytes::from_owner(Placed { bytes, _place: place });
         Poll::Ready(Some(frame.map(|frame| frame.map_data(placed))))
     }
@@ -128,7 +128,7 @@ mod tests {
         let mut other = Place::default();
         assert_eq!(room.grow(&mut other, SMALL + 41).unwrap_err().code, Code::TooMany);
         drop(place);
-        // Larger than all there is: alone.
+        // Larger than the limit: admitted alone.
         room.grow(&mut other, SMALL + 1_000_000).unwrap();
         assert_eq!(room.free.available_permits(), 0);
 

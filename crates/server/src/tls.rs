@@ -14,10 +14,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub struct Tls(pub(crate) Arc<ServerConfig>);
 
 impl Tls {
-    /// Reads PEM files: a certificate with those that vouch for it, and its key.
+    /// Reads PEM files: a certificate chain, and the key of the certificate.
     ///
     /// # Errors
-    /// A file cannot be read or is no PEM, or the key is not that of the certificate.
+    /// A file cannot be read or is not PEM, or the key does not match the certificate.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, String> {
         let wrong = |path: &Path, wrong: &dyn fmt::Display| format!("{}: {wrong}", path.display());
         let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);

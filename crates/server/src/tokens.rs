@@ -1,14 +1,14 @@
-//! Tokens: who may do what, in which queues. Pure.
+//! Tokens: which rights a client has, in which queues. Pure.
 //!
-//! A file has a line for each token, `NAME:TOKEN:RIGHT[:SCOPE]`. A right is `read`, `write` or `admin`, and includes
-//! those before it. A scope is the name of a queue, or the beginning of names with a dot at its end. Empty lines and
-//! lines that begin with `#` are left out.
+//! A file has one token per line, `NAME:TOKEN:RIGHT[:SCOPE]`. A right is `read`, `write` or `admin`, and includes
+//! those before it. A scope is the name of a queue, or a prefix of names that ends with a dot. Empty lines and lines
+//! that start with `#` are ignored.
 
 use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// What a call needs and a token gives. Each includes those before it.
+/// The right that a call needs and a token grants. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
     /// No token is needed.
@@ -19,7 +19,7 @@ pub(crate) enum Right {
 }
 
 impl Right {
-    /// As a file of tokens has it.
+    /// Its name, as in a file of tokens.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Right::Open => "none",
@@ -36,17 +36,17 @@ pub(crate) struct Grant {
     /// The name of the token, for logs.
     pub(crate) name: Arc<str>,
     pub(crate) right: Right,
-    /// The queues that it sees; all if there is none.
+    /// The queues that it covers; `None` for all.
     pub(crate) scope: Option<Arc<str>>,
 }
 
 impl Grant {
-    /// What everybody may do if there are no tokens.
+    /// The grant of every request if there are no tokens.
     pub(crate) fn everything() -> Self {
         Grant { name: "".into(), right: Right::Admin, scope: None }
     }
 
-    /// Whether it sees a queue.
+    /// Whether it covers a queue.
     pub(crate) fn sees(&self, queue: &str) -> bool {
         self.scope
             .as_deref()
@@ -54,11 +54,11 @@ impl Grant {
     }
 }
 
-/// Who may do what.
+/// The tokens and their rights.
 #[derive(Clone, Default)]
 pub struct Tokens(Vec<(Box<[u8]>, Grant)>);
 
-/// Names and rights; not the tokens.
+/// Prints names and rights, not the tokens.
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(_, grant)| grant)).finish()
@@ -66,10 +66,10 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads the lines of a file.
+    /// Parses the lines of a file.
     ///
     /// # Errors
-    /// The first line that is wrong, by its number; no token is in the text.
+    /// The number of the first invalid line and what is wrong; never a token.
     ///
     /// ```
     /// use tourbillon_server::Tokens;
@@ -96,7 +96,7 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// What a token grants. Every token is compared, in a time that does not depend on where they differ.
+    /// The grant of a token. Compares every token, in a time that does not depend on where they differ.
     pub(crate) fn grant(&self, token: &[u8]) -> Option<&Grant> {
         let mut found = None;
         for (known, grant) in &self.0 {
@@ -135,7 +135,7 @@ fn parse(line: &str) -> Result<(&str, Grant), &'static str> {
     Ok((token, Grant { name: name.into(), right, scope: scope.map(Into::into) }))
 }
 
-/// Whether two texts are the same; how long it takes depends on the lengths alone.
+/// Whether two texts are equal, in a time that depends only on their lengths.
 fn same(known: &[u8], given: &[u8]) -> bool {
     let differ = |at: usize| known[at] ^ given.get(at).copied().unwrap_or(!known[at]);
     let differences = (0..known.len()).fold(0, |sum, at| black_box(sum | differ(at)));

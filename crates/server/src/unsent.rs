@@ -1,8 +1,8 @@
-//! Deliveries on their way.
+//! Deliveries that are not sent yet.
 
 use tourbillon_durable::Delivery;
 
-/// Deliveries that are not yet their taker's: dropped, they are due again at once, and no attempt is used up.
+/// Deliveries not yet sent to their taker. Dropping it releases them: due again at once, and no attempt is used up.
 pub(crate) struct Unsent(Vec<Delivery>);
 
 impl Unsent {
@@ -14,12 +14,12 @@ impl Unsent {
         self.0.first()
     }
 
-    /// They are sent: they are their taker's.
+    /// Marks them as sent: they belong to their taker.
     pub(crate) fn detach(&mut self) {
         self.0.drain(..).for_each(|delivery| drop(delivery.detach()));
     }
 
-    /// Takes the last out: it is the caller's.
+    /// Takes the last one out; it belongs to the caller.
     pub(crate) fn take(&mut self) -> Option<Delivery> {
         self.0.pop()
     }
@@ -28,7 +28,7 @@ impl Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         for delivery in self.0.drain(..) {
-            // An answer that is lost means that the lease decides.
+            // If the settle is lost, the lease decides.
             drop(delivery.release());
         }
     }

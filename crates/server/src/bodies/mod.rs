@@ -1,4 +1,4 @@
-//! Bodies: what each call takes, read into what `tourbillon-durable` takes. Pure.
+//! Bodies: parses each request body into the types of `tourbillon-durable`. Pure.
 
 mod shapes;
 
@@ -34,14 +34,14 @@ fn retry(mut fields: Fields<'_>) -> Result<RetryChange, Problem> {
     Ok(change)
 }
 
-/// A timer that was read; its retry may need the queue's.
+/// A timer as parsed; its retry may need the queue's defaults.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) timer: NewTimer,
     pub(crate) retry: Option<RetryChange>,
 }
 
-/// Reads a timer. `most`: the largest payload.
+/// Reads a timer. `most` is the largest payload.
 pub(crate) fn timer(text: &str, most: usize) -> Result<Draft, Problem> {
     let mut fields = Fields::read(text, &TIMER)?;
     let key = fields.text("key")?.map(|key| Key::chosen(&key)).transpose();
@@ -56,7 +56,7 @@ pub(crate) fn timer(text: &str, most: usize) -> Result<Draft, Problem> {
     Ok(Draft { timer, retry })
 }
 
-/// Reads one timer, or the list of a body with `timers`; whether it was a list.
+/// Reads one timer, or the list of a body with `timers`. Returns whether it was a list.
 pub(crate) fn one_or_many(text: &str, most: usize) -> Result<(Vec<Draft>, bool), Problem> {
     if !begins_with_timers(text) {
         return Ok((vec![timer(text, most)?], false));
@@ -72,7 +72,7 @@ pub(crate) fn one_or_many(text: &str, most: usize) -> Result<(Vec<Draft>, bool),
     Ok((list.into_iter().enumerate().map(one).collect::<Result<_, _>>()?, true))
 }
 
-/// An element that is no object at all is a wrong value of the list.
+/// An element that is not an object is an invalid value of the list.
 fn in_list(problem: Problem, text: &str) -> Problem {
     match problem.code {
         Code::BadJson => Problem::value("timers", text, "a list of timers"),
@@ -80,7 +80,7 @@ fn in_list(problem: Problem, text: &str) -> Problem {
     }
 }
 
-/// Whether the object has `timers` as its first field: a timer has no such field, and it is the only one of a list.
+/// Whether `timers` is the first field of the object: a timer has no such field, and a list has no other.
 fn begins_with_timers(text: &str) -> bool {
     let inner = text.trim_start().strip_prefix('{').map(str::trim_start);
     inner.is_some_and(|inner| inner.starts_with("\"timers\""))
@@ -129,7 +129,7 @@ fn rhythm(fields: &mut Fields<'_>) -> Result<(When, Option<Recurrence>), Problem
     Ok((when, Some(Recurrence { rhythm, missed, until, times })))
 }
 
-/// A cron expression in a zone. The problem names the one of the two that is wrong.
+/// A cron expression in a zone. The problem names whichever of the two is wrong.
 fn cron(expression: &str, zone: &str) -> Result<Rhythm, Problem> {
     Rhythm::cron(expression, zone).map_err(|wrong| {
         let zone_is_wrong = Rhythm::cron("* * * * *", zone).is_err();
@@ -167,7 +167,7 @@ fn payload(fields: &mut Fields<'_>, most: usize) -> Result<Payload, Problem> {
     Ok(payload)
 }
 
-/// Where a timer is posted: `Some(None)` for nowhere.
+/// The webhook of a timer: `Some(None)` for none.
 fn webhook(fields: &mut Fields<'_>) -> Result<Option<Option<Arc<Webhook>>>, Problem> {
     let Some(found) = fields.object_or_null("webhook", "webhook.")? else { return Ok(None) };
     let Some(mut fields) = found else { return Ok(Some(None)) };
@@ -180,7 +180,7 @@ fn webhook(fields: &mut Fields<'_>) -> Result<Option<Option<Arc<Webhook>>>, Prob
     Ok(Some(Some(Arc::new(webhook))))
 }
 
-/// Reads where a timer is moved to.
+/// Reads the new moment of a timer.
 pub(crate) fn moved(text: &str) -> Result<When, Problem> {
     let mut fields = Fields::read(text, &MOVE)?;
     match (fields.span("in")?, fields.moment("at")?) {
@@ -202,7 +202,7 @@ pub(crate) fn keys(text: &str) -> Result<Vec<Key>, Problem> {
     keys.iter().enumerate().map(one).collect()
 }
 
-/// Reads a prefix that is not empty.
+/// Reads an optional prefix, which must not be empty.
 pub(crate) fn prefix(text: &str) -> Result<Option<String>, Problem> {
     let prefix = Fields::read(text, &REDRIVE)?.text("prefix")?;
     prefix.map(not_empty).transpose()
@@ -232,7 +232,7 @@ pub(crate) fn queue(text: &str) -> Result<Change, Problem> {
     Ok(change)
 }
 
-/// What is to be received.
+/// The parameters of a receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Take {
     pub(crate) max: usize,
@@ -240,7 +240,7 @@ pub(crate) struct Take {
     pub(crate) lease: Span,
 }
 
-/// Reads what is to be received.
+/// Reads the parameters of a receive.
 pub(crate) fn take(text: &str) -> Result<Take, Problem> {
     let mut fields = Fields::read(text, &RECEIVE)?;
     let max = fields.whole("max")?.unwrap_or(1) as usize;
@@ -259,7 +259,7 @@ fn lease(fields: &mut Fields<'_>) -> Result<Span, Problem> {
     Ok(lease)
 }
 
-/// What is said of deliveries.
+/// The parameters of an ack, a nack or an extension.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) tokens: Vec<String>,
@@ -292,7 +292,7 @@ pub(crate) fn tokens(text: &str, shape: &'static Shape) -> Result<Said, Problem>
     Ok(Said { tokens, nack, lease: length })
 }
 
-/// Reads what the test clock is set to.
+/// Reads the new time of the test clock.
 pub(crate) fn clock(text: &str) -> Result<Moment, Problem> {
     let mut fields = Fields::read(text, &CLOCK)?;
     let now = fields.moment("now")?;

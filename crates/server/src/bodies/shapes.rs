@@ -1,8 +1,8 @@
-//! Shapes of bodies: which fields each call takes.
+//! Shapes of bodies: the fields of each call.
 
 use crate::json::{Field, Form, Shape};
 
-/// The most timers, keys or tokens of a request.
+/// The most timers, keys or tokens in a request.
 pub(crate) const MOST: usize = 10_000;
 
 const fn field(name: &'static str, form: Form, about: &'static str) -> Field {

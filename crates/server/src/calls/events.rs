@@ -1,6 +1,6 @@
-//! What happens to timers, as a stream of server-sent events, for people.
+//! The events of timers, as a stream of server-sent events.
 //!
-//! A slow reader loses events and is told how many; nobody else is delayed by it.
+//! A slow reader loses events and gets their number; it delays no other reader.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,9 +29,9 @@ use crate::tokens::Grant;
 pub(crate) const EVENTS: &[Field] =
     &[Field { name: "queue", form: Form::Text, about: "Only what happens in this queue." }];
 
-/// How often a silent stream says that it is alive.
+/// How often an idle stream sends a keep-alive comment.
 const BEAT: Duration = Duration::from_secs(15);
-/// The most bytes of a piece.
+/// The size at which a piece is sent. The last event may exceed it.
 const PIECE: usize = 16 << 10;
 
 pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query): Query) -> Reply {
@@ -60,7 +60,7 @@ pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query
 struct Events {
     watch: Watch<Event>,
     grant: Grant,
-    /// What is to be sent next.
+    /// What is sent next.
     piece: String,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     beat: Pin<Box<Sleep>>,
@@ -100,7 +100,7 @@ impl http_body::Body for Events {
     }
 }
 
-/// One event as text; nothing if it is not for this reader.
+/// One event as text; empty if the token does not cover its queue.
 fn tell(heard: &Heard<Event>, grant: &Grant) -> String {
     let (name, data) = match heard {
         Heard::Lost(count) => {

@@ -1,4 +1,4 @@
-//! Many timers: lists, and cancelling and reviving many.
+//! Many timers: lists, and cancelling and reviving in bulk.
 
 use tourbillon_durable::{Cursor, Filter, State};
 

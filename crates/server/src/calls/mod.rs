@@ -1,15 +1,15 @@
-//! The calls: one table of them, and their handlers, a few lines each.
+//! The calls: their table, and their handlers, a few lines each.
 //!
 //! | file | calls |
 //! |---|---|
-//! | `table.rs` | the table: the router and the OpenAPI document are made from it |
+//! | `table.rs` | the table from which the router and the OpenAPI document are made |
 //! | `timers.rs` | one timer: make, show, move, cancel, run |
-//! | `many.rs` | many timers: lists, cancelling and reviving many |
+//! | `many.rs` | many timers: lists, cancelling and reviving in bulk |
 //! | `deliveries.rs` | receiving and settling |
-//! | `queues.rs` | queues: looking, settings, forecast |
+//! | `queues.rs` | queues: reading, settings, forecast |
 //! | `events.rs` | the stream of events |
-//! | `page.rs` | the page for people |
-//! | `outside.rs` | what is not under `/v1`, and the test clock |
+//! | `page.rs` | the web page |
+//! | `outside.rs` | calls outside `/v1`, the dump and the test clock |
 
 mod deliveries;
 mod events;
@@ -34,7 +34,7 @@ use crate::problem::{Code, Problem, unknown_path};
 pub use page::SHARED;
 use table::{CALLS, TEST_CLOCK};
 
-/// What a handler answers.
+/// The result of a handler.
 pub(crate) type Reply = Result<Response, Problem>;
 
 /// A JSON answer.

@@ -1,4 +1,4 @@
-//! What is not under `/v1`, and the test clock.
+//! Calls outside `/v1`, the dump and the test clock.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,12 +23,12 @@ use crate::metrics;
 use crate::problem::{Code, Problem};
 use crate::tokens::Grant;
 
-/// The process runs.
+/// Answers whenever the process runs.
 pub(crate) async fn healthz() -> Reply {
     ok(r#"{"status":"ok"}"#.into())
 }
 
-/// The store takes changes; else why not.
+/// Answers whether the store accepts changes; otherwise why not.
 pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
     match durable.health() {
         Health::Ready => {
@@ -43,7 +43,7 @@ pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
     }
 }
 
-/// What the server and its queues do.
+/// The metrics of the server and its queues.
 pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Reply {
     of_all(&grant, "the metrics are of every queue")?;
     let queues = queues::stats(&durable, &grant).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Rep
     Ok(([(CONTENT_TYPE, metrics::KIND)], text).into_response())
 }
 
-/// Refuses a token that is for some queues alone.
+/// Refuses a token whose scope does not cover every queue.
 fn of_all(grant: &Grant, what: &str) -> Result<(), Problem> {
     match grant.scope {
         None => Ok(()),
@@ -63,11 +63,11 @@ fn of_all(grant: &Grant, what: &str) -> Result<(), Problem> {
     }
 }
 
-/// The bytes of a dump that wait to be sent, in pieces.
+/// The pieces of a dump that wait to be sent, and the size of each.
 const PIECES: usize = 4;
 const PIECE: usize = 64 << 10;
 
-/// Every timer, of one state of the store, while the server runs.
+/// Streams every timer of one state of the store, while the server runs.
 pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     of_all(&grant, "a dump has every queue")?;
     let room = app.dumps.clone().try_acquire_owned().map_err(|_| {
@@ -76,7 +76,7 @@ pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     let durable = app.durable;
     let lines = Dump::new(durable.image().await?, durable.now());
     let (send, pieces) = mpsc::channel(PIECES);
-    // It reads the store, and waits for a client that is slow.
+    // On a blocking thread: it reads the store, and waits for a slow client.
     spawn_blocking(move || {
         let mut piece = String::new();
         for line in lines {
@@ -97,7 +97,7 @@ pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::new(Pieces(pieces))).into_response())
 }
 
-/// A body that is sent as its pieces come.
+/// A body sent piece by piece, as pieces arrive.
 struct Pieces(mpsc::Receiver<String>);
 
 impl http_body::Body for Pieces {
@@ -113,12 +113,12 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// What this server can do, for programs.
+/// The OpenAPI document.
 pub(crate) async fn openapi(State(app): State<App>) -> Reply {
     ok((app.document)().to_owned())
 }
 
-/// Sets the wall clock, which then runs on.
+/// Sets the wall clock, which continues from there.
 pub(crate) async fn set_clock(
     State(app): State<App>,
     extract::Body(body, _place): extract::Body,
@@ -127,7 +127,7 @@ pub(crate) async fn set_clock(
     let Some(clock) = app.settings.test_clock.clone() else {
         return Err(Problem::new(Code::UnknownPath, "there is no test clock"));
     };
-    // It waits for what becomes due.
+    // Setting the clock waits for the timers that become due.
     let set = spawn_blocking(move || clock.set_wall(now.into())).await;
     set.map_err(|error| Problem::new(Code::Internal, error.to_string()))?
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The page for people, at `/`: its files are part of the program.
+//! The web page at `/`. Its files are part of the program.
 
 use axum::http::Uri;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
@@ -7,18 +7,18 @@ use axum::response::IntoResponse;
 use super::Reply;
 use crate::problem::unknown_path;
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
+/// Allows nothing from other origins, nothing inline, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Name, kind and text of each file.
+/// The name, content type and text of each file.
 macro_rules! files {
     ($($kind:literal: $($name:literal)*;)*) => {
         &[$($(($name, $kind, include_str!(concat!("../page/", $name)))),*),*]
     };
 }
 
-/// Files that the pages beside this one use too, as `base.css`: name, content type and text of each.
+/// Files shared with the pages beside this one, such as `base.css`: name, content type and text of each.
 ///
 /// ```
 /// assert!(tourbillon_server::SHARED.iter().any(|(name, ..)| *name == "base.css"));

@@ -1,4 +1,4 @@
-//! Queues: looking at them, their settings, their forecast.
+//! Queues: reading them, their settings, their forecast.
 
 use axum::extract::State;
 use tourbillon_durable::values::Span;
@@ -28,7 +28,7 @@ pub(crate) async fn all(
     ok(object.end())
 }
 
-/// What is known of every queue that the token sees, by name.
+/// The statistics of every queue that the token covers, by name.
 pub(super) async fn stats(
     durable: &Durable,
     grant: &Grant,
@@ -43,7 +43,7 @@ pub(super) async fn stats(
     Ok(all)
 }
 
-/// A queue as it is shown, if it is there.
+/// A queue as JSON, if it exists.
 async fn look(queue: &Queue) -> Result<Option<String>, Problem> {
     Ok(queue.stats().await?.map(|stats| render::queue(queue.name(), &stats)))
 }

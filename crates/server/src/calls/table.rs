@@ -1,4 +1,4 @@
-//! The table of calls: the router is made from it, and so is the OpenAPI document.
+//! The table of calls, from which the router and the OpenAPI document are made.
 
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
@@ -14,22 +14,22 @@ use crate::tokens::Right;
 pub(crate) struct Call {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// What its token must grant.
+    /// The right that its token must grant.
     pub(crate) right: Right,
-    /// What it does, in a sentence.
+    /// What it does, in one sentence.
     pub(crate) about: &'static str,
-    /// What a query may have.
+    /// The parameters of its query.
     pub(crate) query: &'static [Field],
-    /// What a body may be: one of these.
+    /// The shapes of its body: one of these.
     pub(crate) bodies: &'static [&'static Shape],
-    /// The statuses of success, and the answer.
+    /// The statuses of success, with the shape of the answer.
     pub(crate) answers: &'static [(u16, &'static Shape)],
-    /// What else it may be answered, beside what every call may.
+    /// Its problems, beside those that every call may have.
     pub(crate) problems: &'static [Code],
     pub(crate) handler: fn() -> MethodRouter<App>,
 }
 
-/// Only there with a test clock, and not in the document.
+/// Exists only with a test clock, and is not in the document.
 pub(crate) const TEST_CLOCK: &str = "/v1/test/clock";
 
 const QUEUES: &str = "/v1/queues";
@@ -37,7 +37,7 @@ const QUEUE: &str = "/v1/queues/{queue}";
 const TIMERS: &str = "/v1/queues/{queue}/timers";
 const TIMER: &str = "/v1/queues/{queue}/timers/{key}";
 
-/// A call that needs the right that is usual for its method.
+/// A call with the default right of its method.
 const fn call(
     method: &'static str,
     path: &'static str,

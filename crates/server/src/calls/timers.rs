@@ -84,7 +84,7 @@ pub(crate) async fn replace(
     made(&queue, scheduled)
 }
 
-/// The timer that has a key.
+/// The generation of the timer under a key.
 async fn there(queue: &Queue, key: &Key) -> Result<Option<Generation>, Problem> {
     Ok(queue.get(key.as_str()).await?.map(|view| view.generation))
 }
@@ -94,8 +94,8 @@ fn precondition_failed() -> Problem {
     Problem::new(Code::PreconditionFailed, detail)
 }
 
-/// The only timer that may be changed, if there is a condition; `None`: any. A timer that is not there is unknown,
-/// whatever the condition: without one the answer would be the same.
+/// The only timer that may be changed, if there is a condition; `None`: any. A missing timer is unknown, whatever the
+/// condition: without one the answer would be the same.
 async fn only(
     queue: &Queue,
     key: &Key,
@@ -117,7 +117,7 @@ async fn only(
     }
 }
 
-/// Timers with all they need: what a retry leaves out is the queue's.
+/// Completes timers: the fields that a retry leaves out are the queue's.
 async fn complete(
     app: &App,
     queue: &Queue,
@@ -141,7 +141,7 @@ async fn complete(
     Ok(drafts.into_iter().map(whole).collect())
 }
 
-/// The answer to one timer that was made, replaced or kept.
+/// The answer for one timer that was made, replaced or kept.
 fn made(queue: &Queue, scheduled: Vec<Scheduled>) -> Reply {
     let one = scheduled.first().and_then(|one| Some((one, one.timer.as_deref()?)));
     let Some((one, view)) = one else {
@@ -167,7 +167,7 @@ fn etag(generation: Generation) -> Option<(axum::http::HeaderName, HeaderValue)>
     Some((ETAG, HeaderValue::from_str(&format!("\"{}\"", generation.0)).ok()?))
 }
 
-/// A timer that is there.
+/// The answer that shows a timer, with its ETag.
 fn shown(queue: &Queue, view: &View) -> Reply {
     let mut response = json(StatusCode::OK, render::timer(queue.name(), view, true).end());
     response.headers_mut().extend(etag(view.generation));

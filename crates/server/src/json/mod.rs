@@ -1,8 +1,8 @@
-//! JSON: the shapes of bodies, and how an answer is written. Pure.
+//! JSON: the shapes of bodies, and writing answers. Pure.
 //!
-//! A body is one object, at most [`DEPTH`] deep. Its fields are those of its [`Shape`], each at most once; a shape is
-//! also what the OpenAPI document says of the body. `fields` reads a body by its shape. Payloads are not looked into:
-//! they are kept as the text that came.
+//! A body is one object, at most [`DEPTH`] deep. Its fields are those of its [`Shape`], each at most once; the shape
+//! also describes the body in the OpenAPI document. `fields` reads a body by its shape. Payloads are not parsed into
+//! values: they are kept as the text that arrived.
 
 mod shape;
 mod write;

@@ -1,4 +1,4 @@
-//! Shapes: which fields an object has, and what each must be.
+//! Shapes: which fields an object has, and the form of each.
 
 /// The fields of an object.
 #[derive(Debug)]
@@ -13,16 +13,16 @@ pub(crate) struct Shape {
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
-    /// What it means, in a sentence.
+    /// What it means, in one sentence.
     pub(crate) about: &'static str,
 }
 
-/// What a value must be.
+/// The form of a value.
 #[derive(Debug)]
 pub(crate) enum Form {
-    /// As `"1h30m"`.
+    /// A duration such as `"1h30m"`.
     Duration,
-    /// RFC 3339.
+    /// A moment by RFC 3339.
     Moment,
     /// A key.
     Key,
@@ -38,18 +38,18 @@ pub(crate) enum Form {
     Number,
     /// Any JSON.
     Any,
-    /// Texts by name.
+    /// An object whose values are texts.
     Texts,
     /// An object.
     Object(&'static Shape),
-    /// A list of at most so many.
+    /// A list of at most this many values.
     List(&'static Form, usize),
-    /// That, or null.
+    /// That form, or null.
     OrNull(&'static Form),
 }
 
 impl Form {
-    /// What a value of this form must be, for people.
+    /// What a value of this form must be, for error messages.
     pub(crate) fn must(&self) -> String {
         match self {
             Form::Duration => "a duration as \"90s\" or \"1h30m\", at most 1000 years".into(),

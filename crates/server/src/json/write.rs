@@ -1,8 +1,8 @@
-//! Writing JSON: objects and lists into a string, in the order in which fields are given.
+//! Writing JSON: objects and lists into a string, with fields in the order given.
 
 use std::fmt::{Display, Write as _};
 
-/// An object that is being written.
+/// An object being written.
 pub(crate) struct Object(String);
 
 impl Object {
@@ -20,20 +20,20 @@ impl Object {
         &mut self.0
     }
 
-    /// A value that is JSON as it is displayed.
+    /// Writes a value whose `Display` form is JSON.
     pub(crate) fn raw(&mut self, name: &str, value: impl Display) -> &mut Self {
         let _ = write!(self.name(name), "{value}");
         self
     }
 
-    /// A text.
+    /// Writes a text.
     pub(crate) fn text(&mut self, name: &str, value: impl Display) -> &mut Self {
         let value = quoted(&value.to_string());
         self.name(name).push_str(&value);
         self
     }
 
-    /// A text, or null.
+    /// Writes a text, or null.
     pub(crate) fn text_or_null(&mut self, name: &str, value: Option<impl Display>) -> &mut Self {
         match value {
             Some(value) => self.text(name, value),
@@ -41,7 +41,7 @@ impl Object {
         }
     }
 
-    /// JSON, or null.
+    /// Writes JSON, or null.
     pub(crate) fn raw_or_null(&mut self, name: &str, value: Option<impl Display>) -> &mut Self {
         match value {
             Some(value) => self.raw(name, value),
@@ -55,7 +55,7 @@ impl Object {
     }
 }
 
-/// A list that is being written.
+/// A list being written.
 pub(crate) struct List(String);
 
 impl List {
@@ -72,7 +72,7 @@ impl List {
     }
 }
 
-/// A text as JSON.
+/// A text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,13 +1,13 @@
 //! Which addresses may be connected to: public ones, and those that are allowed.
 //!
-//! A webhook's URL comes from a client, who must not reach through the server what only the server can. So the address
-//! that is connected to is checked, in every form: an IPv4 address may be written with fewer parts or in other bases,
-//! and may lie in an IPv6 address.
+//! A webhook's URL comes from a client, which must not reach through the server what only the server can reach. So
+//! the address that is connected to is checked, in every form: an IPv4 address may be written with fewer parts or in
+//! other bases, and may be embedded in an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A host or a network that may be posted to, as `hooks.internal`, `10.0.0.7` or `10.0.0.0/8`.
+/// A host or a network that may be posted to, such as `hooks.internal`, `10.0.0.7` or `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allow(Rule);
 
@@ -46,7 +46,7 @@ impl Allow {
         matches!(&self.0, Rule::Host(name) if name.eq_ignore_ascii_case(host))
     }
 
-    /// Whether this address is in it.
+    /// Whether it contains this address.
     pub(super) fn has(&self, address: IpAddr) -> bool {
         let Rule::Net(net, length) = &self.0 else { return false };
         let (net, address, width) = match (net, address.to_canonical()) {
@@ -66,7 +66,7 @@ pub(super) fn may_connect(host: &str, address: IpAddr, allow: &[Allow]) -> bool 
     is_public(address) || allow.iter().any(|allow| allow.is_host(host) || allow.has(address))
 }
 
-/// Whether an address can be reached by everybody.
+/// Whether an address is publicly reachable.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -79,9 +79,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match (a, b, c) {
         // This network, private, loopback, multicast and reserved.
         (0 | 10 | 127 | 224..=255, ..) => true,
-        // Carriers' NAT.
+        // Carrier-grade NAT.
         (100, 64..=127, _) => true,
-        // Link-local, and where clouds keep their secrets.
+        // Link-local, including the metadata services of clouds.
         (169, 254, _) => true,
         (172, 16..=31, _) | (192, 168, _) => true,
         // Protocol assignments, documentation, 6to4 relays, benchmarks.
@@ -98,17 +98,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         Ipv4Addr::from_bits(u32::from(segments[at]) << 16 | u32::from(segments[at + 1]))
     };
     match segments {
-        // An IPv4 address in an IPv6 one: mapped, by NAT64, by 6to4.
+        // An embedded IPv4 address: mapped, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(inner(6)),
         [0x2002, ..] => is_public_v4(inner(1)),
         // Teredo and other protocols, documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // Of the rest only this part is given to the public.
+        // Of the rest only 2000::/3 is allocated to the public.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
-/// The address that a host of a URL is, in any form that a resolver takes: `127.1`, `0x7f000001`, `017700000001`.
+/// The address that a URL's host denotes, in any form a resolver accepts: `127.1`, `0x7f000001`, `017700000001`.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     if let Some(six) = host.strip_prefix('[') {
         return six.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);

@@ -1,7 +1,7 @@
-//! The agent: takes what is due and has a webhook, posts it, and settles it by what the receiver says.
+//! The agent: takes due timers that have a webhook, posts them, and settles them by the response.
 //!
-//! A post that has not begun when its time is over is given back: the host had no connection free (`hosts.rs`), and
-//! that is no failed attempt. So is one that is under way when the server stops.
+//! A post that has not begun within its timeout is released: its host had no free connection (`hosts.rs`), which is
+//! not a failed attempt. A post in progress when the server stops is released, too.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use crate::unsent::Unsent;
 
 /// How much longer a lease is than its post may take.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How long a receive waits; the next one follows.
+/// How long one receive waits before the next.
 const WAIT: Duration = Duration::from_secs(60);
-/// How long posts under way have when the server stops.
+/// How long posts in progress have when the server stops.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The most posts that are taken at once.
+/// The most deliveries that one receive takes.
 const BATCH: usize = 256;
-/// How much of an answer is read, so that its connection can be used again.
+/// How much of an answer is read, so that its connection can be reused.
 const ANSWER: usize = 64 << 10;
 
-/// Posts what is due.
+/// Posts due timers.
 #[derive(Clone)]
 pub(crate) struct Agent(Arc<Inner>);
 
@@ -51,7 +51,7 @@ struct Inner {
 impl Agent {
     pub(crate) fn new(durable: Durable, settings: Arc<Webhooks>) -> Self {
         let mut roots = rustls::RootCertStore::empty();
-        // Without any, https fails, and its attempts say so.
+        // Without any root certificate https fails, and the attempts report it.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -82,7 +82,7 @@ impl Agent {
                 Ok(deliveries) => {
                     for delivery in deliveries {
                         let (agent, room) = (self.clone(), room.clone());
-                        // Nobody else takes places, and those were free.
+                        // Only this loop takes permits, and these were free.
                         let Ok(place) = room.clone().try_acquire_owned() else { break };
                         posts.spawn(async move {
                             agent.post(Unsent::new(vec![delivery]), &room).await;
@@ -91,17 +91,17 @@ impl Agent {
                     }
                 }
                 Err(tourbillon_durable::Error::Stopped) => break,
-                // The store is opened anew, or too much waits: it goes on by itself.
+                // The store is being reopened, or too much waits to be committed: both recover by themselves.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
             while posts.try_join_next().is_some() {}
         }
         let _ = timeout(PATIENCE, async { while posts.join_next().await.is_some() {} }).await;
-        // Dropped, posts under way are given back.
+        // Aborting releases the posts in progress.
         posts.shutdown().await;
     }
 
-    /// Takes as many deliveries as places are free.
+    /// Takes as many deliveries as there are free places.
     async fn take(&self, room: &Semaphore) -> Result<Vec<Delivery>, tourbillon_durable::Error> {
         drop(room.acquire().await);
         let free = room.available_permits().clamp(1, BATCH);
@@ -116,7 +116,7 @@ impl Agent {
         let connection = match host.connection() {
             Some(connection) => Some(connection),
             None => match timeout(limit, host.wait(room.available_permits())).await {
-                // The lease is as long as a post may take, and this one has waited.
+                // The lease covers only one post's time, and this one has waited: extend it.
                 Ok(Some(free)) if delivery.extend(limit + MARGIN).await.is_ok() => Some(free),
                 _ => None,
             },
@@ -135,7 +135,7 @@ impl Agent {
         host.ended(began.elapsed());
         let Some(delivery) = unsent.take() else { return };
         let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
-        // An answer that is lost means that the lease decides.
+        // If the settle is lost, the lease decides.
         match verdict {
             Verdict::Ack => drop(delivery.ack().await),
             Verdict::GiveUp(why) => {
@@ -149,14 +149,14 @@ impl Agent {
                 drop(delivery.nack(nack).await);
             }
         }
-        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it.
+        // A connection is reused once its answer was read; a long or slow answer is not worth it.
         if let Some(answer) = answer {
             let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
         }
         drop(connection);
     }
 
-    /// Sends it: what its status means, and the rest of the answer.
+    /// Sends the post. Returns the verdict of its status, and the rest of the answer.
     async fn send(&self, delivery: &Delivery, webhook: &Webhook) -> (Verdict, Option<Incoming>) {
         let request = match self.request(delivery, webhook) {
             Ok(request) => request,
@@ -184,7 +184,7 @@ impl Agent {
     ) -> Result<Request<Full<Bytes>>, &'static str> {
         let uri = target::target(&webhook.url, &self.0.settings.allow)?;
         let (body, kind) = match (delivery.content(), delivery.payload()) {
-            // As every other answer shows it. A body without a byte has no length either, which servers refuse.
+            // As every other answer shows it. An empty body has no length either, which servers refuse.
             (_, []) => (Bytes::from_static(b"null"), "application/json"),
             (Content::Json, payload) => (Bytes::copy_from_slice(payload), "application/json"),
             (Content::Bytes, payload) => {

@@ -1,5 +1,6 @@
-//! Resolving, checking and connecting: an address is checked after it is resolved, and that address is connected to.
-//! Proxies of the environment are not looked at.
+//! Resolving, checking and connecting: the resolved address is checked, and exactly that address is connected to.
+//!
+//! Proxy settings of the environment are ignored.
 
 use std::future::Future;
 use std::io;
@@ -42,7 +43,7 @@ impl Connector {
         Ok(TokioIo::new(Stream::Tls(Box::new(stream))))
     }
 
-    /// Connects to the first address that may be connected to and answers.
+    /// Connects to the first allowed address that answers.
     async fn open(&self, host: &str, plain: &str, port: u16) -> io::Result<TcpStream> {
         let addresses: Vec<_> = match literal(host) {
             Some(address) => vec![(address, port).into()],
@@ -88,7 +89,7 @@ impl Connection for Stream {
     }
 }
 
-/// Calls a method on the connection within.
+/// Calls a method on the inner connection.
 macro_rules! within {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream.get_mut() {

@@ -1,8 +1,8 @@
-//! Limits for each host that webhooks are posted to: its connections, and the deliveries that wait for one.
+//! Limits per host that webhooks are posted to: its connections, and the deliveries that wait for one.
 //!
-//! A delivery that finds no free connection waits in memory, while fewer wait for its host than places are free for all
-//! hosts. So a host that does not answer never takes every place. Any further delivery is returned to the store. It is
-//! due again when the host is expected to have a free connection, computed from how long its posts take.
+//! A delivery that finds no free connection waits in memory, as long as fewer wait for its host than places are free
+//! for all hosts. So a host that does not answer never takes every place. Any further delivery is released to the
+//! store. It is due again when the host is expected to have a free connection, computed from how long its posts take.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,34 +13,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::address::literal;
 
-/// How long a post is given back for, at least and at most.
+/// The shortest and the longest delay of a released delivery.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(300);
-/// How long posts take, as long as none has ended.
+/// The assumed duration of a post until one has ended.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// The hosts that are posted to now.
+/// The hosts with posts in progress.
 pub(super) struct Hosts {
     /// The most connections to each.
     most: usize,
     all: Mutex<HashMap<String, Weak<Host>>>,
 }
 
-/// A host that is posted to.
+/// A host with posts in progress.
 pub(super) struct Host {
     connections: Arc<Semaphore>,
     most: usize,
     line: Mutex<Line>,
 }
 
-/// What waits for a host, in memory and given back.
+/// The deliveries that wait for a host, in memory and released.
 struct Line {
     waiting: usize,
-    /// How long posts take; `None`: none has ended.
+    /// The mean duration of posts; `None` until one has ended.
     mean: Option<Duration>,
-    /// When the last has ended, or the first came.
+    /// When the last post ended, or the first one arrived.
     ended: Instant,
-    /// When the last that was given back is due again.
+    /// When the delivery released last is due again.
     last: Instant,
 }
 
@@ -83,18 +83,18 @@ impl Host {
         self.connections.clone().try_acquire_owned().ok()
     }
 
-    /// Waits for a connection if fewer wait than places are `free`. `None`: not now.
+    /// Waits for a connection if fewer wait than places are `free`; otherwise returns `None`.
     pub(super) async fn wait(&self, free: usize) -> Option<OwnedSemaphorePermit> {
         let _waits = Waits::new(self, free)?;
         self.connections.clone().acquire_owned().await.ok()
     }
 
-    /// How long to return a delivery for: it is tried after those that were returned before it.
+    /// How long to release a delivery for: it is retried after those released before it.
     pub(super) fn later(&self) -> Duration {
         self.line().later(self.most, Instant::now())
     }
 
-    /// A post has ended that took so long.
+    /// Records the duration of a post that has ended.
     pub(super) fn ended(&self, took: Duration) {
         self.line().ended(took, Instant::now());
     }
@@ -104,7 +104,7 @@ impl Host {
     }
 }
 
-/// One that waits, until it is dropped.
+/// Counts a waiting delivery until it is dropped.
 struct Waits<'a>(&'a Host);
 
 impl<'a> Waits<'a> {
@@ -126,7 +126,7 @@ impl Drop for Waits<'_> {
 
 impl Line {
     fn later(&mut self, most: usize, now: Instant) -> Duration {
-        // A host that has ended nothing for long is slower than its mean.
+        // A host on which no post has ended for long is slower than its mean.
         let silent = now.saturating_duration_since(self.ended);
         let each = self.mean.unwrap_or(UNKNOWN).max(silent) / most as u32;
         self.last = (self.last.max(now) + each).min(now + LONGEST);
@@ -159,7 +159,7 @@ mod tests {
         let hosts = Hosts::new(1);
         let held = hosts.of("http://example.com").connection();
         assert!(held.is_some());
-        // Nobody else keeps the host: it is forgotten.
+        // Nothing else keeps the host alive: it is forgotten.
         assert!(hosts.of("http://Example.com:80").connection().is_some());
         let host = hosts.of("http://example.com");
         let held = host.connection();
@@ -182,7 +182,7 @@ mod tests {
         let mut fast = Line { waiting: 0, mean: None, ended: now, last: now };
         fast.ended(Duration::from_millis(5), now);
         assert_eq!(later(&mut fast, 1000, now), Duration::from_millis(500));
-        // It falls silent.
+        // The host stops answering.
         let now = now + Duration::from_secs(10);
         assert_eq!(later(&mut fast, 10, now), Duration::from_secs(10));
         assert_eq!(later(&mut fast, 100_000, now), LONGEST);

@@ -1,22 +1,22 @@
-//! What an answer to a post means.
+//! The meaning of an answer to a post.
 
 use std::time::{Duration, SystemTime};
 
-/// What becomes of the delivery.
+/// How to settle the delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Done.
     Ack,
-    /// Tried again: after so long, or by its backoff.
+    /// Retried after this delay, or with its backoff.
     Nack(Option<Duration>, String),
     /// Given up at once.
     GiveUp(String),
 }
 
-/// The longest delay that a receiver may ask for, if the timer's own longest is not longer.
+/// The longest delay that a receiver may ask for, unless the timer's own longest is longer.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Judges a status and a `Retry-After`. `longest` is of the timer's retry.
+/// Judges a status and a `Retry-After`. `longest` is the longest delay of the timer's retry.
 pub(super) fn judge(
     status: u16,
     retry_after: Option<&str>,
@@ -35,7 +35,7 @@ pub(super) fn judge(
     }
 }
 
-/// A `Retry-After`: seconds, or a date.
+/// Parses a `Retry-After`: seconds, or a date.
 fn delay(text: &str, now: SystemTime) -> Option<Duration> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));

@@ -1,14 +1,14 @@
-//! Webhooks: timers that are posted when they are due.
+//! Webhooks: posting timers when they are due.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `address.rs` | which addresses may be connected to. Pure |
 //! | `target.rs` | which URLs and headers a webhook may have. Pure |
-//! | `sign.rs` | secrets and signatures, after Standard Webhooks. Pure |
-//! | `judge.rs` | what an answer means. Pure |
-//! | `hosts.rs` | how many connections a host has, and what waits for one |
+//! | `sign.rs` | secrets and signatures, by Standard Webhooks. Pure |
+//! | `judge.rs` | the meaning of an answer. Pure |
+//! | `hosts.rs` | the connections per host, and the deliveries that wait for one |
 //! | `connect.rs` | resolving, checking and connecting |
-//! | `agent.rs` | takes what is due, posts it, settles it |
+//! | `agent.rs` | takes due timers, posts and settles them |
 
 mod address;
 mod agent;
@@ -26,17 +26,17 @@ pub(crate) use target::check;
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// Which hosts may be posted to, beside public addresses.
+    /// Hosts and networks that may be posted to, beside public addresses.
     pub allow: Vec<Allow>,
-    /// What signs the posts.
+    /// The secrets that sign posts.
     pub secrets: Secrets,
     /// The most posts at once.
     pub most: usize,
-    /// The most connections to a host.
+    /// The most connections to one host.
     pub per_host: usize,
 }
 
-/// Public addresses only, unsigned, 4096 at once, 64 to a host.
+/// Public addresses only, unsigned, 4096 at once, 64 per host.
 impl Default for Webhooks {
     fn default() -> Self {
         Webhooks { allow: Vec::new(), secrets: Secrets::default(), most: 4096, per_host: 64 }

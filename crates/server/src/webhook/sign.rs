@@ -1,4 +1,4 @@
-//! Secrets and signatures, after Standard Webhooks.
+//! Secrets and signatures, by Standard Webhooks.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::hmac::{HMAC_SHA256, Key, sign};
 
-/// What signs posts: secrets by queue.
+/// The secrets that sign posts, by queue.
 ///
-/// A file has a line for each, `whsec_BASE64[:queue or prefix.]`. Two lines for one scope both sign, so that a secret
-/// can be replaced. Of several scopes that have a queue the longest counts.
+/// A file has one secret per line, `whsec_BASE64[:queue or prefix.]`. Two lines for one scope both sign, so that a
+/// secret can be rotated. If several scopes match a queue, the longest applies.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<(String, Key)>);
 
-/// Scopes; not the secrets.
+/// Prints the scopes, not the secrets.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(scope, _)| scope)).finish()
@@ -21,10 +21,10 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Reads the lines of a file.
+    /// Parses the lines of a file.
     ///
     /// # Errors
-    /// The first line that is wrong, by its number; no secret is in the text.
+    /// The number of the first invalid line and what is wrong; never a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut secrets: Vec<(String, Key)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -74,7 +74,7 @@ impl Secrets {
 mod tests {
     use super::*;
 
-    /// The example of the specification of Standard Webhooks.
+    /// The example of the Standard Webhooks specification.
     #[test]
     fn a_signature_is_the_standards() {
         let secrets = Secrets::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -6,7 +6,7 @@ use tourbillon_durable::Webhook;
 use super::address::{Allow, literal, may_connect};
 use crate::problem::{Code, Problem};
 
-/// Headers that are not the timer's to set: the connection's.
+/// Headers of the connection, which a timer may not set.
 const RESERVED: &[&str] = &[
     "host",
     "content-length",
@@ -31,7 +31,7 @@ pub(crate) fn check(webhook: &Webhook, allow: &[Allow]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The URL of a webhook, if it may be posted to as far as the text alone says.
+/// The URL of a webhook, if its text alone does not rule it out.
 pub(super) fn target(url: &str, allow: &[Allow]) -> Result<Uri, &'static str> {
     let uri: Uri = url.parse().map_err(|_| "it is no URL: give one as https://example.com/path")?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -52,7 +52,7 @@ pub(super) fn target(url: &str, allow: &[Allow]) -> Result<Uri, &'static str> {
     Ok(uri)
 }
 
-/// A header of a timer's own.
+/// Checks a header of a timer.
 pub(super) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static str> {
     let name: HeaderName = name.parse().map_err(|_| "a name is no name of a header")?;
     let text = name.as_str();
