@@ -64,8 +64,9 @@ pub struct Turn {
 /// The wall clock reads something unlikely. Timers follow it all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarOff {
-    /// What was expected: at a start the greatest wall clock seen; otherwise the last reading plus the time passed
-    /// since.
+    /// The expected reading.
+    ///
+    /// At a start the greatest wall clock seen; otherwise the last reading plus the time passed since.
     pub expected: Moment,
     /// What it reads.
     pub reads: Moment,

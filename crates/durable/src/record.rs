@@ -34,7 +34,7 @@ pub struct Spec {
     pub webhook: Option<Arc<Webhook>>,
 }
 
-/// Who takes a due timer. A flood in one lane of a queue neither hides nor delays the other.
+/// The kind of taker that a due timer waits for. A flood in one lane of a queue neither hides nor delays the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Takers of its queue: it has no webhook.

@@ -87,8 +87,9 @@ pub struct QueueRow {
     pub dead: u64,
     /// Timers that are done or cancelled.
     pub remembered: u64,
-    /// Rows of lower generations are **discarded**: they take space until they are removed, and are not timers of the
-    /// queue.
+    /// Rows of lower generations are **discarded**.
+    ///
+    /// They take space until they are removed, and are not timers of the queue.
     pub floor: Generation,
     /// The number of discarded rows. No other count includes them, except that of their bucket.
     pub discarded: u64,

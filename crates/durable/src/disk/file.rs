@@ -29,7 +29,7 @@ pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, Vi
     // A copy may have taken this name just before a crash: the name must be durable before a commit is.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| error::io(directory, "written", &error))?;
-    // redb reports an unwritable file and a short one alike, so they are told apart here.
+    // redb reports an unwritable file and a short one alike, so they are distinguished here.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;
     let length = file.metadata().map_err(|error| error::io(&path, "read", &error))?.len();

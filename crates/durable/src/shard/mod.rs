@@ -22,7 +22,7 @@
 //!   │                  Out                   │ ────────────────────▶ │ Dead │ ───▶ Bucket or Waiting
 //!   └────────────────────────────────────────┘                       └──────┘
 //!
-//!   any of them ── last ack, cancel ──▶ Remembered ── kept long enough ──▶ gone
+//!   any of them ── last ack, cancel ──▶ Remembered ── retention ended ──▶ gone
 //!   all of a queue ── clear, delete ──▶ discarded (`discard.rs`) ── met by a page ──▶ gone
 //! ```
 //!
