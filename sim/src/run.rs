@@ -20,7 +20,7 @@ pub struct Failure {
     pub seed: u64,
     /// The steps that it took.
     pub steps: u64,
-    /// What broke.
+    /// The broken promise.
     pub broken: Broken,
 }
 

@@ -49,7 +49,7 @@ pub enum Effect {
 /// The outcome of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// What to do.
+    /// The effects, in order.
     pub effects: Vec<Effect>,
     /// Take the next turn when the wall clock reads this, at the latest.
     pub wall: Option<Moment>,
@@ -68,7 +68,7 @@ pub struct FarOff {
     ///
     /// At a start the greatest wall clock seen; otherwise the last reading plus the time passed since.
     pub expected: Moment,
-    /// What it reads.
+    /// The actual reading.
     pub reads: Moment,
 }
 
@@ -122,7 +122,7 @@ pub enum Request {
     Receive {
         /// The queue.
         queue: QueueName,
-        /// The most timers.
+        /// Maximum number of timers.
         max: usize,
         /// How long to wait if nothing is due.
         wait: Span,
@@ -132,7 +132,7 @@ pub enum Request {
     /// Takes due timers that have a webhook, round-robin over all queues. The lease of each is the timeout of its
     /// webhook plus a margin.
     Push {
-        /// The most timers.
+        /// Maximum number of timers.
         max: usize,
         /// How long to wait if nothing is due.
         wait: Span,
@@ -158,7 +158,7 @@ pub enum Request {
         filter: Filter,
         /// Where the previous page ended.
         after: Option<Cursor>,
-        /// The most timers, at least 1.
+        /// Maximum number of timers, at least 1.
         limit: usize,
     },
     /// Cancels the timers whose keys have a prefix, at most 100 000.
@@ -252,7 +252,7 @@ impl Request {
 /// Changes to a queue's settings; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
-    /// Hands out nothing.
+    /// Whether hand-outs are paused.
     pub paused: Option<bool>,
     /// The default of new timers: some of its fields, or all.
     pub retry: Option<RetryChange>,
@@ -260,9 +260,9 @@ pub struct Change {
     pub remember: Option<Span>,
     /// How long dead timers are kept.
     pub dead_keep: Option<Span>,
-    /// The most hand-outs in any second.
+    /// Maximum hand-outs in any second.
     pub rate: Option<Option<u32>>,
-    /// The most timers that are out at once.
+    /// Maximum number of timers that are out at once.
     pub concurrency: Option<Option<u32>>,
     /// The default webhook of new timers.
     pub webhook: Option<Option<Arc<Webhook>>>,
@@ -379,19 +379,19 @@ pub enum Opened {
 /// What a shard may hold in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most timers of the near window.
+    /// Maximum number of timers of the near window.
     pub window: u64,
-    /// The most bytes of the near window.
+    /// Maximum bytes of the near window.
     pub window_bytes: u64,
-    /// The most waiting timers kept at the heads of queues. Each lane may hold a page beyond that.
+    /// Maximum number of waiting timers kept at the heads of queues. Each lane may hold a page beyond that.
     pub waiting: usize,
-    /// The most bytes of them. Each lane may hold one timer beyond that.
+    /// Maximum bytes of them. Each lane may hold one timer beyond that.
     pub waiting_bytes: u64,
-    /// The most timers that are out at once.
+    /// Maximum number of timers that are out at once.
     pub out: usize,
-    /// The most bytes of them, exceeded by one timer at most.
+    /// Maximum bytes of them, exceeded by one timer at most.
     pub out_bytes: u64,
-    /// The most timers of all queues that are not done or cancelled. More are refused.
+    /// Maximum number of timers of all queues that are not done or cancelled. More are refused.
     pub timers: u64,
     /// The number of rows in a page.
     pub page: usize,

@@ -18,11 +18,11 @@ pub struct Spec {
     pub queue: QueueName,
     /// Its key, unique in the queue.
     pub key: Key,
-    /// When it was made.
+    /// When it was scheduled.
     pub created: Moment,
-    /// What the holder of a delivery gets.
+    /// Its payload, passed to the holder of a delivery.
     pub payload: Payload,
-    /// How it recurs.
+    /// Its recurrence, if it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken after it is done or cancelled.
     pub remember: Span,
@@ -30,7 +30,7 @@ pub struct Spec {
     pub retry: Retry,
     /// No attempt of an occurrence starts later than this long after it is due.
     pub expires: Option<Span>,
-    /// Where it is posted.
+    /// Its webhook, if it has one.
     pub webhook: Option<Arc<Webhook>>,
 }
 

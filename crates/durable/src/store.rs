@@ -71,7 +71,7 @@ pub enum Op {
 /// What is stored of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueRow {
-    /// What its owner has set.
+    /// The settings made by its owner.
     pub settings: Settings,
     /// Timers that are scheduled or due.
     pub pending: u64,
@@ -120,7 +120,7 @@ impl QueueRow {
 /// The settings of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Hands out nothing.
+    /// Whether hand-outs are paused.
     pub paused: bool,
     /// The default of new timers.
     pub retry: Retry,
@@ -128,9 +128,9 @@ pub struct Settings {
     pub remember: Span,
     /// How long dead timers are kept.
     pub dead_keep: Span,
-    /// The most hand-outs in any second.
+    /// Maximum hand-outs in any second.
     pub rate: Option<u32>,
-    /// The most timers that are out at once.
+    /// Maximum number of timers that are out at once.
     pub concurrency: Option<u32>,
     /// The default webhook of new timers.
     pub webhook: Option<Arc<Webhook>>,
@@ -227,7 +227,7 @@ pub enum Query {
         bucket: Bucket,
         /// Only generations after this one.
         after: Option<Generation>,
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Waiting rows of a lane of a queue, by next attempt and generation.
@@ -238,14 +238,14 @@ pub enum Query {
         lane: Lane,
         /// Starting at this one.
         from: (Moment, Generation),
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Rows that are out, by next attempt and generation.
     Out {
         /// Only rows after this one.
         after: Option<(Moment, Generation)>,
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Dead rows of a queue, longest dead first.
@@ -254,14 +254,14 @@ pub enum Query {
         queue: QueueName,
         /// Only those given up after this moment and generation.
         after: Option<(Moment, Generation)>,
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Remembered rows of all queues, by the end of their retention.
     Remembered {
         /// Only those that end after this moment and generation.
         after: Option<(Moment, Generation)>,
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Rows of a queue whose key starts with `prefix`, by key, in every place. Assigned keys are not indexed, so
@@ -273,7 +273,7 @@ pub enum Query {
         prefix: String,
         /// Only keys after this one.
         after: Option<Key>,
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Rows of a queue in a bucket, by next attempt and key. A bucket is sorted by its first query.
@@ -286,7 +286,7 @@ pub enum Query {
         floor: Generation,
         /// Only rows after this next attempt and key; without a key, from this next attempt on.
         after: (Moment, Option<Key>),
-        /// The most rows.
+        /// Maximum number of rows.
         limit: usize,
     },
     /// Counters of the forecast.

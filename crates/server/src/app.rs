@@ -33,15 +33,15 @@ pub struct Settings {
     pub body_time: Duration,
     /// The tokens and their rights. If not set, every request may do everything.
     pub tokens: Option<Tokens>,
-    /// The most requests per token and second. Beyond that they are answered 429.
+    /// Maximum number of requests per token and second. Beyond that they are answered 429.
     pub token_rate: Option<u32>,
-    /// The most requests that wait for deliveries at once. Beyond that they are answered 429.
+    /// Maximum number of requests that wait for deliveries at once. Beyond that they are answered 429.
     pub max_polls: usize,
-    /// The most event streams at once. Beyond that they are answered 429.
+    /// Maximum number of event streams at once. Beyond that they are answered 429.
     pub max_streams: usize,
-    /// The most dumps at once. Beyond that they are answered 429.
+    /// Maximum number of dumps at once. Beyond that they are answered 429.
     pub max_dumps: usize,
-    /// The most bytes of large requests and answers held at once. Beyond that they are answered 429.
+    /// Maximum bytes of large requests and answers held at once. Beyond that they are answered 429.
     pub max_bytes: usize,
     /// How timers that have a webhook are posted.
     pub webhooks: Arc<Webhooks>,

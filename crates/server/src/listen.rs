@@ -30,7 +30,7 @@ use crate::tls::Tls;
 /// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    /// The most connections at once.
+    /// Maximum number of connections at once.
     pub most: usize,
     /// How long the head of a request may take to arrive.
     pub head_time: Duration,

@@ -24,7 +24,7 @@ use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
 
-/// The most rows and bytes that one commit copies, unless it changes many itself.
+/// Maximum rows and bytes that one commit copies, unless it changes many itself.
 const ROWS: usize = if cfg!(test) { 3 } else { 4096 };
 const BYTES: usize = 1 << 20;
 

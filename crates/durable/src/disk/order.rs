@@ -13,7 +13,7 @@ use crate::codec::decode_order;
 use crate::record::{Generation, Place, Record};
 use crate::values::{Key, Moment, QueueName};
 
-/// The most rows whose order is cached: about 64 MiB. Each page of a larger bucket reads the whole bucket.
+/// Maximum number of rows whose order is cached: about 64 MiB. Each page of a larger bucket reads the whole bucket.
 pub(super) const MOST: u64 = 2_000_000;
 
 pub(super) struct Order {

@@ -12,12 +12,12 @@ use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 
-/// The most rows that one commit removes; a batch removes a thousand. This crate's tests have few rows and would
-/// never sweep, so they use smaller limits.
+/// Maximum number of rows that one commit removes; a batch removes a thousand.
+/// This crate's tests have few rows and would never sweep, so they use smaller limits.
 const PIECE: usize = if cfg!(test) { 2 } else { 4096 };
 /// Fewer removed rows are not worth a sweep.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 4096 };
-/// The most rows of a table that is dropped at once.
+/// Maximum number of rows of a table that is dropped at once.
 const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
 
 impl View {

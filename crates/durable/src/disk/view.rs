@@ -14,10 +14,10 @@ use crate::codec::{BucketRow, DayCells, Marks, decode};
 use crate::store::{Damage, Filling};
 use crate::values::Moment;
 
-/// The most words of [`Removed`] kept for buckets other than the one in use: 16 bytes each, plus overhead.
+/// Maximum number of words of [`Removed`] kept for buckets other than the one in use: 16 bytes each, plus overhead.
 const WORDS: usize = 1 << 20;
 
-/// The most days whose counters are cached: 12 KiB each.
+/// Maximum number of days whose counters are cached: 12 KiB each.
 const DAYS: usize = 64;
 
 /// A table of rows by generation, or of lists by number.

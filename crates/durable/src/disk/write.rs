@@ -23,7 +23,7 @@ use crate::record::{Generation, Place, Record};
 use crate::store::{Damage, Op};
 use crate::values::{Key, Moment, QueueName};
 
-/// The most markers in one list. Lists may grow, because their page is rewritten in any case.
+/// Maximum number of markers in one list. Lists may grow, because their page is rewritten in any case.
 const LONGEST_LIST: usize = if cfg!(test) { 3 } else { 256 };
 
 type PlainTable<'t> = Table<'t, &'static [u8], &'static [u8]>;

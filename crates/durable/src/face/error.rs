@@ -94,7 +94,7 @@ impl From<Failure> for Error {
 /// None of them was, unless the reason is [`Error::Unknown`].
 #[derive(Clone, Debug)]
 pub struct ScheduleError {
-    /// Why.
+    /// The reason.
     pub reason: Refused,
     /// The timers of the request.
     pub timers: Vec<NewTimer>,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// The most items that wait for one reader.
+/// Maximum number of items that wait for one reader.
 const LIMIT: usize = 1024;
 
 /// Selects the items that a reader wants.

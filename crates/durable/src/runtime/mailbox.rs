@@ -14,9 +14,9 @@ use crate::shard::{NewTimer, Request, RequestId};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 use crate::values::{QueueName, Webhook};
 
-/// The most bytes that one take returns.
+/// Maximum bytes that one take returns.
 const GROUP: usize = 4 << 20;
-/// The most bytes that may wait.
+/// Maximum bytes that may wait.
 const LIMIT: usize = 64 << 20;
 
 /// A request and its reply.

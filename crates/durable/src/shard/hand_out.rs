@@ -11,7 +11,7 @@ use crate::store::{Filling, Query};
 use crate::values::{Happened, QueueName, Span};
 use tourbillon_wheel::Time;
 
-/// The most bytes of payloads in one answer, unless a single payload is larger.
+/// Maximum bytes of payloads in one answer, unless a single payload is larger.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
 /// What expires by the steady clock.

@@ -81,7 +81,7 @@ use takers::Agents;
 use tally::Held;
 use window::Window;
 
-/// The most timers that one turn takes from a wheel.
+/// Maximum number of timers that one turn takes from a wheel.
 const TURN: usize = 10_000;
 
 /// One shard of durable timers. See the [module](self) for how it works.

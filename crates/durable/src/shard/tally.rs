@@ -10,7 +10,7 @@ use crate::record::{Lane, Place, Record};
 use crate::store::{Filling, Op, Query, QueueRow, Settings, ShardRow};
 use crate::values::{Moment, QueueName};
 
-/// The most rows that one purge examines.
+/// Maximum number of rows that one purge examines.
 const PURGE: usize = 100;
 
 /// Totals over all queues.

@@ -26,7 +26,7 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
-/// The most timers that one request cancels, and revives.
+/// Maximum number of timers that one request cancels, and revives.
 const MOST_CANCELLED: u64 = 100_000;
 const MOST_REVIVED: u64 = 10_000;
 

@@ -31,7 +31,7 @@ use crate::values::{Moment, QueueName};
 
 /// The window reaches at least this many milliseconds ahead, if there is room, and at most an hour further.
 const AHEAD: u64 = 600_000;
-/// The most buckets that one turn examines without loading.
+/// Maximum number of buckets that one turn examines without loading.
 const STEPS: usize = 64;
 
 pub(super) struct Window {

@@ -22,7 +22,7 @@ pub struct Recurrence {
     pub missed: Missed,
     /// No occurrence is due after this moment.
     pub until: Option<Moment>,
-    /// The most occurrences.
+    /// Maximum number of occurrences.
     pub times: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub enum Missed {
     All,
 }
 
-/// The most missed moments that [`Missed::All`] makes up for.
+/// Maximum number of missed moments that [`Missed::All`] makes up for.
 const MOST_MISSED: u64 = 1000;
 
 impl Rhythm {

@@ -7,7 +7,7 @@ use super::{Span, ValueError};
 /// The delay after the n-th failed attempt is `min(longest, first × factor^(n−1)) × (1 … 1 + jitter)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
-    /// The most attempts of an occurrence, at least 1.
+    /// Maximum number of attempts of an occurrence, at least 1.
     pub attempts: u32,
     /// The delay after the first failure.
     pub first: Span,
@@ -36,7 +36,7 @@ impl Default for Retry {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RetryChange {
-    /// The most attempts of an occurrence.
+    /// Maximum number of attempts of an occurrence.
     pub attempts: Option<u32>,
     /// The delay after the first failure.
     pub first: Option<Span>,

@@ -26,9 +26,9 @@ pub struct NewTimer {
     pub key: Option<Key>,
     /// When it is due first.
     pub when: When,
-    /// What the holder of a delivery gets.
+    /// Its payload, passed to the holder of a delivery.
     pub payload: Payload,
-    /// How it recurs.
+    /// Its recurrence, if it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken afterwards; `None` for the queue's default, or zero for an assigned key.
     pub remember: Option<Span>,
@@ -113,11 +113,11 @@ pub struct View {
     pub occurrence: u64,
     /// Hand-outs of this occurrence so far.
     pub attempt: u32,
-    /// When it was made.
+    /// When it was scheduled.
     pub created: Moment,
-    /// What the holder of a delivery gets.
+    /// Its payload, passed to the holder of a delivery.
     pub payload: Payload,
-    /// How it recurs.
+    /// Its recurrence, if it recurs.
     pub recurrence: Option<Recurrence>,
     /// How long its key stays taken afterwards.
     pub remember: Span,
@@ -125,7 +125,7 @@ pub struct View {
     pub retry: Retry,
     /// No attempt of an occurrence starts later than this long after it is due.
     pub expires: Option<Span>,
-    /// Where it is posted.
+    /// Its webhook, if it has one.
     pub webhook: Option<Arc<Webhook>>,
     /// The text of the last failure.
     pub last_error: Option<Arc<str>>,
@@ -205,7 +205,7 @@ pub struct Delivery {
     pub handed: Moment,
     /// When the lease ends, by the wall clock at the hand-out.
     pub lease_until: Moment,
-    /// Where it is posted.
+    /// Its webhook, if it has one.
     pub webhook: Option<Arc<Webhook>>,
     /// Its attempts and backoff.
     pub retry: Retry,

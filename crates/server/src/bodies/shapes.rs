@@ -2,7 +2,7 @@
 
 use crate::json::{Field, Form, Shape};
 
-/// The most timers, keys or tokens in a request.
+/// Maximum number of timers, keys or tokens in a request.
 pub(crate) const MOST: usize = 10_000;
 
 const fn field(name: &'static str, form: Form, about: &'static str) -> Field {

@@ -32,7 +32,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(60);
 /// How long posts in progress have when the server stops.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The most deliveries that one receive takes.
+/// Maximum number of deliveries that one receive takes.
 const BATCH: usize = 256;
 /// How much of an answer is read, so that its connection can be reused.
 const ANSWER: usize = 64 << 10;

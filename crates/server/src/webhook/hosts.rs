@@ -21,7 +21,7 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// The hosts with posts in progress.
 pub(super) struct Hosts {
-    /// The most connections to each.
+    /// Maximum number of connections to each.
     most: usize,
     all: Mutex<HashMap<String, Weak<Host>>>,
 }

@@ -30,9 +30,9 @@ pub struct Webhooks {
     pub allow: Vec<Allow>,
     /// The secrets that sign posts.
     pub secrets: Secrets,
-    /// The most posts at once.
+    /// Maximum number of posts at once.
     pub most: usize,
-    /// The most connections to one host.
+    /// Maximum number of connections to one host.
     pub per_host: usize,
 }
 
