@@ -1,7 +1,7 @@
 //! Writing: the changes of a commit in one redb transaction. The caller commits; nothing here is durable.
 //!
 //! A change names the place of its row. If the row is not there, the transaction is abandoned: the shard and the
-//! store disagree, and continuing would lose a timer.
+//! store disagree, and continuing would lose a timer. Buckets are not read for this; only their count is checked.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

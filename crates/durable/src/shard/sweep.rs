@@ -59,8 +59,8 @@ impl Shard {
         match recurrence.missed(record.due, event) {
             Some(due) if due == record.due => return false,
             Some(due) => {
-                // After a `run` its next attempt is later than the selected moment: it keeps its position in the
-                // queue.
+                // After a `run` its next attempt is later than the selected moment: its position in the queue is
+                // kept.
                 let next_attempt = due.max(record.next_attempt);
                 let moved = Record { due, next_attempt, ..record.clone() };
                 self.change(

@@ -18,7 +18,7 @@
 //! - A bucket of which only unreadable rows are left is **set aside** until a row enters or leaves it.
 //!
 //! One pass runs at a time, one page per turn. After each page of a drain or a split the most urgent work is chosen
-//! anew, so splitting a wide bucket for an hour delays nothing.
+//! again, so splitting a wide bucket for an hour delays nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -100,8 +100,7 @@ impl Window {
         }
     }
 
-    /// The bucket for a row with that next attempt: as wide as its distance allows without straddling the window's
-    /// end.
+    /// The bucket for a row with that next attempt: as wide as its distance and the window's end allow.
     pub(super) fn bucket_for(&self, moment: Moment, now: Moment) -> Bucket {
         let mut level = Level::of(moment, now);
         loop {
