@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Queue {
-    /// Runs `handler` for every due timer of the queue, up to `parallel` at once on separate threads.
+    /// Runs `handler` for every due timer of the queue that has no webhook, up to `parallel` at once on own threads.
     ///
     /// `Ok` acks; an error or a panic nacks with its text. The lease is extended while the handler runs, for at most
     /// an hour; after that the timer may be handed to another worker.
