@@ -121,7 +121,8 @@ impl<T> OrderedWheel<T> {
                     if planted!("ordered.value-put-late-passes-an-earlier", true, over) {
                         return Progress::Done;
                     }
-                    end
+                    // All that is due, once: tick by tick, a backlog that was put late would be named for each of them.
+                    end.max(now)
                 }
                 (None, None) => match self.wheel.next_due() {
                     Some(next) if next <= now.max(hand) => next,
@@ -133,6 +134,11 @@ impl<T> OrderedWheel<T> {
             self.gathering = Some(to);
             if progress != Progress::Done {
                 return progress;
+            }
+            if self.wheel.ready() == 0 {
+                // What was to be gathered has left between two calls. What comes after it may be due, too.
+                self.gathering = None;
+                continue;
             }
             if !self.needs_front() {
                 self.gathering = None;
@@ -235,7 +241,15 @@ impl<T> OrderedWheel<T> {
         if planted!("ordered.sleeps-past-what-the-hand-has-passed", true, hand <= now) {
             return self.wheel.upcoming();
         }
-        // Values up to the hand may not be due yet.
+        // Values up to the hand may not be due yet. If none of them is, the first of them is the next.
+        let mut progress = Progress::More;
+        while progress == Progress::More {
+            progress = self.gather(now, usize::MAX);
+        }
+        let first = self.first_gathered().filter(|_| progress == Progress::Done);
+        if let Some(first) = first.filter(|first| first.deadline > now) {
+            return Some(first.deadline);
+        }
         while self.wheel.advance(hand, usize::MAX) == Progress::More {}
         let mut next = self.wheel.upcoming();
         self.wheel.show_ready(usize::MAX, |Stamped { deadline, .. }| {
@@ -389,3 +403,6 @@ fn filed(deadline: Time, now: Time) -> Time {
     let due = if deadline <= now { Time::ZERO } else { deadline };
     planted!("queue.what-is-due-waits-for-the-next-tick", deadline, due)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -51,7 +51,11 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
                 _ => {
                     // What it captured goes before its handles say that it has ended.
                     planted!("timer.second-panic-hides-the-first", drop(callback), {
-                        contain(shard, || drop(callback));
+                        contain(shard, || {
+                            // One that would go on, and had no memory to stay in the wheel, has to say so.
+                            callback.will_not_run(State::Fired, shard);
+                            drop(callback);
+                        });
                     });
                     if stays {
                         shard.end(key, false);

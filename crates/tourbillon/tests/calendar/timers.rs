@@ -172,3 +172,19 @@ fn it_keeps_its_place() {
     assert!(job.unwrap().cancel());
     timer.schedule(SECOND, |_| ()).unwrap();
 }
+
+#[test]
+fn a_run_that_is_handed_back_by_a_stop_during_the_last_knows_its_moment() {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).build().unwrap();
+    let (log, begin) = (Log::default(), clock.wall_now());
+    let write = log.clone();
+    let stops = move |context: &Context<'_>| {
+        write.add(context.wall_deadline());
+        context.timer().stop();
+    };
+    timer.schedule_cron(&minutely(), stops).unwrap();
+    clock.advance(MINUTE).unwrap();
+    timer.stop().into_iter().for_each(|unfired| unfired.run());
+    assert_eq!(log.take(), [1, 2].map(|n| Some(begin + MINUTE * n)));
+}

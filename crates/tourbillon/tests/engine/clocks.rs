@@ -4,12 +4,14 @@
 //!
 //! One in real time: its clock runs ahead of the system's, and brings its own wait.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{
     HOUR, HandClock, Log, MS, PLACES, SECOND, YEAR, accounted, eventually, running_on,
 };
-use tourbillon::{Clock, Context, KeyedTimer, Repeat, Sleeper, Timer, Unfired};
+use tourbillon::{Clock, Context, KeyedTimer, Repeat, Sleeper, State, Timer, Unfired};
 
 /// The driver looks at the clock, and does what it should not if it ever does.
 fn let_it_look(clock: &HandClock) {
@@ -236,4 +238,29 @@ fn what_a_callback_is_told_stays_so_while_it_runs() {
             assert_eq!(first, second, "{kind}, {place}: an hour later");
         }
     }
+}
+
+/// Under ticks of a nanosecond the end of time is a tick, too. A timer that repeats waits there while it runs.
+#[test]
+fn a_clock_at_the_end_of_time_does_not_start_what_runs() {
+    let clock = HandClock::new();
+    let builder = Timer::builder().clock(clock.clone()).tick(Duration::from_nanos(1));
+    let timer = builder.pool(2).build().unwrap();
+    let ((began, begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
+    let repeating = timer.schedule_repeating(Duration::ZERO, move |_| {
+        began.send(()).unwrap();
+        gone.recv().unwrap();
+    });
+    let repeating = repeating.unwrap();
+    begun.recv().unwrap();
+    let (fired, hour) = mpsc::channel();
+    timer.arm(HOUR, move |_| fired.send(()).unwrap()).unwrap();
+    clock.forward(YEAR * 550);
+    hour.recv().unwrap();
+    // In real time: the other thread of the pool would have started it by now.
+    thread::sleep(MS * 50);
+    assert_eq!((timer.counts().fired, timer.counts().pending), (2, 0));
+    go.send(()).unwrap();
+    eventually(|| repeating.state() == State::Fired);
+    assert_eq!((timer.counts().fired, timer.check()), (2, Ok(())));
 }

@@ -145,7 +145,13 @@ impl<F: Face> Shard<F> {
         now: Time,
     ) -> Option<Claimed<F::Value>> {
         self.prefetch(&mut state);
-        let (key, entry) = state.wheel.peek()?;
+        let (mut key, mut entry) = state.wheel.peek()?;
+        while F::is_running(&entry.value) {
+            // The clock has reached the end of time. The next pass meets the timer again, unless its run has ended.
+            state.wheel.reschedule(key, Time::MAX).ok()?;
+            self.publish_ready(&state);
+            (key, entry) = state.wheel.peek()?;
+        }
         // Without memory to move it, it leaves the wheel like any other timer and cannot be armed again.
         if !F::stays(&entry.value) || state.wheel.reschedule(key, Time::MAX).is_err() {
             return self.take(&mut state, now);
@@ -180,6 +186,7 @@ impl<F: Face> Shard<F> {
         state.counts.armed += 1;
         state.running -= 1;
         self.settle_next(state, key, deadline);
+        self.publish_ready(state);
         drop(guard);
         self.tell_loop();
         Ok(())

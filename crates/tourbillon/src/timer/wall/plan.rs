@@ -105,7 +105,9 @@ impl Plan {
             Phase::Runs(at) => at,
             // A timer that was handed back and is run by hand was never started by the clock.
             Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
-            Phase::Stranded | Phase::Moved | Phase::Planned(_) => None,
+            // Nor did one whose next run was handed back by a stop during its last.
+            Phase::Planned(at) => at,
+            Phase::Stranded | Phase::Moved => None,
         }
     }
 
