@@ -55,10 +55,10 @@ pub(super) struct Node<K, O, W> {
     /// Read by `touch` without the lock, to prefetch the node.
     byte: u8,
     core: Arc<Core<K, O>>,
-    inside: Mutex<InCallback<O, W>>,
+    inside: Mutex<NodeInner<O, W>>,
 }
 
-struct InCallback<O, W> {
+struct NodeInner<O, W> {
     state: NodeState<O, W>,
     /// Where the node is registered, until it is over.
     traces: Traces,
@@ -105,7 +105,7 @@ where
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let traces = Traces { places: InlineVec::new(), timer: None };
-        let inside = Mutex::new(InCallback { state: NodeState::Trying(Request::NONE), traces });
+        let inside = Mutex::new(NodeInner { state: NodeState::Trying(Request::NONE), traces });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, no other thread has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
@@ -122,7 +122,7 @@ where
             let completed = planted!(
                 "purgatory.not-tried-once-it-is-watched",
                 {
-                    *lock(&node.inside) = InCallback { state: NodeState::Resting(work), traces };
+                    *lock(&node.inside) = NodeInner { state: NodeState::Resting(work), traces };
                     false
                 },
                 node.hold(work, false, Some(traces))
@@ -302,7 +302,7 @@ where
     }
 }
 
-impl<O, W> InCallback<O, W> {
+impl<O, W> NodeInner<O, W> {
     /// Takes the operation of a node that rests. If it is being tried, calls `request` on the holder's requests.
     #[inline]
     fn take_hold(&mut self, request: impl FnOnce(&mut Request<O>)) -> Option<W> {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub(super) struct Returned<O> {
-    inside: Mutex<InCallback<O>>,
+    inside: Mutex<ReturnedState<O>>,
     answered: Condvar,
 }
 
-struct InCallback<O> {
+struct ReturnedState<O> {
     operations: Vec<O>,
     tickets: usize,
 }
@@ -22,7 +22,7 @@ pub(super) struct Ticket<O>(Arc<Returned<O>>);
 
 impl<O> Returned<O> {
     pub(super) fn new() -> Arc<Self> {
-        let inside = InCallback { operations: Vec::new(), tickets: 0 };
+        let inside = ReturnedState { operations: Vec::new(), tickets: 0 };
         Arc::new(Returned { inside: Mutex::new(inside), answered: Condvar::new() })
     }
 
