@@ -108,7 +108,7 @@ pub(crate) const CANCELLED: Shape = Shape {
     fields: &[field(
         "state",
         Form::OneOf(&["cancelled", "delivering"]),
-        "`delivering`: at most the one who has it has it.",
+        "`delivering`: only the consumer that holds it may still process it.",
     )],
 };
 
@@ -116,7 +116,7 @@ pub(crate) const CANCELLED_KEYS: Shape = Shape {
     name: "CancelledKeys",
     fields: &[
         field("cancelled", WHOLE, "How many will never be handed out."),
-        field("delivering", WHOLE, "How many somebody has."),
+        field("delivering", WHOLE, "The number that consumers hold."),
         field("done", Form::List(&Form::Key, 10_000), "Those that were done before."),
         field("unknown", Form::List(&Form::Key, 10_000), "Those that are not there."),
     ],
@@ -126,7 +126,7 @@ pub(crate) const CANCELLED_MANY: Shape = Shape {
     name: "CancelledMany",
     fields: &[
         field("cancelled", WHOLE, "How many will never be handed out."),
-        field("delivering", WHOLE, "How many somebody has."),
+        field("delivering", WHOLE, "The number that consumers hold."),
         field("more", Form::Flag, "There may be more: ask again."),
     ],
 };
@@ -211,7 +211,7 @@ const COUNTS: Shape = Shape {
     name: "Counts",
     fields: &[
         field("scheduled", WHOLE, "Their next attempt is to come."),
-        field("due", WHOLE, "It has come, and nobody has them."),
+        field("due", WHOLE, "Due, and not handed out."),
         field("delivering", WHOLE, "Somebody has them."),
         field("dead", WHOLE, "They were given up."),
     ],

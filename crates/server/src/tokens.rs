@@ -91,7 +91,7 @@ impl Tokens {
             tokens.push((token.as_bytes().into(), grant));
         }
         if tokens.is_empty() {
-            return Err("there is no token in it: nobody could use the server".into());
+            return Err("it contains no token, so no client could use the server".into());
         }
         Ok(Tokens(tokens))
     }

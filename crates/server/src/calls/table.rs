@@ -72,7 +72,7 @@ pub(crate) const CALLS: &[Call] = &[
         ..call("get", "/metrics", || get(outside::metrics))
     },
     Call {
-        about: "What happens to timers, as server-sent events; a slow reader is told how many it lost.",
+        about: "What happens to timers, as server-sent events; a slow reader loses lines and receives their number.",
         query: events::EVENTS,
         answers: &[(200, &shapes::EVENTS)],
         ..call("get", "/v1/events", || get(events::events))
@@ -163,7 +163,7 @@ pub(crate) const CALLS: &[Call] = &[
         ..call("patch", TIMER, || patch(timers::reschedule))
     },
     Call {
-        about: "Cancels a timer: 200 if nobody had it, 202 if somebody has it.",
+        about: "Cancels a timer: 200 if it was not handed out, 202 if a consumer holds it.",
         answers: &[(200, &shapes::CANCELLED), (202, &shapes::CANCELLED)],
         problems: &[Code::UnknownTimer, Code::Done, Code::PreconditionFailed],
         ..call("delete", TIMER, || delete(timers::cancel))
