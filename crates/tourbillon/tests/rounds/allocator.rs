@@ -1,10 +1,13 @@
 //! The allocator that counts the bytes that are held now, for all threads of this test.
 //!
 //! The only file of this test with `unsafe`: a global allocator cannot be written without. It forwards every call
-//! unchanged to the system's allocator and adds up the sizes that were asked for.
+//! unchanged to the system's allocator and adds up the sizes that were asked for. It refuses large blocks to a thread
+//! that asks for that.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 // Relaxed: it is read when all threads have come to rest, and orders nothing.
@@ -15,14 +18,36 @@ pub(crate) fn held() -> usize {
     HELD.load(Relaxed)
 }
 
+/// The blocks of a wheel, which can do without, are larger.
+const LARGE: usize = 2048;
+
+thread_local! {
+    static REFUSES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something on this thread with no memory for large blocks.
+pub(crate) fn without_large_blocks(act: impl FnOnce()) {
+    REFUSES.set(true);
+    act();
+    REFUSES.set(false);
+}
+
+fn is_refused(size: usize) -> bool {
+    size >= LARGE && REFUSES.try_with(Cell::get).unwrap_or(false)
+}
+
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every method passes its arguments on to `System`, whose contract is the same, and returns its answer.
+// SAFETY: every method passes its arguments on to `System`, whose contract is the same, and returns its answer; or says
+// that there is no memory, as an allocator may.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return null_mut();
+        }
         HELD.fetch_add(layout.size(), Relaxed);
         // SAFETY: the caller's promise about `layout` is the one `System` asks for.
         unsafe { System.alloc(layout) }
@@ -35,6 +60,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_refused(size) {
+            return null_mut();
+        }
         HELD.fetch_add(size, Relaxed);
         HELD.fetch_sub(layout.size(), Relaxed);
         // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero.

@@ -16,6 +16,7 @@ mod closures;
 mod crowds;
 mod engines;
 mod faces;
+mod no_memory;
 mod tasks;
 
 use std::fs;
