@@ -54,7 +54,9 @@ impl Room {
         Ok(())
     }
 
-    /// Counts an answer until it is sent. Without room it is refused, unless it reports a change: that has happened.
+    /// Counts the bytes of an answer until it is sent.
+    ///
+    /// Refuses the answer if the limit is reached, unless it reports a change, which has already happened.
     pub(crate) fn hold(&self, response: Response, tells_of_change: bool) -> Response {
         let size = response.body().size_hint().exact();
         let Some(size) = size.and_then(|size| usize::try_from(size).ok()) else { return response };

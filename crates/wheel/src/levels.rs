@@ -82,7 +82,7 @@ impl Level {
         self.next_after(here, begin)
     }
 
-    /// As `next_begin`, given the slot of the hand, if no slot begins at the hand.
+    /// As `next_begin`, given the slot that the hand points to, if no slot begins at that tick.
     #[inline]
     pub(crate) fn next_after(&self, here: u32, begin: Tick) -> Tick {
         match self.occupied.after(here) {
@@ -101,18 +101,18 @@ impl Level {
         }
     }
 
-    /// When an occupied slot begins: in this turn or the next.
+    /// The tick at which an occupied slot begins, in this turn of the hand or the next.
     #[inline]
     pub(crate) fn begin_of(&self, slot: u32, hand: Tick) -> Tick {
         let (here, begin) = self.find(hand);
         if slot == here && begin == hand { hand } else { self.after(here, begin, slot) }
     }
 
-    /// When `slot` next begins after `here`, the slot of the hand.
+    /// The tick at which `slot` next begins. `here` is the slot that the hand points to.
     #[inline]
     fn after(&self, here: u32, begin: Tick, slot: u32) -> Tick {
         let ahead = u64::from(self.ahead(here, slot));
-        // An occupied slot begins within u64. One that is only asked about may not.
+        // An occupied slot begins before the end of `u64`. An empty one may begin after it.
         begin.saturating_add(ahead.saturating_mul(self.unit))
     }
 
@@ -171,8 +171,8 @@ impl Level {
 /// What filing needs of a level, in one place.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The base of the level, or `UNMADE` if it needs a division: only if spans are powers of two does the highest bit
-    /// of the ticks left decide the level. A limit in each way would be one more comparison for every timer.
+    /// The base of the level, or `UNMADE` if the level needs a division. The highest bit of the remaining ticks decides
+    /// the level only where spans are powers of two; checking a limit here would cost every timer a comparison.
     base: u32,
     mask: u32,
     shift: u32,
@@ -286,7 +286,7 @@ impl Levels {
         level
     }
 
-    /// The slot in which a timer due at `due` is filed; the slot under the hand if that is past.
+    /// The slot in which a timer due at `due` is filed. If `due` has passed, the slot that the hand points to.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
         match self.near(due, hand) {

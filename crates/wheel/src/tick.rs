@@ -95,7 +95,7 @@ impl Scale {
         if self.tick == 1 { units } else { divide_up(units, self.tick) }
     }
 
-    /// The tick that a clock is in: the last that is not after it.
+    /// The current tick: the last one that is not after the clock.
     #[inline]
     pub(crate) fn current(self, now: Time) -> Tick {
         let units = now.0.saturating_sub(self.start);

@@ -38,7 +38,7 @@ impl Queue {
     /// Sets the lease of deliveries received by this handle. The default is 30 s.
     ///
     /// # Errors
-    /// It is shorter than a second or longer than 12 hours.
+    /// The lease is shorter than a second or longer than 12 hours.
     pub fn lease(mut self, length: Duration) -> Result<Self, ValueError> {
         self.lease = lease(length)?;
         Ok(self)
@@ -130,7 +130,7 @@ impl Queue {
             return Receipt::ready(Err(ScheduleError { reason, timers }));
         }
         for timer in &mut timers {
-            // The first due moment of a period is also counted from now.
+            // With a period, the first occurrence is due one period from now.
             timer.when = match timer.recurrence.as_ref().map(|recurrence| &recurrence.rhythm) {
                 Some(Rhythm::Every(period)) if timer.when == When::Rhythm => When::In(*period),
                 _ => timer.when,
@@ -297,8 +297,9 @@ impl Queue {
 
     /// Counts the pending timers due in each of `pieces` equal parts of the time from `from` to `to`.
     ///
-    /// Edges may be widened to a grid (a minute in the next day, an hour in the next 30 days, else a day) and are
-    /// returned; the counts are exact there. Reads no timer. `pieces` is clamped to 1 to 10 000.
+    /// Rounds the edges outward to a grid: to a minute in the next day, to an hour in the next 30 days, else to a day.
+    /// Returns the rounded edges, between which the counts are exact. Reads no timer. `pieces` is clamped to 1 to
+    /// 10 000.
     pub fn forecast(
         &self,
         from: impl Into<Moment>,

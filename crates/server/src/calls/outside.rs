@@ -28,7 +28,7 @@ pub(crate) async fn healthz() -> Reply {
     ok(r#"{"status":"ok"}"#.into())
 }
 
-/// Answers whether the store accepts changes; otherwise why not.
+/// 200 if the store accepts changes, else 503 with the reason.
 pub(crate) async fn readyz(State(durable): State<Durable>) -> Reply {
     match durable.health() {
         Health::Ready => {

@@ -187,9 +187,9 @@ where
     /// `then` is called once with the outcome, as in [`Timer::retry_then`]. Replaces the timer of the key; returns
     /// whether there was one.
     ///
-    /// The key is in use until the outcome: scheduling under it or cancelling it ends the retry with
-    /// [`Cancelled`](Retried::Cancelled). An attempt that is running at that moment finishes, and if it succeeds, that
-    /// is the outcome.
+    /// The key is in use until `then` is called. Scheduling another timer under the key, or cancelling it, ends the
+    /// retry with [`Cancelled`](Retried::Cancelled). An attempt that is running at that moment finishes, and if it
+    /// succeeds, that is the outcome.
     ///
     /// # Errors
     /// As [`Timer::schedule`]. The error holds both closures; the key's previous timer stays.

@@ -37,8 +37,8 @@ impl<J, L> Trying<J, L> {
 
 impl<J, L> Held<J, L> {
     /// The job and the listener to pass to the timer.
-    /// If the key was cancelled or replaced, the attempt is not made: it fails without an error and gives up. The key
-    /// is free when the listener is called.
+    /// If the key was cancelled or replaced, the job is not called: the attempt fails without an error and gives up.
+    /// The key is free when the listener is called.
     #[expect(clippy::type_complexity, reason = "two closures")]
     pub(super) fn closures<K, T, E>(
         self,

@@ -52,8 +52,8 @@ where
 
     /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch), with closures.
     ///
-    /// `condition` returns a value when it holds. `then` is called once, with the value or with why there is none. A
-    /// stop or a cancelled key calls it as well, and hands nothing back.
+    /// `condition` returns a value when it holds. `then` is called once, with the value or with why there is none. It
+    /// is also called after a stop and after a cancel of the key, which then return no operation.
     ///
     /// # Errors
     /// As [`try_complete_else_watch`](Purgatory::try_complete_else_watch); the error holds the closures.
@@ -199,7 +199,7 @@ where
         }
         let watched = Node::watch(core, work, hashed, timeout);
         if watched.is_err() {
-            // No holder ran the queued actions, and nothing is held any more.
+            // This thread holds no operation, so it runs the actions that were queued meanwhile.
             planted!("later.actions-of-a-refused-stay", (), catch_up());
         }
         watched.map(|(node, outcome)| (Some(node), outcome))

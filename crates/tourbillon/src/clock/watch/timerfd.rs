@@ -37,7 +37,7 @@ impl Timerfd {
                 Err(_) => break thread::sleep(poll::PERIOD),
             }
         }
-        // A change between the read and this call happened before this returns, so the caller sees it. The call cannot
+        // A change after the read is visible to the caller, which reads the clock after this returns. The call cannot
         // fail: it succeeded in `new`.
         let _ = self.set(i64::MAX);
     }
