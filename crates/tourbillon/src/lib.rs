@@ -128,7 +128,7 @@ pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;
 pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
-pub use queue::{DelayQueue, PutError, TakeError};
+pub use queue::{DelayQueue, PutError, TakeError, Taker};
 pub use retry::{Attempt, Retried, Retry};
 pub use sleeper::Sleeper;
 pub use stopped::Stopped;

@@ -123,10 +123,10 @@ impl<T> OrderedWheel<T> {
                     }
                     end
                 }
-                (None, None) => match self.wheel.next_due() {
-                    Some(next) if next <= now.max(hand) => next,
+                (None, None) => match self.next_due_by(now.max(hand)) {
+                    Some(next) => next,
                     // Nothing is due. The hand goes on, and what it meets is handed down.
-                    _ => return self.wheel.advance(now, budget),
+                    None => return self.wheel.advance(now, budget),
                 },
             };
             let progress = self.wheel.advance(to, budget);
@@ -143,6 +143,15 @@ impl<T> OrderedWheel<T> {
             }
             self.gathering = None;
         }
+    }
+
+    /// The tick of the earliest value, if it is due by then. The search is left out where the bound tells enough, as
+    /// for a queue that is polled and has nothing due.
+    fn next_due_by(&mut self, limit: Time) -> Option<Time> {
+        if self.wheel.next_due_bound().is_none_or(|bound| bound > limit) {
+            return None;
+        }
+        self.wheel.next_due().filter(|&next| next <= limit)
     }
 
     /// Whether several values were gathered, and some of them not taken yet.
@@ -214,19 +223,42 @@ impl<T> OrderedWheel<T> {
 
 /// Looking, and memory.
 impl<T> OrderedWheel<T> {
-    /// The first value, due or not.
+    /// The first value, due or not. If the values of the earliest tick have not been gathered, it walks all values.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
-    pub(crate) fn first(&mut self) -> Option<Key> {
+    pub(crate) fn first(&self) -> Option<(&T, Time)> {
+        let gathered = self.front.peek().filter(|Reverse(name)| {
+            let current = self.gathering.is_none() && name.deadline <= self.wheel.now();
+            current && !Self::is_stale(&self.wheel, name)
+        });
+        let first = match gathered {
+            Some(Reverse(name)) => Some(*name),
+            None => {
+                let mut first = None;
+                let mut look = |stamped: &Stamped<T>| {
+                    first = first.into_iter().chain(stamped.name()).min();
+                };
+                self.wheel.for_each(|_, stamped| look(stamped));
+                first
+            }
+        }?;
+        let stamped = self.wheel.get(first.key)?;
+        Some((&stamped.value, stamped.deadline))
+    }
+
+    /// The key and the deadline of the first value, due or not. It gathers the values of the earliest tick.
+    pub(crate) fn first_key(&mut self) -> Option<(Key, Time)> {
         // To its tick, however far that is: what is inserted before it goes to the front.
-        let next = self.wheel.next_due().unwrap_or(Time::ZERO);
+        let next = self.wheel.next_due()?;
         while self.gather(next, usize::MAX) == Progress::More {}
-        if let Some(first) = self.first_gathered() {
-            return Some(first.key);
-        }
-        // There is nothing but what no clock will reach, and that is in no order.
-        let mut first = None;
-        self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
-        first.map(|first| first.key)
+        self.first_gathered().map(|first| (first.key, first.deadline))
+    }
+
+    /// Every value with its key and deadline, in their order.
+    pub(crate) fn sorted(&self) -> Vec<(Key, Time)> {
+        let mut all = Vec::with_capacity(self.wheel.len());
+        self.wheel.for_each(|_, stamped| all.extend(stamped.name()));
+        all.sort_unstable();
+        all.into_iter().map(|name| (name.key, name.deadline)).collect()
     }
 
     /// The next moment at which something becomes due that is not due now. It may have to walk the values of a slot.
@@ -263,6 +295,18 @@ impl<T> OrderedWheel<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.wheel.len()
+    }
+
+    /// The values that it can hold without allocating more.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
+    pub(crate) fn capacity(&self) -> usize {
+        self.wheel.capacity()
+    }
+
+    /// Makes room for so many more. `false` if there is no memory for it.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
+    pub(crate) fn reserve(&mut self, additional: usize) -> bool {
+        self.wheel.reserve(additional)
     }
 
     pub(crate) fn keys(&self) -> Vec<Key> {

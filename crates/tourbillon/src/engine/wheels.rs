@@ -88,6 +88,12 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.next_due())
     }
 
+    /// A lower bound of [`next_due`](AnyWheel::next_due), in O(1).
+    #[inline]
+    pub(crate) fn next_due_bound(&self) -> Option<Time> {
+        on!(self, wheel => wheel.next_due_bound())
+    }
+
     pub(crate) fn upcoming(&mut self) -> Option<Time> {
         planted!(
             "engine.driver-spins-while-the-pool-is-busy",
@@ -134,6 +140,10 @@ impl<T> AnyWheel<T> {
     }
 
     /// Gives back the memory that nothing pending needs; without the memory to do it, it stays as it is.
+    pub(crate) fn reserve(&mut self, additional: usize) -> bool {
+        on!(self, wheel => wheel.reserve(additional).is_ok())
+    }
+
     pub(crate) fn shrink(&mut self) {
         let _ = on!(self, wheel => wheel.shrink());
     }

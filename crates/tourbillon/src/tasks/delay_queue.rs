@@ -10,6 +10,9 @@
 //! | the last is removed | taken out | is woken now: the stream ends |
 //! | the last comes out | taken out | has it |
 
+mod capacity;
+mod own_keys;
+
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,6 +34,7 @@ use crate::engine::shard::Taken;
 use crate::engine::wheels::Geometry;
 use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
+pub use own_keys::QueueKey;
 
 /// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
 const BUDGET: usize = 1024;
@@ -42,7 +46,8 @@ const AGAIN: u64 = 10_000_000;
 /// Items that come out when their time has come, the earliest deadline first and equal ones in the order of their
 /// insertion: the expiry side of a cache, for example.
 ///
-/// Each has a key of yours. A key that has come out or was removed is unknown, and whatever is asked about it answers
+/// Each has a key of yours, given to [`insert`](DelayQueue::insert), or one of the queue's own making, given by
+/// [`push`](DelayQueue::push). A key that has come out or was removed is unknown, and whatever is asked about it answers
 /// "no"; inserted again, it is a new item.
 ///
 /// As a stream it gives items as they expire, never early, and ends when it is empty. It can go on after that: insert,
@@ -87,6 +92,8 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     /// What the clock showed when it was last read: of a backlog, an item costs no reading.
     seen: Time,
     streak: Streak,
+    /// The number of the next key of its own making.
+    next_key: u64,
 }
 
 struct Item<K, V> {
@@ -109,7 +116,7 @@ pub struct Expired<K, V> {
 impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
     /// An empty queue, on the default engine.
     pub fn new() -> Self {
-        DelayQueue::with(Global)
+        DelayQueue::with(Global::here())
     }
 }
 
@@ -136,7 +143,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         let wheel = empty(sleep.tick());
         let streak = Streak::default();
         let (keys, seen) = (HashMap::new(), Time::ZERO);
-        DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak }
+        DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak, next_key: 0 }
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
@@ -153,8 +160,13 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     ///
     /// # Errors
     /// As [`insert`](DelayQueue::insert).
-    pub fn insert_at(&mut self, key: K, value: V, at: Instant) -> Result<Option<V>, Full<(K, V)>> {
-        self.insert_time(key, value, self.sleep.time(at), self.sleep.now())
+    pub fn insert_at(
+        &mut self,
+        key: K,
+        value: V,
+        at: impl Into<Instant>,
+    ) -> Result<Option<V>, Full<(K, V)>> {
+        self.insert_time(key, value, self.sleep.time(at.into()), self.sleep.now())
     }
 
     fn insert_time(
@@ -225,12 +237,12 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     /// Has an item expire at that moment instead, as [`reset`](DelayQueue::reset) does.
-    pub fn reset_at<Q>(&mut self, key: &Q, at: Instant) -> bool
+    pub fn reset_at<Q>(&mut self, key: &Q, at: impl Into<Instant>) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.reset_time(key, self.sleep.time(at), self.sleep.now())
+        self.reset_time(key, self.sleep.time(at.into()), self.sleep.now())
     }
 
     fn reset_time<Q>(&mut self, key: &Q, deadline: Time, now: Time) -> bool
@@ -247,10 +259,9 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     /// The item that expires next: the one with the earliest deadline, and of those with the same the first that was
-    /// inserted.
-    pub fn peek(&mut self) -> Option<(&K, &V)> {
-        let first = self.wheel.first()?;
-        self.wheel.get(first).map(|item| (&item.key, &item.value))
+    /// inserted. If none is due it may walk all items.
+    pub fn peek(&self) -> Option<(&K, &V)> {
+        self.wheel.first().map(|(item, _)| (&item.key, &item.value))
     }
 
     /// The value of a key, if it is there.

@@ -53,7 +53,7 @@ use crate::wakers::Told;
 /// ```
 #[inline]
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep::after(Global, after)
+    Sleep::after(Global::here(), after)
 }
 
 /// Is ready at that moment, never earlier; on the default engine. A moment that has passed is ready at once.
@@ -64,8 +64,8 @@ pub fn sleep(after: Duration) -> Sleep {
 /// # Panics
 /// As [`sleep`].
 #[inline]
-pub fn sleep_until(at: Instant) -> Sleep {
-    Sleep::at(Global, at)
+pub fn sleep_until(at: impl Into<Instant>) -> Sleep {
+    Sleep::at(Global::here(), at.into())
 }
 
 /// Sleeping, on this timer: the outcome is an error if the timer is stopped before the time has come.
@@ -101,8 +101,8 @@ impl Timer {
     /// # Cancel safety
     /// As [`tasks::sleep`](crate::tasks::sleep).
     #[inline]
-    pub fn sleep_until(&self, at: Instant) -> Sleep<Given> {
-        Sleep::at(Given::on(self), at)
+    pub fn sleep_until(&self, at: impl Into<Instant>) -> Sleep<Given> {
+        Sleep::at(Given::on(self), at.into())
     }
 }
 
@@ -147,10 +147,20 @@ impl Identity {
     }
 }
 
-#[cfg(feature = "hyper")]
+/// For adapters.
 impl Sleep<Given> {
-    /// Whether it is on that timer.
-    pub(super) fn is_on(&self, timer: &Timer) -> bool {
+    /// Whether it is on that timer. An adapter asks before it moves a sleep that it is given: one on another timer has
+    /// another clock, and has to be made anew.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let (one, other) = (Timer::new(), Timer::new());
+    /// let sleep = one.sleep(Duration::from_secs(1));
+    /// assert!(sleep.is_on(&one.clone()) && !sleep.is_on(&other));
+    /// ```
+    pub fn is_on(&self, timer: &Timer) -> bool {
         self.home.shares(&Given::on(timer))
     }
 }
@@ -195,7 +205,7 @@ impl<H: Home> Sleep<H> {
         )
     }
 
-    /// Moves it to so long after now, whatever has become of it: it may be over, or not have begun.
+    /// Moves it to that moment, whatever has become of it: it may be over, or not have begun.
     ///
     /// A task that waits for it goes on waiting, until the new time. If its time had come before, poll it again.
     ///
@@ -206,29 +216,47 @@ impl<H: Home> Sleep<H> {
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let mut sleep = timer.sleep(Duration::from_secs(1));
-    /// tasks::block_on(&clock, &mut sleep)??;
-    /// sleep.reset(Duration::from_secs(9));
+    /// sleep.reset(clock.now() + Duration::from_secs(10));
     /// tasks::block_on(&clock, &mut sleep)??;
     /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn reset(&mut self, after: Duration) {
+    pub fn reset(&mut self, at: impl Into<Instant>) {
+        self.move_to(self.home.clock().time(at.into()));
+    }
+
+    /// Moves it to so long after now, as [`reset`](Sleep::reset) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut sleep = timer.sleep(Duration::from_secs(1));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// sleep.reset_after(Duration::from_secs(9));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn reset_after(&mut self, after: Duration) {
         let clock = self.home.clock();
         let ahead = clock.is_system()
             && planted!("later.sleep-reset-to-nothing-waits", true, !after.is_zero());
         self.move_ahead(clock.now() + nanoseconds(after), ahead);
     }
 
-    /// Moves it to that moment, as [`reset`](Sleep::reset) does.
-    #[inline]
-    pub fn reset_at(&mut self, at: Instant) {
-        self.move_to(self.home.clock().time(at));
-    }
-
     /// When it is to be ready, as the engine counts.
     pub(super) fn due(&self) -> Time {
         self.deadline
+    }
+
+    /// Whether a poll has found that its timer was stopped.
+    pub(super) fn was_stopped(&self) -> bool {
+        matches!(self.state, SleepState::Over(Err(SleepError::Stopped)))
     }
 
     pub(super) fn now(&self) -> Time {
@@ -333,11 +361,40 @@ impl<H: Home> Sleep<H> {
         Some(outcome)
     }
 
-    /// For those who cannot be told of an error: it does not end then, which is not early, and the next poll tries
-    /// again.
-    #[cfg(any(feature = "hyper", feature = "quinn"))]
-    pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
-        match self.poll_outcome(waker) {
+    /// Polls it for an adapter whose own trait has no place for an error: ready when its time has come, and never for
+    /// another reason.
+    ///
+    /// On a timer that was stopped it is pending for ever. On one that has no room or no thread for it, the next poll
+    /// tries again.
+    ///
+    /// # Panics
+    /// As [`sleep`], on the default engine.
+    ///
+    /// ```
+    /// use std::pin::Pin;
+    /// use std::task::{Context, Poll};
+    /// use std::time::Instant;
+    /// use tourbillon::tasks::{Home, Sleep};
+    ///
+    /// /// The timer that some library asks for: it cannot fail.
+    /// trait LibraryTimer {
+    ///     fn reset(&mut self, at: Instant);
+    ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
+    /// }
+    ///
+    /// struct Adapter<H: Home>(Sleep<H>);
+    ///
+    /// impl<H: Home> LibraryTimer for Adapter<H> {
+    ///     fn reset(&mut self, at: Instant) {
+    ///         self.0.reset(at);
+    ///     }
+    ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    ///         self.0.poll_elapsed(context)
+    ///     }
+    /// }
+    /// ```
+    pub fn poll_elapsed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self.poll_outcome(context.waker()) {
             Some(Ok(())) => Poll::Ready(()),
             Some(Err(wrong)) => {
                 let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));

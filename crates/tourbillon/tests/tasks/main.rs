@@ -11,8 +11,6 @@ mod queue;
 mod queue_order;
 mod refusals;
 mod runtimes;
-#[cfg(all(feature = "hyper", feature = "quinn"))]
-mod servers;
 mod sleeping;
 mod stopping;
 mod timeouts;
