@@ -127,12 +127,17 @@ pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;
-pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
+pub use purgatory::{
+    Delayed, DelayedOperation, Operation, Outcome, Purgatory, Wait, WaitError, WatchError, Watched,
+};
 pub use queue::{DelayQueue, PutError, TakeError, Taker};
 pub use retry::{Attempt, Retried, Retry};
 pub use sleeper::Sleeper;
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired};
+pub use timer::{
+    Activity, CancelOnDrop, Context, Executor, Job, NoResult, Repeat, Scheduled, State, Timeout,
+    Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use typed::{Batch, Engine, Fired};

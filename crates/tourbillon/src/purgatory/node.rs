@@ -14,6 +14,7 @@
 //! | trying | a check | requests *again*, unless *back* was requested |
 //! | | the timeout | requests *expire*, unless *back* was requested |
 //! | | a cancel, a stop | requests *back*, unless that was requested |
+//! | | forced by its handle | requests *complete*, unless *back* was requested: as if the condition were met |
 //! | | a withdrawal | the same, and *again* is forgotten |
 //! | | condition met | over: completed, whatever the requests |
 //! | | not met, *expire* | trying for the last time |
@@ -62,6 +63,8 @@ struct InCallback<O, W> {
     state: NodeState<O, W>,
     /// Where to find it as long as it is not over.
     traces: Traces,
+    /// Whether it is over because it was completed.
+    completed: bool,
 }
 
 enum NodeState<O, W> {
@@ -85,6 +88,14 @@ pub(super) trait Waiter<O>: Send + Sync {
     fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O>;
 }
 
+/// One that has a handle.
+pub(super) trait Control<O>: Waiter<O> {
+    /// Whether it was completed, if it is over.
+    fn ended(&self) -> Option<bool>;
+    /// Completes it, whatever its condition says. `false` if it is over, or its end is decided.
+    fn force(&self) -> bool;
+}
+
 /// One that can be given up.
 pub(super) trait Withdraw: Send + Sync {
     fn withdraw(&self);
@@ -104,7 +115,8 @@ where
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let traces = Traces { places: InlineVec::new(), timer: None };
-        let inside = Mutex::new(InCallback { state: NodeState::Trying(Request::NONE), traces });
+        let state = NodeState::Trying(Request::NONE);
+        let inside = Mutex::new(InCallback { state, traces, completed: false });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, nobody has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
@@ -121,7 +133,8 @@ where
             let completed = planted!(
                 "purgatory.not-tried-once-it-is-watched",
                 {
-                    *lock(&node.inside) = InCallback { state: NodeState::Resting(work), traces };
+                    let state = NodeState::Resting(work);
+                    *lock(&node.inside) = InCallback { state, traces, completed: false };
                     false
                 },
                 node.hold(work, false, Some(traces))
@@ -185,7 +198,7 @@ where
         // Whether this trial is made for a check that was made inside a condition.
         let mut echo = false;
         loop {
-            let met = attempt(timer, || work.attempt());
+            let mut met = attempt(timer, || work.attempt());
             let mut inside = lock(&self.inside);
             if let Some(traces) = traces.take() {
                 inside.traces = traces;
@@ -194,6 +207,7 @@ where
                 unreachable!("the holder ends it")
             };
             let again = mem::take(&mut request.again);
+            met |= matches!(request.end, End::Complete);
             if !met {
                 if let End::Expire = request.end {
                     request.end = End::No;
@@ -218,6 +232,7 @@ where
                 }
             }
             let end = mem::replace(&mut request.end, End::No);
+            inside.completed = met;
             let traces = inside.end();
             drop(inside);
             self.leave(traces);
@@ -410,6 +425,38 @@ where
         };
         let work = self.end(|now| now.ask_back(request))?;
         self.give_back(work, why)
+    }
+}
+
+impl<K, O, W> Control<O> for Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    fn ended(&self) -> Option<bool> {
+        let inside = lock(&self.inside);
+        matches!(inside.state, NodeState::Over).then_some(inside.completed)
+    }
+
+    fn force(&self) -> bool {
+        let mut inside = lock(&self.inside);
+        let mut requested = false;
+        let work = inside.take_hold(|request| {
+            if !request.is_back() {
+                request.end =
+                    planted!("purgatory.forced-in-a-trial-forgotten", End::No, End::Complete);
+                requested = true;
+            }
+        });
+        let Some(work) = work else { return requested };
+        inside.completed = true;
+        let traces = inside.end();
+        drop(inside);
+        self.leave(traces);
+        work.complete(&self.core.timer);
+        catch_up();
+        true
     }
 }
 
