@@ -230,17 +230,7 @@ impl<T> OrderedWheel<T> {
             let current = self.gathering.is_none() && name.deadline <= self.wheel.now();
             current && !Self::is_stale(&self.wheel, name)
         });
-        let first = match gathered {
-            Some(Reverse(name)) => Some(*name),
-            None => {
-                let mut first = None;
-                let mut look = |stamped: &Stamped<T>| {
-                    first = first.into_iter().chain(stamped.name()).min();
-                };
-                self.wheel.for_each(|_, stamped| look(stamped));
-                first
-            }
-        }?;
+        let first = gathered.map_or_else(|| self.search(), |Reverse(name)| Some(*name))?;
         let stamped = self.wheel.get(first.key)?;
         Some((&stamped.value, stamped.deadline))
     }
@@ -248,9 +238,19 @@ impl<T> OrderedWheel<T> {
     /// The key and the deadline of the first value, due or not. It gathers the values of the earliest tick.
     pub(crate) fn first_key(&mut self) -> Option<(Key, Time)> {
         // To its tick, however far that is: what is inserted before it goes to the front.
-        let next = self.wheel.next_due()?;
-        while self.gather(next, usize::MAX) == Progress::More {}
-        self.first_gathered().map(|first| (first.key, first.deadline))
+        if let Some(next) = self.wheel.next_due() {
+            while self.gather(next, usize::MAX) == Progress::More {}
+        }
+        // What no clock will reach is in no order.
+        let first = self.first_gathered().or_else(|| self.search());
+        first.map(|first| (first.key, first.deadline))
+    }
+
+    /// The first of all values, by walking them.
+    fn search(&self) -> Option<Name> {
+        let mut first = None;
+        self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
+        first
     }
 
     /// Every value with its key and deadline, in their order.

@@ -5,12 +5,14 @@
 mod common;
 
 mod by_hand;
+mod extras;
 mod intervals;
 mod panics;
 mod queue;
 mod queue_order;
 mod refusals;
 mod runtimes;
+mod scopes;
 mod sleeping;
 mod stopping;
 mod timeouts;
