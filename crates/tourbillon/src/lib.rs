@@ -34,8 +34,8 @@
 //! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
 //!
-//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from)? Why it is
-//! built [this way](about::design), and how it compares [with others](about::compare).
+//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from), or from tokio
+//! (`guide::coming_from_tokio`, with the feature `tokio`)? Why it is built [this way](about::design), and how it compares [with others](about::compare).
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
