@@ -2,12 +2,8 @@
 //!
 //! `cargo run -p tourbillon --features tokio --example tokio_port`, and `cargo test` with the same for its tests.
 //!
-//! What has changed, and nothing else has:
-//!
-//! | before | after |
-//! |---|---|
-//! | `use tokio::time::{self, Duration, Instant};` | `use std::time::Duration;`, `use tourbillon::tasks::{self as time, Instant};` |
-//! | `#[tokio::test(start_paused = true)]`, for each test | the same, and `let _paused = time::pause();` as its first line |
+//! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one line more, `time::pause()`. Nothing
+//! else has changed.
 
 use std::time::Duration;
 use tourbillon::tasks::{self as time, Instant};

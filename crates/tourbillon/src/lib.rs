@@ -35,7 +35,8 @@
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
 //!
 //! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from), or from tokio
-//! (`guide::coming_from_tokio`, with the feature `tokio`)? Why it is built [this way](about::design), and how it compares [with others](about::compare).
+//! (`guide::coming_from_tokio`, with the feature `tokio`)? Why it is built [this way](about::design), and how it
+//! compares [with others](about::compare).
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
@@ -99,6 +100,7 @@ mod missed;
 #[cfg(target_os = "linux")]
 mod notifier;
 mod ordered;
+mod outcome;
 mod purgatory;
 mod queue;
 mod retry;
@@ -127,6 +129,7 @@ pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;
+pub use outcome::{NoResult, Scheduled};
 pub use purgatory::{
     Delayed, DelayedOperation, Operation, Outcome, Purgatory, Wait, WaitError, WatchError, Watched,
 };
@@ -135,8 +138,7 @@ pub use retry::{Attempt, Retried, Retry};
 pub use sleeper::Sleeper;
 pub use stopped::Stopped;
 pub use timer::{
-    Activity, CancelOnDrop, Context, Executor, Job, NoResult, Repeat, Scheduled, State, Timeout,
-    Timer, Unfired,
+    Activity, CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired,
 };
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;

@@ -128,8 +128,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.drain().into_iter().for_each(drop_quietly);
     }
 
-    /// Puts many values, each after so long. What finds no room, or a closed queue, is dropped: [`put`](DelayQueue::put)
-    /// hands it back.
+    /// Puts many values, each after so long. What finds no room, or a closed queue, is dropped:
+    /// [`put`](DelayQueue::put) hands it back.
     pub fn extend(&self, values: impl IntoIterator<Item = (Duration, T)>) {
         for (after, value) in values {
             if let Err(refused) = self.put(after, value) {

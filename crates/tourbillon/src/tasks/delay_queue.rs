@@ -11,6 +11,7 @@
 //! | the last comes out | taken out | has it |
 
 mod capacity;
+mod look;
 mod own_keys;
 
 use std::borrow::Borrow;
@@ -47,8 +48,8 @@ const AGAIN: u64 = 10_000_000;
 /// insertion: the expiry side of a cache, for example.
 ///
 /// Each has a key of yours, given to [`insert`](DelayQueue::insert), or one of the queue's own making, given by
-/// [`push`](DelayQueue::push). A key that has come out or was removed is unknown, and whatever is asked about it answers
-/// "no"; inserted again, it is a new item.
+/// [`push`](DelayQueue::push). A key that has come out or was removed is unknown, and whatever is asked about it
+/// answers "no"; inserted again, it is a new item.
 ///
 /// As a stream it gives items as they expire, never early, and ends when it is empty. It can go on after that: insert,
 /// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
@@ -256,48 +257,6 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
         planted!("more.item-reset-to-earlier-is-late", (), self.sleep_no_longer_than(key));
         true
-    }
-
-    /// The item that expires next: the one with the earliest deadline, and of those with the same the first that was
-    /// inserted. If none is due it may walk all items.
-    pub fn peek(&self) -> Option<(&K, &V)> {
-        self.wheel.first().map(|(item, _)| (&item.key, &item.value))
-    }
-
-    /// The value of a key, if it is there.
-    pub fn get<Q>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.item(key).map(|item| &item.value)
-    }
-
-    /// When a key expires, if it is there.
-    pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.wheel.deadline(*self.keys.get(key)?).map(|deadline| self.sleep.instant(deadline))
-    }
-
-    fn item<Q>(&self, key: &Q) -> Option<&Item<K, V>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.wheel.get(*self.keys.get(key)?)
-    }
-
-    /// How many items are in it, those included whose time has come and that were not given yet.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
     }
 
     /// Drops all items, and gives their memory back: none of them expires.

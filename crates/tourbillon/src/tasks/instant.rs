@@ -9,8 +9,8 @@ use super::scope::current;
 /// A moment, as [`std::time::Instant`], whose [`now`](Instant::now) is that of the free functions: inside of a
 /// [scope](super::scope()) the time of the scope's clock, else the system's.
 ///
-/// It is made of one of the standard library's and becomes one, is compared with it and subtracted from it, and whatever
-/// takes the one takes the other.
+/// It is made of one of the standard library's and becomes one, is compared with it and subtracted from it, and
+/// whatever takes the one takes the other.
 ///
 /// ```
 /// use std::time::Duration;

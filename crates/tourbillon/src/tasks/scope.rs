@@ -126,7 +126,8 @@ pub fn replace_default(timer: &Timer) -> Replaced {
 /// Moves the virtual clock of the free functions on by so much, and lets other tasks run once.
 ///
 /// # Panics
-/// Outside of a [scope](scope()) whose timer is on a [`VirtualClock`], and inside a callback of an engine on that clock.
+/// Outside of a [scope](scope()) whose timer is on a [`VirtualClock`], and inside a callback of an engine on that
+/// clock.
 ///
 /// ```
 /// use std::time::Duration;

@@ -74,7 +74,8 @@ impl Pulse {
 }
 
 /// Has the free functions of this thread use virtual time, and moves it to the next deadline whenever all tasks of the
-/// runtime wait: what tokio's own `pause` is for tokio's timers. For a `#[tokio::test]`, with or without `start_paused`.
+/// runtime wait: what tokio's own `pause` is for tokio's timers. For a `#[tokio::test]`, with or without
+/// `start_paused`.
 ///
 /// It ends when what it returns is dropped. tokio's own clock is paused with it, and tells when everything waits; its
 /// timers see a millisecond pass for each step of this clock, whatever the step, so a test should not mix the two.

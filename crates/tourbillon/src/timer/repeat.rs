@@ -112,8 +112,8 @@ impl Repeat {
         self
     }
 
-    /// The first run is when the wall clock shows that moment, as it is set when the timer is made. The rhythm is that of
-    /// the engine's clock: to follow a wall clock that is set, there is [`schedule_wall`](Timer::schedule_wall).
+    /// The first run is when the wall clock shows that moment, as it is set when the timer is made. The rhythm is that
+    /// of the engine's clock: to follow a wall clock that is set, there is [`schedule_wall`](Timer::schedule_wall).
     ///
     /// ```
     /// use std::time::Duration;

@@ -63,8 +63,8 @@ impl Timer {
     /// Refuses new timers, runs those that are pending at their time, and stops when none is left, or when `limit`, of
     /// real time, has passed; what is pending then is handed back, as by [`stop`](Timer::stop).
     ///
-    /// A timer that repeats runs once more, if a run is pending, and then ends. Tasks that sleep are waited for too. The
-    /// wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock) somebody else has to advance it, and
+    /// A timer that repeats runs once more, if a run is pending, and then ends. Tasks that sleep are waited for too.
+    /// The wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock) somebody else has to advance it, and
     /// inside a callback the others need a thread of their own.
     ///
     /// ```

@@ -143,8 +143,8 @@ impl Timeout {
 
     /// Whether it has started: it runs, or has run, at least once if it repeats and still holds the state of that run.
     ///
-    /// A callback that says so itself, on a channel for example, has started for certain; whether it has returned since,
-    /// [`state`](Timeout::state) knows only once it has. So a test that has heard from a callback asks this.
+    /// A callback that says so itself, on a channel for example, has started for certain; whether it has returned
+    /// since, [`state`](Timeout::state) knows only once it has. So a test that has heard from a callback asks this.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -39,7 +39,8 @@ impl Unfired {
     /// use tourbillon::Timer;
     ///
     /// let timer = Timer::new();
-    /// let (one, other) = (timer.schedule(Duration::from_secs(1), |_| ())?, timer.schedule(Duration::from_secs(2), |_| ())?);
+    /// let one = timer.schedule(Duration::from_secs(1), |_| ())?;
+    /// let other = timer.schedule(Duration::from_secs(2), |_| ())?;
     /// one.cancel();
     /// let unfired = timer.stop();
     /// assert!(unfired[0].is_of(&other) && !unfired[0].is_of(&one));

@@ -1,4 +1,6 @@
 //! The JDK's `ScheduledExecutorTest`.
+//!
+//! Some in real time: callbacks that block, and a shutdown, take real time; the rest is virtual.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};

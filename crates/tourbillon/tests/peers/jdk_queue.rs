@@ -1,4 +1,6 @@
 //! The JDK's `DelayQueueTest` and `BlockingQueueTest`.
+//!
+//! Some in real time: one that gives up does so in real time, and so does one that waits for another thread.
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Keys of the queue's own making.
 
-use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use tourbillon_wheel::Full;
@@ -53,17 +52,5 @@ impl<V, H: Home> DelayQueue<QueueKey, V, H> {
         let key = QueueKey(self.next_key);
         self.next_key += planted!("tasks.queue-makes-one-key-twice", 0, 1);
         key
-    }
-}
-
-/// Whether a key is there.
-impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// Whether an item has that key. One that has come out or was removed has none.
-    pub fn contains_key<Q>(&self, key: &Q) -> bool
-    where
-        K: std::borrow::Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.get(key).is_some()
     }
 }

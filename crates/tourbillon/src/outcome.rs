@@ -7,14 +7,11 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::callback::Callback;
-use super::context::Context;
-use super::leases::State;
-use super::{Timeout, Timer, TimerShard};
 use crate::clock::nanoseconds;
 use crate::contain::drop_quietly;
 use crate::error::ScheduleError;
 use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 
 /// Why a timer has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +38,8 @@ impl fmt::Display for NoResult {
 impl std::error::Error for NoResult {}
 
 impl Timer {
-    /// [`schedule`](Timer::schedule) for a callback whose result is wanted: it can be waited for, by a thread or a task.
+    /// [`schedule`](Timer::schedule) for a callback whose result is wanted: it can be waited for, by a thread or a
+    /// task.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -80,8 +78,8 @@ impl Timer {
     }
 }
 
-/// The handle of a timer with a result, and the future of it. [`Timer::compute`] makes one. Dropping it changes nothing:
-/// the result is dropped when it is there.
+/// The handle of a timer with a result, and the future of it. [`Timer::compute`] makes one. Dropping it changes
+/// nothing: the result is dropped when it is there.
 ///
 /// # Cancel safety
 /// The result stays until a poll gives it: dropped earlier, a `&mut` of this loses nothing.
@@ -142,8 +140,8 @@ impl<R> Scheduled<R> {
         !matches!(*lock(&self.cell.state), CellState::Waiting(_))
     }
 
-    /// Waits for the result. A callback that does so keeps a thread from running others; on a timer with a single thread
-    /// it would wait for itself.
+    /// Waits for the result. A callback that does so keeps a thread from running others; on a timer with a single
+    /// thread it would wait for itself.
     ///
     /// # Errors
     /// The callback will not run, or has panicked.
