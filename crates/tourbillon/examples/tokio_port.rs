@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p tourbillon --features tokio --example tokio_port`, and `cargo test` with the same for its tests.
 //!
-//! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one line more, `time::pause()`. Nothing
-//! else has changed.
+//! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one line more, `time::pause()`.
+//! Nothing else has changed.
 
 use std::time::Duration;
 use tourbillon::tasks::{self as time, Instant};

@@ -20,6 +20,7 @@
 //! | you have | take |
 //! |---|---|
 //! | a closure to run later | [`Timer::schedule`]: a handle, [`Timeout`], with cancel, reschedule and state |
+//! | one whose result is wanted | [`Timer::compute`]: a result to wait for or to await |
 //! | millions of them | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
 //! | one for each of your own keys | [`KeyedTimer`] |
 //! | one to run again and again | [`Timer::repeat`]; or [`Timer::schedule_repeating`], if it decides when |

@@ -265,10 +265,6 @@ impl<H: Home> Stream for Interval<H> {
         }
         self.get_mut().poll_tick(context).map(Some)
     }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (usize::MAX, None)
-    }
 }
 
 impl<H: Home> fmt::Debug for Interval<H> {

@@ -141,10 +141,10 @@ impl Timeout {
         Key::new(self.shard.index, self.key)
     }
 
-    /// Whether it has started: it runs, or has run, at least once if it repeats and still holds the state of that run.
+    /// Whether its callback has started: it runs, or has run. A repeating timer that waits for its next run has not.
     ///
-    /// A callback that says so itself, on a channel for example, has started for certain; whether it has returned
-    /// since, [`state`](Timeout::state) knows only once it has. So a test that has heard from a callback asks this.
+    /// For a test that has heard from the callback, on a channel for example: the callback has started for certain, and
+    /// [`state`](Timeout::state) says [`Running`](State::Running) until it has returned, which may be a moment later.
     ///
     /// ```
     /// use std::sync::mpsc;
