@@ -148,7 +148,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
-    /// expire.
+    /// expire. If the queue is to make the key, there is [`push`](DelayQueue::push).
     ///
     /// # Errors
     /// There is no memory for another; the item comes back, and nothing has changed.
