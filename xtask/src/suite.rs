@@ -12,6 +12,8 @@ use crate::{browser, packages, planted, serving, tidy};
 const PUBLISHED: &[&str] = &[
     "tourbillon-wheel",
     "tourbillon",
+    "tourbillon-hyper",
+    "tourbillon-quinn",
     "tourbillon-durable",
     "tourbillon-server",
     "tourbillon-client",

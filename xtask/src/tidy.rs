@@ -69,6 +69,8 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
         "crates/durable/src",
         "crates/server/src",
         "crates/client/src",
+        "crates/hyper/src",
+        "crates/quinn/src",
     ]
     .iter()
     .any(|path| name.starts_with(path));

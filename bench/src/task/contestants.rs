@@ -45,7 +45,7 @@ impl Contestant for Default {
 
     #[inline]
     fn reset(sleep: Pin<&mut tasks::Sleep>, after: Duration) {
-        sleep.get_mut().reset(after);
+        sleep.get_mut().reset_after(after);
     }
 }
 
@@ -75,7 +75,7 @@ impl Contestant for OnTimer {
 
     #[inline]
     fn reset(sleep: Pin<&mut Self::Sleep>, after: Duration) {
-        sleep.get_mut().reset(after);
+        sleep.get_mut().reset_after(after);
     }
 }
 

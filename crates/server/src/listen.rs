@@ -18,9 +18,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tourbillon::tasks::{HyperTimer, sleep, timeout};
+use tourbillon::tasks::{sleep, timeout};
 use tourbillon_durable::Durable;
 use tourbillon_durable::values::Moment;
+use tourbillon_hyper::HyperTimer;
 
 use crate::gate::NOW;
 use crate::patient::Patient;

@@ -24,6 +24,11 @@ pub mod operations {}
 #[doc = include_str!("../docs/guide/testing.md")]
 pub mod testing {}
 
+/// For those who know `tokio::time`: each name, each difference, and how to test.
+#[cfg(feature = "tokio")]
+#[doc = include_str!("../docs/coming-from-tokio.md")]
+pub mod coming_from_tokio {}
+
 /// A wheel in your own event loop.
 #[doc = include_str!("../docs/guide/wheels.md")]
 pub mod wheels {}

@@ -20,6 +20,7 @@
 //! | you have | take |
 //! |---|---|
 //! | a closure to run later | [`Timer::schedule`]: a handle, [`Timeout`], with cancel, reschedule and state |
+//! | one whose result is wanted | [`Timer::compute`]: a result to wait for or to await |
 //! | millions of them | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
 //! | one for each of your own keys | [`KeyedTimer`] |
 //! | one to run again and again | [`Timer::repeat`]; or [`Timer::schedule_repeating`], if it decides when |
@@ -34,8 +35,9 @@
 //! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of them |
 //!
-//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from)? Why it is
-//! built [this way](about::design), and how it compares [with others](about::compare).
+//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from), or from tokio
+//! (`guide::coming_from_tokio`, with the feature `tokio`)? Why it is built [this way](about::design), and how it
+//! compares [with others](about::compare).
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
@@ -99,6 +101,7 @@ mod missed;
 #[cfg(target_os = "linux")]
 mod notifier;
 mod ordered;
+mod outcome;
 mod purgatory;
 mod queue;
 mod retry;
@@ -127,12 +130,17 @@ pub use error::{BuildError, ScheduleError};
 pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;
-pub use purgatory::{Operation, Outcome, Purgatory, Wait, WaitError, WatchError};
-pub use queue::{DelayQueue, PutError, TakeError};
+pub use outcome::{NoResult, Scheduled};
+pub use purgatory::{
+    Delayed, DelayedOperation, Operation, Outcome, Purgatory, Wait, WaitError, WatchError, Watched,
+};
+pub use queue::{DelayQueue, PutError, TakeError, Taker};
 pub use retry::{Attempt, Retried, Retry};
 pub use sleeper::Sleeper;
 pub use stopped::Stopped;
-pub use timer::{CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired};
+pub use timer::{
+    Activity, CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired,
+};
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use typed::{Batch, Engine, Fired};

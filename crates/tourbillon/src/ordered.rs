@@ -124,10 +124,10 @@ impl<T> OrderedWheel<T> {
                     // All that is due, once: tick by tick, a backlog that was put late would be named for each of them.
                     end.max(now)
                 }
-                (None, None) => match self.wheel.next_due() {
-                    Some(next) if next <= now.max(hand) => next,
+                (None, None) => match self.next_due_by(now.max(hand)) {
+                    Some(next) => next,
                     // Nothing is due. Advancing the hand cascades what it meets.
-                    _ => return self.wheel.advance(now, budget),
+                    None => return self.wheel.advance(now, budget),
                 },
             };
             let progress = self.wheel.advance(to, budget);
@@ -149,6 +149,16 @@ impl<T> OrderedWheel<T> {
             }
             self.gathering = None;
         }
+    }
+
+    /// The tick of the earliest value, if it is due by `limit`.
+    ///
+    /// Skips the search if the lower bound is later, as for a queue that is polled while nothing is due.
+    fn next_due_by(&mut self, limit: Time) -> Option<Time> {
+        if self.wheel.next_due_bound().is_none_or(|bound| bound > limit) {
+            return None;
+        }
+        self.wheel.next_due().filter(|&next| next <= limit)
     }
 
     /// Whether several values were gathered, and some of them are not taken yet.
@@ -220,19 +230,42 @@ impl<T> OrderedWheel<T> {
 
 /// Inspection and memory.
 impl<T> OrderedWheel<T> {
-    /// The first value, due or not.
+    /// The first value, due or not. If the values of the earliest tick have not been gathered, it walks all values.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
-    pub(crate) fn first(&mut self) -> Option<Key> {
+    pub(crate) fn first(&self) -> Option<(&T, Time)> {
+        let gathered = self.front.peek().filter(|Reverse(name)| {
+            let current = self.gathering.is_none() && name.deadline <= self.wheel.now();
+            current && !Self::is_stale(&self.wheel, name)
+        });
+        let first = gathered.map_or_else(|| self.search(), |Reverse(name)| Some(*name))?;
+        let stamped = self.wheel.get(first.key)?;
+        Some((&stamped.value, stamped.deadline))
+    }
+
+    /// The key and the deadline of the first value, due or not. It gathers the values of the earliest tick.
+    pub(crate) fn first_key(&mut self) -> Option<(Key, Time)> {
         // Gather up to its tick, however far away: values inserted before it go to the front.
-        let next = self.wheel.next_due().unwrap_or(Time::ZERO);
-        while self.gather(next, usize::MAX) == Progress::More {}
-        if let Some(first) = self.first_gathered() {
-            return Some(first.key);
+        if let Some(next) = self.wheel.next_due() {
+            while self.gather(next, usize::MAX) == Progress::More {}
         }
-        // Only values beyond the reach of any clock are left, in no order.
+        // Values beyond the reach of any clock are in no order.
+        let first = self.first_gathered().or_else(|| self.search());
+        first.map(|first| (first.key, first.deadline))
+    }
+
+    /// The first of all values, by walking them.
+    fn search(&self) -> Option<Name> {
         let mut first = None;
         self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
-        first.map(|first| first.key)
+        first
+    }
+
+    /// Every value with its key and deadline, in their order.
+    pub(crate) fn sorted(&self) -> Vec<(Key, Time)> {
+        let mut all = Vec::with_capacity(self.wheel.len());
+        self.wheel.for_each(|_, stamped| all.extend(stamped.name()));
+        all.sort_unstable();
+        all.into_iter().map(|name| (name.key, name.deadline)).collect()
     }
 
     /// The next time at which a value becomes due that is not due now. May have to walk the values of a slot.
@@ -277,6 +310,18 @@ impl<T> OrderedWheel<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.wheel.len()
+    }
+
+    /// The values that it can hold without allocating more.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
+    pub(crate) fn capacity(&self) -> usize {
+        self.wheel.capacity()
+    }
+
+    /// Makes room for so many more. `false` if there is no memory for it.
+    #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
+    pub(crate) fn reserve(&mut self, additional: usize) -> bool {
+        self.wheel.reserve(additional)
     }
 
     pub(crate) fn keys(&self) -> Vec<Key> {

@@ -16,8 +16,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tourbillon::tasks::{HyperTimer, sleep, timeout};
+use tourbillon::tasks::{sleep, timeout};
 use tourbillon_durable::{Content, Delivery, Durable, Nack, Webhook};
+use tourbillon_hyper::HyperTimer;
 
 use super::connect::Connector;
 use super::hosts::Hosts;

@@ -40,6 +40,8 @@ enum Life {
     /// This thread is starting the driver.
     Starting(ThreadId),
     Started,
+    /// What is pending runs, and nothing else is armed.
+    Closing,
     Stopped,
 }
 
@@ -128,7 +130,7 @@ impl<D: Deliver> Core<D> {
         loop {
             let mut life = lock(&self.life);
             match *life {
-                Life::Stopped => return Err(StartError::Stopped),
+                Life::Closing | Life::Stopped => return Err(StartError::Stopped),
                 Life::Started => return Ok(()),
                 Life::New => {
                     *life = Life::Starting(current().id());
@@ -221,6 +223,23 @@ impl<D: Deliver> Core<D> {
             self.context.quiescence.changed()
         );
         Some(all)
+    }
+
+    /// Refuses new timers from now on. Pending timers run at their time.
+    pub(crate) fn refuse(&self) {
+        let mut life = lock(&self.life);
+        if *life != Life::Stopped {
+            *life = Life::Closing;
+            self.shards.iter().for_each(|shard| shard.close());
+        }
+    }
+
+    /// Waits until nothing is pending and no callback runs, except those that the caller is inside of.
+    pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
+        let own = self.depth();
+        self.context.watch();
+        let none = || self.counts().pending == 0 && self.context.busy() <= own;
+        self.context.quiescence.wait_until(limit, none)
     }
 
     /// The number of this engine's callbacks that the current thread is inside of.

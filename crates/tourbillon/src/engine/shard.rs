@@ -88,6 +88,8 @@ pub(crate) enum Phase {
     /// The engine was not started yet.
     New,
     Open,
+    /// What is pending stays, and nothing else is armed.
+    Closing,
     Stopped,
 }
 
@@ -298,8 +300,12 @@ impl<F: Face> Shard<F> {
         let was_ready = state.wheel.ready() != self.seen_ready();
         self.publish_ready(&state);
         let kept = state.kept.is_spent().then(|| state.kept.take_spent());
+        let last = state.phase == Phase::Closing && state.wheel.len() == 0;
         drop(state);
         drop(kept);
+        if planted!("engine.closing-not-told-of-the-last-cancel", false, last) {
+            self.context.quiescence.changed();
+        }
         // A virtual clock may be waiting for the last ready timer to go.
         if was_ready && self.context.clock.as_virtual().is_some() {
             planted!(

@@ -88,6 +88,12 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.next_due())
     }
 
+    /// A lower bound of [`next_due`](AnyWheel::next_due), in O(1).
+    #[inline]
+    pub(crate) fn next_due_bound(&self) -> Option<Time> {
+        on!(self, wheel => wheel.next_due_bound())
+    }
+
     pub(crate) fn upcoming(&mut self) -> Option<Time> {
         planted!(
             "engine.driver-spins-while-the-pool-is-busy",
@@ -131,6 +137,11 @@ impl<T> AnyWheel<T> {
     pub(crate) fn is_spent(&self) -> bool {
         let crowd = planted!("engine.crowd-memory-kept", usize::MAX, CROWD);
         self.len() == 0 && self.capacity() > crowd
+    }
+
+    /// Reserves memory for `additional` timers. `false` if there is none.
+    pub(crate) fn reserve(&mut self, additional: usize) -> bool {
+        on!(self, wheel => wheel.reserve(additional).is_ok())
     }
 
     /// Frees memory that no pending timer needs. Does nothing if shrinking itself lacks memory.

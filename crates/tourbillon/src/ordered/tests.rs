@@ -48,7 +48,7 @@ fn sleep_and_take_each(count: u64, peek: bool) -> Duration {
     let mut wheel = wheel();
     wheel.insert(BEGIN + 1_000_000_000, BEGIN, 0).unwrap();
     if peek {
-        wheel.first();
+        wheel.first_key();
     }
     for n in 1..=count {
         wheel.insert(BEGIN + 100 * n, BEGIN, n).unwrap();
@@ -148,8 +148,10 @@ impl Walk {
     }
 
     fn look_at_the_first(&mut self) {
-        let first = self.sorted.values().next().copied();
-        assert_eq!(self.wheel.first(), first, "{}", self.name);
+        let first = self.sorted.iter().next().map(|(&(at, _), &key)| (key, at));
+        let shown = self.wheel.first().map(|(_, at)| at);
+        assert_eq!(shown, first.map(|(_, at)| at), "{}", self.name);
+        assert_eq!(self.wheel.first_key(), first, "{}", self.name);
     }
 
     /// What is due is ready, and what comes next is neither due now nor a tick later than it should be.

@@ -15,6 +15,7 @@
 mod error;
 mod events;
 mod inline_vec;
+mod kafka;
 mod list;
 mod node;
 mod operation;
@@ -22,6 +23,7 @@ mod request;
 mod returned;
 mod trampoline;
 mod wait;
+mod watched;
 mod watchers;
 mod watching;
 mod work;
@@ -35,10 +37,12 @@ use crate::Timer;
 use crate::key_table::{choose, tables};
 use crate::sync::atomic::{AtomicBool, Ordering::Release};
 pub use error::{WaitError, WatchError};
+pub use kafka::{Delayed, DelayedOperation};
 pub use operation::{Operation, Outcome};
 use request::Why;
 use returned::Returned;
 pub use wait::Wait;
+pub use watched::Watched;
 use watchers::Watchers;
 
 /// Holds operations under keys until an event on one of the keys completes them or they time out.

@@ -14,6 +14,7 @@
 //! | trying | a check | requests *again*, unless *back* is requested |
 //! | | the timeout | requests *expire*, unless *back* is requested |
 //! | | a cancel, a stop | requests *back*, unless it is requested already |
+//! | | a force by its handle | requests *complete*, unless *back* is requested: as if the condition held |
 //! | | a withdrawal | the same, and clears *again* |
 //! | | condition met | over: completed, whatever the requests |
 //! | | not met, *expire* | trying for the last time |
@@ -62,6 +63,8 @@ struct NodeInner<O, W> {
     state: NodeState<O, W>,
     /// Where the node is registered, until it is over.
     traces: Traces,
+    /// Whether it is over because it was completed.
+    completed: bool,
 }
 
 enum NodeState<O, W> {
@@ -86,6 +89,14 @@ pub(super) trait Waiter<O>: Send + Sync {
     fn take(&self, why: Why, returned: Option<&Arc<Returned<O>>>) -> Option<O>;
 }
 
+/// An operation that has a handle.
+pub(super) trait Control<O>: Waiter<O> {
+    /// Whether it was completed; `None` while it is pending.
+    fn ended(&self) -> Option<bool>;
+    /// Completes it, whatever its condition returns. `false` if it is over, or its end is decided.
+    fn force(&self) -> bool;
+}
+
 /// An entry that can be withdrawn.
 pub(super) trait Withdraw: Send + Sync {
     fn withdraw(&self);
@@ -105,7 +116,8 @@ where
         timeout: Duration,
     ) -> Result<(Arc<Self>, Outcome), WatchError<W>> {
         let traces = Traces { places: InlineVec::new(), timer: None };
-        let inside = Mutex::new(NodeInner { state: NodeState::Trying(Request::NONE), traces });
+        let state = NodeState::Trying(Request::NONE);
+        let inside = Mutex::new(NodeInner { state, traces, completed: false });
         let node = Arc::new(Node { byte: 0, core: core.clone(), inside });
         // The timer first: if it refuses, no other thread has seen the node.
         let timer = match core.timer.arm_alarm(timeout, node.clone()) {
@@ -122,7 +134,8 @@ where
             let completed = planted!(
                 "purgatory.not-tried-once-it-is-watched",
                 {
-                    *lock(&node.inside) = NodeInner { state: NodeState::Resting(work), traces };
+                    let state = NodeState::Resting(work);
+                    *lock(&node.inside) = NodeInner { state, traces, completed: false };
                     false
                 },
                 node.hold(work, false, Some(traces))
@@ -186,7 +199,7 @@ where
         // Whether this trial serves a check that was made inside a condition.
         let mut echo = false;
         loop {
-            let met = attempt(timer, || work.attempt());
+            let mut met = attempt(timer, || work.attempt());
             let mut inside = lock(&self.inside);
             if let Some(traces) = traces.take() {
                 inside.traces = traces;
@@ -195,6 +208,7 @@ where
                 unreachable!("the holder ends it")
             };
             let again = mem::take(&mut request.again);
+            met |= matches!(request.end, End::Complete);
             if !met {
                 if let End::Expire = request.end {
                     request.end = End::No;
@@ -219,6 +233,7 @@ where
                 }
             }
             let end = mem::replace(&mut request.end, End::No);
+            inside.completed = met;
             let traces = inside.end();
             drop(inside);
             self.leave(traces);
@@ -411,6 +426,38 @@ where
         };
         let work = self.end(|now| now.ask_back(request))?;
         self.give_back(work, why)
+    }
+}
+
+impl<K, O, W> Control<O> for Node<K, O, W>
+where
+    K: Eq + Send + 'static,
+    O: Send + 'static,
+    W: Work<O>,
+{
+    fn ended(&self) -> Option<bool> {
+        let inside = lock(&self.inside);
+        matches!(inside.state, NodeState::Over).then_some(inside.completed)
+    }
+
+    fn force(&self) -> bool {
+        let mut inside = lock(&self.inside);
+        let mut requested = false;
+        let work = inside.take_hold(|request| {
+            if !request.is_back() {
+                request.end =
+                    planted!("purgatory.forced-in-a-trial-forgotten", End::No, End::Complete);
+                requested = true;
+            }
+        });
+        let Some(work) = work else { return requested };
+        inside.completed = true;
+        let traces = inside.end();
+        drop(inside);
+        self.leave(traces);
+        work.complete(&self.core.timer);
+        catch_up();
+        true
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) enum Again {
 pub(super) enum End<O> {
     No,
     Expire,
+    /// Completed, though its condition does not hold.
+    Complete,
     Back(Why, Option<Ticket<O>>),
 }
 
@@ -47,12 +49,13 @@ impl<O> Request<O> {
         }
     }
 
+    /// Whether its end is decided, so that nothing else can be requested.
     pub(super) fn is_back(&self) -> bool {
         let is_expiry = planted!(
             "purgatory.cancel-after-the-timeout-ignored",
             matches!(self.end, End::Expire),
             false
         );
-        is_expiry || matches!(self.end, End::Back(..))
+        is_expiry || matches!(self.end, End::Back(..) | End::Complete)
     }
 }

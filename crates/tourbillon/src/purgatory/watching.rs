@@ -168,7 +168,7 @@ where
 
     /// Tries the operation, and watches it if necessary. Returns the node, if there is one.
     #[expect(clippy::type_complexity, reason = "a node and what became of it")]
-    fn add<W: Work<O>>(
+    pub(super) fn add<W: Work<O>>(
         &self,
         mut work: W,
         keys: impl IntoIterator<Item = K>,

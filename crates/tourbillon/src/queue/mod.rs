@@ -4,8 +4,10 @@
 //! `take.rs` has who sleeps until when, and who wakes whom. This file is the face.
 
 mod error;
+mod inspect;
 mod state;
 mod take;
+mod taker;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +18,13 @@ use tourbillon_wheel::{RescheduleError, Time};
 use crate::clock::nanoseconds;
 use crate::engine::counts::Counts;
 use crate::engine::settings::Settings;
+use crate::engine::shard::Taken;
 use crate::key::Key;
 use crate::sync::lock;
 use crate::typed::Fired;
 pub use error::{PutError, TakeError};
 use take::Shared;
+pub use taker::Taker;
 
 /// Values that can be taken when their time has come, by any number of threads. Clones are the same queue.
 ///
@@ -52,7 +56,7 @@ use take::Shared;
 /// Under a [`VirtualClock`](crate::VirtualClock) an advance stops at the moment of each value until whoever waits has
 /// taken it, and goes on; what nobody waits for stays. What a thread does with a value that it has taken is its own
 /// affair: the clock does not wait for that, nor for it to come back for the next. To have all of it happen at its own
-/// moment, take on the thread that moves the clock:
+/// moment, give each thread a [`taker`](DelayQueue::taker), or take on the thread that moves the clock:
 ///
 /// ```
 /// use std::time::Duration;
@@ -128,6 +132,52 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// The queue is closed, or nothing is due.
     pub fn try_take(&self) -> Result<T, TakeError> {
         self.shared.take(Some(Time::ZERO)).map(|taken| taken.value)
+    }
+
+    /// [`take`](DelayQueue::take) that gives the value with its key and its deadline.
+    ///
+    /// # Errors
+    /// As [`take`](DelayQueue::take).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// let key = queue.put(Duration::from_millis(5), "value")?;
+    /// let deadline = queue.deadline(key);
+    /// let taken = queue.take_entry()?;
+    /// assert_eq!((taken.key, taken.value, Some(taken.deadline())), (key, "value", deadline));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn take_entry(&self) -> Result<Fired<T>, TakeError> {
+        self.entry(self.shared.take(None))
+    }
+
+    /// [`take_within`](DelayQueue::take_within) that gives the value with its key and its deadline.
+    ///
+    /// # Errors
+    /// As [`take_within`](DelayQueue::take_within).
+    pub fn take_entry_within(&self, limit: Duration) -> Result<Fired<T>, TakeError> {
+        let end = self.shared.clock.now() + nanoseconds(limit);
+        self.entry(self.shared.take(Some(end)))
+    }
+
+    /// [`try_take`](DelayQueue::try_take) that gives the value with its key and its deadline.
+    ///
+    /// # Errors
+    /// As [`try_take`](DelayQueue::try_take).
+    pub fn try_take_entry(&self) -> Result<Fired<T>, TakeError> {
+        self.entry(self.shared.take(Some(Time::ZERO)))
+    }
+
+    fn entry(&self, taken: Result<Taken<T>, TakeError>) -> Result<Fired<T>, TakeError> {
+        taken.map(|taken| Fired::new(0, taken, self.shared.clock.begin()))
+    }
+
+    /// A taker, for a thread that a virtual clock is to wait for: see [`Taker`].
+    pub fn taker(&self) -> Taker<T> {
+        Taker::new(self.shared.clone())
     }
 
     /// Takes a value out before its time, or before somebody else does. `None` if it is no longer there.

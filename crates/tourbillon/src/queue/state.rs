@@ -31,6 +31,8 @@ pub(super) struct Waiting {
     pub(super) followers: usize,
     /// How many there are altogether, those included that have been called and are on their way.
     pub(super) all: usize,
+    /// [Takers](super::Taker) that do not wait: they work on what they took, or have not come yet.
+    pub(super) busy: usize,
     /// When those of them give up that have a limit. Not kept for the system's clock, by which each knows it by itself.
     pub(super) limits: Vec<u64>,
 }
@@ -163,6 +165,27 @@ impl<T> QueueState<T> {
         }
         self.wheel.shrink();
         all
+    }
+
+    /// Takes out all there is. Those who wait go on waiting.
+    pub(super) fn drain(&mut self) -> Vec<Taken<T>> {
+        let mut all = Vec::with_capacity(self.wheel.len());
+        for (key, deadline) in self.wheel.sorted() {
+            all.extend(self.wheel.cancel(key).map(|value| Taken { key, deadline, value }));
+        }
+        self.counts.cancelled += all.len() as u64;
+        self.wheel.shrink();
+        all
+    }
+
+    /// The keys and deadlines of all, in their order.
+    pub(super) fn sorted(&self) -> Vec<(Key, Time)> {
+        self.wheel.sorted()
+    }
+
+    /// The key and the deadline of the first.
+    pub(super) fn first(&mut self) -> Option<(Key, Time)> {
+        self.wheel.first_key()
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -66,7 +66,12 @@ impl<T: Send + 'static> Shared<T> {
 
     /// Takes what is due; waits for it until `end`, or for ever.
     pub(super) fn take(&self, end: Option<Time>) -> Result<Taken<T>, TakeError> {
-        let mut here = Here { shared: self, end, counted: false };
+        self.take_as(end, false)
+    }
+
+    /// [`take`](Shared::take), by a [`Taker`](super::Taker) or by somebody else.
+    pub(super) fn take_as(&self, end: Option<Time>, taker: bool) -> Result<Taken<T>, TakeError> {
+        let mut here = Here { shared: self, end, counted: false, taker };
         let mut leads = false;
         loop {
             // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance
@@ -183,6 +188,13 @@ impl<T: Send + 'static> Shared<T> {
         }
     }
 
+    /// One more, or one less, of the takers that do not wait.
+    pub(super) fn count_taker(&self, more: bool) {
+        let busy = &mut lock(&self.state).waiting.busy;
+        *busy = if more { *busy + 1 } else { *busy - 1 };
+        self.gone();
+    }
+
     #[cfg(all(loom, test))]
     pub(super) fn pass_time(&self) {
         self.sleeper.wake();
@@ -208,6 +220,8 @@ struct Here<'a, T> {
     end: Option<Time>,
     /// Whether it is among those who wait.
     counted: bool,
+    /// Whether a virtual clock waits for it while it does not wait.
+    taker: bool,
 }
 
 impl<T: Send + 'static> Here<'_, T> {
@@ -218,6 +232,11 @@ impl<T: Send + 'static> Here<'_, T> {
         }
         self.counted = true;
         state.waiting.all += 1;
+        if self.taker {
+            state.waiting.busy -= 1;
+            // A virtual clock that waits for it has the lock as soon as this one sleeps.
+            self.shared.gone();
+        }
         if !self.shared.clock.is_system() {
             state.waiting.limits.extend(self.end.map(Time::units));
         }
@@ -227,6 +246,7 @@ impl<T: Send + 'static> Here<'_, T> {
     fn leave<R>(self, mut state: MutexGuard<'_, QueueState<T>>, with: R) -> R {
         let waiting = &mut state.waiting;
         if self.counted {
+            waiting.busy += usize::from(self.taker);
             waiting.all -= planted!("more.who-has-left-is-awaited", 0, 1);
             let end = self.end.map(Time::units);
             if let Some(own) = waiting.limits.iter().position(|&limit| Some(limit) == end) {
@@ -273,8 +293,12 @@ impl<T: Send + 'static> Driven for Shared<T> {
         }
         self.sleeper.wake();
         self.called.notify_all();
-        // Each of them takes a value, or leaves without one: there are no more of them then, or nothing is left.
-        while (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
+        // Each of them takes a value, or leaves without one: there are no more of them then, or nothing is left. Takers
+        // are waited for until they wait again.
+        let busy = |state: &QueueState<T>| {
+            planted!("queue.advance-does-not-wait-for-takers", false, state.waiting.busy > 0)
+        };
+        while busy(&state) || (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
             state = wait(&self.left, state, None);
         }
     }

@@ -10,6 +10,10 @@
 //! | the last is removed | taken out | is woken now: the stream ends |
 //! | the last comes out | taken out | has it |
 
+mod capacity;
+mod look;
+mod own_keys;
+
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,6 +35,7 @@ use crate::engine::shard::{AGAIN, Taken};
 use crate::engine::wheels::Geometry;
 use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
+pub use own_keys::QueueKey;
 
 /// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
 const BUDGET: usize = 1024;
@@ -40,8 +45,9 @@ const SLOTS: u32 = 256;
 /// Items that come out when their time has come, the earliest deadline first and equal ones in the order of their
 /// insertion: the expiry side of a cache, for example.
 ///
-/// Each has a key of yours. A key that has come out or was removed is unknown, and whatever is asked about it answers
-/// "no"; inserted again, it is a new item.
+/// Each has a key of yours, given to [`insert`](DelayQueue::insert), or one of the queue's own making, given by
+/// [`push`](DelayQueue::push). A key that has come out or was removed is unknown, and whatever is asked about it
+/// answers "no"; inserted again, it is a new item.
 ///
 /// As a stream it gives items as they expire, never early, and ends when it is empty. It can go on after that: insert,
 /// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
@@ -85,6 +91,8 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     /// What the clock showed when it was last read: of a backlog, an item costs no reading.
     seen: Time,
     streak: Streak,
+    /// The number of the next key of its own making.
+    next_key: u64,
 }
 
 struct Item<K, V> {
@@ -107,7 +115,7 @@ pub struct Expired<K, V> {
 impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
     /// An empty queue, on the default engine.
     pub fn new() -> Self {
-        DelayQueue::with(Global)
+        DelayQueue::with(Global::here())
     }
 }
 
@@ -134,11 +142,11 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         let wheel = empty(sleep.tick());
         let streak = Streak::default();
         let (keys, seen) = (HashMap::new(), Time::ZERO);
-        DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak }
+        DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak, next_key: 0 }
     }
 
     /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
-    /// expire.
+    /// expire. If the queue is to make the key, there is [`push`](DelayQueue::push).
     ///
     /// # Errors
     /// There is no memory for another; the item comes back, and nothing has changed.
@@ -151,8 +159,13 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     ///
     /// # Errors
     /// As [`insert`](DelayQueue::insert).
-    pub fn insert_at(&mut self, key: K, value: V, at: Instant) -> Result<Option<V>, Full<(K, V)>> {
-        self.insert_time(key, value, self.sleep.time(at), self.sleep.now())
+    pub fn insert_at(
+        &mut self,
+        key: K,
+        value: V,
+        at: impl Into<Instant>,
+    ) -> Result<Option<V>, Full<(K, V)>> {
+        self.insert_time(key, value, self.sleep.time(at.into()), self.sleep.now())
     }
 
     fn insert_time(
@@ -223,12 +236,12 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     }
 
     /// Has an item expire at that moment instead, as [`reset`](DelayQueue::reset) does.
-    pub fn reset_at<Q>(&mut self, key: &Q, at: Instant) -> bool
+    pub fn reset_at<Q>(&mut self, key: &Q, at: impl Into<Instant>) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.reset_time(key, self.sleep.time(at), self.sleep.now())
+        self.reset_time(key, self.sleep.time(at.into()), self.sleep.now())
     }
 
     fn reset_time<Q>(&mut self, key: &Q, deadline: Time, now: Time) -> bool
@@ -242,49 +255,6 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
         planted!("more.item-reset-to-earlier-is-late", (), self.sleep_no_longer_than(key));
         true
-    }
-
-    /// The item that expires next: the one with the earliest deadline, and of those with the same the first that was
-    /// inserted.
-    pub fn peek(&mut self) -> Option<(&K, &V)> {
-        let first = self.wheel.first()?;
-        self.wheel.get(first).map(|item| (&item.key, &item.value))
-    }
-
-    /// The value of a key, if it is there.
-    pub fn get<Q>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.item(key).map(|item| &item.value)
-    }
-
-    /// When a key expires, if it is there.
-    pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.wheel.deadline(*self.keys.get(key)?).map(|deadline| self.sleep.instant(deadline))
-    }
-
-    fn item<Q>(&self, key: &Q) -> Option<&Item<K, V>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.wheel.get(*self.keys.get(key)?)
-    }
-
-    /// How many items are in it, those included whose time has come and that were not given yet.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
     }
 
     /// Drops all items, and gives their memory back: none of them expires.

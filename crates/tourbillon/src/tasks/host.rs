@@ -1,11 +1,12 @@
 //! Where the timer of a future lives: on the default engine, or on a `Timer` of yours.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
+use std::{fmt, io};
 
 use tourbillon_wheel::{self as wheel, Time};
 
+use super::scope::current;
 use crate::builder::Builder;
 use crate::clock::EngineClock;
 use crate::engine::StartError;
@@ -22,8 +23,13 @@ pub trait Home: HostEngine {
 }
 
 /// The default engine: it starts with its first timer, keeps one thread, and never stops.
-#[derive(Clone, Copy, Debug)]
-pub struct Global;
+///
+/// Where a [scope](super::scope()) puts a timer in its place, a future that is made there lives on that timer.
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// The timer in the place of the default engine, if there was one when the future was made.
+    given: Option<Given>,
+}
 
 /// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped,
 /// and its futures give an error.
@@ -59,6 +65,12 @@ impl fmt::Display for SleepError {
 }
 
 impl std::error::Error for SleepError {}
+
+impl From<SleepError> for io::Error {
+    fn from(wrong: SleepError) -> Self {
+        io::Error::other(wrong)
+    }
+}
 
 /// What a future asks of its home.
 pub(crate) trait HostEngine: fmt::Debug + Send + Sync + Unpin + 'static {
@@ -105,6 +117,12 @@ struct DefaultEngine {
 }
 
 impl Global {
+    /// The engine that the free functions use on this thread, at this moment.
+    #[inline]
+    pub(super) fn here() -> Self {
+        Global { given: current() }
+    }
+
     #[inline]
     fn engine() -> &'static DefaultEngine {
         DEFAULT.get_or_init(|| {
@@ -124,25 +142,42 @@ impl Global {
 impl HostEngine for Global {
     #[inline]
     fn clock(&self) -> &EngineClock {
-        &Global::engine().clock
+        match &self.given {
+            None => &Global::engine().clock,
+            Some(given) => given.clock(),
+        }
     }
 
     fn tick(&self) -> u64 {
-        Global::core().context.tick
+        match &self.given {
+            None => Global::core().context.tick,
+            Some(given) => given.tick(),
+        }
     }
 
     #[inline]
     fn shard(&self, key: Key) -> &TaskShard {
-        &Global::core().shards
-            [planted!("tasks.the-default-engine-looks-at-its-first-shard", 0, key.shard())]
+        match &self.given {
+            None => {
+                &Global::core().shards
+                    [planted!("tasks.the-default-engine-looks-at-its-first-shard", 0, key.shard())]
+            }
+            Some(given) => given.shard(key),
+        }
     }
 
     fn any_shard(&self) -> &TaskShard {
-        &Global::core().shards[0]
+        match &self.given {
+            None => &Global::core().shards[0],
+            Some(given) => given.any_shard(),
+        }
     }
 
     #[inline]
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)> {
+        if let Some(given) = &self.given {
+            return given.arm(at, waker);
+        }
         let shard = Global::core().own_shard();
         let armed = Global::core().arm(shard, at, waker);
         armed.map(|(key, ())| Key::new(shard.index, key)).map_err(refused)
@@ -179,10 +214,9 @@ impl Given {
     }
 
     /// Whether the other one is on the same timer.
-    #[cfg(feature = "hyper")]
     pub(super) fn shares(&self, other: &Given) -> bool {
         let same = Arc::ptr_eq(&self.shard.context, &other.shard.context);
-        planted!("tasks.hyper-moves-a-sleep-of-another-timer", true, same)
+        planted!("tasks.sleep-claims-to-be-on-any-timer", true, same)
     }
 
     /// For a model in which time is a thread.

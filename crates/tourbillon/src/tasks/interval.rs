@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use futures_core::Stream;
 
 use super::host::{Given, Global, Home};
 use super::sleep::Sleep;
@@ -30,12 +33,12 @@ use crate::timer::Timer;
 /// # });
 /// ```
 pub fn interval(period: Duration) -> Interval {
-    Interval::new(Sleep::after(Global, Duration::ZERO), period)
+    Interval::new(Sleep::after(Global::here(), Duration::ZERO), period)
 }
 
 /// Ticks at that moment and then every period; on the default engine. As [`interval`] otherwise.
-pub fn interval_at(first: Instant, period: Duration) -> Interval {
-    Interval::new(Sleep::at(Global, first), period)
+pub fn interval_at(first: impl Into<Instant>, period: Duration) -> Interval {
+    Interval::new(Sleep::at(Global::here(), first.into()), period)
 }
 
 /// Intervals, on this timer: a tick is an error if the timer is stopped before it is due.
@@ -63,8 +66,8 @@ impl Timer {
     }
 
     /// Ticks at that moment and then every period.
-    pub fn interval_at(&self, first: Instant, period: Duration) -> Interval<Given> {
-        Interval::new(Sleep::at(Given::on(self), first), period)
+    pub fn interval_at(&self, first: impl Into<Instant>, period: Duration) -> Interval<Given> {
+        Interval::new(Sleep::at(Given::on(self), first.into()), period)
     }
 }
 
@@ -111,6 +114,26 @@ impl<H: Home> Interval<H> {
         self
     }
 
+    /// Changes what becomes of ticks that were missed, from the next tick on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Missed, tasks};
+    ///
+    /// let mut interval = tasks::interval(Duration::from_secs(1));
+    /// assert_eq!(interval.missed_behavior(), Missed::Burst);
+    /// interval.set_missed(Missed::Delay);
+    /// assert_eq!(interval.missed_behavior(), Missed::Delay);
+    /// ```
+    pub fn set_missed(&mut self, missed: Missed) {
+        self.missed = missed;
+    }
+
+    /// What becomes of ticks that were missed.
+    pub fn missed_behavior(&self) -> Missed {
+        self.missed
+    }
+
     /// The time between two ticks. One of zero counts as one tick of the engine.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
@@ -131,12 +154,12 @@ impl<H: Home> Interval<H> {
     /// once, so that a backlog does not keep other tasks from running.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<H::Output<Instant>> {
         let mut streak = std::mem::take(&mut self.streak);
-        let polled = streak.poll(context.waker(), || self.poll_next(context));
+        let polled = streak.poll(context.waker(), || self.poll_one(context));
         self.streak = streak;
         polled
     }
 
-    fn poll_next(&mut self, context: &Context<'_>) -> Poll<H::Output<Instant>> {
+    fn poll_one(&mut self, context: &Context<'_>) -> Poll<H::Output<Instant>> {
         match self.next.poll_outcome(context.waker()) {
             None => Poll::Pending,
             Some(Err(wrong)) => Poll::Ready(H::output(Err(wrong))),
@@ -173,7 +196,7 @@ impl<H: Home> Interval<H> {
         planted!(
             "tasks.interval-reset-counts-from-the-next-tick",
             self.next.move_to(self.next.due() + self.period),
-            self.next.reset(self.period())
+            self.next.reset_after(self.period())
         );
     }
 
@@ -182,13 +205,65 @@ impl<H: Home> Interval<H> {
         planted!(
             "third.interval-reset-after-the-tick-to-come",
             self.next.move_to(self.next.due() + nanoseconds(after)),
-            self.next.reset(after)
+            self.next.reset_after(after)
         );
     }
 
     /// The next tick is at that moment, and the rhythm goes on from there.
-    pub fn reset_at(&mut self, at: Instant) {
-        self.next.reset_at(at);
+    pub fn reset_at(&mut self, at: impl Into<Instant>) {
+        self.next.reset(at);
+    }
+
+    /// The next tick is now, and the rhythm goes on from there.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut interval = timer.interval(Duration::from_secs(10));
+    /// tasks::block_on(&clock, interval.tick())??;
+    /// interval.reset_immediately();
+    /// tasks::block_on(&clock, interval.tick())??;
+    /// assert_eq!(clock.elapsed(), Duration::ZERO);
+    /// tasks::block_on(&clock, interval.tick())??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset_immediately(&mut self) {
+        planted!(
+            "tasks.interval-reset-to-now-waits-a-period",
+            self.reset(),
+            self.next.reset_after(Duration::ZERO)
+        );
+    }
+}
+
+/// The ticks, without end; on a timer that is stopped, an error once, and then the end.
+///
+/// ```
+/// use futures_lite::StreamExt;
+/// use std::time::Duration;
+/// use tourbillon::tasks;
+///
+/// # futures_lite::future::block_on(async {
+/// let ticks: Vec<_> = tasks::interval(Duration::from_millis(2)).take(3).collect().await;
+/// assert_eq!(ticks[2] - ticks[0], Duration::from_millis(4));
+/// # });
+/// ```
+impl<H: Home> Stream for Interval<H> {
+    type Item = H::Output<Instant>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<H::Output<Instant>>> {
+        let over = self.next.was_stopped();
+        if planted!("tasks.stream-of-a-stopped-interval-never-ends", false, over) {
+            return Poll::Ready(None);
+        }
+        self.get_mut().poll_tick(context).map(Some)
     }
 }
 

@@ -20,6 +20,7 @@
 //! |---|---|---|
 //! | [`sleep`], [`sleep_until`] | [`Timer::sleep`], [`Timer::sleep_until`] | [`Sleep`] |
 //! | [`timeout`](timeout()), [`timeout_at`] | [`Timer::timeout`], [`Timer::timeout_at`] | [`Timeout`] |
+//! | [`try_timeout`](try_timeout()) | [`Timer::try_timeout`] | [`TryTimeout`] |
 //! | [`interval`](interval()), [`interval_at`] | [`Timer::interval`], [`Timer::interval_at`] | [`Interval`] |
 //! | [`DelayQueue::new`] | [`Timer::delay_queue`] | [`DelayQueue`] |
 //!
@@ -55,18 +56,23 @@
 //! - tokio's current-thread runtime tells when its thread has nothing to do: with the feature `tokio`,
 //!   `virtual_runtime` builds one that moves the clock then.
 //!
+//! Code that calls the functions here, and knows of no timer, is tested so too: in a [`scope`](scope()), under
+//! [`with_timer`], or with [`replace_default`] for the whole process, they use a timer of the test's. In a
+//! `#[tokio::test]`, `pause` does all of it with one line. [`Instant`] follows the clock.
+//!
 //! Elsewhere there is none. On several threads one that parks knows nothing of the others, which may be about to arm an
 //! earlier timer; and a runtime without such a hook, smol's for one, tells nobody. There, advance by hand, or run its
 //! executor inside [`block_on`].
 //!
 //! # hyper and quinn
-//! With the features `hyper` and `quinn`, `HyperTimer` is a timer for hyper, and `QuinnRuntime` gives a runtime of
-//! quinn these timers and their clock.
+//! The crates `tourbillon-hyper` and `tourbillon-quinn` give these timers and their clock to hyper and to quinn. An
+//! adapter for another library takes a [`Sleep`] and its [`poll_elapsed`](Sleep::poll_elapsed), as they do.
 //!
 //! [`Timer::sleep`]: crate::Timer::sleep
 //! [`Timer::sleep_until`]: crate::Timer::sleep_until
 //! [`Timer::timeout`]: crate::Timer::timeout
 //! [`Timer::timeout_at`]: crate::Timer::timeout_at
+//! [`Timer::try_timeout`]: crate::Timer::try_timeout
 //! [`Timer::interval`]: crate::Timer::interval
 //! [`Timer::interval_at`]: crate::Timer::interval_at
 //! [`Timer::delay_queue`]: crate::Timer::delay_queue
@@ -74,26 +80,24 @@
 mod block_on;
 mod delay_queue;
 mod host;
-#[cfg(feature = "hyper")]
-mod hyper;
+mod instant;
 mod interval;
-#[cfg(feature = "quinn")]
-mod quinn;
+mod scope;
 mod sleep;
 mod streak;
 mod timeout;
 #[cfg(feature = "tokio")]
 mod tokio;
+mod try_timeout;
 
-#[cfg(feature = "hyper")]
-pub use self::hyper::HyperTimer;
-#[cfg(feature = "quinn")]
-pub use self::quinn::QuinnRuntime;
 #[cfg(feature = "tokio")]
-pub use self::tokio::virtual_runtime;
+pub use self::tokio::{Paused, pause, virtual_runtime};
 pub use block_on::block_on;
-pub use delay_queue::{DelayQueue, Expired};
+pub use delay_queue::{DelayQueue, Expired, QueueKey};
 pub use host::{Given, Global, Home, SleepError};
+pub use instant::Instant;
 pub use interval::{Interval, interval, interval_at};
+pub use scope::{Replaced, Scope, advance, replace_default, scope, with_timer};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};
+pub use try_timeout::{TimeoutExt, TryTimeout, try_timeout};

@@ -15,6 +15,8 @@
 //! sleep knows which waker it has armed. What was filed behind the hand, or may have been moved there, is in *doubt*:
 //! the poll looks at the clock, and takes the waker out itself if the time has come.
 
+mod adapters;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -53,7 +55,7 @@ use crate::wakers::Told;
 /// ```
 #[inline]
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep::after(Global, after)
+    Sleep::after(Global::here(), after)
 }
 
 /// Is ready at that moment, never earlier; on the default engine. A moment that has passed is ready at once.
@@ -64,8 +66,8 @@ pub fn sleep(after: Duration) -> Sleep {
 /// # Panics
 /// As [`sleep`].
 #[inline]
-pub fn sleep_until(at: Instant) -> Sleep {
-    Sleep::at(Global, at)
+pub fn sleep_until(at: impl Into<Instant>) -> Sleep {
+    Sleep::at(Global::here(), at.into())
 }
 
 /// Sleeping, on this timer: the outcome is an error if the timer is stopped before the time has come.
@@ -101,8 +103,8 @@ impl Timer {
     /// # Cancel safety
     /// As [`tasks::sleep`](crate::tasks::sleep).
     #[inline]
-    pub fn sleep_until(&self, at: Instant) -> Sleep<Given> {
-        Sleep::at(Given::on(self), at)
+    pub fn sleep_until(&self, at: impl Into<Instant>) -> Sleep<Given> {
+        Sleep::at(Given::on(self), at.into())
     }
 }
 
@@ -147,14 +149,6 @@ impl Identity {
     }
 }
 
-#[cfg(feature = "hyper")]
-impl Sleep<Given> {
-    /// Whether it is on that timer.
-    pub(super) fn is_on(&self, timer: &Timer) -> bool {
-        self.home.shares(&Given::on(timer))
-    }
-}
-
 impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn after(home: H, after: Duration) -> Self {
@@ -195,7 +189,7 @@ impl<H: Home> Sleep<H> {
         )
     }
 
-    /// Moves it to so long after now, whatever has become of it: it may be over, or not have begun.
+    /// Moves it to that moment, whatever has become of it: it may be over, or not have begun.
     ///
     /// A task that waits for it goes on waiting, until the new time. If its time had come before, poll it again.
     ///
@@ -206,29 +200,47 @@ impl<H: Home> Sleep<H> {
     /// let clock = VirtualClock::new();
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let mut sleep = timer.sleep(Duration::from_secs(1));
-    /// tasks::block_on(&clock, &mut sleep)??;
-    /// sleep.reset(Duration::from_secs(9));
+    /// sleep.reset(clock.now() + Duration::from_secs(10));
     /// tasks::block_on(&clock, &mut sleep)??;
     /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn reset(&mut self, after: Duration) {
+    pub fn reset(&mut self, at: impl Into<Instant>) {
+        self.move_to(self.home.clock().time(at.into()));
+    }
+
+    /// Moves it to so long after now, as [`reset`](Sleep::reset) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock, tasks};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let mut sleep = timer.sleep(Duration::from_secs(1));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// sleep.reset_after(Duration::from_secs(9));
+    /// tasks::block_on(&clock, &mut sleep)??;
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn reset_after(&mut self, after: Duration) {
         let clock = self.home.clock();
         let ahead = clock.is_system()
             && planted!("later.sleep-reset-to-nothing-waits", true, !after.is_zero());
         self.move_ahead(clock.now() + nanoseconds(after), ahead);
     }
 
-    /// Moves it to that moment, as [`reset`](Sleep::reset) does.
-    #[inline]
-    pub fn reset_at(&mut self, at: Instant) {
-        self.move_to(self.home.clock().time(at));
-    }
-
     /// When it is to be ready, as the engine counts.
     pub(super) fn due(&self) -> Time {
         self.deadline
+    }
+
+    /// Whether a poll has found that its timer was stopped.
+    pub(super) fn was_stopped(&self) -> bool {
+        matches!(self.state, SleepState::Over(Err(SleepError::Stopped)))
     }
 
     pub(super) fn now(&self) -> Time {
@@ -331,24 +343,6 @@ impl<H: Home> Sleep<H> {
         );
         self.state = if over { SleepState::Over(outcome) } else { SleepState::Idle };
         Some(outcome)
-    }
-
-    /// For those who cannot be told of an error: it does not end then, which is not early, and the next poll tries
-    /// again.
-    #[cfg(any(feature = "hyper", feature = "quinn"))]
-    pub(super) fn poll_forever(&mut self, waker: &Waker) -> Poll<()> {
-        match self.poll_outcome(waker) {
-            Some(Ok(())) => Poll::Ready(()),
-            Some(Err(wrong)) => {
-                let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));
-                planted!(
-                    "tasks.a-sleep-that-cannot-fail-is-ready-instead",
-                    Poll::Ready(()),
-                    Poll::Pending
-                )
-            }
-            None => Poll::Pending,
-        }
     }
 
     #[inline]

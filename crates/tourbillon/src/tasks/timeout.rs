@@ -1,10 +1,10 @@
 //! `Timeout`: a future and a limit on the time it may take.
 
-use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use pin_project_lite::pin_project;
 
@@ -36,14 +36,14 @@ use crate::timer::Timer;
 /// ```
 #[inline]
 pub fn timeout<F: IntoFuture>(after: Duration, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { future: future.into_future(), limit: Sleep::after(Global, after) }
+    Timeout { future: future.into_future(), limit: Sleep::after(Global::here(), after) }
 }
 
 /// The output of the future, or [`Elapsed`] if it is not ready at that moment; on the default engine. As [`timeout`]
 /// otherwise.
 #[inline]
-pub fn timeout_at<F: IntoFuture>(at: Instant, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { future: future.into_future(), limit: Sleep::at(Global, at) }
+pub fn timeout_at<F: IntoFuture>(at: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { future: future.into_future(), limit: Sleep::at(Global::here(), at.into()) }
 }
 
 /// Limits, on this timer: the outer result is an error if the timer is stopped before the limit is over.
@@ -81,11 +81,11 @@ impl Timer {
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
     #[inline]
-    pub fn timeout_at<F>(&self, at: Instant, future: F) -> Timeout<F::IntoFuture, Given>
+    pub fn timeout_at<F>(&self, at: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture, Given>
     where
         F: IntoFuture,
     {
-        Timeout { future: future.into_future(), limit: Sleep::at(Given::on(self), at) }
+        Timeout { future: future.into_future(), limit: Sleep::at(Given::on(self), at.into()) }
     }
 }
 
@@ -101,6 +101,20 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
+/// Of the kind [`TimedOut`](io::ErrorKind::TimedOut).
+impl From<Elapsed> for io::Error {
+    fn from(elapsed: Elapsed) -> Self {
+        io::Error::new(
+            planted!(
+                "tasks.elapsed-is-another-io-error",
+                io::ErrorKind::Other,
+                io::ErrorKind::TimedOut
+            ),
+            elapsed,
+        )
+    }
+}
+
 pin_project! {
     /// A future and a limit on the time it may take. [`timeout`] and [`Timer::timeout`] make one.
     ///
@@ -112,8 +126,8 @@ pin_project! {
         H: Home,
     {
         #[pin]
-        future: F,
-        limit: Sleep<H>,
+        pub(super) future: F,
+        pub(super) limit: Sleep<H>,
     }
 }
 
@@ -123,7 +137,12 @@ impl<F, H: Home> Timeout<F, H> {
         self.limit.deadline()
     }
 
-    /// Moves the end of the limit to so long after now, as [`Sleep::reset`] does.
+    /// Moves the end of the limit to that moment, as [`Sleep::reset`] does.
+    pub fn reset(self: Pin<&mut Self>, at: impl Into<Instant>) {
+        self.project().limit.reset(at);
+    }
+
+    /// Moves the end of the limit to so long after now.
     ///
     /// ```
     /// use std::pin::pin;
@@ -134,27 +153,39 @@ impl<F, H: Home> Timeout<F, H> {
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let work = timer.sleep(Duration::from_secs(20));
     /// let mut limited = pin!(timer.timeout(Duration::from_secs(10), work));
-    /// limited.as_mut().reset(Duration::from_secs(30));
+    /// limited.as_mut().reset_after(Duration::from_secs(30));
     /// assert!(tasks::block_on(&clock, limited)??.is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reset(self: Pin<&mut Self>, after: Duration) {
+    pub fn reset_after(self: Pin<&mut Self>, after: Duration) {
         let limit = self.project().limit;
         planted!(
             "tasks.timeout-reset-adds-to-the-old-limit",
             limit.move_to(limit.due() + crate::clock::nanoseconds(after)),
-            limit.reset(after)
+            limit.reset_after(after)
         );
-    }
-
-    /// Moves the end of the limit to that moment.
-    pub fn reset_at(self: Pin<&mut Self>, at: Instant) {
-        self.project().limit.reset_at(at);
     }
 
     /// The future.
     pub fn get_ref(&self) -> &F {
         &self.future
+    }
+
+    /// The future, to be changed. For one that is pinned there is [`get_pin_mut`](Timeout::get_pin_mut).
+    ///
+    /// ```
+    /// use std::future::{Ready, ready};
+    /// use std::time::Duration;
+    /// use tourbillon::tasks;
+    ///
+    /// let mut limited = tasks::timeout(Duration::from_secs(1), ready(1));
+    /// *limited.get_mut() = ready(2);
+    /// # futures_lite::future::block_on(async {
+    /// assert_eq!(limited.await, Ok(2));
+    /// # });
+    /// ```
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
     }
 
     /// The future, to be used where it is.

@@ -4,8 +4,21 @@
 use std::time::Instant;
 
 use super::Timer;
+use super::executor::Run;
 use crate::engine::counts::{Counts, Lateness};
 use crate::view::{Pending, Snapshot};
+
+/// What the callbacks of a timer are doing, from [`Timer::activity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Activity {
+    /// Threads that run callbacks. One that goes from one callback to the next counts in between.
+    pub running: usize,
+    /// Callbacks that have ended. Exact while none runs.
+    pub completed: u64,
+    /// Threads of the pool, those that sleep included. Zero without a pool.
+    pub threads: usize,
+}
 
 /// Looking.
 impl Timer {
@@ -60,6 +73,35 @@ impl Timer {
         let mut counts = self.core().counts();
         counts.add(self.core().delivery.tasks.counts());
         counts
+    }
+
+    /// What its callbacks are doing at this moment.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).pool(2).build()?;
+    /// timer.schedule(Duration::from_secs(1), |context| {
+    ///     assert_eq!(context.timer().activity().running, 1);
+    /// })?;
+    /// clock.advance(Duration::from_secs(1))?;
+    /// let activity = timer.activity();
+    /// assert_eq!((activity.running, activity.completed), (0, 1));
+    /// assert!(activity.threads >= 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn activity(&self) -> Activity {
+        let core = self.core();
+        // In this order: what ends in between counts as completed, not as neither.
+        let running = core.context.busy();
+        let completed = core.counts().fired.saturating_sub(running as u64);
+        let threads = match &core.delivery.run {
+            Run::Pool(pool) => pool.threads(),
+            Run::Driver | Run::Own(..) => 0,
+        };
+        Activity { running, completed, threads }
     }
 
     /// How late its timers were, each counted from its deadline, also if that lay in the past when it was scheduled.

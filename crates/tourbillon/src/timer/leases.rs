@@ -14,7 +14,8 @@
 pub enum State {
     /// It waits for its deadline, or for a thread to run on.
     Pending,
-    /// Its callback has started and not yet ended.
+    /// Its callback has started and not yet returned. One that says that it is done, as its last act, is here for a
+    /// moment still: [`Timeout::has_started`](crate::Timeout::has_started) is what to ask then.
     Running,
     /// Its callback has ended, by returning or by a panic.
     Fired,

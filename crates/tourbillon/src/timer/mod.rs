@@ -37,6 +37,7 @@ pub(crate) use executor::Where;
 pub use executor::{Executor, Job};
 use executor::{Run, Tickets};
 use face::Records;
+pub use inspect::Activity;
 use leases::Lease;
 pub use leases::State;
 pub(crate) use payload::Alarm;

@@ -138,6 +138,11 @@ impl Pool {
         lock(&self.state).threads == 0
     }
 
+    /// How many threads it has.
+    pub(super) fn threads(&self) -> usize {
+        lock(&self.state).threads
+    }
+
     fn count_free(&self, workers: &Workers) {
         // In this order nothing overflows: those that sleep are among the threads.
         let free = self.most - workers.threads + (workers.sleeping - workers.calls);

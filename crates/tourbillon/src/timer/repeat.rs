@@ -15,14 +15,14 @@
 //! clock: it cannot drift. A run is armed when the one before has ended, so runs of one timer never overlap, and each
 //! arming is counted as any other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use tourbillon_wheel::Time;
 
 use super::callback::Callback;
 use super::context::Context;
 use super::{Timeout, Timer};
-use crate::clock::nanoseconds;
+use crate::clock::{EngineClock, nanoseconds};
 use crate::contain::contain;
 use crate::error::ScheduleError;
 use crate::missed::{Beat, Missed};
@@ -49,9 +49,16 @@ use crate::missed::{Beat, Missed};
 #[must_use = "a rhythm does nothing until a timer is given it"]
 pub struct Repeat {
     pace: Pace,
-    first: Option<Duration>,
+    first: Option<First>,
     missed: Missed,
     survives: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    After(Duration),
+    At(Instant),
+    Wall(SystemTime),
 }
 
 /// Nanoseconds.
@@ -79,7 +86,49 @@ impl Repeat {
 
     /// The first run is after so long, instead of one period or pause.
     pub fn first(mut self, after: Duration) -> Self {
-        self.first = Some(after);
+        self.first = Some(First::After(after));
+        self
+    }
+
+    /// The first run is at that moment, instead of after one period or pause. If it has passed, the runs since then
+    /// count as missed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Missed, Repeat, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let (began, second) = (clock.now(), Duration::from_secs(1));
+    /// clock.advance(Duration::from_millis(2500))?;
+    /// let rhythm = Repeat::every(second).first_at(began).missed(Missed::Skip);
+    /// let beat = timer.repeat(rhythm, |_| ())?;
+    /// clock.advance(Duration::from_millis(1))?;
+    /// assert_eq!(beat.deadline(), Some(began + 3 * second), "in the phase of its beginning");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first_at(mut self, at: Instant) -> Self {
+        self.first = Some(First::At(at));
+        self
+    }
+
+    /// The first run is when the wall clock shows that moment, as it is set when the timer is made. The rhythm is that
+    /// of the engine's clock: to follow a wall clock that is set, there is [`schedule_wall`](Timer::schedule_wall).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Repeat, Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// timer.repeat(Repeat::every(24 * hour).first_wall(clock.wall_now() + 3 * hour), |_| ())?;
+    /// clock.advance(27 * hour)?;
+    /// assert_eq!(timer.counts().fired, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first_wall(mut self, at: SystemTime) -> Self {
+        self.first = Some(First::Wall(at));
         self
     }
 
@@ -110,13 +159,18 @@ impl Repeat {
         self
     }
 
-    fn first_delay(&self, tick: u64) -> u64 {
+    fn first_due(&self, clock: &EngineClock, tick: u64) -> Time {
         let first = planted!(
             "more.first-run-at-once-waits-a-period",
-            self.first.filter(|first| !first.is_zero()),
+            self.first.filter(|first| *first != First::After(Duration::ZERO)),
             self.first
         );
-        first.map_or_else(|| self.step(tick), nanoseconds)
+        match first {
+            None => clock.now() + self.step(tick),
+            Some(First::After(after)) => clock.now() + nanoseconds(after),
+            Some(First::At(at)) => clock.time(at),
+            Some(First::Wall(at)) => clock.when(at),
+        }
     }
 
     /// The period or the pause. Nothing at all would let a virtual clock, or a driver, never get any further.
@@ -173,7 +227,8 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let at = self.time() + repeat.first_delay(self.core().context.tick);
+        let context = &self.core().context;
+        let at = repeat.first_due(&context.clock, context.tick);
         let armed = self.schedule_boxed(at, Rhythmic { repeat, callback });
         armed.map_err(|error| error.map(|rhythmic| rhythmic.callback))
     }
@@ -204,6 +259,7 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for Rhythmic<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{Source, VirtualClock};
 
     const TICK: u64 = 1_000;
 
@@ -227,8 +283,10 @@ mod tests {
             assert_eq!(next(every(0, missed), 5_000, 5_000), Some(6_000));
         }
         assert_eq!(next(Repeat::after_each(Duration::ZERO), 5_000, 7_000), Some(8_000));
-        assert_eq!(Repeat::every(Duration::ZERO).first_delay(TICK), TICK);
-        assert_eq!(Repeat::every(Duration::MAX).first(Duration::ZERO).first_delay(TICK), 0);
+        let clock = EngineClock::new(Source::Virtual(VirtualClock::new()));
+        let first = |repeat: Repeat| repeat.first_due(&clock, TICK).units() - clock.now().units();
+        assert_eq!(first(Repeat::every(Duration::ZERO)), TICK);
+        assert_eq!(first(Repeat::every(Duration::MAX).first(Duration::ZERO)), 0);
     }
 
     #[test]

@@ -60,6 +60,38 @@ impl Timer {
         self.stop_and_wait(Some(limit))
     }
 
+    /// Refuses new timers, runs those that are pending at their time, and stops when none is left, or when `limit`, of
+    /// real time, has passed; what is pending then is handed back, as by [`stop`](Timer::stop).
+    ///
+    /// A timer that repeats runs once more, if a run is pending, and then ends. Tasks that sleep are waited for too.
+    /// The wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock) somebody else has to advance it, and
+    /// inside a callback the others need a thread of their own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let soon = timer.schedule(Duration::from_millis(5), |context| {
+    ///     assert!(context.timer().schedule(Duration::ZERO, |_| ()).is_err(), "nothing new");
+    /// })?;
+    /// let late = timer.schedule(Duration::from_secs(3600), |_| ())?;
+    /// let ended = timer.shutdown_within(Duration::from_millis(200));
+    /// assert!(soon.has_started());
+    /// assert!(ended.unfired.iter().any(|unfired| unfired.is_of(&late)));
+    /// assert!(timer.is_stopped());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shutdown_within(&self, limit: Duration) -> Stopped<Unfired> {
+        let (core, tasks) = (self.core(), &self.core().delivery.tasks);
+        let end = Instant::now().checked_add(limit);
+        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        planted!("timer.shutdown-takes-new-timers", (), core.refuse());
+        tasks.refuse();
+        let _idle = core.wait_until_idle(left()) && tasks.wait_until_idle(left());
+        self.stop_and_wait(left())
+    }
+
     fn stop_and_wait(&self, limit: Option<Duration>) -> Stopped<Unfired> {
         let (core, tasks) = (self.core(), &self.core().delivery.tasks);
         let end = planted!(

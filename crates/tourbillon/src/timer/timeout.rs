@@ -141,6 +141,32 @@ impl Timeout {
         Key::new(self.shard.index, self.key)
     }
 
+    /// Whether its callback has started: it runs, or has run. A repeating timer that waits for its next run has not.
+    ///
+    /// For a test that has heard from the callback, on a channel for example: the callback has started for certain, and
+    /// [`state`](Timeout::state) says [`Running`](State::Running) until it has returned, which may be a moment later.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let (done, heard) = mpsc::channel();
+    /// let timeout = timer.schedule(Duration::from_millis(1), move |_| done.send(()).unwrap())?;
+    /// heard.recv()?;
+    /// assert!(timeout.has_started());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn has_started(&self) -> bool {
+        matches!(self.state(), State::Running | State::Fired)
+    }
+
+    /// Whether it has that key, on that shard.
+    pub(super) fn is_at(&self, shard: &Arc<TimerShard>, key: Key) -> bool {
+        Arc::ptr_eq(&self.shard, shard) && self.key() == key
+    }
+
     /// A guard that cancels it when it is dropped.
     ///
     /// ```

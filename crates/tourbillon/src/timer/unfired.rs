@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use tourbillon_wheel::Time;
 
-use super::TimerCore;
 use super::context::{Context, Held};
 use super::leases::{Lease, State};
 use super::payload::Task;
+use super::{Timeout, TimerCore};
 use crate::contain::contain;
 use crate::key::Key;
 
@@ -30,6 +30,24 @@ impl Unfired {
     /// The key it had.
     pub fn key(&self) -> Key {
         self.key
+    }
+
+    /// Whether it is the timer of that handle, which has its key on the same engine.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// let one = timer.schedule(Duration::from_secs(1), |_| ())?;
+    /// let other = timer.schedule(Duration::from_secs(2), |_| ())?;
+    /// one.cancel();
+    /// let unfired = timer.stop();
+    /// assert!(unfired[0].is_of(&other) && !unfired[0].is_of(&one));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_of(&self, timeout: &Timeout) -> bool {
+        timeout.is_at(&self.core.shards[self.key.shard()], self.key)
     }
 
     /// When it was to run.

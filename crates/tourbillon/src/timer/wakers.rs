@@ -72,6 +72,17 @@ mod with {
             self.core.get().into_iter().for_each(|core| hand_back(core));
         }
 
+        /// Refuses tasks from now on. Those that sleep are woken at their time.
+        pub(crate) fn refuse(&self) {
+            *lock(&self.stopped) = true;
+            self.core.get().into_iter().for_each(|core| core.refuse());
+        }
+
+        /// Waits until no task sleeps.
+        pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
+            self.core.get().is_none_or(|core| core.wait_until_idle(limit))
+        }
+
         /// How many wakers of this timer the thread is inside of.
         pub(crate) fn depth(&self) -> usize {
             let depth = self.core.get().map_or(0, |core| core.depth());
@@ -130,6 +141,12 @@ mod without {
         }
 
         pub(crate) fn stop(&self) {}
+
+        pub(crate) fn refuse(&self) {}
+
+        pub(crate) fn wait_until_idle(&self, _limit: Option<Duration>) -> bool {
+            true
+        }
 
         pub(crate) fn depth(&self) -> usize {
             0

@@ -14,6 +14,7 @@ mod known_bugs;
 mod limit;
 mod many_shards;
 mod outage;
+mod outcomes;
 mod panics;
 mod reentry;
 mod refused;

@@ -8,9 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_lite::Stream;
-use hyper::rt::Timer as _;
-use quinn::{AsyncTimer, Runtime as _};
-use tourbillon::tasks::{self, HyperTimer, QuinnRuntime};
+use tourbillon::tasks;
 use tourbillon::{Builder, Driver, Purgatory, Timer, VirtualClock};
 
 use crate::common::HOUR;
@@ -48,14 +46,6 @@ impl Env {
 
     fn at(&self, after: Duration) -> Instant {
         self.clock.now() + after
-    }
-
-    fn hyper(&self) -> HyperTimer {
-        HyperTimer::from(self.timer.clone())
-    }
-
-    fn quinn(&self) -> QuinnRuntime {
-        QuinnRuntime::with_timer(Arc::new(quinn::TokioRuntime), self.timer.clone())
     }
 
     /// A queue with an item that expires after so long, and another.
@@ -111,23 +101,23 @@ impl Face {
 /// All faces, on a timer of one's own. A new one is a row.
 pub(crate) const FACES: &[Face] = &[
     Face::new("Timer::sleep", |env, after| {
-        future(env.timer.sleep(after), |sleep, _, after| sleep.reset(after))
+        future(env.timer.sleep(after), |sleep, _, after| sleep.reset_after(after))
     }),
     Face::new("Timer::sleep_until", |env, after| {
         let sleep = env.timer.sleep_until(env.at(after));
-        future(sleep, |sleep, env, after| sleep.reset_at(env.at(after)))
+        future(sleep, |sleep, env, after| sleep.reset(env.at(after)))
     }),
     Face::new("Timer::timeout", |env, after| {
         let timeout = Box::pin(env.timer.timeout(after, pending::<()>()));
-        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+        future(timeout, |timeout, _, after| timeout.as_mut().reset_after(after))
     }),
     Face::new("Timer::timeout_at", |env, after| {
         let timeout = Box::pin(env.timer.timeout_at(env.at(after), pending::<()>()));
-        future(timeout, |timeout, env, after| timeout.as_mut().reset_at(env.at(after)))
+        future(timeout, |timeout, env, after| timeout.as_mut().reset(env.at(after)))
     }),
     Face::new("Timer::timeout, by its future", |env, after| {
         let timeout = Box::pin(env.timer.timeout(1000 * HOUR, env.timer.sleep(after)));
-        future(timeout, |timeout, _, after| timeout.as_mut().get_pin_mut().reset(after))
+        future(timeout, |timeout, _, after| timeout.as_mut().get_pin_mut().reset_after(after))
     }),
     Face::new("Interval::poll_tick", |env, after| {
         let poll: PollOf<tasks::Interval<_>> =
@@ -181,37 +171,24 @@ pub(crate) const FACES: &[Face] = &[
         unmoved(env.purgatory.wait([1, 2], 1000 * after, || None::<()>))
     })
     .by(|env| assert!(env.purgatory.cancel_key(&1).is_empty())),
-    Face::new("HyperTimer::sleep", |env, after| {
-        let sleep = env.hyper().sleep(after);
-        future(sleep, |sleep, env, after| env.hyper().reset(sleep, env.at(after)))
-    }),
-    Face::new("HyperTimer::sleep_until", |env, after| {
-        let sleep = env.hyper().sleep_until(env.at(after));
-        future(sleep, |sleep, env, after| env.hyper().reset(sleep, env.at(after)))
-    }),
-    Face::new("QuinnRuntime::new_timer", |env, after| {
-        let poll: PollOf<Pin<Box<dyn AsyncTimer>>> = |timer, context| timer.as_mut().poll(context);
-        let timer = env.quinn().new_timer(env.at(after));
-        polled(timer, poll, |timer, env, after| timer.as_mut().reset(env.at(after)))
-    }),
 ];
 
 /// Those on the default engine, which keeps the system's time.
 pub(crate) const DEFAULT_ENGINE: &[Face] = &[
     Face::new("tasks::sleep", |_, after| {
-        future(tasks::sleep(after), |sleep, _, after| sleep.reset(after))
+        future(tasks::sleep(after), |sleep, _, after| sleep.reset_after(after))
     }),
     Face::new("tasks::sleep_until", |_, after| {
         let sleep = tasks::sleep_until(Instant::now() + after);
-        future(sleep, |sleep, _, after| sleep.reset_at(Instant::now() + after))
+        future(sleep, |sleep, _, after| sleep.reset(Instant::now() + after))
     }),
     Face::new("tasks::timeout", |_, after| {
         let timeout = Box::pin(tasks::timeout(after, pending::<()>()));
-        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+        future(timeout, |timeout, _, after| timeout.as_mut().reset_after(after))
     }),
     Face::new("tasks::timeout_at", |_, after| {
         let timeout = Box::pin(tasks::timeout_at(Instant::now() + after, pending::<()>()));
-        future(timeout, |timeout, _, after| timeout.as_mut().reset(after))
+        future(timeout, |timeout, _, after| timeout.as_mut().reset_after(after))
     }),
     Face::new("tasks::interval_at", |_, after| {
         let poll: PollOf<tasks::Interval> =
@@ -225,17 +202,6 @@ pub(crate) const DEFAULT_ENGINE: &[Face] = &[
         let mut queue = tasks::DelayQueue::new();
         queue.insert(1, (), after).unwrap();
         polled(queue, poll, |queue, _, after| assert!(queue.reset(&1, after)))
-    }),
-    Face::new("HyperTimer::new", |_, after| {
-        let sleep = HyperTimer::new().sleep(after);
-        future(sleep, |sleep, _, after| HyperTimer::new().reset(sleep, Instant::now() + after))
-    }),
-    Face::new("QuinnRuntime::new", |_, after| {
-        let poll: PollOf<Pin<Box<dyn AsyncTimer>>> = |timer, context| timer.as_mut().poll(context);
-        let runtime = QuinnRuntime::new(Arc::new(quinn::TokioRuntime));
-        polled(runtime.new_timer(Instant::now() + after), poll, |timer, _, after| {
-            timer.as_mut().reset(Instant::now() + after);
-        })
     }),
 ];
 

@@ -217,7 +217,7 @@ const OTHERS: &[(&str, Uses)] = &[
             assert_eq!(queue.next().await.unwrap().unwrap().value, 1);
         });
         let mut sleep = timer.sleep(HOUR);
-        sleep.reset(2 * HOUR);
+        sleep.reset_after(2 * HOUR);
         drop((timer.stop(), sleep));
     }),
 ];

@@ -5,6 +5,7 @@ mod common;
 
 mod cases;
 mod events;
+mod handle;
 mod keys;
 mod many_keys;
 mod model;

@@ -12,3 +12,4 @@ mod repeating;
 mod repeating_edges;
 mod retrying;
 mod suspend;
+mod takers;

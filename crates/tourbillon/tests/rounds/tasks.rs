@@ -51,13 +51,13 @@ fn sleeps(_: usize) -> Round {
         drop(timer.sleep(SECOND));
         let mut waits = timer.sleep(SECOND);
         assert!(poll(&mut waits).is_pending() && poll(&mut waits).is_pending());
-        waits.reset(HOUR);
+        waits.reset_after(HOUR);
         drop(waits);
         let mut ends = timer.sleep(SECOND);
         assert!(poll(&mut ends).is_pending());
         clock.advance(SECOND).unwrap();
         assert_eq!(poll(&mut ends), Poll::Ready(Ok(())));
-        ends.reset(SECOND);
+        ends.reset_after(SECOND);
         assert!(poll(&mut ends).is_pending());
         let mut limited = pin!(timer.timeout(SECOND, pending::<()>()));
         assert!(poll(&mut limited).is_pending());

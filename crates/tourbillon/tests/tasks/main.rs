@@ -5,14 +5,14 @@
 mod common;
 
 mod by_hand;
+mod extras;
 mod intervals;
 mod panics;
 mod queue;
 mod queue_order;
 mod refusals;
 mod runtimes;
-#[cfg(all(feature = "hyper", feature = "quinn"))]
-mod servers;
+mod scopes;
 mod sleeping;
 mod stopping;
 mod timeouts;

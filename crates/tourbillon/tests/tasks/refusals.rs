@@ -116,7 +116,7 @@ fn only_a_sleep_whose_time_has_come_has_elapsed() {
     assert!(timer.cancel(key) && task.poll(&mut sleep).is_pending() && !sleep.is_elapsed());
     clock.advance(SECOND).unwrap();
     assert!(task.poll(&mut sleep).is_ready() && sleep.is_elapsed());
-    sleep.reset(SECOND);
+    sleep.reset_after(SECOND);
     assert!(!sleep.is_elapsed() && task.poll(&mut sleep).is_pending() && !sleep.is_elapsed());
     timer.stop();
     assert_eq!(task.poll(&mut sleep), Poll::Ready(Err(SleepError::Stopped)));

@@ -242,7 +242,7 @@ fn a_stop_in_the_midst_of_it() {
                             if random.bool() {
                                 let short = Duration::from_micros(100);
                                 _ = block_on(timer.timeout(short, &mut sleep));
-                                sleep.reset(after);
+                                sleep.reset_after(after);
                             }
                             let deadline = sleep.deadline();
                             match block_on(sleep) {

@@ -42,9 +42,9 @@ fn one_that_is_moved_to_the_past_wakes_its_task_at_once() {
     let (timer, clock) = timer();
     clock.advance(HOUR).unwrap();
     let moves: [fn(&mut Sleep<tasks::Given>, Instant); 3] = [
-        |sleep, _| sleep.reset(Duration::ZERO),
-        |sleep, now| sleep.reset_at(now),
-        |sleep, now| sleep.reset_at(now - HOUR),
+        |sleep, _| sleep.reset_after(Duration::ZERO),
+        |sleep, now| sleep.reset(now),
+        |sleep, now| sleep.reset(now - HOUR),
     ];
     for (nth, to) in moves.into_iter().enumerate() {
         let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
@@ -65,7 +65,7 @@ fn one_that_is_reset_to_now_is_ready_at_once() {
         for is_armed in [false, true] {
             let (task, mut sleep) = (Task::new(), timer.sleep(HOUR));
             assert!(!is_armed || task.poll(&mut sleep).is_pending());
-            sleep.reset(Duration::ZERO);
+            sleep.reset_after(Duration::ZERO);
             assert_eq!(task.poll(&mut sleep), READY, "armed: {is_armed}");
         }
     }
@@ -164,7 +164,7 @@ fn a_reset_before_the_deadline_moves_it_with_its_waker() {
     assert!(task.poll(&mut sleep).is_pending());
     // Later, as a keep-alive does.
     clock.advance(5 * SECOND).unwrap();
-    sleep.reset(10 * SECOND);
+    sleep.reset_after(10 * SECOND);
     clock.advance(9 * SECOND).unwrap();
     assert_eq!(task.wakes(), 0, "the old deadline has passed");
     assert!(task.poll(&mut sleep).is_pending());
@@ -174,7 +174,7 @@ fn a_reset_before_the_deadline_moves_it_with_its_waker() {
     // Earlier, without another poll.
     let mut sleep = timer.sleep(HOUR);
     assert!(task.poll(&mut sleep).is_pending());
-    sleep.reset(SECOND);
+    sleep.reset_after(SECOND);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
     assert_eq!(timer.counts().armed, 2);
@@ -189,13 +189,13 @@ fn a_reset_after_the_deadline_begins_anew() {
     clock.advance(SECOND).unwrap();
     assert_eq!(task.wakes(), 1);
     // It has fired and nobody has looked: what is past does not count.
-    sleep.reset(SECOND);
+    sleep.reset_after(SECOND);
     assert!(!sleep.is_elapsed());
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
     // It has fired and somebody has looked.
-    sleep.reset(SECOND);
+    sleep.reset_after(SECOND);
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
@@ -209,11 +209,11 @@ fn a_reset_at_the_deadline_and_to_it() {
     assert!(task.poll(&mut sleep).is_pending());
     let deadline = sleep.deadline();
     // To the deadline that it has.
-    sleep.reset_at(deadline);
+    sleep.reset(deadline);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
     // At its deadline, to its deadline.
-    sleep.reset_at(deadline);
+    sleep.reset(deadline);
     assert_eq!(task.poll(&mut sleep), READY, "it is now");
 }
 
@@ -229,13 +229,13 @@ fn a_reset_into_the_past_is_ready() {
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(10 * SECOND).unwrap();
     assert_eq!(task.wakes(), 1);
-    sleep.reset_at(begin + SECOND);
+    sleep.reset(begin + SECOND);
     assert_eq!((task.poll(&mut sleep), task.wakes()), (READY, 1));
     assert_eq!(timer.len(), 0, "nothing is left in the wheel");
     assert_eq!(task.held(), 0);
     // Never polled, and over.
     for mut sleep in [timer.sleep(HOUR), other] {
-        sleep.reset_at(begin + SECOND);
+        sleep.reset(begin + SECOND);
         assert_eq!(task.poll(&mut sleep), READY);
     }
     accounted(&timer);
@@ -283,9 +283,9 @@ fn the_longest_duration_is_a_sleep_like_any() {
     assert!(sleep.deadline() > clock.now() + 400 * YEAR);
     clock.advance(400 * YEAR).unwrap();
     assert!(task.poll(&mut sleep).is_pending());
-    sleep.reset(Duration::MAX);
+    sleep.reset_after(Duration::MAX);
     assert!(task.poll(&mut sleep).is_pending());
-    sleep.reset(SECOND);
+    sleep.reset_after(SECOND);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
     // On the default engine, too.
@@ -336,7 +336,7 @@ fn a_wake_may_poll_and_reset_its_own_sleep() {
         let mut slot = own.lock().unwrap();
         let sleep = slot.as_mut().unwrap();
         assert_eq!(again.poll(sleep), READY);
-        sleep.reset(SECOND);
+        sleep.reset_after(SECOND);
         assert!(again.poll(sleep).is_pending());
     });
     let mut sleep = timer.sleep(SECOND);

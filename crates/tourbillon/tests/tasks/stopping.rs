@@ -31,7 +31,7 @@ fn a_stop_wakes_tasks_to_find_an_error() {
     }
     assert_eq!(task.poll(&mut timer.sleep(SECOND)), STOPPED, "made after the stop");
     // A reset does not revive it.
-    armed.reset(SECOND);
+    armed.reset_after(SECOND);
     assert_eq!(task.poll(&mut armed), STOPPED);
     // The clock goes on. What is over is over.
     clock.advance(SECOND).unwrap();
@@ -163,7 +163,7 @@ fn the_limit_is_for_tasks_and_callbacks_together() {
     assert_eq!(task.poll(&mut second), Poll::Ready(Err(SleepError::Full)));
     assert!(timer.arm(HOUR, |_| ()).is_err());
     assert!(timer.cancel(key));
-    second.reset(SECOND);
+    second.reset_after(SECOND);
     assert!(task.poll(&mut second).is_pending(), "there is room again");
     drop(second);
     clock.advance(SECOND).unwrap();

@@ -104,10 +104,10 @@ fn a_reset_gives_more_time_or_less() {
     let task = Task::new();
     let mut limited = pin!(timer.timeout(10 * SECOND, pending::<()>()));
     assert!(task.poll(&mut limited).is_pending());
-    limited.as_mut().reset(HOUR);
+    limited.as_mut().reset_after(HOUR);
     clock.advance(10 * SECOND).unwrap();
     assert_eq!(task.wakes(), 0);
-    limited.as_mut().reset_at(clock.now() + SECOND);
+    limited.as_mut().reset(clock.now() + SECOND);
     assert_eq!(limited.deadline(), clock.now() + SECOND);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut limited)), (1, Poll::Ready(Ok(Err(Elapsed)))));

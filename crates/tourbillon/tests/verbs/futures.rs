@@ -19,13 +19,13 @@ pub(crate) const ROWS: &[Row] = &[
     row("Sleep::reset", |bench, span| {
         let mut sleep = bench.timer.sleep(elsewhere(span));
         assert!(poll(&mut sleep).is_pending());
-        sleep.reset(span.after);
+        sleep.reset_after(span.after);
         future(bench, sleep)
     })
     .at_once(),
     row("Sleep::reset_at", |bench, span| {
         let mut sleep = bench.timer.sleep(elsewhere(span));
-        sleep.reset_at(span.at);
+        sleep.reset(span.at);
         future(bench, sleep)
     })
     .at_once(),
@@ -38,14 +38,14 @@ pub(crate) const ROWS: &[Row] = &[
     row("Timeout::reset", |bench, span| {
         let mut limit = Box::pin(bench.timer.timeout(elsewhere(span), pending()));
         assert!(poll(&mut limit).is_pending());
-        limit.as_mut().reset(span.after);
+        limit.as_mut().reset_after(span.after);
         limited(bench, limit)
     })
     .at_once(),
     row("Timeout::reset_at", |bench, span| {
         let mut limit = Box::pin(bench.timer.timeout(elsewhere(span), pending()));
         assert!(poll(&mut limit).is_pending());
-        limit.as_mut().reset_at(span.at);
+        limit.as_mut().reset(span.at);
         limited(bench, limit)
     })
     .at_once(),

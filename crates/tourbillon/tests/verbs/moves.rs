@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
         let sleep = std::rc::Rc::new(std::cell::RefCell::new(timer.sleep(HOUR)));
         let to = sleep.clone();
         Moved {
-            to: Box::new(move |after| to.borrow_mut().reset(after)),
+            to: Box::new(move |after| to.borrow_mut().reset_after(after)),
             deadline: Box::new(move || sleep.borrow().deadline()),
             end: Box::new(move || handed_back(&timer)),
         }
@@ -126,7 +126,7 @@ const ROWS: &[Row] = &[
         let sleep = std::rc::Rc::new(std::cell::RefCell::new(timer.sleep(HOUR)));
         let (to, now) = (sleep.clone(), timer.clone());
         Moved {
-            to: Box::new(move |after| to.borrow_mut().reset_at(now.now() + after)),
+            to: Box::new(move |after| to.borrow_mut().reset(now.now() + after)),
             deadline: Box::new(move || sleep.borrow().deadline()),
             end: Box::new(move || handed_back(&timer)),
         }

@@ -176,7 +176,9 @@ impl<F: Face> Shard<F> {
     ) -> Result<(), F::Value> {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        if state.phase == Phase::Stopped || state.wheel.reschedule(key, deadline).is_err() {
+        let open = state.phase == Phase::Open;
+        let open = planted!("engine.closing-arms-again", state.phase != Phase::Stopped, open);
+        if !open || state.wheel.reschedule(key, deadline).is_err() {
             return Err(value);
         }
         if let Some(entry) = state.wheel.get_mut(key) {
@@ -275,6 +277,14 @@ impl<F: Face> Shard<F> {
         let mut state = lock(&self.state);
         if state.phase == Phase::New {
             state.phase = Phase::Open;
+        }
+    }
+
+    /// Refuses new timers from now on. Pending timers stay.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Stopped {
+            state.phase = Phase::Closing;
         }
     }
 

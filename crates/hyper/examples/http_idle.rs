@@ -1,6 +1,6 @@
 //! An HTTP server on hyper whose idle connections are closed, with Tourbillon's timer in place of the runtime's.
 //!
-//! `cargo run -p tourbillon --features hyper --example http_idle`
+//! `cargo run -p tourbillon-hyper --example http_idle`
 //!
 //! The server is one line different from any other on hyper: `.timer(HyperTimer::new())`. It is its own client here:
 //! one connection keeps asking and stays, one asks once and goes silent, one never gets further than half a request.
@@ -18,7 +18,8 @@ use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tourbillon::tasks::{self, HyperTimer};
+use tourbillon::tasks;
+use tourbillon_hyper::HyperTimer;
 
 /// A connection that sends no complete request head for so long is closed.
 const IDLE: Duration = Duration::from_millis(400);

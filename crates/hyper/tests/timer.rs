@@ -1,17 +1,54 @@
-//! The timers of hyper and of quinn: their traits, on both engines.
+//! hyper's traits, on both engines.
 //!
-//! Some in real time, milliseconds: the default engine has no other clock.
+//! One in real time, milliseconds: the default engine has no other clock.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer as _};
-use quinn::{AsyncTimer, Runtime as _};
-use tourbillon::tasks::{HyperTimer, QuinnRuntime};
+use tourbillon::{Timer, VirtualClock, tasks};
+use tourbillon_hyper::HyperTimer;
 
-use crate::by_hand::{Task, timer};
-use crate::common::{HOUR, MS, SECOND};
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A timer of one shard on a virtual clock.
+fn timer() -> (Timer, VirtualClock) {
+    let clock = VirtualClock::new();
+    (Timer::builder().shards(1).clock(&clock).build().unwrap(), clock)
+}
+
+/// A task that counts its wakes.
+struct Task(Arc<Wakes>);
+
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Task {
+    fn new() -> Self {
+        Task(Arc::new(Wakes(AtomicUsize::new(0))))
+    }
+
+    fn poll<F: Future + Unpin>(&self, future: &mut F) -> Poll<F::Output> {
+        let waker = Waker::from(self.0.clone());
+        Pin::new(future).poll(&mut Context::from_waker(&waker))
+    }
+
+    /// How often it was woken since the last time it was asked.
+    fn wakes(&self) -> usize {
+        self.0.0.swap(0, SeqCst)
+    }
+}
 
 #[test]
 fn hyper_sleeps_and_resets_in_place() {
@@ -52,39 +89,6 @@ fn hyper_on_the_default_engine() {
 }
 
 #[test]
-fn quinn_has_our_timers_and_clock_and_the_others_of_the_inner_runtime() {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    let (timer, clock) = timer();
-    let inner = Arc::new(quinn::TokioRuntime);
-    let runtime = QuinnRuntime::with_timer(inner.clone(), timer.clone());
-    clock.advance(HOUR).unwrap();
-    assert_eq!(runtime.now(), clock.now());
-    let mut sleep = runtime.new_timer(clock.now() + SECOND);
-    let mut context = std::task::Context::from_waker(Waker::noop());
-    assert!(sleep.as_mut().poll(&mut context).is_pending());
-    sleep.as_mut().reset(clock.now() + 2 * SECOND);
-    clock.advance(SECOND).unwrap();
-    assert!(sleep.as_mut().poll(&mut context).is_pending());
-    clock.advance(SECOND).unwrap();
-    assert!(AsyncTimer::poll(sleep.as_mut(), &mut context).is_ready());
-
-    let _inside = tokio.enter();
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    runtime.spawn(Box::pin(async move { sender.send(7).unwrap() }));
-    assert_eq!(tokio.block_on(receiver), Ok(7));
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    assert_eq!(runtime.wrap_udp_socket(socket).unwrap().local_addr().unwrap(), address);
-
-    let now = Instant::now();
-    let global = QuinnRuntime::new(inner);
-    assert!(global.now() >= now);
-    let mut sleep = global.new_timer(now + 2 * MS);
-    futures_lite::future::block_on(std::future::poll_fn(|context| sleep.as_mut().poll(context)));
-    assert!(Instant::now() >= now + 2 * MS);
-}
-
-#[test]
 fn hyper_resets_a_sleep_to_the_timer_that_is_asked() {
     let ((one, _), (two, clock)) = (timer(), timer());
     let mut sleep = HyperTimer::from(one.clone()).sleep(HOUR);
@@ -99,7 +103,9 @@ fn hyper_resets_a_sleep_to_the_timer_that_is_asked() {
 
 #[test]
 fn a_limit_of_hyper_that_found_no_room_tries_again() {
-    let (timer, clock, key) = crate::refusals::full();
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).limit(1).build().unwrap();
+    let key = timer.arm(HOUR, |_| ()).unwrap();
     let mut sleep = HyperTimer::from(timer.clone()).sleep(SECOND);
     let task = Task::new();
     assert!(task.poll(&mut sleep).is_pending());
@@ -107,4 +113,19 @@ fn a_limit_of_hyper_that_found_no_room_tries_again() {
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
     assert!(task.poll(&mut sleep).is_ready());
+}
+
+/// Code that calls `HyperTimer::new` can be tested under virtual time.
+#[test]
+fn the_default_timer_follows_a_scope() {
+    let (timer, clock) = timer();
+    clock.advance(HOUR).unwrap();
+    tasks::with_timer(&timer, || {
+        let hyper = HyperTimer::new();
+        assert_eq!(hyper.now(), clock.now());
+        let (task, mut sleep) = (Task::new(), hyper.sleep(SECOND));
+        assert!(task.poll(&mut sleep).is_pending());
+        clock.advance(SECOND).unwrap();
+        assert!(task.poll(&mut sleep).is_ready());
+    });
 }

@@ -1,4 +1,13 @@
-//! A timer and a clock for a runtime of quinn.
+//! Timers and a clock for a runtime of [quinn](https://docs.rs/quinn): [`QuinnRuntime`].
+//!
+//! It uses nothing of Tourbillon but its public API: a [`Sleep`], its `reset` and `poll_elapsed`.
+
+#![forbid(unsafe_code)]
+
+/// The example of the README, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use std::future::Future;
 use std::io;
@@ -10,22 +19,21 @@ use std::time::Instant;
 
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
 
-use super::host::Home;
-use super::sleep::{Sleep, sleep_until};
-use crate::timer::Timer;
+use tourbillon::Timer;
+use tourbillon::tasks::{Home, Instant as Now, Sleep, sleep_until};
 
-/// A runtime of [quinn](https://docs.rs/quinn) with another's tasks and sockets and Tourbillon's timers and clock, on
+/// A runtime of quinn with another's tasks and sockets and Tourbillon's timers and clock, on
 /// the default engine or on a [`Timer`] of yours.
 ///
 /// quinn's timers cannot fail. On a timer that was stopped they never end, and connections are not limited by them. Nor
 /// are they on one that has no room or no thread for a timer, until that is polled again and finds it.
 ///
 /// # Panics
-/// On the default engine, its timers as [`sleep`](super::sleep()).
+/// On the default engine, its timers as [`tourbillon::tasks::sleep`].
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tourbillon::tasks::QuinnRuntime;
+/// use tourbillon_quinn::QuinnRuntime;
 ///
 /// # fn example(inner: Arc<dyn quinn::Runtime>) {
 /// // The inner one is quinn::default_runtime() or TokioRuntime; this goes to quinn::Endpoint::new.
@@ -53,7 +61,7 @@ impl QuinnRuntime {
 
 impl Runtime for QuinnRuntime {
     fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        match planted!("tasks.quinn-uses-the-default-engine", &None, &self.timer) {
+        match &self.timer {
             None => Box::pin(QuinnTimer(sleep_until(at))),
             Some(timer) => Box::pin(QuinnTimer(timer.sleep_until(at))),
         }
@@ -68,8 +76,7 @@ impl Runtime for QuinnRuntime {
     }
 
     fn now(&self) -> Instant {
-        let timer = planted!("more.quinn-reads-the-clock-of-the-system", None, self.timer.as_ref());
-        timer.map_or_else(Instant::now, Timer::now)
+        self.timer.as_ref().map_or_else(|| Now::now().into_std(), Timer::now)
     }
 }
 
@@ -78,13 +85,10 @@ struct QuinnTimer<H: Home>(Sleep<H>);
 
 impl<H: Home> AsyncTimer for QuinnTimer<H> {
     fn reset(mut self: Pin<&mut Self>, at: Instant) {
-        let moves = planted!("tasks.quinn-timers-are-never-put-off", at < self.0.deadline(), true);
-        if moves {
-            self.0.reset_at(at);
-        }
+        self.0.reset(at);
     }
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_forever(context.waker())
+        self.0.poll_elapsed(context)
     }
 }

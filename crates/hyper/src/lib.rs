@@ -1,4 +1,13 @@
-//! A timer for hyper.
+//! A timer for [hyper](https://docs.rs/hyper), on any runtime: [`HyperTimer`].
+//!
+//! It uses nothing of Tourbillon but its public API: a [`Sleep`], its `reset`, `poll_elapsed` and `is_on`.
+
+#![forbid(unsafe_code)]
+
+/// The example of the README, run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,23 +16,22 @@ use std::time::{Duration, Instant};
 
 use hyper::rt;
 
-use super::host::{Global, Home};
-use super::sleep::{Sleep, sleep, sleep_until};
-use crate::timer::Timer;
+use tourbillon::Timer;
+use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until};
 
-/// A timer for [hyper](https://docs.rs/hyper), on the default engine or on a [`Timer`] of yours: give it to a server's
+/// A timer for hyper, on the default engine or on a [`Timer`] of yours: give it to a server's
 /// or client's builder, whatever runtime it is on.
 ///
 /// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited. Nor is
 /// it on one that has no room or no thread for a sleep, until that is polled again and finds it.
 ///
 /// # Panics
-/// On the default engine, its sleeps as [`sleep`](super::sleep()).
+/// On the default engine, its sleeps as [`tourbillon::tasks::sleep`].
 ///
 /// ```
 /// use hyper::rt::Timer as _;
 /// use std::time::{Duration, Instant};
-/// use tourbillon::tasks::HyperTimer;
+/// use tourbillon_hyper::HyperTimer;
 ///
 /// let timer = HyperTimer::new();
 /// // http1::Builder::new().timer(timer).header_read_timeout(Duration::from_secs(30))
@@ -35,8 +43,7 @@ use crate::timer::Timer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// The default engine if there is none. Not a [`Given`](super::Given): the threads of a server keep to their own
-    /// shards.
+    /// The default engine if there is none. Not one sleep to copy: the threads of a server keep to their own shards.
     timer: Option<Timer>,
 }
 
@@ -56,7 +63,7 @@ impl From<Timer> for HyperTimer {
 
 impl rt::Timer for HyperTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
-        match planted!("third.hyper-sleeps-on-the-default-engine", &None, &self.timer) {
+        match &self.timer {
             None => Box::pin(HyperSleep(sleep(duration))),
             Some(timer) => Box::pin(HyperSleep(timer.sleep(duration))),
         }
@@ -70,8 +77,7 @@ impl rt::Timer for HyperTimer {
     }
 
     fn now(&self) -> Instant {
-        let timer = planted!("tasks.hyper-reads-the-systems-clock", None, self.timer.as_ref());
-        timer.map_or_else(Instant::now, Timer::now)
+        self.timer.as_ref().map_or_else(|| Now::now().into_std(), Timer::now)
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, new_deadline: Instant) {
@@ -79,7 +85,7 @@ impl rt::Timer for HyperTimer {
             None => reset(sleep.as_mut(), new_deadline, |_: &Sleep<Global>| true),
             Some(timer) => reset(sleep.as_mut(), new_deadline, |sleep| sleep.is_on(timer)),
         };
-        if planted!("tasks.hyper-does-not-reset-a-foreign-sleep", false, !moved) {
+        if !moved {
             *sleep = self.sleep_until(new_deadline);
         }
     }
@@ -92,7 +98,7 @@ fn reset<H: Home>(
     ours: impl FnOnce(&Sleep<H>) -> bool,
 ) -> bool {
     let sleep = sleep.downcast_mut_pin::<HyperSleep<H>>().filter(|sleep| ours(&sleep.0));
-    sleep.map(|mut sleep| sleep.0.reset_at(at)).is_some()
+    sleep.map(|mut sleep| sleep.0.reset(at)).is_some()
 }
 
 struct HyperSleep<H: Home>(Sleep<H>);
@@ -103,6 +109,6 @@ impl<H: Home> Future for HyperSleep<H> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_forever(context.waker())
+        self.0.poll_elapsed(context)
     }
 }

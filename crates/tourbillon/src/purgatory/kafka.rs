@@ -1,0 +1,60 @@
+//! Operations as Kafka's `DelayedOperation` has them: expiry completes too.
+
+use super::operation::Operation;
+
+/// An operation with the callbacks of Kafka's `DelayedOperation`, for a [`Purgatory`](crate::Purgatory) through
+/// [`Delayed`].
+///
+/// [`on_complete`](DelayedOperation::on_complete) is called once, however the operation ends; if it has expired,
+/// [`on_expiration`](DelayedOperation::on_expiration) is called after that. An [`Operation`] of this crate is told only
+/// the one that has happened: an answer that a port sends in `onComplete` has to be sent in both.
+pub trait DelayedOperation: Send + Sized + 'static {
+    /// Whether the condition holds, as [`Operation::try_complete`].
+    fn try_complete(&mut self) -> bool;
+
+    /// It is over: the condition holds, or the timeout has come.
+    fn on_complete(&mut self);
+
+    /// The timeout has come, and [`on_complete`](DelayedOperation::on_complete) was called.
+    fn on_expiration(&mut self);
+}
+
+/// A [`DelayedOperation`] as an [`Operation`].
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tourbillon::{Delayed, DelayedOperation, Purgatory, Timer, VirtualClock};
+///
+/// struct Fetch(mpsc::Sender<&'static str>);
+/// impl DelayedOperation for Fetch {
+///     fn try_complete(&mut self) -> bool { false }
+///     fn on_complete(&mut self) { self.0.send("answered").unwrap() }
+///     fn on_expiration(&mut self) { self.0.send("counted as expired").unwrap() }
+/// }
+///
+/// let clock = VirtualClock::new();
+/// let purgatory = Purgatory::new(&Timer::builder().clock(&clock).build()?);
+/// let (log, said) = mpsc::channel();
+/// purgatory.try_complete_else_watch(Delayed(Fetch(log)), ["key"], Duration::from_secs(5))?;
+/// clock.advance(Duration::from_secs(5))?;
+/// assert_eq!(said.iter().collect::<Vec<_>>(), ["answered", "counted as expired"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delayed<D>(pub D);
+
+impl<D: DelayedOperation> Operation for Delayed<D> {
+    fn try_complete(&mut self) -> bool {
+        self.0.try_complete()
+    }
+
+    fn on_complete(mut self) {
+        self.0.on_complete();
+    }
+
+    fn on_expire(mut self) {
+        planted!("purgatory.delayed-expires-without-an-answer", (), self.0.on_complete());
+        self.0.on_expiration();
+    }
+}

@@ -1,0 +1,111 @@
+//! The handle of one operation that is watched.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Purgatory;
+use super::error::WatchError;
+use super::node::Control;
+use super::operation::Operation;
+use super::request::Why;
+use super::returned::Returned;
+use super::trampoline::is_trying;
+use super::work::Own;
+
+/// The handle of one operation of a [`Purgatory`]. [`Purgatory::watch`] makes one. Dropping it changes nothing.
+pub struct Watched<O> {
+    /// `None` if it was completed before it was watched.
+    entry: Option<Arc<dyn Control<O>>>,
+}
+
+/// Watching with a handle.
+impl<K, O, S> Purgatory<K, O, S>
+where
+    K: Eq + Hash + Send + 'static,
+    O: Operation,
+    S: BuildHasher,
+{
+    /// [`try_complete_else_watch`](Purgatory::try_complete_else_watch) that gives a handle on the operation.
+    ///
+    /// # Errors
+    /// As there; the operation comes back.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use tourbillon::{Operation, Purgatory, Timer};
+    ///
+    /// struct Fetch(mpsc::Sender<&'static str>);
+    /// impl Operation for Fetch {
+    ///     fn try_complete(&mut self) -> bool { false }
+    ///     fn on_complete(self) { self.0.send("completed").unwrap() }
+    ///     fn on_expire(self) { self.0.send("expired").unwrap() }
+    /// }
+    ///
+    /// let purgatory = Purgatory::new(&Timer::new());
+    /// let (answer, answers) = mpsc::channel();
+    /// let minute = Duration::from_secs(60);
+    /// let first = purgatory.watch(Fetch(answer.clone()), ["a", "b"], minute)?;
+    /// let other = purgatory.watch(Fetch(answer), ["a"], minute)?;
+    ///
+    /// assert!(first.complete() && first.is_completed());
+    /// assert_eq!(answers.try_recv(), Ok("completed"));
+    /// assert!(!first.complete(), "it was completed before");
+    ///
+    /// assert!(other.cancel().is_some(), "it is handed back");
+    /// assert!(other.is_over() && !other.is_completed());
+    /// assert_eq!(purgatory.watched(), 0);
+    /// # Ok::<(), tourbillon::WatchError<Fetch>>(())
+    /// ```
+    pub fn watch(
+        &self,
+        operation: O,
+        keys: impl IntoIterator<Item = K>,
+        timeout: Duration,
+    ) -> Result<Watched<O>, WatchError<O>> {
+        let (node, _) =
+            self.add(Own(operation), keys, timeout).map_err(|error| error.map(|own| own.0))?;
+        Ok(Watched { entry: node.map(|node| node as Arc<dyn Control<O>>) })
+    }
+}
+
+impl<O> Watched<O> {
+    /// Whether it was completed: by its condition, or [by hand](Watched::complete). Its action may still be about to
+    /// run.
+    pub fn is_completed(&self) -> bool {
+        self.ended().unwrap_or(false)
+    }
+
+    /// Whether it was completed, has expired, or was handed back.
+    pub fn is_over(&self) -> bool {
+        self.ended().is_some()
+    }
+
+    fn ended(&self) -> Option<bool> {
+        self.entry.as_ref().map_or(Some(true), |entry| entry.ended())
+    }
+
+    /// Completes it now, whatever its condition says: [`on_complete`](Operation::on_complete) runs, here or on the
+    /// thread that tries the condition at this moment. `false` if it is over, or is about to be handed back.
+    pub fn complete(&self) -> bool {
+        self.entry.as_ref().is_some_and(|entry| entry.force())
+    }
+
+    /// Takes it out of the purgatory: neither of its actions runs. `None` if it is over.
+    ///
+    /// It waits for a condition that another thread tries at this moment, and is completed if that holds. Inside a
+    /// condition it waits for nobody, and one that is being tried stays where it is.
+    pub fn cancel(&self) -> Option<O> {
+        let returned = (!is_trying()).then(Returned::new);
+        let taken = self.entry.as_ref()?.take(Why::Cancelled, returned.as_ref());
+        taken.or_else(|| returned?.collect().pop())
+    }
+}
+
+impl<O> fmt::Debug for Watched<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("is_over", &self.is_over()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! An `Instant` that follows the clock of the free functions.
+
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::time::{Duration, Instant as Moment};
+
+use super::host::HostEngine;
+use super::scope::current;
+
+/// A moment, as [`std::time::Instant`], whose [`now`](Instant::now) is that of the free functions: inside of a
+/// [scope](super::scope()) the time of the scope's clock, else the system's.
+///
+/// It is made of one of the standard library's and becomes one, is compared with it and subtracted from it, and
+/// whatever takes the one takes the other.
+///
+/// ```
+/// use std::time::Duration;
+/// use tourbillon::tasks::{self, Instant};
+/// use tourbillon::{Timer, VirtualClock};
+///
+/// let clock = VirtualClock::new();
+/// let timer = Timer::builder().clock(&clock).build()?;
+/// tasks::block_on(&clock, tasks::scope(&timer, async {
+///     let begin = Instant::now();
+///     tasks::sleep_until(begin + Duration::from_secs(3600)).await;
+///     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
+/// }))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(Moment);
+
+impl Instant {
+    /// The current time.
+    pub fn now() -> Self {
+        let given = current();
+        Instant(given.map_or_else(Moment::now, |given| {
+            let clock = given.clock();
+            clock.instant(clock.now())
+        }))
+    }
+
+    /// The same moment, of the standard library's type.
+    pub fn into_std(self) -> Moment {
+        self.0
+    }
+
+    /// The same moment as one of the standard library's.
+    pub fn from_std(moment: Moment) -> Self {
+        Instant(moment)
+    }
+
+    /// The time that has passed since then; zero if it lies ahead.
+    pub fn elapsed(&self) -> Duration {
+        Instant::now().duration_since(*self)
+    }
+
+    /// The time from an earlier moment to this one; zero if that is later.
+    pub fn duration_since(&self, earlier: impl Into<Moment>) -> Duration {
+        self.0.saturating_duration_since(earlier.into())
+    }
+
+    /// The time from an earlier moment to this one; `None` if that is later.
+    pub fn checked_duration_since(&self, earlier: impl Into<Moment>) -> Option<Duration> {
+        self.0.checked_duration_since(earlier.into())
+    }
+
+    /// The same as [`duration_since`](Instant::duration_since).
+    pub fn saturating_duration_since(&self, earlier: impl Into<Moment>) -> Duration {
+        self.duration_since(earlier)
+    }
+
+    /// A later moment, if the system can name it.
+    pub fn checked_add(&self, by: Duration) -> Option<Self> {
+        self.0.checked_add(by).map(Instant)
+    }
+
+    /// An earlier moment, if the system can name it.
+    pub fn checked_sub(&self, by: Duration) -> Option<Self> {
+        self.0.checked_sub(by).map(Instant)
+    }
+}
+
+impl From<Moment> for Instant {
+    fn from(moment: Moment) -> Self {
+        Instant(moment)
+    }
+}
+
+impl From<Instant> for Moment {
+    fn from(instant: Instant) -> Self {
+        instant.0
+    }
+}
+
+impl PartialEq<Moment> for Instant {
+    fn eq(&self, other: &Moment) -> bool {
+        self.0 == *other
+    }
+}
+
+impl PartialEq<Instant> for Moment {
+    fn eq(&self, other: &Instant) -> bool {
+        *self == other.0
+    }
+}
+
+impl PartialOrd<Moment> for Instant {
+    fn partial_cmp(&self, other: &Moment) -> Option<std::cmp::Ordering> {
+        self.0.partial_cmp(other)
+    }
+}
+
+impl PartialOrd<Instant> for Moment {
+    fn partial_cmp(&self, other: &Instant) -> Option<std::cmp::Ordering> {
+        self.partial_cmp(&other.0)
+    }
+}
+
+/// # Panics
+/// If the system cannot name that moment, as the standard library's does.
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, by: Duration) -> Instant {
+        Instant(self.0 + by)
+    }
+}
+
+/// # Panics
+/// If the system cannot name that moment, as the standard library's does.
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, by: Duration) -> Instant {
+        Instant(self.0 - by)
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, by: Duration) {
+        *self = *self + by;
+    }
+}
+
+impl SubAssign<Duration> for Instant {
+    fn sub_assign(&mut self, by: Duration) {
+        *self = *self - by;
+    }
+}
+
+/// Zero if the other is later.
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, other: Instant) -> Duration {
+        self.duration_since(other)
+    }
+}
+
+/// Zero if the other is later.
+impl Sub<Moment> for Instant {
+    type Output = Duration;
+
+    fn sub(self, other: Moment) -> Duration {
+        self.duration_since(other)
+    }
+}
+
+/// Zero if the other is later.
+impl Sub<Instant> for Moment {
+    type Output = Duration;
+
+    fn sub(self, other: Instant) -> Duration {
+        self.saturating_duration_since(other.0)
+    }
+}

@@ -1,0 +1,75 @@
+//! What an adapter for another library needs of a sleep.
+
+use std::task::{Context, Poll};
+
+use super::Sleep;
+use crate::tasks::host::{Given, Home};
+use crate::timer::Timer;
+
+/// For adapters.
+impl Sleep<Given> {
+    /// Whether it is on that timer. An adapter asks before it moves a sleep that it is given: one on another timer has
+    /// another clock, and has to be made anew.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::Timer;
+    ///
+    /// let (one, other) = (Timer::new(), Timer::new());
+    /// let sleep = one.sleep(Duration::from_secs(1));
+    /// assert!(sleep.is_on(&one.clone()) && !sleep.is_on(&other));
+    /// ```
+    pub fn is_on(&self, timer: &Timer) -> bool {
+        self.home.shares(&Given::on(timer))
+    }
+}
+
+/// For adapters.
+impl<H: Home> Sleep<H> {
+    /// Polls it for an adapter whose own trait has no place for an error: ready when its time has come, and never for
+    /// another reason.
+    ///
+    /// On a timer that was stopped it is pending for ever. On one that has no room or no thread for it, the next poll
+    /// tries again.
+    ///
+    /// # Panics
+    /// As [`sleep`](crate::tasks::sleep()), on the default engine.
+    ///
+    /// ```
+    /// use std::pin::Pin;
+    /// use std::task::{Context, Poll};
+    /// use std::time::Instant;
+    /// use tourbillon::tasks::{Home, Sleep};
+    ///
+    /// /// The timer that some library asks for: it cannot fail.
+    /// trait LibraryTimer {
+    ///     fn reset(&mut self, at: Instant);
+    ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
+    /// }
+    ///
+    /// struct Adapter<H: Home>(Sleep<H>);
+    ///
+    /// impl<H: Home> LibraryTimer for Adapter<H> {
+    ///     fn reset(&mut self, at: Instant) {
+    ///         self.0.reset(at);
+    ///     }
+    ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    ///         self.0.poll_elapsed(context)
+    ///     }
+    /// }
+    /// ```
+    pub fn poll_elapsed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self.poll_outcome(context.waker()) {
+            Some(Ok(())) => Poll::Ready(()),
+            Some(Err(wrong)) => {
+                let _on_the_default_engine_a_panic = H::output::<()>(Err(wrong));
+                planted!(
+                    "tasks.a-sleep-that-cannot-fail-is-ready-instead",
+                    Poll::Ready(()),
+                    Poll::Pending
+                )
+            }
+            None => Poll::Pending,
+        }
+    }
+}
