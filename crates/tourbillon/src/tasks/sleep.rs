@@ -152,7 +152,8 @@ impl Identity {
 impl<H: Home> Sleep<H> {
     #[inline]
     pub(super) fn after(home: H, after: Duration) -> Self {
-        let now = home.clock().now();
+        let clock = home.clock();
+        let (now, is_system) = (clock.now(), clock.is_system());
         let after = nanoseconds(after);
         let deadline = planted!(
             "tasks.a-sleep-of-ages-wraps",
@@ -161,7 +162,7 @@ impl<H: Home> Sleep<H> {
         );
         let state = if deadline == now {
             SleepState::Over(Ok(()))
-        } else if home.clock().is_system() {
+        } else if is_system {
             SleepState::Fresh
         } else {
             SleepState::Idle

@@ -54,26 +54,6 @@ fn scopes_nest_and_end() {
     assert!(panics.is_err() && Instant::now() < outside.now(), "a panic ends the scope too");
 }
 
-/// The only test that replaces the default engine: the switch is the process's.
-#[test]
-fn the_process_has_a_switch() {
-    let ((first, early), (second, late)) = (timer(), timer());
-    late.advance(HOUR).unwrap();
-    let one = tasks::replace_default(&first);
-    let other = tasks::replace_default(&second);
-    let elsewhere = || std::thread::spawn(Instant::now).join().unwrap();
-    assert_eq!(elsewhere(), late.now(), "the last counts");
-    drop(one);
-    assert_eq!(elsewhere(), late.now(), "and goes on");
-    let again = tasks::replace_default(&first);
-    assert_eq!(elsewhere(), early.now());
-    let scoped = tasks::with_timer(&second, Instant::now);
-    assert_eq!(scoped, late.now(), "a scope is nearer");
-    drop((again, other));
-    let before = std::time::Instant::now();
-    assert!(elsewhere() >= before);
-}
-
 #[test]
 fn time_is_advanced_by_hand() {
     let (timer, clock) = timer();
