@@ -87,6 +87,10 @@ public final class Timers {
         System.out.println(figure + " " + value);
     }
 
+    private static void sleepUntil(long moment) throws InterruptedException {
+        Thread.sleep(Math.max(0, (moment - System.nanoTime()) / MS));
+    }
+
     private static double median(double[] values) {
         double[] sorted = values.clone();
         Arrays.sort(sorted);
@@ -174,7 +178,7 @@ public final class Timers {
             throw new IllegalStateException("it took too long to arm");
         }
         long before = cpu();
-        Thread.sleep((first + spread - System.nanoTime()) / MS);
+        sleepUntil(first + spread);
         long limit = System.nanoTime() + 10_000 * MS;
         while (count.sum() < timers && System.nanoTime() < limit) {
             Thread.sleep(2);
@@ -298,7 +302,7 @@ public final class Timers {
                 service.cancel(service.schedule(200 * MS, faults[3]::increment));
             }
         }
-        Thread.sleep((first + 400 * MS + 2 * grace - System.nanoTime()) / MS);
+        sleepUntil(first + 400 * MS + 2 * grace);
         for (int timer = 0; timer < timers; timer++) {
             if (fired.get(timer) == 0) {
                 faults[2].increment();

@@ -99,7 +99,11 @@ fn hold(mut asked: League) -> Result<(), String> {
     if let Some(folder) = &asked.plots {
         plots::draw(&report, folder)?;
     }
-    page.map_or(Ok(()), |page| publish::write(&report, page, asked.plots.as_deref()))
+    page.map_or(Ok(()), |page| publish::write(&report, page, asked.plots.as_deref()))?;
+    match report.wrong() {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(format!("wrong beside the oracle: {}", wrong.join("; "))),
+    }
 }
 
 fn plot(file: &Path, folder: &Path, page: Option<&Path>) -> Result<(), String> {

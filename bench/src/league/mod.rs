@@ -1,8 +1,8 @@
 //! The league: how contestants of every family take turns, and what is kept, printed and plotted of it.
 //!
 //! A family is a set of contestants and of rows. A row is one workload, run for each of its columns; it gives figures.
-//! One run of one contestant, a [`Turn`], is a process of its own (`turn`); `run` lets them alternate; a [`report`] keeps
-//! every sample, one sheet for each figure; `show` prints the sheets, `publish` writes them as Markdown.
+//! One run of one contestant, a [`Turn`], is a process of its own (`turn`); `run` lets them alternate; a [`report`]
+//! keeps every sample, one sheet for each figure; `show` prints the sheets, `publish` writes them as Markdown.
 
 pub mod publish;
 pub mod report;
@@ -100,9 +100,9 @@ impl Column {
 pub struct Row {
     pub name: &'static str,
     pub figures: &'static [Figure],
-    /// How often everybody runs it: in a full run, and with `--quick`.
+    /// How often everybody runs it: in a full run, and with `--quick`, where 0 leaves it out unless it is named.
     pub rounds: [usize; 2],
-    /// Populations: in a full run, and with `--quick`. Where there are several, the command line may choose others.
+    /// Populations: in a full run, and with `--quick`. The command line may choose others.
     pub timers: [&'static [usize]; 2],
     pub threads: &'static [usize],
     pub variants: &'static [&'static str],
@@ -159,8 +159,11 @@ impl Row {
 
     /// The columns that were asked for.
     pub fn columns(&self, asked: &League) -> Vec<Column> {
-        let chosen = |own: &[usize], asked: &[usize]| {
-            if own.len() > 1 && !asked.is_empty() { asked.to_vec() } else { own.to_vec() }
+        // Several are replaced by those that were asked for; a single one is at most the largest of them.
+        let chosen = |own: &[usize], asked: &[usize]| match (own, asked.iter().max()) {
+            (own, None) => own.to_vec(),
+            ([own], Some(&most)) => vec![*own.min(&most)],
+            (_, Some(_)) => asked.to_vec(),
         };
         let timers = chosen(self.timers[usize::from(asked.quick)], &asked.populations);
         let threads = chosen(self.threads, &asked.threads);

@@ -47,7 +47,7 @@ fn markdown(report: &Report, plots: Option<&Path>) -> String {
             waited * 100.0
         );
     }
-    text += "\n\n## Where we lose\n\nEvery cell in which the best peer is better than one of ours by more than a hundredth.\n\n";
+    text += "\n\n## Where we lose\n\nEvery cell in which the best peer is better than one of ours, by over 1 %.\n\n";
     text += &format!(
         "| {} | ours | where | ours / best peer | best peer |\n|---|---|---|---|---|\n",
         machine.cpu

@@ -124,6 +124,16 @@ impl Report {
         }
     }
 
+    /// Wheels of ours whose trace shows faults: in virtual time, a busy machine is no excuse. Without the feature
+    /// `peers` all wheels are our code.
+    pub fn wrong(&self) -> Vec<String> {
+        let wheels = self.families.iter().filter(|family| family.name == "wheel");
+        let is_own = |it: &&Contender| it.kind != Kind::Peer || cfg!(not(feature = "peers"));
+        let own = wheels.flat_map(|family| &family.contestants).filter(is_own);
+        let faulty = own.filter(|it| !it.faults.is_empty());
+        faulty.map(|it| format!("{}: {}", it.name, it.faults)).collect()
+    }
+
     pub fn sheet(&self, family: &str, figure: &str) -> Option<&Sheet> {
         self.sheets.iter().find(|sheet| sheet.family == family && sheet.figure == figure)
     }
@@ -140,8 +150,10 @@ fn line(figure: &Figure, columns: &[Column], contestant: &Contestant) -> Line {
 }
 
 impl Sheet {
+    /// Nobody ran it.
     pub fn is_empty(&self) -> bool {
-        self.lines.iter().flat_map(|line| &line.cells).all(|cell| cell.samples.is_empty())
+        let is_empty = |cell: &Cell| cell.samples.is_empty() && cell.absent.is_none();
+        self.lines.iter().flat_map(|line| &line.cells).all(is_empty)
     }
 
     /// The sample that counts.

@@ -15,6 +15,9 @@ use crate::system::Waits;
 /// Set by Ctrl-C: what was measured by then is kept.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
+/// From this population on, a run takes so long that there is one round.
+const MANY: usize = 10_000_000;
+
 /// The row in which every contestant runs a trace beside an oracle.
 pub const TRACE: &str = "trace";
 
@@ -88,7 +91,8 @@ fn contests<'a>(
     for family in families.iter().filter(|it| fits(&asked.families, it.name)) {
         let is_chosen = |row: &&Row| {
             let named = asked.rows.iter().any(|name| name == row.name);
-            named || asked.rows.is_empty() && !row.optional || row.name == TRACE
+            let left_out = row.optional || asked.quick && row.rounds[1] == 0;
+            named || asked.rows.is_empty() && !left_out || row.name == TRACE
         };
         let rows: Vec<&Row> = family.rows.iter().filter(is_chosen).collect();
         if !rows.iter().any(|row| row.name != TRACE) && family.rows.iter().any(|r| r.name != TRACE)
@@ -132,17 +136,20 @@ impl Contest<'_> {
         println!("  contestants: {}", names.join(", "));
     }
 
-    fn rounds(&self, row: &Row) -> usize {
-        let own = row.rounds[usize::from(self.asked.quick)];
-        self.asked.rounds.filter(|_| own > 1 || row.rounds[0] > 1).map_or(own, usize::from)
+    /// What takes a minute is done once.
+    fn rounds(&self, row: &Row, column: &Column) -> usize {
+        let own = row.rounds[usize::from(self.asked.quick)].max(1);
+        let asked = self.asked.rounds.filter(|_| row.rounds[0] > 1).map_or(own, usize::from);
+        if column.timers >= MANY { 1 } else { asked }
     }
 
     fn turns(&self) -> usize {
         let turns = self.rows.iter().map(|row| {
-            let columns = row.columns(self.asked);
-            let takers =
-                |column| self.present.iter().filter(|it| takes_part(it, row, column)).count();
-            self.rounds(row) * columns.iter().map(takers).sum::<usize>()
+            let turns = |column| {
+                let takers = self.present.iter().filter(|it| takes_part(it, row, column));
+                self.rounds(row, column) * takers.count()
+            };
+            row.columns(self.asked).iter().map(turns).sum::<usize>()
         });
         turns.sum()
     }
@@ -152,7 +159,7 @@ impl Contest<'_> {
         let columns = row.columns(self.asked);
         report.open(self.family, row, &columns, &self.present);
         for column in &columns {
-            for round in 0..self.rounds(row) {
+            for round in 0..self.rounds(row, column) {
                 let mut order: Vec<&Contestant> =
                     self.present.iter().filter(|it| takes_part(it, row, column)).copied().collect();
                 if order.is_empty() {
@@ -169,7 +176,8 @@ impl Contest<'_> {
             }
             for contestant in &self.present {
                 let why = (contestant.absent)(row.name, column);
-                if let Some(why) = why.filter(|_| (row.admits)(contestant.kind, column)) {
+                let shown = (row.admits)(contestant.kind, column) && !ENDED.load(Relaxed);
+                if let Some(why) = why.filter(|_| shown) {
                     let at = (self.family.name, row.name);
                     report.add(at, column, contestant.name, Err(why.to_owned()));
                 }

@@ -27,21 +27,19 @@ struct Drawn {
     points: Vec<(f64, f64)>,
 }
 
-/// # Errors
-///
-/// What the drawing library says, or that there is nothing to draw.
-pub fn cost(sheet: &Sheet, title: &str, source: &str) -> Result<String, String> {
+/// `None` if nothing was measured.
+pub fn cost(sheet: &Sheet, title: &str, source: &str) -> Option<Result<String, String>> {
     let lines = drawn(sheet);
     let points: Vec<(f64, f64)> = lines.iter().flat_map(|line| line.points.clone()).collect();
     if points.is_empty() {
-        return Err(format!("{title}: nothing was measured"));
+        return None;
     }
     let mut svg = String::new();
     let size = (WIDTH as u32, HEIGHT as u32);
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    paint(&area, &lines, &points, (title, source)).map_err(|error| error.to_string())?;
+    let painted = paint(&area, &lines, &points, (title, source));
     drop(area);
-    Ok(svg)
+    Some(painted.map(|()| svg).map_err(|error| error.to_string()))
 }
 
 fn drawn(sheet: &Sheet) -> Vec<Drawn> {
@@ -62,10 +60,16 @@ fn drawn(sheet: &Sheet) -> Vec<Drawn> {
                 Kind::Peer => *peers.next().unwrap_or(&THEIRS),
             };
             let (name, points) = (line.contestant.clone(), points(line));
-            Drawn { name, paint, wide: line.kind == Kind::Ours, points }
+            Drawn { name, paint, wide: first_of_ours(sheet, line), points }
         })
         .filter(|line| !line.points.is_empty())
         .collect()
+}
+
+/// The first of ours is drawn wider than the others.
+fn first_of_ours(sheet: &Sheet, line: &Line) -> bool {
+    let first = sheet.lines.iter().find(|line| line.kind == Kind::Ours);
+    first.is_some_and(|first| std::ptr::eq(first, line))
 }
 
 /// Where a value lies between two others, on a logarithmic axis.

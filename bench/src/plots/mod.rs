@@ -44,7 +44,10 @@ pub fn draw(report: &Report, folder: &Path) -> Result<(), String> {
     let source = source(report);
     for (figure, title) in COSTS {
         let sheet = report.sheet("wheel", figure);
-        write(&format!("wheel-{figure}"), sheet.map(|sheet| lines::cost(sheet, title, &source)))?;
+        write(
+            &format!("wheel-{figure}"),
+            sheet.and_then(|sheet| lines::cost(sheet, title, &source)),
+        )?;
     }
     let bars = |sheet: Option<&Sheet>, title: &str, unit: &str, column: Column<'_>| {
         let bars: Vec<Bar> = sheet.map_or(Vec::new(), |sheet| of(sheet, column));
@@ -112,13 +115,7 @@ fn threads(sheet: Option<&Sheet>, source: &str) -> Option<Result<String, String>
             let Some(value) = sheet.value(line, at).filter(|_| column.timers == most) else {
                 continue;
             };
-            let threads = if column.threads == 1 { "1 thread" } else { "2 threads" };
-            let threads = if column.threads > 2 {
-                format!("{} threads", column.threads)
-            } else {
-                threads.to_owned()
-            };
-            let name = format!("{}, {threads}", line.contestant);
+            let name = format!("{}, {} thr.", line.contestant, column.threads);
             bars.push(Bar { name, value: 1000.0 / value, ours: is_ours(line) });
         }
     }

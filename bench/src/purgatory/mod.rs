@@ -59,10 +59,10 @@ const GROWTH: &[Figure] = &[
 
 const ROWS: &[Row] = &[
     Row::new("stream", STREAM),
-    Row::new("million", MILLION).variants(&["in order", "random"]),
+    Row::new("million", MILLION).rounds(3, 0).variants(&["in order", "random"]),
     Row::new("check", CHECK).timers(&[1, 100, 10_000], &[1, 100, 10_000]),
     Row::new("threads", THREADS),
-    Row::new("growth", GROWTH),
+    Row::new("growth", GROWTH).rounds(3, 0),
 ];
 
 pub fn family() -> Family {

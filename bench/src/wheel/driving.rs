@@ -69,7 +69,7 @@ pub fn family() -> Family {
 type Absent = fn(&str, &Column) -> Option<&'static str>;
 
 fn only_idle(row: &str, _: &Column) -> Option<&'static str> {
-    (row == "one-slot").then_some("the row steps tick by tick")
+    (row == "one-slot").then_some("")
 }
 
 fn of(

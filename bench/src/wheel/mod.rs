@@ -19,7 +19,6 @@ use contestant::Contestant;
 use load::{Load, Spread};
 
 const ALL: &[usize] = &[1000, 10_000, 100_000, 1_000_000, 10_000_000];
-const TO_A_MILLION: &[usize] = &[1000, 10_000, 100_000, 1_000_000];
 const SOME: &[usize] = &[10_000, 1_000_000];
 /// Everything is in one slot of an upper level.
 const CROWD: &[usize] = &[1_000_000];
@@ -51,7 +50,7 @@ fn with_floor(kind: Kind, column: &Column) -> bool {
 
 const fn row(name: &'static str, figures: &'static [Figure]) -> Row {
     Row::new(name, figures)
-        .timers(ALL, TO_A_MILLION)
+        .timers(ALL, SOME)
         .variants(&["60 s"])
         .rounds(3, 1)
         .admits(with_baselines)
@@ -59,7 +58,7 @@ const fn row(name: &'static str, figures: &'static [Figure]) -> Row {
 
 /// The same with delays log-uniform from 1 ms to a day.
 const fn log(name: &'static str, figures: &'static [Figure]) -> Row {
-    row(name, figures).variants(&["log"]).timers(SOME, SOME)
+    row(name, figures).variants(&["log"]).timers(SOME, SOME).rounds(2, 0)
 }
 
 const START: &[Figure] = &[ns("start", "start a timer, from empty, no capacity hint: ns")];
@@ -120,8 +119,8 @@ const ROWS: &[Row] = &[
     row("longest", LONGEST).timers(SOME, SOME),
     log("longest-log", LONGEST),
     row("poll", POLL).timers(SOME, SOME),
-    row("next", NEXT).variants(&["one slot"]).timers(CROWD, CROWD),
-    row("pause", PAUSE).variants(&["one slot"]).timers(CROWD, CROWD),
+    row("next", NEXT).variants(&["one slot"]).timers(CROWD, CROWD).rounds(3, 0),
+    row("pause", PAUSE).variants(&["one slot"]).timers(CROWD, CROWD).rounds(3, 0),
     row("memory", MEMORY).timers(&[10_000, 100_000, 1_000_000], SOME).rounds(1, 1),
     row("huge", huge::FIGURES)
         .timers(&[100_000_000], &[100_000_000])

@@ -96,7 +96,7 @@ pub fn pair<C: Contestant>(turn: &Turn) -> Readings {
         pinned(&contestant, number, |mut seat| {
             let mut delays = Delays::new(number);
             let mut ring = Ring::filled(&mut seat, timers / threads, || delays.next());
-            let ready = || drop(barrier.wait());
+            let ready = || _ = barrier.wait();
             let spent = timed(&mut seat, &mut ring, pairs, || delays.next(), ready);
             assert_eq!(ring.gone, 0, "timers that were lost");
             // The others are timed still: they shall not be alone while this one tears down.

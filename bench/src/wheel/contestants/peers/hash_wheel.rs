@@ -34,7 +34,7 @@ impl Contestant for HashWheel {
     const SETTINGS: &'static str =
         "cancellable quad wheel, fx-hash; reschedule: insert again under the same id";
     const LAZY: bool = true;
-    const MOST: (usize, &'static str) = (1_000_000, "two minutes a round");
+    const MOST: (usize, &'static str) = (1_000_000, "minutes a round");
     const DELAYS: (u64, u64) = (1, u32::MAX as u64 - 1);
 
     fn new(_expected: usize) -> Self {
