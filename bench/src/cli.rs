@@ -4,60 +4,47 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::contestant::Kind;
-use crate::count::Counted;
+use crate::count::{Counted, Instructions};
 use crate::durable;
-use crate::entrant::Entrant;
-use crate::measure::Op;
-use crate::purgatory;
 use crate::serve;
-use crate::task;
-use crate::timer::Row;
 
-/// Tourbillon beside its peers.
+/// Tourbillon beside its peers: without a command, the whole report.
 #[derive(Parser)]
-#[command(name = "bench", arg_required_else_help = true)]
+#[command(name = "bench", args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub league: League,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// The wheels: all contestants, all operations, one table for each
-    Wheel(Wheel),
+    /// The wheels, in virtual time
+    Wheel(League),
     /// The engine beside other timer services, in real time
-    Timer(Timer),
+    Timer(League),
     /// The engine's tasks beside other timers for async code, in real time
-    Task(Task),
-    /// One run of one contestant of `task`, told in JSON
-    #[command(hide = true)]
-    TaskTurn(Turn<task::Row>),
-    /// What people build on timers: the delay queue, and timers that repeat
-    People(People),
+    Task(League),
+    /// The delay queue, and timers that repeat
+    Queue(League),
+    /// Operations that wait under keys, beside a plain map of lists with tokio's sleeps
+    Purgatory(League),
     /// Durable timers on a real disk, beside redb used directly and SQLite
     Durable(Durable),
-    /// A process with a store of its own, for `durable`
-    #[command(hide = true)]
-    DurableChild(durable::Child),
     /// `tourbillon serve` over HTTP on loopback, beside beanstalkd, Redis and PostgreSQL
     Serve(Serve),
-    /// One run of one contestant of `timer`, told in JSON
-    #[command(hide = true)]
-    Turn(Turn<Row>),
-    /// Operations that wait under keys, beside a plain map of lists with tokio's sleeps
-    Purgatory(Purgatory),
-    /// One run of one contestant of `purgatory`, told in JSON
-    #[command(hide = true)]
-    PurgatoryTurn(Turn<purgatory::Row>),
     /// Instructions an operation of the wheel and of the engine, counted by valgrind's callgrind
-    Instructions {
-        /// Rows, by a part of their name
-        #[arg(long, value_delimiter = ',', value_name = "ROW")]
-        rows: Vec<String>,
-        /// Operations of the shorter of the two runs
-        #[arg(long, default_value_t = 100_000)]
-        iterations: usize,
+    Instructions(Instructions),
+    /// Draws the plots, and writes the Markdown, of a file that `--json` wrote
+    Plot {
+        file: PathBuf,
+        /// Where the plots are written
+        #[arg(long, value_name = "DIR", default_value = "plots")]
+        plots: PathBuf,
+        /// The page whose tables are replaced
+        #[arg(long, value_name = "FILE")]
+        page: Option<PathBuf>,
     },
     /// Do one operation of the wheel or of the engine so many times, to be run under a profiler
     Count {
@@ -69,98 +56,63 @@ pub enum Command {
         #[arg(long, default_value_t = 200_000)]
         prepared: usize,
     },
+    /// A process with a store of its own, for `durable`
+    #[command(hide = true)]
+    DurableChild(durable::Child),
+    /// One run of one contestant, in JSON
+    #[command(hide = true)]
+    Turn { turn: String },
 }
 
-/// What every run with contestants can be told.
-#[derive(Args)]
-pub struct Common {
-    /// Write everything to this file
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Contestants, by a part of their name
-    #[arg(long, value_delimiter = ',', value_name = "CONTESTANT")]
-    pub only: Vec<String>,
-}
-
-#[derive(Args)]
-pub struct Wheel {
-    #[command(flatten)]
-    pub common: Common,
-    /// Under two minutes: up to 1 M timers, the baselines to 10 k, fewer rounds
+/// What the league can be asked for.
+#[derive(Args, Clone)]
+pub struct League {
+    /// Three minutes: fewer rounds, smaller populations
     #[arg(long)]
     pub quick: bool,
-    /// Populations, such as 10k,1M
+    /// Families, by a part of their name
+    #[arg(long, value_delimiter = ',', value_name = "FAMILY")]
+    pub families: Vec<String>,
+    /// Workloads; `--list` names them
+    #[arg(long, alias = "workloads", value_delimiter = ',', value_name = "ROW")]
+    pub rows: Vec<String>,
+    /// Peers, by a part of their name; ours always take part
+    #[arg(long, alias = "only", value_delimiter = ',', value_name = "PEER")]
+    pub peers: Vec<String>,
+    /// Populations, such as 10k,1M, of the workloads that have several
     #[arg(long, value_delimiter = ',', value_parser = population)]
     pub populations: Vec<usize>,
-    /// Rounds; the medians are over these [default: 5, above 1 M 3; with --quick 3, from 1 M 2]
+    /// Threads, such as 1,2,4, of the workloads that have several
+    #[arg(long, value_delimiter = ',')]
+    pub threads: Vec<usize>,
+    /// Rounds, where there is more than one; the medians are over these
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
-    /// Operations
-    #[arg(long, value_delimiter = ',')]
-    pub ops: Vec<Op>,
-    /// Also one wheel with a hundred million timers (needs 8 GiB)
-    #[arg(long)]
-    pub huge: bool,
-}
-
-impl Wheel {
-    pub fn populations(&self) -> Vec<usize> {
-        let mut populations = match (self.populations.is_empty(), self.quick) {
-            (false, _) => self.populations.clone(),
-            (true, true) => vec![10_000, 100_000, 1_000_000],
-            (true, false) => vec![10_000, 100_000, 1_000_000, 10_000_000],
-        };
-        populations.sort_unstable();
-        populations.dedup();
-        populations
-    }
-
-    pub fn rounds(&self, population: usize) -> usize {
-        let default = match (self.quick, population) {
-            (true, 1_000_000..) => 2,
-            (true, _) | (false, 1_000_001..) => 3,
-            (false, _) => 5,
-        };
-        self.rounds.map_or(default, usize::from)
-    }
-
-    /// Whether a contestant is asked to carry so many.
-    pub fn admits(&self, entrant: &dyn Entrant, population: usize) -> bool {
-        let slow = self.quick && entrant.kind() == Kind::Baseline && population > 10_000;
-        population <= entrant.most().0 && !slow
-    }
-
-    pub fn asks_for(&self, op: Op) -> bool {
-        self.ops.is_empty() || self.ops.contains(&op)
-    }
-}
-
-#[derive(Args)]
-pub struct Timer {
-    #[command(flatten)]
-    pub common: Common,
-    /// About a minute and a half: fewer rounds, and shorter ones
-    #[arg(long)]
-    pub quick: bool,
-    /// Rounds; the medians are over these [default: 3, where timers fire 2; with --quick 2 and 1]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub rounds: Option<u16>,
-    /// Workloads, by name or by number from 1
-    #[arg(long, value_delimiter = ',')]
-    pub rows: Vec<Row>,
-}
-
-#[derive(Args)]
-pub struct People {
-    /// Write everything to this file
+    /// Write every sample to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// About a minute: fewer rounds, and shorter ones
+    /// Draw the plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+    /// Write `bench/results.json`, `pictures/bench/` and the tables of `BENCHMARKS.md`, from the root of the repository
     #[arg(long)]
-    pub quick: bool,
-    /// Rounds; the medians are over these [default: 7; with --quick 3]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub rounds: Option<u16>,
+    pub publish: bool,
+    /// Name the workloads and contestants, and run nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Install the JDK and Netty by apt-get, where they are missing
+    #[arg(long)]
+    pub install_peers: bool,
+    /// Jars with Kafka's `SystemTimer` and all that it needs, separated by colons
+    #[arg(long, value_name = "JARS")]
+    pub kafka_jar: Option<String>,
+}
+
+impl League {
+    /// Jars that were given.
+    pub fn jars(&self) -> Vec<String> {
+        self.kafka_jar.iter().cloned().collect()
+    }
 }
 
 #[derive(Args)]
@@ -208,46 +160,6 @@ pub struct Serve {
     /// Install peers that are not there, by apt-get and npm
     #[arg(long)]
     pub install_peers: bool,
-}
-
-/// One run of one contestant.
-#[derive(Args)]
-pub struct Turn<R: ValueEnum + Clone + Send + Sync + 'static> {
-    pub contestant: String,
-    pub row: R,
-    #[arg(long)]
-    pub quick: bool,
-}
-
-#[derive(Args)]
-pub struct Task {
-    #[command(flatten)]
-    pub common: Common,
-    /// About two minutes: fewer rounds, and shorter ones
-    #[arg(long)]
-    pub quick: bool,
-    /// Rounds; the medians are over these [default: 3, where tasks fire 2; with --quick 1]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub rounds: Option<u16>,
-    /// Workloads
-    #[arg(long, value_delimiter = ',')]
-    pub rows: Vec<task::Row>,
-}
-
-#[derive(Args)]
-pub struct Purgatory {
-    /// Write everything to this file
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Half a minute: one round, and fewer operations
-    #[arg(long)]
-    pub quick: bool,
-    /// Rounds; the medians are over these [default: 3; with --quick 1]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub rounds: Option<u16>,
-    /// Workloads, by name or by number from 1
-    #[arg(long, value_delimiter = ',')]
-    pub rows: Vec<purgatory::Row>,
 }
 
 /// The rows that were asked for, in their order, or all.

@@ -1,6 +1,6 @@
 //! The allocator that counts: bytes held now, and the most that were held since the last mark.
 //!
-//! The only file of this crate with `unsafe`: a global allocator cannot be written without. It forwards every
+//! A global allocator cannot be written without `unsafe`. It forwards every
 //! call unchanged to the system's allocator and adds up the sizes that were asked for.
 #![allow(unsafe_code)]
 

@@ -3,22 +3,15 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::load::Load;
+use crate::wheel::load::Load;
 
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
     pub memory_gib: f64,
-    pub os: &'static str,
-    pub arch: &'static str,
-    /// The core that the run was pinned to; `None` if the system refused.
-    pub pinned_to: Option<usize>,
-}
-
-/// Pins this thread to the last core, and describes the machine.
-pub fn pin() -> Machine {
-    Machine { pinned_to: pin_thread(0), ..describe() }
+    pub os: String,
+    pub arch: String,
 }
 
 /// Pins this thread to a core, counted from the last: that one is least often interrupted. Threads that it starts
@@ -29,16 +22,14 @@ pub fn pin_thread(number: usize) -> Option<usize> {
     core_affinity::set_for_current(*core).then_some(core.id)
 }
 
-/// The machine, with no thread pinned.
 pub fn describe() -> Machine {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     Machine {
         cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
         cores: cores.len(),
         memory_gib: memory().unwrap_or(0.0),
-        os: std::env::consts::OS,
-        arch: std::env::consts::ARCH,
-        pinned_to: None,
+        os: std::env::consts::OS.to_owned(),
+        arch: std::env::consts::ARCH.to_owned(),
     }
 }
 
@@ -53,15 +44,14 @@ fn field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The floor: nanoseconds to read, change and write one random cache line of as many as there are timers. The
+/// The floor: nanoseconds to read, change and write one cache line of as many as there are timers, in this order. The
 /// accesses do not depend on each other, so as many are under way as the machine can hold.
-pub fn floor(load: &Load) -> f64 {
+pub fn floor(load: &Load, order: &[u32]) -> f64 {
     #[derive(Clone)]
     #[repr(align(64))]
     struct Line(u64);
 
     let mut lines = vec![Line(1); load.population];
-    let order = load.permutation();
     let repeats = load.repeats();
     // Once to warm up.
     order.iter().for_each(|&line| lines[line as usize].0 += 1);

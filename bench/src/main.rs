@@ -1,71 +1,63 @@
 //! Tourbillon beside its peers, in one run.
 //!
-//! `bench wheel` measures the wheels, in virtual time; `bench instructions` counts what they and the engine execute;
-//! `bench timer` measures the engine, in real time, and `bench task` its tasks: `league` is what these two share.
-//! `bench purgatory` measures what waits for conditions, `bench people` what else is built on timers, `bench durable`
-//! the store on disk, `bench serve` the server. For the wheels, a contestant is an adapter in `contestants`, an
-//! operation a function in `ops`; `suite` lets them take turns, `results` keeps the samples, `table` and `report` show
-//! them.
+//! Without a command it runs every family of the [`league`]: the wheels in virtual time (`wheel`), the engine and its
+//! tasks in real time (`timer`, `task`), what is built on them (`queue`, `purgatory`), and the peers on the JVM
+//! (`jvm`). `instructions` counts what the verbs execute (`count`); `durable` measures the store on disk, `serve` the
+//! server.
 #![deny(unsafe_code)]
 // A program, not a library: nothing is exported, and what needs a comment has one.
 #![allow(missing_docs, unreachable_pub)]
 
-mod bare;
 mod cli;
-mod contestant;
-mod contestants;
 mod count;
 mod counting;
 mod durable;
-mod entrant;
-mod family;
-mod figure;
-mod huge;
+mod jvm;
 mod league;
-mod load;
 mod machine;
-mod measure;
-mod ops;
-mod people;
+mod plots;
 mod purgatory;
-mod report;
+mod queue;
 mod results;
 mod rng;
 mod serve;
-mod suite;
 mod system;
 mod table;
 mod task;
 mod timer;
-mod trace;
+mod wheel;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command, Wheel};
-use crate::measure::{Measure, Op};
+use crate::cli::{Cli, Command, League};
+use crate::league::report::Report;
+use crate::league::{Family, publish, run, turn};
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Wheel(options) => wheel(&options),
-        Command::Timer(options) => timer::run(&options),
-        Command::Task(options) => task::run(&options),
-        Command::TaskTurn(turn) => task::turn(&turn),
-        Command::People(options) => people::run(&options),
-        Command::Durable(options) => durable::run(&options),
-        Command::DurableChild(child) => durable::run_child(&child),
-        Command::Serve(options) => serve::run(&options),
-        Command::Turn(turn) => timer::turn(&turn),
-        Command::Purgatory(options) => purgatory::run(&options),
-        Command::PurgatoryTurn(turn) => purgatory::turn(&turn),
-        Command::Instructions { rows, iterations } => count::instructions(&rows, iterations),
-        Command::Count { operation, iterations, prepared } => {
+    let Cli { command, league } = Cli::parse();
+    let only =
+        |league: League, family: &str| hold(League { families: vec![family.into()], ..league });
+    let done = match command {
+        None => hold(league),
+        Some(Command::Wheel(league)) => only(league, "wheel"),
+        Some(Command::Timer(league)) => only(league, "timer"),
+        Some(Command::Task(league)) => only(league, "task"),
+        Some(Command::Queue(league)) => only(league, "queue"),
+        Some(Command::Purgatory(league)) => only(league, "purgatory"),
+        Some(Command::Plot { file, plots, page }) => plot(&file, &plots, page.as_deref()),
+        Some(Command::Turn { turn }) => turn::run(&turn, &families()),
+        Some(Command::Durable(options)) => durable::run(&options),
+        Some(Command::DurableChild(child)) => durable::run_child(&child),
+        Some(Command::Serve(options)) => serve::run(&options),
+        Some(Command::Instructions(asked)) => count::instructions(&asked),
+        Some(Command::Count { operation, iterations, prepared }) => {
             count::count(operation, iterations, prepared)
         }
     };
@@ -78,39 +70,48 @@ fn main() -> ExitCode {
     }
 }
 
-fn wheel(options: &Wheel) -> Result<(), String> {
-    let mut entrants = contestants::all();
-    chosen(&mut entrants, &options.common.only, |entrant| entrant.name())?;
-    let file = create(options.common.json.as_deref())?;
-
-    let machine = machine::pin();
-    let results = suite::run(options, &entrants);
-    table::contenders(&results, &machine);
-    for measure in Measure::ALL {
-        table::measure(&results, measure);
-    }
-    let family = options.asks_for(Op::Family).then(family::run);
-    family.iter().for_each(family::Family::print);
-    let huge = options.huge.then(huge::run);
-    huge.iter().for_each(huge::Huge::print);
-
-    write(file, &report::Report::new(&machine, &results, family.as_ref(), huge.as_ref()))
+fn families() -> Vec<Family> {
+    vec![
+        wheel::family(),
+        wheel::driving(),
+        timer::family(),
+        task::family(),
+        queue::family(),
+        purgatory::family(),
+    ]
 }
 
-/// Keeps those whose names have a part that was asked for, or all.
-fn chosen<E: ?Sized>(
-    entrants: &mut Vec<Box<E>>,
-    only: &[String],
-    name: impl Fn(&E) -> &'static str,
-) -> Result<(), String> {
-    let names: Vec<&str> = entrants.iter().map(|entrant| name(entrant)).collect();
-    entrants.retain(|entrant| {
-        only.is_empty() || only.iter().any(|part| name(entrant).contains(part.as_str()))
-    });
-    if entrants.is_empty() {
-        return Err(format!("--only fits nobody; the contestants are: {}", names.join(", ")));
+/// Runs what was asked for, prints it, and writes and draws it if wanted.
+fn hold(mut asked: League) -> Result<(), String> {
+    let mut page = None;
+    if asked.publish {
+        if !Path::new("BENCHMARKS.md").exists() {
+            return Err("--publish is for the root of the repository".to_owned());
+        }
+        asked.json.get_or_insert_with(|| PathBuf::from("bench/results.json"));
+        asked.plots.get_or_insert_with(|| PathBuf::from("pictures/bench"));
+        page = Some(Path::new("BENCHMARKS.md"));
     }
-    Ok(())
+    jvm::prepare(asked.install_peers)?;
+    let file = create(asked.json.as_deref())?;
+    let report = run::run(&asked, &families())?;
+    write(file, &report)?;
+    if let Some(folder) = &asked.plots {
+        plots::draw(&report, folder)?;
+    }
+    page.map_or(Ok(()), |page| publish::write(&report, page, asked.plots.as_deref()))?;
+    match report.wrong() {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(format!("wrong beside the oracle: {}", wrong.join("; "))),
+    }
+}
+
+fn plot(file: &Path, folder: &Path, page: Option<&Path>) -> Result<(), String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    plots::draw(&report, folder)?;
+    page.map_or(Ok(()), |page| publish::write(&report, page, Some(folder)))
 }
 
 /// Opens the report before the run: a path that cannot be written should not cost one.

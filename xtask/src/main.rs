@@ -5,6 +5,7 @@
 
 mod browser;
 mod count;
+mod gate;
 mod models;
 mod mutants;
 mod packages;
@@ -38,6 +39,8 @@ cargo xtask CHORE [PART]
   mutants   what cargo-mutants would change in the engine, all in one build; goes on where it was ended
   loom      the models of the engine in every order of their steps, and their twins with a fault
   shuttle   the whole engine in many random orders, and its twins with a fault
+  gate      instructions of the wheel's and the engine's verbs, against bench/counts.txt: more than 3 % up fails
+              --record    writes that file
   memcheck  the tests of the one file that is not safe code, under valgrind
   pictures  makes the pictures of the live page, for the README
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         }
         ["mutants"] => mutants::run(""),
         ["mutants", part] if !part.starts_with('-') => mutants::run(part),
+        ["gate"] => gate::check(),
+        ["gate", "--record"] => gate::record(),
         ["memcheck"] => suite::memcheck(),
         ["pictures"] => browser::pictures(),
         ["deny"] => suite::deny(),

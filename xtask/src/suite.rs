@@ -6,7 +6,7 @@ use crate::models::{LOOM, SHUTTLE};
 use crate::sample::Sample;
 use crate::shell::{Outcome, TESTED, capture, cargo, nextest, root, run, run_within, with_faults};
 use crate::stages::Stages;
-use crate::{browser, packages, planted, serving, tidy};
+use crate::{browser, gate, packages, planted, serving, tidy};
 
 /// The crates that are published.
 const PUBLISHED: &[&str] = &[
@@ -49,6 +49,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
         passed += stages.run(checker.flag, || checker.models())?.len();
     }
     stages.run("bench", bench)?;
+    stages.run("gate", gate::check)?;
     stages.run("memcheck", memcheck)?;
     if long {
         stages.run("tests, normal build", || {

@@ -8,14 +8,18 @@
 mod engine;
 
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use clap::ValueEnum;
 use tourbillon_wheel::{HierarchicalWheel, Key, Progress, Time};
 
-use crate::load::{Load, Spread};
 use crate::rng::Rng;
 use crate::table::Table;
+use crate::wheel::load::{Load, Spread};
 
 /// The population of the single verbs: everything stays in the cache.
 const TIMERS: usize = 1000;
@@ -23,6 +27,8 @@ const TIMERS: usize = 1000;
 const SPAN: u64 = 1000;
 /// The population of the loops.
 const LOOPED: usize = 10_000;
+/// Names the row that also allocates once an operation: with it the gate must fail.
+const SLOWER: &str = "TOURBILLON_SLOWER";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counted {
@@ -94,6 +100,9 @@ impl Counted {
 
 /// Does the operation so many times, having prepared for more, and leaves without tidying up.
 pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
+    if std::env::var_os(SLOWER).is_some_and(|row| row.to_str() == Some(&counted.name())) {
+        (0..iterations).for_each(|nth| drop(black_box(vec![nth])));
+    }
     match counted {
         Counted::Insert | Counted::Cancel | Counted::Reschedule | Counted::Fire => {
             let seeds = 0..(prepared.max(iterations) / TIMERS) as u64;
@@ -231,44 +240,82 @@ impl Loop {
     }
 }
 
-/// Runs [`count`] under callgrind and prints instructions an operation, of the rows that were asked for.
-pub fn instructions(rows: &[String], iterations: usize) -> Result<(), String> {
-    let iterations = iterations.max(LOOPED) / LOOPED * LOOPED;
-    let header = ["operation", "instructions"].map(str::to_owned).to_vec();
-    let mut table = Table::new(
-        "instructions an operation of the wheel and of the engine, by callgrind",
-        header,
-    );
-    let asked = |counted: &&Counted| {
-        rows.is_empty() || rows.iter().any(|row| counted.title().contains(row.as_str()))
+/// What `bench instructions` was asked for.
+#[derive(clap::Args)]
+pub struct Instructions {
+    /// Rows, by a part of their name
+    #[arg(long, value_delimiter = ',', value_name = "ROW")]
+    rows: Vec<String>,
+    /// Rows, by their whole name
+    #[arg(long)]
+    exact: bool,
+    /// Operations of the shorter of the two runs
+    #[arg(long, default_value_t = 100_000)]
+    iterations: usize,
+    /// Another build of this program, which is counted instead
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// Runs [`count`] under callgrind, a row on each core, and prints instructions an operation.
+///
+/// # Errors
+///
+/// Valgrind is missing, or told no count.
+pub fn instructions(asked: &Instructions) -> Result<(), String> {
+    let iterations = asked.iterations.max(LOOPED) / LOOPED * LOOPED;
+    let this = || std::env::current_exe().map_err(|error| format!("no path to itself: {error}"));
+    let program = asked.program.clone().map_or_else(this, Ok)?;
+    let is_asked = |row: &&Counted| {
+        let fits = |part: &String| {
+            row.name() == *part || !asked.exact && row.title().contains(part.as_str())
+        };
+        asked.rows.is_empty() || asked.rows.iter().any(fits)
     };
-    for counted in Counted::value_variants().iter().filter(asked) {
-        let once = collected(*counted, iterations, 2 * iterations)?;
-        let twice = collected(*counted, 2 * iterations, 2 * iterations)?;
-        let each = (twice as f64 - once as f64) / iterations as f64;
-        table.row(vec![counted.title().to_owned(), format!("{each:.1}")], "");
+    let rows: Vec<Counted> = Counted::value_variants().iter().filter(is_asked).copied().collect();
+    let (next, counts) = (AtomicUsize::new(0), Mutex::new(vec![None; rows.len()]));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                // Relaxed: it only deals out numbers; the counts go through the mutex.
+                while let Some(row) = rows.get(next.fetch_add(1, Relaxed)).copied() {
+                    let counted = row.collected(&program, iterations);
+                    let at = rows.iter().position(|&other| other == row).unwrap_or(0);
+                    counts.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(counted);
+                }
+            });
+        }
+    });
+    let title = "instructions an operation of the wheel and of the engine, by callgrind";
+    let mut table = Table::new(title, ["row", "instructions"].map(str::to_owned).to_vec());
+    for (row, count) in rows.iter().zip(counts.into_inner().unwrap_or_default()) {
+        let count = count.ok_or("a row was not counted")??;
+        table.row(vec![row.name(), format!("{count:.1}")], row.title());
     }
     table.print();
     Ok(())
 }
 
-fn collected(counted: Counted, iterations: usize, prepared: usize) -> Result<u64, String> {
-    let program = std::env::current_exe()
-        .map_err(|error| format!("this program cannot find itself: {error}"))?;
-    let name = counted.to_possible_value().map(|value| value.get_name().to_owned());
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(["count", &name.unwrap_or_default()])
-        .args(["--iterations", &iterations.to_string(), "--prepared", &prepared.to_string()])
-        .output()
-        .map_err(|error| {
-            format!(
-                "valgrind does not start ({error}): install it, on Debian `apt install valgrind`"
-            )
-        })?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find_map(|line| line.split_once("Collected :"));
-    line.and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("callgrind told no count; it said:\n{text}"))
+impl Counted {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Instructions an operation.
+    fn collected(self, program: &Path, iterations: usize) -> Result<f64, String> {
+        let run = |times: usize| {
+            let mut command = Command::new("valgrind");
+            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+            command.args(["count", &self.name(), "--iterations", &times.to_string()]);
+            command.args(["--prepared", &(2 * iterations).to_string()]);
+            let output = command.output().map_err(|error| {
+                format!("valgrind does not start ({error}): on Debian `apt install valgrind`")
+            })?;
+            let text = String::from_utf8_lossy(&output.stderr);
+            let line = text.lines().find_map(|line| line.split_once("Collected :"));
+            line.and_then(|(_, count)| count.trim().parse::<f64>().ok())
+                .ok_or_else(|| format!("callgrind told no count; it said:\n{text}"))
+        };
+        Ok((run(2 * iterations)? - run(iterations)?) / iterations as f64)
+    }
 }

@@ -1,191 +1,249 @@
-//! What `bench timer` and `bench task` share: contestants take turns, each in a process of its own; the samples are
-//! compared with tokio's, and ours are held to targets.
+//! The league: how contestants of every family take turns, and what is kept, printed and plotted of it.
 //!
-//! A bench brings its rows, its figures and its contestants; `turn` runs one of them once, `scores` keeps and judges
-//! the samples, `show` prints them.
+//! A family is a set of contestants and of rows. A row is one workload, run for each of its columns; it gives figures.
+//! One run of one contestant, a [`Turn`], is a process of its own (`turn`); `run` lets them alternate; a [`report`]
+//! keeps every sample, one sheet for each figure; `show` prints the sheets, `publish` writes them as Markdown.
 
-mod scores;
+pub mod publish;
+pub mod report;
+pub mod run;
 mod show;
 pub mod turn;
 
-use std::fmt::Debug;
-use std::fs::File;
-use std::marker::PhantomData;
+use serde::{Deserialize, Serialize};
 
-use clap::ValueEnum;
-use indicatif::ProgressBar;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use crate::{machine, suite, write};
-use scores::Scores;
-use turn::{Outcome, Running};
-
-/// One workload, as named on the command line.
-pub trait Row: Copy + Debug + Ord + Send + Serialize + Sync + ValueEnum + 'static {
-    type Figure: Figure;
-    /// In the order of the tables. What a table compares with comes before it.
-    fn figures(self) -> &'static [Self::Figure];
-    /// How often everybody runs it; `asked` is what the command line says.
-    fn rounds(self, quick: bool, asked: Option<u16>) -> usize;
-    /// Whether all contestants run it at the same time.
-    fn is_for_all_at_once(self) -> bool {
-        false
-    }
-    /// Whether such a contestant has a place in it.
-    fn is_for(self, _kind: KindOf<Self>) -> bool {
-        true
-    }
-}
-
-/// One figure that a run gives.
-pub trait Figure: Copy + Ord + Serialize + DeserializeOwned + 'static {
-    type Kind: Kind;
-    fn title(self) -> &'static str;
-    /// Whether the ratio to tokio's says something.
-    fn compares(self) -> bool;
-    /// What such a contestant is held to.
-    fn targets(self, kind: Self::Kind) -> Vec<Target<Self>>;
-}
+use crate::cli::{League, written};
 
 /// Whose a contestant is.
-pub trait Kind: Copy + Serialize {
-    fn is_tokio(self) -> bool;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Tourbillon's own.
+    Ours,
+    /// What ours are compared with.
+    Peer,
+    /// A heap, a tree, a list: what one would write without a wheel.
+    Baseline,
+    /// No timer: what one cannot do without.
+    Floor,
 }
 
-pub type KindOf<R> = <<R as Row>::Figure as Figure>::Kind;
+/// Contestants, and what they are made to do.
+pub struct Family {
+    /// As the command line names it.
+    pub name: &'static str,
+    /// How it is measured, for the reader of the tables.
+    pub about: &'static str,
+    /// The contestant whose figures the others are divided by; `None` is the best peer of each column.
+    pub reference: Option<&'static str>,
+    pub rows: &'static [Row],
+    pub contestants: Vec<Contestant>,
+}
 
-/// What one run of one row gave.
-pub type Readings<R> = Vec<(<R as Row>::Figure, f64)>;
+/// What takes part.
+pub struct Contestant {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The settings it runs with.
+    pub settings: &'static str,
+    /// Runs a row once, in a process of its own.
+    pub run: fn(&Turn) -> Result<Readings, String>,
+    /// Why it has no part in a row, or `None`.
+    pub absent: fn(&str, &Column) -> Option<&'static str>,
+    /// Why it cannot run here, or `None`.
+    pub missing: fn(&League) -> Option<String>,
+}
+
+/// Figures by name.
+pub type Readings = Vec<(&'static str, f64)>;
+
+/// One run of one contestant.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Turn {
+    pub family: String,
+    pub row: String,
+    pub contestant: String,
+    pub column: Column,
+    pub quick: bool,
+    /// Jars of peers that were given on the command line.
+    pub jars: Vec<String>,
+}
+
+/// What distinguishes the runs of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub struct Column {
+    pub variant: String,
+    pub timers: usize,
+    pub threads: usize,
+}
+
+impl Column {
+    /// What the header says, where that is not the same in all columns.
+    pub fn title(&self, others: &[Column]) -> String {
+        let differs = |same: fn(&Column, &Column) -> bool| others.iter().any(|it| !same(it, self));
+        let mut words = Vec::new();
+        if differs(|left, right| left.variant == right.variant) {
+            words.push(self.variant.clone());
+        }
+        if differs(|left, right| left.timers == right.timers) {
+            words.push(written(self.timers));
+        }
+        if differs(|left, right| left.threads == right.threads) {
+            words.push(format!("{} thr.", self.threads));
+        }
+        words.join(", ")
+    }
+}
+
+/// One workload.
+#[derive(Clone, Copy)]
+pub struct Row {
+    pub name: &'static str,
+    pub figures: &'static [Figure],
+    /// How often everybody runs it: in a full run, and with `--quick`, where 0 leaves it out unless it is named.
+    pub rounds: [usize; 2],
+    /// Populations: in a full run, and with `--quick`. The command line may choose others.
+    pub timers: [&'static [usize]; 2],
+    pub threads: &'static [usize],
+    pub variants: &'static [&'static str],
+    /// All contestants run it at the same time.
+    pub at_once: bool,
+    /// It runs only if it is named.
+    pub optional: bool,
+    /// Whether contestants of a kind take part in a column.
+    pub admits: fn(Kind, &Column) -> bool,
+}
+
+impl Row {
+    pub const fn new(name: &'static str, figures: &'static [Figure]) -> Self {
+        Row {
+            name,
+            figures,
+            rounds: [3, 1],
+            timers: [&[0]; 2],
+            threads: &[1],
+            variants: &[""],
+            at_once: false,
+            optional: false,
+            admits: |kind, _| !matches!(kind, Kind::Floor),
+        }
+    }
+
+    pub const fn rounds(self, full: usize, quick: usize) -> Self {
+        Row { rounds: [full, quick], ..self }
+    }
+
+    pub const fn timers(self, full: &'static [usize], quick: &'static [usize]) -> Self {
+        Row { timers: [full, quick], ..self }
+    }
+
+    pub const fn threads(self, threads: &'static [usize]) -> Self {
+        Row { threads, ..self }
+    }
+
+    pub const fn variants(self, variants: &'static [&'static str]) -> Self {
+        Row { variants, ..self }
+    }
+
+    pub const fn admits(self, admits: fn(Kind, &Column) -> bool) -> Self {
+        Row { admits, ..self }
+    }
+
+    pub const fn at_once(self) -> Self {
+        Row { at_once: true, ..self }
+    }
+
+    pub const fn optional(self) -> Self {
+        Row { optional: true, ..self }
+    }
+
+    /// The columns that were asked for.
+    pub fn columns(&self, asked: &League) -> Vec<Column> {
+        // Several are replaced by those that were asked for; a single one is at most the largest of them.
+        let chosen = |own: &[usize], asked: &[usize]| match (own, asked.iter().max()) {
+            (own, None) => own.to_vec(),
+            ([own], Some(&most)) => vec![*own.min(&most)],
+            (_, Some(_)) => asked.to_vec(),
+        };
+        let timers = chosen(self.timers[usize::from(asked.quick)], &asked.populations);
+        let threads = chosen(self.threads, &asked.threads);
+        let mut columns = Vec::new();
+        for &variant in self.variants {
+            for &threads in &threads {
+                for &timers in &timers {
+                    columns.push(Column { variant: variant.to_owned(), timers, threads });
+                }
+            }
+        }
+        columns
+    }
+}
+
+/// One number that a run gives.
+#[derive(Clone, Copy)]
+pub struct Figure {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub unit: Unit,
+    /// What one of ours is held to.
+    pub aim: fn(&str, &Column) -> Option<Aim>,
+}
+
+impl Figure {
+    pub const fn new(name: &'static str, unit: Unit, title: &'static str) -> Self {
+        Figure { name, title, unit, aim: |_, _| None }
+    }
+
+    pub const fn aim(self, aim: fn(&str, &Column) -> Option<Aim>) -> Self {
+        Figure { aim, ..self }
+    }
+}
+
+/// What a figure counts, and which of its samples is its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Unit {
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    #[serde(rename = "µs")]
+    Microseconds,
+    /// A single longest time: the least of the rounds counts, the others were disturbed.
+    #[serde(rename = "µs, longest")]
+    Longest,
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// More is better.
+    #[serde(rename = "a second")]
+    Rate,
+    #[serde(rename = "times")]
+    Times,
+    /// What must not happen: the most of the rounds counts.
+    #[serde(rename = "count")]
+    Count,
+}
+
+impl Unit {
+    pub fn more_is_better(self) -> bool {
+        self == Unit::Rate
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::Microseconds | Unit::Longest => "µs",
+            Unit::Bytes => "bytes",
+            Unit::Rate => "a second",
+            Unit::Times => "times",
+            Unit::Count => "",
+        }
+    }
+}
 
 /// What a figure of ours is held to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target<F> {
-    /// So much of tokio's.
-    OfTokio(f64),
-    /// So much of its own other figure.
-    OfOwn(F, f64),
-    /// So many times the throughput of its own other figure.
-    Throughput(F, f64),
+pub enum Aim {
+    /// So much of the reference's.
+    Share(f64),
     AtMost(f64),
-}
-
-/// A contestant, as the report names it.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Contender<K> {
-    pub name: &'static str,
-    pub kind: K,
-    pub settings: &'static str,
-}
-
-/// A contestant as the harness holds it, its type forgotten.
-pub trait Entrant<R: Row> {
-    fn contender(&self) -> Contender<KindOf<R>>;
-    /// Why it has no part in a row.
-    fn absent(&self, row: R) -> Option<&'static str>;
-    /// Runs the row once, on a fresh contestant.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no figure.
-    fn run(&self, row: R, quick: bool) -> Result<Readings<R>, &'static str>;
-}
-
-/// Everybody who takes part.
-pub type Entrants<R> = Vec<Box<dyn Entrant<R>>>;
-
-/// Any contestant: each bench says how its own are run.
-pub struct Of<C>(PhantomData<C>);
-
-impl<C: 'static> Of<C> {
-    pub fn boxed<R: Row>() -> Box<dyn Entrant<R>>
-    where
-        Of<C>: Entrant<R>,
-    {
-        Box::new(Of::<C>(PhantomData))
-    }
-}
-
-/// A bench as it was asked for.
-pub struct Contest<R: Row> {
-    /// The command that runs one turn.
-    pub turn: &'static str,
-    /// How it is measured, for the reader of the table.
-    pub about: &'static str,
-    pub entrants: Entrants<R>,
-    pub rows: Vec<R>,
-    pub quick: bool,
-    pub rounds: Option<u16>,
-}
-
-impl<R: Row> Contest<R> {
-    /// Lets everybody take turns, prints what came of it, and writes it if wanted.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the file.
-    pub fn hold(&self, file: Option<File>) -> Result<(), String> {
-        let machine = machine::describe();
-        let contenders = self.entrants.iter().map(|entrant| entrant.contender()).collect();
-        let mut scores = Scores::new(contenders);
-        show::contenders(&scores, &machine, self.about);
-        let rounds = |row: R| row.rounds(self.quick, self.rounds);
-        let all: usize = self.rows.iter().map(|&row| rounds(row)).sum();
-        let bar = suite::bar(all * self.entrants.len());
-        for &row in &self.rows {
-            for round in 0..rounds(row) {
-                self.round(row, round, &mut scores, &bar);
-            }
-            bar.suspend(|| show::row(&scores, row));
-        }
-        bar.finish_and_clear();
-        show::summing_up(&scores, &self.rows);
-        write(file, &show::Report::new(&machine, self.quick, &self.rows, &scores))
-    }
-
-    /// Everybody once, a different one first each time.
-    fn round(&self, row: R, round: usize, scores: &mut Scores<R>, bar: &ProgressBar) {
-        let mut order: Vec<usize> = (0..self.entrants.len()).collect();
-        order.rotate_left(round % self.entrants.len());
-        let together = if row.is_for_all_at_once() { order.len() } else { 1 };
-        for indices in order.chunks(together) {
-            let start = |&index: &usize| (index, self.start(row, index, bar));
-            let running: Vec<_> = indices.iter().map(start).collect();
-            for (index, running) in running {
-                if let Some(running) = running {
-                    note(row, index, running.and_then(Running::finish), scores);
-                }
-                bar.inc(1);
-            }
-        }
-    }
-
-    /// `None` if it has no place in the row.
-    fn start(&self, row: R, index: usize, bar: &ProgressBar) -> Option<Result<Running, String>> {
-        let entrant = &self.entrants[index];
-        let Contender { name, kind, .. } = entrant.contender();
-        bar.set_message(format!("{row:?}: {name}"));
-        let start = || Running::start(self.turn, name, &row, self.quick);
-        let absent = entrant.absent(row).map(|why| Err(why.to_owned()));
-        row.is_for(kind).then(|| absent.unwrap_or_else(start))
-    }
-}
-
-fn note<R: Row>(
-    row: R,
-    index: usize,
-    outcome: Result<Outcome<R::Figure>, String>,
-    scores: &mut Scores<R>,
-) {
-    let readings = outcome.and_then(|outcome| {
-        scores.waits.add(outcome.waits);
-        outcome.readings
-    });
-    match readings {
-        Ok(readings) => {
-            readings.into_iter().for_each(|(figure, value)| scores.add(figure, index, value));
-        }
-        Err(why) => scores.add_absent(row, index, why),
-    }
+    AtLeast(f64),
 }

@@ -1,9 +1,7 @@
-//! The scores, for people and for programs: a table a figure, and the file that `--json` writes.
+//! The sheets, for people: a text table each, rows that we lose like all others.
 
-use serde::Serialize;
-
-use super::scores::{Scores, Verdict};
-use super::{Contender, Figure, KindOf, Row, Target};
+use super::report::{Line, Report, Sheet};
+use super::{Aim, Kind, Unit};
 use crate::machine::Machine;
 use crate::results::Summary;
 use crate::table::Table;
@@ -11,128 +9,131 @@ use crate::table::Table;
 /// On a quiet machine, threads wait for a core less than this share of their time.
 const QUIET: f64 = 0.03;
 
-/// Who takes part, and with which settings.
-pub fn contenders<R: Row>(scores: &Scores<R>, machine: &Machine, about: &str) {
-    let Machine { cpu, cores, memory_gib, .. } = machine;
-    println!("{cpu}, {cores} cores, {memory_gib:.1} GiB; {about}");
-    let mut table = Table::new("contestants", vec![String::new()]);
-    for contender in &scores.contenders {
-        table.row(vec![contender.name.to_owned()], contender.settings);
+/// Who takes part, with which settings.
+pub fn family(report: &Report, name: &str) {
+    let Some(family) = report.families.iter().find(|family| family.name == name) else { return };
+    let mut table = Table::new(format!("## {name}: {}", family.about), vec!["contestant".into()]);
+    for contender in &family.contestants {
+        let remark = match &contender.missing {
+            Some(why) => format!("MISSING: {why}"),
+            None => contender.settings.clone(),
+        };
+        table.row(vec![contender.name.clone()], remark);
     }
     table.print();
 }
 
-/// How many targets were met, and whether the figures deserve trust.
-pub fn summing_up<R: Row>(scores: &Scores<R>, rows: &[R]) {
-    let mut verdicts = Vec::new();
-    for &figure in rows.iter().flat_map(|row| row.figures()) {
-        for contender in 0..scores.contenders.len() {
-            verdicts.extend(scores.verdicts(figure, contender));
+pub fn sheet(report: &Report, sheet: &Sheet) {
+    if sheet.is_empty() {
+        return;
+    }
+    let cpu = &report.machine.cpu;
+    let mut header = vec![format!("{} · {cpu}", sheet.unit.name())];
+    let titles = sheet.columns.iter().map(|column| column.title(&sheet.columns));
+    header.extend(titles);
+    let single = sheet.columns.len() == 1;
+    if single {
+        header.truncate(1);
+        header.extend(["value", "least", "most"].map(str::to_owned));
+    }
+    let mut table = Table::new(sheet.title.clone(), header);
+    for line in &sheet.lines {
+        let mut cells = vec![line.contestant.clone()];
+        let columns = 0..sheet.columns.len();
+        cells.extend(columns.clone().map(|column| cell(sheet, line, column)));
+        let samples = line.cells.first().map_or(&[][..], |cell| &cell.samples);
+        if single && !samples.is_empty() {
+            let Summary { min, max, .. } = Summary::of(samples);
+            cells.extend([min, max].map(|value| number(value, sheet.unit)));
+        }
+        let absent = line.cells.iter().find_map(|cell| cell.absent.clone());
+        let empty = columns.clone().all(|column| sheet.value(line, column).is_none());
+        if empty && absent.is_none() {
+            continue;
+        }
+        let faults = faults(report, &sheet.family, &line.contestant);
+        table.row(cells, absent.filter(|_| empty).unwrap_or(faults));
+    }
+    let reference = sheet.reference.as_deref().unwrap_or("best peer (*)");
+    for line in sheet.lines.iter().filter(|line| line.kind == Kind::Ours) {
+        let columns = 0..sheet.columns.len();
+        let ratios: Vec<Option<f64>> =
+            columns.clone().map(|column| sheet.ratio(line, column)).collect();
+        let aims: Vec<String> = columns.filter_map(|column| judged(sheet, line, column)).collect();
+        if ratios.iter().any(Option::is_some) || !aims.is_empty() {
+            let mut cells = vec![format!("{} / {reference}", line.contestant)];
+            cells.extend(ratios.into_iter().map(|it| it.map_or("–".to_owned(), ratio)));
+            table.row(cells, aims.join("; "));
         }
     }
-    let met = verdicts.iter().filter(|verdict| verdict.met).count();
-    println!("\n{met} of {} targets met", verdicts.len());
-    if let Some(waited) = scores.waits.share() {
-        let remark = if waited > QUIET { ": the machine was BUSY, compare no times" } else { "" };
-        println!(
-            "threads that measured waited for a core {:.1} % of the time{remark}",
-            waited * 100.0
-        );
-    }
+    table.print();
 }
 
-/// The tables of one row.
-pub fn row<R: Row>(scores: &Scores<R>, row: R) {
-    for &figure in row.figures() {
-        let header = ["", "median", "least", "most", "/ tokio"].map(str::to_owned).to_vec();
-        let mut table = Table::new(figure.title(), header);
-        for (index, contender) in scores.contenders.iter().enumerate() {
-            let name = contender.name.to_owned();
-            if let Some(Summary { median, min, max, .. }) = scores.summary(figure, index) {
-                let ratio = scores.of_tokio(figure, index);
-                let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-                let [median, min, max] = [median, min, max].map(written);
-                let verdicts: Vec<String> =
-                    scores.verdicts(figure, index).into_iter().map(judged).collect();
-                table.row(vec![name, median, min, max, ratio], verdicts.join("; "));
-            } else if let Some(why) = scores.absent(row, index) {
-                table.row(vec![name, "–".to_owned()], why);
-            }
-        }
-        table.print();
-    }
+fn cell(sheet: &Sheet, line: &Line, column: usize) -> String {
+    let Some(value) = sheet.value(line, column) else { return "–".to_owned() };
+    let best = sheet.best_peer(column).is_some_and(|(best, _)| std::ptr::eq(best, line));
+    let star = if best && sheet.reference.is_none() { "*" } else { "" };
+    format!("{star}{}", number(value, sheet.unit))
 }
 
-fn written(value: f64) -> String {
-    if value.abs() < 10.0 && value != value.trunc() {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.0}")
-    }
-}
-
-fn judged<F>(verdict: Verdict<F>) -> String {
-    let value = verdict.value;
-    let text = match verdict.target {
-        Target::OfTokio(most) => format!("{value:.2} ≤ {most} of tokio's"),
-        Target::Throughput(_, least) => {
-            format!("{value:.2} ≥ {least:.1} times one thread's throughput")
-        }
-        Target::OfOwn(_, most) => format!("{value:.2} ≤ {most} of its own before"),
-        Target::AtMost(most) => format!("{value:.2} ≤ {most}"),
+fn judged(sheet: &Sheet, line: &Line, column: usize) -> Option<String> {
+    let (aim, value, met) = sheet.verdict(line, column)?;
+    let text = match aim {
+        Aim::Share(most) => format!("{value:.2} ≤ {most}"),
+        Aim::AtMost(most) => format!("{} ≤ {most}", number(value, sheet.unit)),
+        Aim::AtLeast(least) => format!("{} ≥ {least}", number(value, sheet.unit)),
     };
-    if verdict.met { text } else { format!("MISSED {text}") }
+    Some(if met { text } else { format!("MISSED {text}") })
 }
 
-#[derive(Serialize)]
-pub struct Report<'a, R: Row> {
-    machine: &'a Machine,
-    quick: bool,
-    /// The share of their time that threads which measured waited for a core.
-    waited: Option<f64>,
-    contestants: &'a [Contender<KindOf<R>>],
-    cells: Vec<Cell<'a, R>>,
+fn faults(report: &Report, family: &str, name: &str) -> String {
+    let family = report.families.iter().find(|it| it.name == family);
+    let contender = family.and_then(|it| it.contestants.iter().find(|it| it.name == name));
+    let faults = contender.map_or("", |contender| &contender.faults);
+    if faults.is_empty() { String::new() } else { format!("({faults})") }
 }
 
-/// One figure of one contestant, or why there is none.
-#[derive(Serialize)]
-struct Cell<'a, R: Row> {
-    row: R,
-    figure: R::Figure,
-    title: &'static str,
-    contestant: &'static str,
-    #[serde(flatten)]
-    summary: Option<Summary>,
-    of_tokio: Option<f64>,
-    verdicts: Vec<Verdict<R::Figure>>,
-    absent: Option<&'a str>,
-}
-
-impl<'a, R: Row> Report<'a, R> {
-    pub fn new(machine: &'a Machine, quick: bool, rows: &[R], scores: &'a Scores<R>) -> Self {
-        let mut cells = Vec::new();
-        for &row in rows {
-            for &figure in row.figures() {
-                for (index, contender) in scores.contenders.iter().enumerate() {
-                    let summary = scores.summary(figure, index);
-                    let absent = scores.absent(row, index).filter(|_| summary.is_none());
-                    if summary.is_none() && absent.is_none() {
-                        continue;
-                    }
-                    cells.push(Cell {
-                        row,
-                        figure,
-                        title: figure.title(),
-                        contestant: contender.name,
-                        summary,
-                        of_tokio: scores.of_tokio(figure, index),
-                        verdicts: scores.verdicts(figure, index),
-                        absent,
-                    });
-                }
+/// How many aims were met and rows lost, who is missing, and whether the figures deserve trust.
+pub fn summing_up(report: &Report) {
+    let (mut aims, mut met, mut lost) = (0, 0, 0);
+    for sheet in &report.sheets {
+        for line in &sheet.lines {
+            for column in 0..sheet.columns.len() {
+                let verdict = sheet.verdict(line, column);
+                aims += usize::from(verdict.is_some());
+                met += usize::from(verdict.is_some_and(|(_, _, met)| met));
+                lost += usize::from(sheet.loses(line, column));
             }
         }
-        let waited = scores.waits.share();
-        Report { machine, quick, waited, contestants: &scores.contenders, cells }
     }
+    let Machine { cpu, cores, memory_gib, .. } = &report.machine;
+    println!("\n{cpu}, {cores} cores, {memory_gib:.1} GiB; {}", report.date);
+    println!(
+        "{met} of {aims} aims met; {lost} cells in which the best peer is better than one of ours"
+    );
+    for contender in report.families.iter().flat_map(|family| &family.contestants) {
+        if let Some(why) = &contender.missing {
+            println!("missing: {}: {why}", contender.name);
+        }
+    }
+    if let Some(waited) = report.waits.share() {
+        let remark = if waited > QUIET { ": the machine was BUSY, compare no times" } else { "" };
+        let percent = waited * 100.0;
+        println!("threads that measured waited for a core {percent:.1} % of the time{remark}");
+    }
+    if report.ended_early {
+        println!("ended early: rows that did not run are missing");
+    }
+}
+
+pub fn number(value: f64, unit: Unit) -> String {
+    match value.abs() {
+        large if unit == Unit::Rate && large >= 1e5 => format!("{:.2} M", value / 1e6),
+        small if small < 10.0 && small != small.trunc() => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+pub fn ratio(value: f64) -> String {
+    if value < 0.1 { format!("{value:.4}") } else { format!("{value:.2}") }
 }

@@ -9,23 +9,19 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{panic, thread};
 
-use clap::ValueEnum;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Entrants, Row};
-use crate::cli::Turn;
-use crate::counting;
+use super::{Family, Turn};
 use crate::system::{self, Waits};
 
 /// A run that takes longer is ended.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// What a run tells.
 #[derive(Deserialize, Serialize)]
-pub struct Outcome<F> {
+pub struct Outcome {
     /// Or why there are none.
-    pub readings: Result<Vec<(F, f64)>, String>,
+    pub readings: Result<Vec<(String, f64)>, String>,
     pub waits: Waits,
 }
 
@@ -34,12 +30,15 @@ pub struct Outcome<F> {
 /// # Errors
 ///
 /// There is no such contestant.
-pub fn run<R: Row>(turn: &Turn<R>, entrants: &Entrants<R>) -> Result<(), String> {
-    counting::stop();
+pub fn run(turn: &str, families: &[Family]) -> Result<(), String> {
     end_at_panic();
-    let entrant = entrants.iter().find(|entrant| entrant.contender().name == turn.contestant);
-    let entrant = entrant.ok_or("there is no such contestant")?;
-    let readings = entrant.run(turn.row, turn.quick).map_err(str::to_owned);
+    let turn: Turn = serde_json::from_str(turn).map_err(|error| error.to_string())?;
+    let family = families.iter().find(|family| family.name == turn.family);
+    let contestants = family.map_or(&[][..], |family| &family.contestants);
+    let contestant = contestants.iter().find(|contestant| contestant.name == turn.contestant);
+    let readings = (contestant.ok_or("there is no such contestant")?.run)(&turn).map(|readings| {
+        readings.into_iter().map(|(figure, value)| (figure.to_owned(), value)).collect()
+    });
     let outcome = Outcome { readings, waits: system::waits() };
     serde_json::to_writer(std::io::stdout(), &outcome).map_err(|error| error.to_string())
 }
@@ -61,21 +60,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a turn: its command, who takes it, and what it does.
-    pub fn start(
-        turn: &str,
-        contestant: &str,
-        row: &impl ValueEnum,
-        quick: bool,
-    ) -> Result<Self, String> {
+    pub fn start(turn: &Turn) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let row = row.to_possible_value().ok_or("a row has a name")?;
+        let turn = serde_json::to_string(turn).map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.args([turn, contestant, row.get_name()]).stdout(Stdio::piped());
-        if quick {
-            command.arg("--quick");
-        }
-        let mut process = command.spawn().map_err(|error| error.to_string())?;
+        let mut process = command
+            .args(["turn", &turn])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
         let mut output = process.stdout.take().ok_or("it has no output")?;
         let (tell, told) = mpsc::channel();
         // A thread that blocks, instead of one that looks again and again beside those that measure.
@@ -93,7 +86,7 @@ impl Running {
     /// # Errors
     ///
     /// It told nothing.
-    pub fn finish<O: DeserializeOwned>(mut self) -> Result<O, String> {
+    pub fn finish(mut self) -> Result<Outcome, String> {
         let text = self.told.recv_timeout(self.end.saturating_duration_since(Instant::now()));
         if text.is_err() {
             self.process.kill().map_err(|error| error.to_string())?;

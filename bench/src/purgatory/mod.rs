@@ -1,74 +1,87 @@
-//! `bench purgatory`: operations that wait under keys, beside a plain map of lists with tokio's sleeps.
+//! Operations that wait under keys, beside a plain map of lists with tokio's sleeps.
 //!
-//! A contestant is an adapter (`ours`, `plain`), a workload a function in `rows`. Contestants take turns, each in a
-//! process of its own; `show` prints the medians and writes the file. Time is virtual where something expires: what is
-//! measured is work, not waiting.
+//! A contestant is an adapter (`ours`, `plain`), a workload a function in `rows`. Time is virtual where something
+//! expires: what is measured is work, not waiting. Every run counts what was completed and what expired.
 
 mod contestant;
-mod figure;
 mod ours;
 mod plain;
 mod rows;
-mod show;
 
-use crate::cli::{Purgatory, Turn, asked};
-use crate::league::turn::Running;
-use crate::{create, machine, suite, write};
+use crate::league::{self, Aim, Column, Family, Figure, Kind, Row, Unit};
 use contestant::Contestant;
-use figure::Readings;
-pub use figure::Row;
-use ours::Ours;
-use plain::Plain;
-use show::Scores;
 
-/// Who takes part, in the order of the tables.
-const CONTESTANTS: [(&str, &str); 2] =
-    [(Ours::NAME, Ours::SETTINGS), (Plain::NAME, Plain::SETTINGS)];
-
-/// Runs what was asked for, prints it, and writes it if wanted.
-///
-/// # Errors
-///
-/// What is wrong with the options, with the file, or with a run.
-pub fn run(options: &Purgatory) -> Result<(), String> {
-    let file = create(options.json.as_deref())?;
-    let rows = asked(&options.rows);
-    let rounds = usize::from(options.rounds.unwrap_or(if options.quick { 1 } else { 3 }));
-    let machine = machine::describe();
-    let mut scores = Scores::default();
-    show::contestants(&machine, &CONTESTANTS);
-    let bar = suite::bar(rounds * rows.len() * CONTESTANTS.len());
-    for &row in &rows {
-        for round in 0..rounds {
-            for turn in 0..CONTESTANTS.len() {
-                let index = (round + turn) % CONTESTANTS.len();
-                let name = CONTESTANTS[index].0;
-                bar.set_message(format!("{row:?}: {name}"));
-                let running = Running::start("purgatory-turn", name, &row, options.quick);
-                let readings: Result<Readings, String> = running.and_then(Running::finish);
-                for (figure, value) in readings.map_err(|why| format!("{name}: {row:?} {why}"))? {
-                    scores.add(figure, index, value);
-                }
-                bar.inc(1);
-            }
-        }
-        bar.suspend(|| show::row(&scores, row, &CONTESTANTS));
-    }
-    bar.finish_and_clear();
-    show::summing_up(&scores, &rows);
-    write(file, &show::Report::new(&machine, options.quick, &scores, &rows, &CONTESTANTS))
+const fn ns(name: &'static str, title: &'static str) -> Figure {
+    Figure::new(name, Unit::Nanoseconds, title)
 }
 
-/// The run itself, in its own process.
-///
-/// # Errors
-///
-/// There is no such contestant.
-pub fn turn(turn: &Turn<Row>) -> Result<(), String> {
-    let readings = match turn.contestant.as_str() {
-        Ours::NAME => rows::run::<Ours>(turn.row, turn.quick),
-        Plain::NAME => rows::run::<Plain>(turn.row, turn.quick),
-        _ => return Err("there is no such contestant".to_owned()),
-    };
-    serde_json::to_writer(std::io::stdout(), &readings).map_err(|error| error.to_string())
+const fn rate(name: &'static str, title: &'static str) -> Figure {
+    Figure::new(name, Unit::Rate, title)
+}
+
+const fn bytes(name: &'static str, title: &'static str) -> Figure {
+    Figure::new(name, Unit::Bytes, title)
+}
+
+/// A few buffers that every thread or engine keeps.
+fn few(_: &str, _: &Column) -> Option<Aim> {
+    Some(Aim::AtMost(65_536.0))
+}
+
+const STREAM: &[Figure] = &[rate(
+    "stream-rate",
+    "watch one on three keys, complete the oldest of 10 k, one thread: operations a second",
+)
+.aim(|_, _| Some(Aim::AtLeast(1e6)))];
+const MILLION: &[Figure] = &[
+    rate("rate", "1 M on three keys each, half completed, half expiring: operations a second"),
+    ns("watch", "of these, to watch one: ns"),
+    ns("complete", "of these, to complete one by a check: ns"),
+    ns("expire", "of these, to expire one: ns"),
+    bytes("peak", "bytes an operation, at the peak"),
+    bytes("left", "bytes that are left in all, after the last").aim(few),
+];
+const CHECK: &[Figure] = &[
+    ns("check", "check a key under which operations wait, none ready: ns a check"),
+    ns("complete-all", "check a key under which operations wait, all ready: ns for each"),
+];
+const THREADS: &[Figure] =
+    &[rate("threads-rate", "two threads add, two check: operations a second, of wall time")];
+const GROWTH: &[Figure] = &[
+    Figure::new(
+        "growth",
+        Unit::Times,
+        "watch + complete after 2 M completions, beside one that stays: times that of the first 100 k",
+    )
+    .aim(|_, _| Some(Aim::AtMost(1.25))),
+    bytes("growth-left", "bytes that are left beside the one that stays").aim(few),
+];
+
+const ROWS: &[Row] = &[
+    Row::new("stream", STREAM),
+    Row::new("million", MILLION).rounds(3, 0).variants(&["in order", "random"]),
+    Row::new("check", CHECK).timers(&[1, 100, 10_000], &[1, 100, 10_000]),
+    Row::new("threads", THREADS),
+    Row::new("growth", GROWTH).rounds(3, 0),
+];
+
+pub fn family() -> Family {
+    Family {
+        name: "purgatory",
+        about: "operations that wait under keys; virtual time, but for the row with threads",
+        reference: None,
+        rows: ROWS,
+        contestants: vec![of::<ours::Ours>(Kind::Ours), of::<plain::Plain>(Kind::Peer)],
+    }
+}
+
+fn of<C: Contestant>(kind: Kind) -> league::Contestant {
+    league::Contestant {
+        name: C::NAME,
+        kind,
+        settings: C::SETTINGS,
+        run: |turn| Ok(rows::run::<C>(turn)),
+        absent: |_, _| None,
+        missing: |_| None,
+    }
 }

@@ -1,13 +1,12 @@
 //! The workloads.
 
-use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::contestant::{Contestant, Flags, Time};
-use super::figure::{Figure, Readings, Row};
+use crate::league::{Readings, Turn};
 use crate::rng::Rng;
 use crate::{counting, machine};
 
@@ -20,22 +19,21 @@ fn keys(number: usize) -> [u64; 3] {
     [(1 << 40) + number, (2 << 40) + number % 9973, (3 << 40) + number % 9967]
 }
 
-pub fn run<C: Contestant>(row: Row, quick: bool) -> Readings {
-    if matches!(row, Row::Stream | Row::Check | Row::Threads) {
+pub fn run<C: Contestant>(turn: &Turn) -> Readings {
+    let (row, quick) = (turn.row.as_str(), turn.quick);
+    if matches!(row, "stream" | "check" | "threads") {
         // Nobody asks for bytes.
         counting::stop();
     }
-    if row == Row::Threads {
+    if row == "threads" {
         return threads::<C>(quick);
     }
     machine::pin_thread(0);
     match row {
-        Row::Stream => stream::<C>(quick),
-        Row::Million => million::<C>(quick, false),
-        Row::Random => million::<C>(quick, true),
-        Row::Check => check::<C>(quick),
-        Row::Growth => growth::<C>(quick),
-        Row::Threads => unreachable!("it was seen to"),
+        "stream" => stream::<C>(quick),
+        "million" => million::<C>(quick, turn.column.variant == "random"),
+        "check" => check::<C>(quick, turn.column.timers),
+        _ => growth::<C>(quick),
     }
 }
 
@@ -64,7 +62,7 @@ fn stream<C: Contestant>(quick: bool) -> Readings {
     flow(&contestant, flags, 0, BEHIND * 2, BEHIND);
     let begin = Instant::now();
     flow(&contestant, flags, BEHIND * 2, count, BEHIND);
-    BTreeMap::from([(Figure::StreamRate, 1e9 / each(begin, count))])
+    vec![("stream-rate", 1e9 / each(begin, count))]
 }
 
 fn million<C: Contestant>(quick: bool, random: bool) -> Readings {
@@ -105,55 +103,33 @@ fn million<C: Contestant>(quick: bool, random: bool) -> Readings {
     let left = counting::live().saturating_sub(before) as f64;
 
     let rate = 1e9 / (watch + f64::midpoint(complete, expire));
-    let figures = if random {
-        [
-            Figure::RandomRate,
-            Figure::RandomWatch,
-            Figure::RandomComplete,
-            Figure::RandomExpire,
-            Figure::RandomPeakBytes,
-            Figure::RandomLeftBytes,
-        ]
-    } else {
-        [
-            Figure::Rate,
-            Figure::Watch,
-            Figure::Complete,
-            Figure::Expire,
-            Figure::PeakBytes,
-            Figure::LeftBytes,
-        ]
-    };
-    figures.into_iter().zip([rate, watch, complete, expire, peak, left]).collect()
+    vec![
+        ("rate", rate),
+        ("watch", watch),
+        ("complete", complete),
+        ("expire", expire),
+        ("peak", peak),
+        ("left", left),
+    ]
 }
 
-fn check<C: Contestant>(quick: bool) -> Readings {
-    const CROWD: usize = 10_000;
-    let flags = Flags::new(CROWD + 101);
+fn check<C: Contestant>(quick: bool, waiting: usize) -> Readings {
+    const KEY: u64 = 1;
+    let flags = Flags::new(waiting);
     let contestant = C::new(flags, Time::Virtual);
-    let mut readings = Readings::new();
-    let mut number = 0;
-    for (key, waiting, figure) in [
-        (1, 1, Figure::CheckOne),
-        (2, 100, Figure::CheckHundred),
-        (3, CROWD, Figure::CheckTenThousand),
-    ] {
-        for _ in 0..waiting {
-            let [_, second, third] = keys(number);
-            contestant.add(number as u32, [key, second, third], TIMEOUT);
-            number += 1;
-        }
-        let times = (if quick { 200_000 } else { 2_000_000 } / waiting).max(10);
-        let begin = Instant::now();
-        let completed: usize = (0..times).map(|_| contestant.check(key)).sum();
-        readings.insert(figure, each(begin, times));
-        assert_eq!(completed, 0);
+    for number in 0..waiting {
+        let [_, second, third] = keys(number);
+        contestant.add(number as u32, [KEY, second, third], TIMEOUT);
     }
-    (0..number).for_each(|number| flags.set(number));
+    let times = (if quick { 200_000 } else { 2_000_000 } / waiting).max(10);
     let begin = Instant::now();
-    assert_eq!(contestant.check(3), CROWD);
-    readings.insert(Figure::CompleteTenThousand, each(begin, CROWD));
-    readings
+    let completed: usize = (0..times).map(|_| contestant.check(KEY)).sum();
+    let check = each(begin, times);
+    assert_eq!(completed, 0);
+    (0..waiting).for_each(|number| flags.set(number));
+    let begin = Instant::now();
+    assert_eq!(contestant.check(KEY), waiting);
+    vec![("check", check), ("complete-all", each(begin, waiting))]
 }
 
 /// Two threads add, two check what was added before them.
@@ -193,7 +169,7 @@ fn threads<C: Contestant>(quick: bool) -> Readings {
         start.wait();
         Instant::now()
     });
-    BTreeMap::from([(Figure::ThreadsRate, 1e9 / each(wall, 2 * count))])
+    vec![("threads-rate", 1e9 / each(wall, 2 * count))]
 }
 
 /// One stays on two keys that all others use as well.
@@ -220,5 +196,5 @@ fn growth<C: Contestant>(quick: bool) -> Readings {
     let (early, _, late) = (pass(first), pass(rest), pass(first));
     contestant.pass(MS);
     let left = counting::live().saturating_sub(before) as f64;
-    BTreeMap::from([(Figure::GrowthTime, late / early), (Figure::GrowthBytes, left)])
+    vec![("growth", late / early), ("growth-left", left)]
 }

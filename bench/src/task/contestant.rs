@@ -6,12 +6,7 @@
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use super::figure::{Kind, Row};
-use super::rows;
-use crate::league;
-
-/// What one run of one row gave.
-pub type Readings = league::Readings<Row>;
+use crate::league::Kind;
 
 pub trait Contestant: Send + Sync + 'static {
     type Sleep: Future + Send + 'static;
@@ -34,31 +29,8 @@ pub trait Contestant: Send + Sync + 'static {
         unreachable!("asked only of those that take part in the row")
     }
 
-    /// Why it has no part in a row.
-    fn absent(_row: Row) -> Option<&'static str> {
+    /// Why it has no part in a row; an empty reason is not shown.
+    fn absent(_row: &str) -> Option<&'static str> {
         None
-    }
-}
-
-impl<C: Contestant> league::Entrant<Row> for league::Of<C> {
-    fn contender(&self) -> league::Contender<Kind> {
-        league::Contender { name: C::NAME, kind: C::KIND, settings: C::SETTINGS }
-    }
-
-    fn absent(&self, row: Row) -> Option<&'static str> {
-        C::absent(row)
-    }
-
-    fn run(&self, row: Row, quick: bool) -> Result<Readings, &'static str> {
-        let pairs = if quick { 500_000 } else { 1_000_000 };
-        match row {
-            Row::Churn => Ok(rows::churn::<C>(pairs)),
-            Row::Threads => Ok(rows::threads::<C>(pairs)),
-            Row::Ready => Ok(rows::at_once::<C>(5 * pairs)),
-            Row::Reset => Ok(rows::reset::<C>(pairs)),
-            Row::FireOnTokio => rows::fire_on_tokio::<C>(),
-            Row::FireOnSmol => rows::fire_on_smol::<C>(),
-            Row::Later => rows::later::<C>(),
-        }
     }
 }

@@ -7,17 +7,16 @@ use std::time::{Duration, Instant};
 use tourbillon::tasks::{self, Given};
 
 use super::contestant::Contestant;
-use super::figure::{Kind, Row};
 use super::memory::Memory;
-use crate::league::{Entrants, Of};
+use super::of;
+use crate::league::{self, Kind};
 
 /// Everybody, in the order of the tables.
-pub fn all() -> Entrants<Row> {
-    let mut all: Entrants<Row> =
-        vec![Of::<Default>::boxed(), Of::<OnTimer>::boxed(), Of::<Tokio>::boxed()];
+pub fn all() -> Vec<league::Contestant> {
+    let mut all = vec![of::<Default>(), of::<OnTimer>(), of::<Tokio>()];
     #[cfg(feature = "peers")]
     all.extend(super::peers::all());
-    all.push(Of::<Memory>::boxed());
+    all.push(of::<Memory>());
     all
 }
 
@@ -84,7 +83,7 @@ struct Tokio;
 impl Contestant for Tokio {
     type Sleep = tokio::time::Sleep;
     const NAME: &'static str = "tokio";
-    const KIND: Kind = Kind::Tokio;
+    const KIND: Kind = Kind::Peer;
     const SETTINGS: &'static str = "tokio::time, multi-thread runtime, with parking_lot";
 
     #[inline]

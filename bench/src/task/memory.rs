@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::contestant::Contestant;
-use super::figure::Kind;
+use crate::league::Kind;
 
 pub struct Memory;
 

@@ -9,12 +9,12 @@ use pingora_timeout::Timeout;
 use pingora_timeout::fast_timeout::{FastOrTokioTimeout, fast_timeout};
 
 use super::contestant::Contestant;
-use super::figure::{Kind, Row};
-use crate::league::{Entrants, Of};
+use super::of;
+use crate::league::{self, Kind};
 
 /// The peers, in the order of the tables.
-pub fn all() -> Entrants<Row> {
-    vec![Of::<FuturesTimer>::boxed(), Of::<AsyncIo>::boxed(), Of::<Pingora>::boxed()]
+pub fn all() -> Vec<league::Contestant> {
+    vec![of::<FuturesTimer>(), of::<AsyncIo>(), of::<Pingora>()]
 }
 
 struct FuturesTimer;
@@ -104,7 +104,7 @@ impl Contestant for Pingora {
         fast_timeout(after, future)
     }
 
-    fn absent(row: Row) -> Option<&'static str> {
-        (row == Row::Reset).then_some("it has no reset")
+    fn absent(row: &str) -> Option<&'static str> {
+        (row == "reset").then_some("it has no reset")
     }
 }

@@ -1,10 +1,11 @@
 //! The workloads, each as one run in a process of its own.
 
+use std::collections::BTreeSet;
 use std::future::{pending, ready};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,12 +13,12 @@ use std::time::{Duration, Instant};
 use async_executor::Executor;
 use tokio::runtime::{Builder, Runtime};
 
-use super::contestant::{Contestant, Readings};
-use super::figure::Figure;
+use super::contestant::Contestant;
+use crate::league::Readings;
 use crate::machine;
 use crate::rng::Rng;
 use crate::system::{self, Threads};
-use crate::timer::rows::churn::per;
+use crate::timer::rows::churn::{per, together};
 use crate::timer::rows::{Delays, MILLION};
 use crate::timer::sink::{self, Tally};
 
@@ -104,42 +105,61 @@ fn started<C: Contestant>() -> Runtime {
     runtime
 }
 
-pub fn churn<C: Contestant>(times: usize) -> Readings {
+pub fn churn<C: Contestant>(threads: usize, times: usize) -> Readings {
     let runtime = started::<C>();
-    let spent = pinned(&runtime, 0, || {
-        let mut ring = Ring::filled(MILLION, 0, C::sleep);
-        let begin = Instant::now();
-        ring.turn(times, C::sleep);
-        begin.elapsed()
-    });
-    vec![(Figure::Churn, per(spent, times))]
-}
-
-pub fn threads<C: Contestant>(times: usize) -> Readings {
-    const THREADS: usize = 2;
-    let runtime = started::<C>();
-    let barrier = Barrier::new(THREADS);
+    let barrier = Barrier::new(threads);
     let worker = |number: usize| {
         pinned(&runtime, number, || {
-            let mut ring = Ring::filled(MILLION / THREADS, number, C::sleep);
+            let mut ring = Ring::filled(MILLION / threads, number, C::sleep);
             barrier.wait();
             let begin = Instant::now();
             ring.turn(times, C::sleep);
             let end = Instant::now();
-            // The other is timed still: it shall not be alone while this one tears down.
+            // The others are timed still: they shall not be alone while this one tears down.
             barrier.wait();
             (begin, end)
         })
     };
-    let worker = &worker;
-    let spent: Vec<(Instant, Instant)> = thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..THREADS).map(|number| scope.spawn(move || worker(number))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-    });
-    let begin = spent.iter().map(|spent| spent.0).min().expect("two threads");
-    let end = spent.iter().map(|spent| spent.1).max().expect("two threads");
-    vec![(Figure::Threads, per(end - begin, THREADS * times))]
+    vec![("churn", per(together(threads, worker), threads * times))]
+}
+
+/// Is it right, before it is fast: sleeps that must end, each at its moment, and sleeps that are dropped before.
+pub fn trace<C: Contestant>() -> Readings {
+    const SLEEPS: usize = 2000;
+    const SPREAD: Duration = Duration::from_millis(400);
+    const GRACE: Duration = Duration::from_millis(60);
+    let runtime = started::<C>();
+    let ended: Arc<Mutex<Vec<(usize, Instant)>>> = Arc::default();
+    let mut rng = Rng::new(5);
+    let first = Instant::now() + Duration::from_millis(100);
+    let mut dues = Vec::new();
+    for number in 0..SLEEPS {
+        let at = first + Duration::from_nanos(rng.below(SPREAD.as_nanos() as u64));
+        let dropped = rng.below(4) == 0;
+        let ended = ended.clone();
+        let task = runtime.spawn(async move {
+            C::sleep_until(at).await;
+            let now = Instant::now();
+            ended.lock().unwrap_or_else(PoisonError::into_inner).push((number, now));
+        });
+        if dropped {
+            task.abort();
+        }
+        dues.push((at, dropped));
+    }
+    thread::sleep((first + SPREAD + 2 * GRACE).saturating_duration_since(Instant::now()));
+    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut early, mut late, mut ghosts) = (0, 0, 0);
+    let mut seen = BTreeSet::new();
+    for &(number, now) in &*ended {
+        let (at, dropped) = dues[number];
+        ghosts += usize::from(dropped || !seen.insert(number));
+        early += usize::from(now < at);
+        late += usize::from(now > at + GRACE);
+    }
+    let lost = dues.iter().filter(|(_, dropped)| !dropped).count() - seen.len();
+    let counts = [("early", early), ("late", late), ("lost", lost), ("ghosts", ghosts)];
+    counts.map(|(name, count)| (name, count as f64)).to_vec()
 }
 
 pub fn at_once<C: Contestant>(times: usize) -> Readings {
@@ -149,7 +169,7 @@ pub fn at_once<C: Contestant>(times: usize) -> Readings {
         let timeout = timed(times, |n| C::timeout(limit, ready(n)));
         let bare = timed(times, ready);
         let clock = timed(times, |_| ready(Instant::now()));
-        vec![(Figure::Ready, timeout), (Figure::ReadyClocks, (timeout - bare) / (clock - bare))]
+        vec![("ready", timeout), ("ready-clocks", (timeout - bare) / (clock - bare))]
     })
 }
 
@@ -189,7 +209,7 @@ pub fn reset<C: Contestant>(times: usize) -> Readings {
             }
             per(begin.elapsed(), times)
         };
-        vec![(Figure::Reset, run(false)), (Figure::ResetPolled, run(true))]
+        vec![("reset", run(false)), ("reset-polled", run(true))]
     })
 }
 
@@ -203,13 +223,13 @@ async fn task<C: Contestant>(at: Instant, payload: u64) {
     sink::fired(payload);
 }
 
-pub fn fire_on_tokio<C: Contestant>() -> Result<Readings, &'static str> {
+pub fn fire_on_tokio<C: Contestant>() -> Result<Readings, String> {
     let runtime = started::<C>();
     let cpu = fire(|at, payload| drop(runtime.spawn(task::<C>(at, payload))))?;
-    Ok(vec![(Figure::FireOnTokio, cpu)])
+    Ok(vec![("fire-on-tokio", cpu)])
 }
 
-pub fn fire_on_smol<C: Contestant>() -> Result<Readings, &'static str> {
+pub fn fire_on_smol<C: Contestant>() -> Result<Readings, String> {
     let runtime = started::<C>();
     // Never given back: the threads run it until the process ends.
     let executor: &'static Executor<'static> = Box::leak(Box::default());
@@ -221,11 +241,11 @@ pub fn fire_on_smol<C: Contestant>() -> Result<Readings, &'static str> {
         });
     }
     let cpu = fire(|at, payload| executor.spawn(task::<C>(at, payload)).detach())?;
-    Ok(vec![(Figure::FireOnSmol, cpu)])
+    Ok(vec![("fire-on-smol", cpu)])
 }
 
 /// The CPU time of the whole process while a million tasks wake and end. The harness sleeps meanwhile.
-fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, &'static str> {
+fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, String> {
     let before = Tally::now();
     let first = Instant::now() + LEAD;
     let mut rng = Rng::new(1);
@@ -238,7 +258,7 @@ fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, &'static str> {
     let begin = system::process_cpu().ok_or(UNTOLD)?;
     let early = Tally::now().count - before.count;
     if early > MILLION as u64 / 10 {
-        return Err("it took too long to arm");
+        return Err("it took too long to arm".to_owned());
     }
     thread::sleep((first + SPREAD).saturating_duration_since(Instant::now()));
     before.wait(MILLION as u64, PATIENCE)?;
@@ -247,7 +267,7 @@ fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, &'static str> {
 }
 
 /// The first sleep is the earliest: whatever comes later need wake nobody.
-pub fn later<C: Contestant>() -> Result<Readings, &'static str> {
+pub fn later<C: Contestant>() -> Result<Readings, String> {
     let others = Threads::all();
     let runtime = runtime();
     let inside = runtime.enter();
@@ -265,5 +285,5 @@ pub fn later<C: Contestant>() -> Result<Readings, &'static str> {
     let sleeps: Vec<_> = (0..MILLION).map(|_| arm(delays.next())).collect();
     let after = threads.used().ok_or(UNTOLD)?;
     drop((sleeps, first, inside));
-    Ok(vec![(Figure::LaterSwitches, (after.switches - before.switches) as f64)])
+    Ok(vec![("later-switches", (after.switches - before.switches) as f64)])
 }

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::figure::{Kind, Row};
+use crate::league::Kind;
 
 /// A timer service under test.
 pub trait Contestant: Send + Sync + Sized + 'static {
@@ -29,7 +29,7 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     fn sit(&self, number: usize) -> Self::Seat<'_>;
 
     /// Why it has no part in a row.
-    fn absent(_row: Row) -> Option<&'static str> {
+    fn absent(_row: &str) -> Option<&'static str> {
         None
     }
 }

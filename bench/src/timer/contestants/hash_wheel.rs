@@ -8,9 +8,8 @@ use hierarchical_hash_wheel_timer::{
     ClosureTimer, OneShotClosureState, PeriodicClosureState, Timer,
 };
 
+use crate::league::Kind;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::figure::Kind;
-use crate::timer::figure::Row;
 use crate::timer::sink;
 
 type Core = TimerWithThread<u64, OneShotClosureState<u64>, PeriodicClosureState<u64>>;
@@ -41,8 +40,8 @@ impl Contestant for HashWheel {
         Sender { timer: core.timer_ref(), next: (number as u64) << 48 }
     }
 
-    fn absent(row: Row) -> Option<&'static str> {
-        (row == Row::Reschedule).then_some("has no verb that moves a timer")
+    fn absent(row: &str) -> Option<&'static str> {
+        (row == "reschedule").then_some("has no verb that moves a timer")
     }
 }
 

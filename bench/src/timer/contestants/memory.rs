@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::contestant::{Contestant, Seat};
-use super::super::figure::Kind;
 use super::super::sink;
+use crate::league::Kind;
 
 pub struct Memory {
     shared: Arc<Shared>,

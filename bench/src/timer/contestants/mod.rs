@@ -8,22 +8,22 @@ mod ours;
 mod pool;
 mod tokio_time;
 
-use super::figure::Row;
-use crate::league::{Entrants, Of};
+use super::of;
+use crate::league::Contestant;
 use ours::{Handles, Keys, Typed};
 
 /// Everybody, in the order of the tables.
-pub fn all() -> Entrants<Row> {
-    let mut all: Entrants<Row> = vec![
-        Of::<Handles<false>>::boxed(),
-        Of::<Keys<false>>::boxed(),
-        Of::<Handles<true>>::boxed(),
-        Of::<Keys<true>>::boxed(),
-        Of::<Typed>::boxed(),
-        Of::<tokio_time::Tokio>::boxed(),
+pub fn all() -> Vec<Contestant> {
+    let mut all = vec![
+        of::<Handles<false>>(),
+        of::<Keys<false>>(),
+        of::<Handles<true>>(),
+        of::<Keys<true>>(),
+        of::<Typed>(),
+        of::<tokio_time::Tokio>(),
     ];
     #[cfg(feature = "peers")]
-    all.extend([Of::<pool::Pool>::boxed(), Of::<hash_wheel::HashWheel>::boxed()]);
-    all.push(Of::<memory::Memory>::boxed());
+    all.extend([of::<pool::Pool>(), of::<hash_wheel::HashWheel>()]);
+    all.push(of::<memory::Memory>());
     all
 }

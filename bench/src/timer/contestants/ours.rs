@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tourbillon::{Engine, Key, Timeout, Timer};
 
+use crate::league::Kind;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::figure::Kind;
 use crate::timer::sink;
 
 /// Each timer with its handle.
@@ -26,10 +26,6 @@ fn timer(on_driver: bool) -> Timer {
     timer
 }
 
-const fn kind(on_driver: bool) -> Kind {
-    if on_driver { Kind::OursOnDriver } else { Kind::OursOnPool }
-}
-
 const fn settings(on_driver: bool) -> &'static str {
     if on_driver {
         "tick 1 ms, callbacks on the driver"
@@ -38,12 +34,17 @@ const fn settings(on_driver: bool) -> &'static str {
     }
 }
 
+/// Where callbacks run changes nothing where none run.
+fn absent(on_driver: bool, row: &str) -> Option<&'static str> {
+    (on_driver && !matches!(row, "trace" | "fire" | "lateness")).then_some("")
+}
+
 impl<const ON_DRIVER: bool> Contestant for Handles<ON_DRIVER> {
     type Seat<'a> = &'a Self;
     type Handle = Timeout;
     const NAME: &'static str =
         if ON_DRIVER { "tourbillon handle, driver" } else { "tourbillon handle" };
-    const KIND: Kind = kind(ON_DRIVER);
+    const KIND: Kind = Kind::Ours;
     const SETTINGS: &'static str = settings(ON_DRIVER);
 
     fn new() -> Self {
@@ -52,6 +53,10 @@ impl<const ON_DRIVER: bool> Contestant for Handles<ON_DRIVER> {
 
     fn sit(&self, _number: usize) -> &Self {
         self
+    }
+
+    fn absent(row: &str) -> Option<&'static str> {
+        absent(ON_DRIVER, row)
     }
 }
 
@@ -89,7 +94,7 @@ impl<const ON_DRIVER: bool> Contestant for Keys<ON_DRIVER> {
     type Seat<'a> = &'a Self;
     type Handle = Key;
     const NAME: &'static str = if ON_DRIVER { "tourbillon key, driver" } else { "tourbillon key" };
-    const KIND: Kind = kind(ON_DRIVER);
+    const KIND: Kind = Kind::Ours;
     const SETTINGS: &'static str = settings(ON_DRIVER);
 
     fn new() -> Self {
@@ -98,6 +103,10 @@ impl<const ON_DRIVER: bool> Contestant for Keys<ON_DRIVER> {
 
     fn sit(&self, _number: usize) -> &Self {
         self
+    }
+
+    fn absent(row: &str) -> Option<&'static str> {
+        absent(ON_DRIVER, row)
     }
 }
 
@@ -134,7 +143,7 @@ impl Contestant for Typed {
     type Seat<'a> = &'a Self;
     type Handle = Key;
     const NAME: &'static str = "tourbillon typed";
-    const KIND: Kind = Kind::OursTyped;
+    const KIND: Kind = Kind::Ours;
     const SETTINGS: &'static str = "tick 1 ms, values to a handler on the driver";
 
     fn new() -> Self {

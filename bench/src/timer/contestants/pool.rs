@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use scheduled_thread_pool::{JobHandle, OnPoolDropBehavior, ScheduledThreadPool};
 
+use crate::league::Kind;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::figure::Kind;
-use crate::timer::figure::Row;
 use crate::timer::sink;
 
 pub struct Pool(ScheduledThreadPool);
@@ -28,8 +27,8 @@ impl Contestant for Pool {
         self
     }
 
-    fn absent(row: Row) -> Option<&'static str> {
-        (row == Row::Reschedule).then_some("has no verb that moves a timer")
+    fn absent(row: &str) -> Option<&'static str> {
+        (row == "reschedule").then_some("has no verb that moves a timer")
     }
 }
 

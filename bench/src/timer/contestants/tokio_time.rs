@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::time::{Sleep, sleep, sleep_until};
 
+use crate::league::Kind;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::figure::Kind;
 use crate::timer::sink;
 
 pub struct Tokio(Runtime);
@@ -30,7 +30,7 @@ impl Contestant for Tokio {
     type Seat<'a> = Inside<'a>;
     type Handle = Pin<Box<Sleep>>;
     const NAME: &'static str = "tokio";
-    const KIND: Kind = Kind::Tokio;
+    const KIND: Kind = Kind::Peer;
     const SETTINGS: &'static str =
         "multi-thread runtime, with parking_lot; a Sleep polled once, or a task";
     const LEAD: Duration = Duration::from_millis(2500);

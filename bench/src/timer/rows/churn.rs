@@ -4,14 +4,12 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Delays, MANY, MILLION};
+use super::{Delays, MILLION, pairs};
+use crate::league::{Readings, Turn};
 use crate::machine;
 use crate::rng::Rng;
 use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::entrant::Readings;
-use crate::timer::figure::Figure;
-use crate::timer::plan::Plan;
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Short timers, how many are pending, and how often an awake driver wakes.
@@ -89,50 +87,39 @@ pub fn pinned<C: Contestant, R: Send>(
     thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
 }
 
-pub fn one_thread<C: Contestant>(plan: &Plan) -> Readings {
-    let churn = |timers: usize| {
-        let contestant = C::new();
-        pinned(&contestant, 0, |mut seat| {
-            let mut delays = Delays::new(0);
-            let mut ring = Ring::filled(&mut seat, timers, || delays.next());
-            let (begin, end) = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), || ());
-            assert_eq!(ring.gone, 0, "timers that were lost");
-            per(end - begin, plan.pairs())
-        })
-    };
-    vec![(Figure::Churn100k, churn(MANY)), (Figure::Churn1m, churn(MILLION))]
-}
-
-pub fn two_threads<C: Contestant>(plan: &Plan) -> Readings {
-    const THREADS: usize = 2;
+/// Schedule one, cancel the oldest, on so many threads at once: nanoseconds of wall time for a pair of either.
+pub fn pair<C: Contestant>(turn: &Turn) -> Readings {
+    let (timers, threads, pairs) = (turn.column.timers, turn.column.threads, pairs(turn));
     let contestant = C::new();
-    let barrier = Barrier::new(THREADS);
+    let barrier = Barrier::new(threads);
     let worker = |number: usize| {
         pinned(&contestant, number, |mut seat| {
             let mut delays = Delays::new(number);
-            let mut ring = Ring::filled(&mut seat, MILLION / THREADS, || delays.next());
-            let ready = || {
-                barrier.wait();
-            };
-            let spent = timed(&mut seat, &mut ring, plan.pairs(), || delays.next(), ready);
+            let mut ring = Ring::filled(&mut seat, timers / threads, || delays.next());
+            let ready = || _ = barrier.wait();
+            let spent = timed(&mut seat, &mut ring, pairs, || delays.next(), ready);
             assert_eq!(ring.gone, 0, "timers that were lost");
-            // The other is timed still: it shall not be alone while this one tears down.
+            // The others are timed still: they shall not be alone while this one tears down.
             barrier.wait();
             spent
         })
     };
+    vec![("pair", per(together(threads, worker), threads * pairs))]
+}
+
+/// From the first begin to the last end of what so many threads do.
+pub fn together(threads: usize, worker: impl Fn(usize) -> (Instant, Instant) + Sync) -> Duration {
     let worker = &worker;
     let spent: Vec<(Instant, Instant)> = thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..THREADS).map(|number| scope.spawn(move || worker(number))).collect();
+            (0..threads).map(|number| scope.spawn(move || worker(number))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
-    let begin = spent.iter().map(|spent| spent.0).min().expect("two threads");
-    let end = spent.iter().map(|spent| spent.1).max().expect("two threads");
-    vec![(Figure::Threads, per(end - begin, THREADS * plan.pairs()))]
+    let begin = spent.iter().map(|spent| spent.0).min().expect("a thread");
+    spent.iter().map(|spent| spent.1).max().expect("a thread") - begin
 }
 
-pub fn reschedule<C: Contestant>(plan: &Plan) -> Readings {
+pub fn reschedule<C: Contestant>(turn: &Turn) -> Readings {
     let contestant = C::new();
     pinned(&contestant, 0, |mut seat| {
         let mut delays = Delays::new(0);
@@ -140,24 +127,24 @@ pub fn reschedule<C: Contestant>(plan: &Plan) -> Readings {
         let mut rng = Rng::new(1);
         let mut run = |delay: &mut dyn FnMut() -> Duration| {
             let begin = Instant::now();
-            for _ in 0..plan.pairs() {
+            for _ in 0..pairs(turn) {
                 let timer = rng.below(MILLION as u64) as usize;
                 if let Some(handle) = &mut ring.handles[timer] {
                     seat.reschedule(handle, delay());
                 }
             }
-            per(begin.elapsed(), plan.pairs())
+            per(begin.elapsed(), pairs(turn))
         };
         // To any delay first: from there on, a timeout longer than all delays is always later.
         let moved = run(&mut || delays.next());
         let later = run(&mut || Duration::from_secs(126));
-        vec![(Figure::Moved, moved), (Figure::MovedLater, later)]
+        vec![("moved", moved), ("moved-later", later)]
     })
 }
 
 /// Timers of 10 ms, when the driver would sleep for an hour and when it wakes often. A few may fire, if the thread has
 /// to wait for a core.
-pub fn short<C: Contestant>(plan: &Plan) -> Readings {
+pub fn short<C: Contestant>(turn: &Turn) -> Readings {
     let churn = |others: &[Duration]| {
         let contestant = C::new();
         let mut seat = contestant.sit(1);
@@ -169,13 +156,14 @@ pub fn short<C: Contestant>(plan: &Plan) -> Readings {
         thread::sleep(Duration::from_millis(20));
         pinned(&contestant, 0, |mut seat| {
             let mut ring = Ring::filled(&mut seat, FEW, || SHORT);
-            let (begin, end) = timed(&mut seat, &mut ring, plan.pairs() / 2, || SHORT, || ());
-            per(end - begin, plan.pairs() / 2)
+            let (begin, end) = timed(&mut seat, &mut ring, pairs(turn) / 2, || SHORT, || ());
+            per(end - begin, pairs(turn) / 2)
         })
     };
     let often: Vec<Duration> =
         (1..).map(|n| OFTEN * n).take_while(|&after| after < AWAKE).collect();
-    vec![(Figure::Awake, churn(&often)), (Figure::Asleep, churn(&[HOUR]))]
+    let (awake, asleep) = (churn(&often), churn(&[HOUR]));
+    vec![("awake", awake), ("asleep", asleep), ("asleep-share", asleep / awake)]
 }
 
 /// Nanoseconds each.

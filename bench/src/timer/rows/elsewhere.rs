@@ -6,17 +6,15 @@ use std::thread;
 use std::time::Instant;
 
 use super::churn::{per, pinned};
-use super::{Delays, MANY, MILLION};
+use super::{Delays, MANY, MILLION, pairs};
+use crate::league::{Readings, Turn};
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::entrant::Readings;
-use crate::timer::figure::Figure;
-use crate::timer::plan::Plan;
 
 /// Handles are passed on so many at a time, that the channel costs nothing.
 const CHUNK: usize = 1000;
 
-pub fn both<C: Contestant>(plan: &Plan) -> Readings {
-    vec![(Figure::Elsewhere, at_rest::<C>()), (Figure::PassedOn, at_once::<C>(plan))]
+pub fn both<C: Contestant>(turn: &Turn) -> Readings {
+    vec![("elsewhere", at_rest::<C>()), ("passed-on", at_once::<C>(turn))]
 }
 
 /// One thread schedules all, then another cancels all.
@@ -38,10 +36,10 @@ fn at_rest<C: Contestant>() -> f64 {
 }
 
 /// One thread schedules, another cancels what is oldest, at the same time.
-fn at_once<C: Contestant>(plan: &Plan) -> f64 {
+fn at_once<C: Contestant>(turn: &Turn) -> f64 {
     let contestant = C::new();
     let (pass, passed) = mpsc::sync_channel::<Vec<C::Handle>>(16);
-    let (before, chunks) = (MANY / CHUNK, plan.pairs() / CHUNK);
+    let (before, chunks) = (MANY / CHUNK, pairs(turn) / CHUNK);
     thread::scope(|scope| {
         let contestant = &contestant;
         scope.spawn(move || {
@@ -55,7 +53,7 @@ fn at_once<C: Contestant>(plan: &Plan) -> f64 {
         });
         pinned(contestant, 0, move |mut seat| {
             let mut pending: VecDeque<Vec<C::Handle>> = passed.iter().take(before).collect();
-            let mut turn = |chunks: usize| {
+            let mut take = |chunks: usize| {
                 for _ in 0..chunks {
                     pending.extend(passed.recv());
                     let oldest = pending.pop_front().unwrap_or_default();
@@ -63,9 +61,9 @@ fn at_once<C: Contestant>(plan: &Plan) -> f64 {
                 }
                 seat.settle();
             };
-            turn(before);
+            take(before);
             let begin = Instant::now();
-            turn(chunks);
+            take(chunks);
             per(begin.elapsed(), chunks * CHUNK)
         })
     })

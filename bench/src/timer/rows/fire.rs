@@ -4,12 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::MILLION;
+use crate::league::{Readings, Turn};
 use crate::rng::Rng;
 use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::entrant::Readings;
-use crate::timer::figure::Figure;
-use crate::timer::plan::Plan;
 use crate::timer::sink::{self, Tally};
 
 /// The million is spread over so long.
@@ -18,7 +16,7 @@ const SPREAD: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The CPU time of the whole process while a million fire. The harness sleeps meanwhile.
-pub fn cpu<C: Contestant>(_plan: &Plan) -> Result<Readings, &'static str> {
+pub fn cpu<C: Contestant>(_turn: &Turn) -> Result<Readings, String> {
     let contestant = C::new();
     let before = Tally::now();
     let first = Instant::now() + C::LEAD;
@@ -32,20 +30,20 @@ pub fn cpu<C: Contestant>(_plan: &Plan) -> Result<Readings, &'static str> {
     let begin = system::process_cpu().ok_or("this system does not tell the CPU time")?;
     let early = Tally::now().count - before.count;
     if early > MILLION as u64 / 10 {
-        return Err("it took too long to arm");
+        return Err("it took too long to arm".to_owned());
     }
     thread::sleep((first + SPREAD).saturating_duration_since(Instant::now()));
     before.wait(MILLION as u64, PATIENCE)?;
     let end = system::process_cpu().ok_or("this system does not tell the CPU time")?;
     let fired = MILLION as u64 - early;
-    Ok(vec![(Figure::FireCpu, (end - begin).as_nanos() as f64 / fired as f64)])
+    Ok(vec![("fire-cpu", (end - begin).as_nanos() as f64 / fired as f64)])
 }
 
 /// A deadline every 10 µs; each callback reads the clock.
-pub fn lateness<C: Contestant>(plan: &Plan) -> Result<Readings, &'static str> {
+pub fn lateness<C: Contestant>(turn: &Turn) -> Result<Readings, String> {
     let contestant = C::new();
     let before = Tally::now();
-    let timers = plan.watched();
+    let timers: u64 = if turn.quick { 100_000 } else { 200_000 };
     let first = Instant::now() + C::LEAD / 2;
     sink::watch_from(first);
     let mut seat = contestant.sit(0);
@@ -62,9 +60,9 @@ pub fn lateness<C: Contestant>(plan: &Plan) -> Result<Readings, &'static str> {
         late[place] as f64 / 1000.0
     };
     Ok(vec![
-        (Figure::LateP50, at(0.5)),
-        (Figure::LateP99, at(0.99)),
-        (Figure::LateMax, at(1.0)),
-        (Figure::Early, early as f64),
+        ("late-p50", at(0.5)),
+        ("late-p99", at(0.99)),
+        ("late-max", at(1.0)),
+        ("early-fired", early as f64),
     ])
 }

@@ -4,32 +4,31 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Delays, MILLION};
+use crate::league::{Readings, Turn};
 use crate::system::{Threads, Used};
 use crate::timer::contestant::{Contestant, Seat};
-use crate::timer::entrant::Readings;
-use crate::timer::figure::Figure;
-use crate::timer::plan::Plan;
 
 /// A contestant has come to rest after so long.
 const CALM: Duration = Duration::from_millis(200);
 const UNTOLD: &str = "this system does not tell the switches of threads";
 
 /// One timer an hour away.
-pub fn rest<C: Contestant>(plan: &Plan) -> Result<Readings, &'static str> {
+pub fn rest<C: Contestant>(turn: &Turn) -> Result<Readings, String> {
+    let watched = Duration::from_secs(if turn.quick { 2 } else { 10 });
     let others = Threads::all();
     let contestant = C::new();
     let mut seat = contestant.sit(0);
     seat.fire_at(Instant::now() + Duration::from_secs(3600), 0);
     seat.settle();
-    let (before, after) = watch(&others, || thread::sleep(plan.watch())).ok_or(UNTOLD)?;
+    let (before, after) = watch(&others, || thread::sleep(watched)).ok_or(UNTOLD)?;
     Ok(vec![
-        (Figure::IdleSwitches, (after.switches - before.switches) as f64),
-        (Figure::IdleCpu, (after.cpu - before.cpu).as_nanos() as f64),
+        ("idle-switches", (after.switches - before.switches) as f64 / watched.as_secs_f64()),
+        ("idle-cpu", (after.cpu - before.cpu).as_nanos() as f64 / 1000.0 / watched.as_secs_f64()),
     ])
 }
 
 /// The first timer is the earliest: whatever comes later need wake nobody.
-pub fn later<C: Contestant>(_plan: &Plan) -> Result<Readings, &'static str> {
+pub fn later<C: Contestant>(_turn: &Turn) -> Result<Readings, String> {
     let others = Threads::all();
     let contestant = C::new();
     let mut seat = contestant.sit(0);
@@ -41,7 +40,7 @@ pub fn later<C: Contestant>(_plan: &Plan) -> Result<Readings, &'static str> {
     let arm_all =
         || pending.extend((0..MILLION).map(|timer| seat.schedule(delays.next(), timer as u64)));
     let (before, after) = watch(&others, arm_all).ok_or(UNTOLD)?;
-    Ok(vec![(Figure::LaterSwitches, (after.switches - before.switches) as f64)])
+    Ok(vec![("later-switches", (after.switches - before.switches) as f64)])
 }
 
 /// What the contestant's threads, all but the others, have used before and after something happens.

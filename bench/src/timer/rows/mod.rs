@@ -4,14 +4,23 @@ pub mod churn;
 pub mod elsewhere;
 pub mod fire;
 pub mod idle;
+pub mod longest;
+pub mod trace;
+pub mod whole;
 
 use std::time::Duration;
 
+use crate::league::Turn;
 use crate::rng::Rng;
 
 /// A hundred thousand, and a million.
 pub const MANY: usize = 100_000;
 pub const MILLION: usize = 1_000_000;
+
+/// Pairs of a churn that are timed.
+pub fn pairs(turn: &Turn) -> usize {
+    if turn.quick { 500_000 } else { 1_000_000 }
+}
 
 /// Delays of 60 to 125.5 s, in whole ms: nothing fires before it is cancelled.
 pub struct Delays(Rng);
