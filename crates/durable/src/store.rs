@@ -387,6 +387,15 @@ pub trait Store {
     /// It cannot be read.
     fn snapshot(&mut self) -> Result<Snapshot, StoreError>;
 
+    /// Does a bounded piece of work of its own, as to give room back to the disk; called when nothing else is to be
+    /// done. Returns whether it did something, and wants to be called again.
+    ///
+    /// # Errors
+    /// As [`commit`](Store::commit).
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// What was found damaged since the store was opened.
     fn damage(&self) -> Vec<Damage> {
         Vec::new()

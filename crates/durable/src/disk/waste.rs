@@ -16,6 +16,8 @@ use crate::record::{Record, Spec};
 
 /// The commits between two looks at the size of the file.
 const EVERY: u64 = if cfg!(test) { 1 } else { 64 };
+/// Fewer changes than this leave too little behind to look for it.
+const MUCH: u64 = 16_384;
 /// A file that has less than this to give is left alone. The tests of this crate copy small files without end.
 const LEAST: u64 = 8 << 20;
 
@@ -24,17 +26,33 @@ pub(super) struct Look {
     /// Commits until the next look, and how many times in a row a copy has failed.
     left: u64,
     failures: u32,
+    /// Changes since the last look.
+    changes: u64,
     /// The size of a file that was just copied, by the estimate of it.
     scale: f64,
 }
 
 impl Default for Look {
     fn default() -> Self {
-        Look { left: EVERY, failures: 0, scale: 1.0 }
+        Look { left: EVERY, failures: 0, changes: 0, scale: 1.0 }
     }
 }
 
 impl Look {
+    /// A commit has made so many changes.
+    pub(super) fn changed(&mut self, count: u64) {
+        self.changes += count;
+    }
+
+    /// If there was much to change since the last look, the next commit looks. Whether it does.
+    pub(super) fn at_once(&mut self) -> bool {
+        let much = self.changes >= MUCH && self.failures == 0;
+        if much {
+            self.left = 1;
+        }
+        much
+    }
+
     /// Whether the file is to be copied now.
     pub(super) fn is_wanted(
         &mut self,
@@ -46,15 +64,15 @@ impl Look {
         if self.left > 0 {
             return Ok(false);
         }
-        self.left = EVERY;
+        (self.left, self.changes) = (EVERY, 0);
         let taken = fs::metadata(directory.join(FILE)).map_or(0, |file| on_disk(&file));
         if cfg!(test) {
             return Ok(true);
         }
         // What can be swept is swept first, and not copied. Some of it is there all the time.
-        let held = || view.buckets.values().map(|held| &held.row);
-        let removed: u64 = held().map(|row| row.removed).sum();
-        if taken <= LEAST || removed > held().map(|row| row.filling.count).sum() {
+        let living: u64 = view.buckets.values().map(|held| held.row.filling.count).sum();
+        let swept = view.removed_rows() <= living || view.to_sweep().is_none();
+        if taken <= LEAST || !swept {
             return Ok(false);
         }
         let needed = estimate(view, &database.begin_read()?)? * self.scale;
