@@ -171,6 +171,10 @@ impl Store for Timed {
         self.store.snapshot()
     }
 
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        self.store.tidy()
+    }
+
     fn damage(&self) -> Vec<Damage> {
         self.store.damage()
     }

@@ -389,6 +389,16 @@ pub trait Store {
     /// It cannot be read.
     fn snapshot(&mut self) -> Result<Snapshot, StoreError>;
 
+    /// Does a bounded piece of housekeeping, such as returning space to the disk.
+    ///
+    /// Called when nothing else is to be done. Returns whether it did something and wants to be called again.
+    ///
+    /// # Errors
+    /// As [`commit`](Store::commit).
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// The damage found since the store was opened.
     fn damage(&self) -> Vec<Damage> {
         Vec::new()

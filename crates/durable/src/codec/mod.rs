@@ -26,7 +26,7 @@ use std::fmt;
 
 use crate::values::Moment;
 pub use bytes::Reader;
-pub use rows::{BucketRow, DayCells, Home, Marks, ShardState};
+pub use rows::{BucketRow, DayCells, Home, LogRow, Marks, ShardState};
 
 /// The version that is written.
 pub const VERSION: u8 = 1;

@@ -250,6 +250,26 @@ impl Row for DayCells {
     }
 }
 
+/// The last commit in a state of the store on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogRow {
+    /// The store whose log this is: a random number.
+    pub store: u64,
+    /// The number of the commit.
+    pub commit: u64,
+}
+
+impl Row for LogRow {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.store);
+        put_u64(out, self.commit);
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(LogRow { store: bytes.u64("store")?, commit: bytes.u64("commit")? })
+    }
+}
+
 /// A counter, and the number of the format.
 impl Row for u64 {
     fn write(&self, out: &mut Vec<u8>) {

@@ -14,13 +14,14 @@ use redb::{
 use super::error::{self, Fault, Outcome, contain};
 use super::file::read_head;
 use super::lock::Lock;
+use super::log;
 use super::marks::Removed;
 use super::overlay::Overlay;
 use super::read::{Reader, name_of_key};
 use super::snapshot::Rows;
 use super::table::{self, Small, describe};
 use super::view::{View, open_rows};
-use super::{DiskStore, FILE};
+use super::{DiskStore, FILE, LOG_FILE};
 use crate::bucket::{Bucket, Cell, Level};
 use crate::codec::{DayCells, Home, decode};
 use crate::import::Import;
@@ -58,7 +59,7 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, 
 
 /// Verifies the store and, if anything is wrong, copies every readable timer into a new file.
 ///
-/// The old file is kept as `timers.redb.damaged`. Counters are recomputed; unreadable queue settings become the
+/// The old file is kept as `timers.redb.damaged`, its log as `timers.log.damaged`. Counters are recomputed; unreadable queue settings become the
 /// default.
 ///
 /// # Errors
@@ -87,8 +88,14 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
     checker.read(&mut |place, record| import.add(place, record.clone()), &mut progress)?;
     report.timers = checker.timers;
     import.finish()?;
+    // Its log stays behind.
+    store.flush()?;
     drop(store);
     fs::rename(&path, &aside).map_err(written)?;
+    let log = log_of(&path);
+    if log.exists() {
+        fs::rename(&log, log.with_file_name(format!("{LOG_FILE}.damaged"))).map_err(written)?;
+    }
     fs::rename(beside.join(FILE), &path).map_err(written)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(written)?;
     fs::remove_dir_all(&beside).map_err(written)?;
@@ -113,6 +120,22 @@ fn open(path: &Path) -> Result<Database, StoreError> {
         Err(Fault::Failed(wrong)) => Err(error::damaged(path, &wrong)),
         Err(Fault::Damaged(damage)) => Err(error::damaged(path, &damage.to_string())),
     }
+}
+
+/// The log beside a file.
+fn log_of(path: &Path) -> PathBuf {
+    path.with_file_name(LOG_FILE)
+}
+
+/// Applies the log to the overlay, including records after a damaged one: they were acknowledged.
+fn replay(path: &Path, database: &Database) -> Outcome<Option<Damage>> {
+    if read_head(&database.begin_read()?)?.0.is_err() {
+        return Ok(None);
+    }
+    let read = log::read(path.parent().unwrap_or(path), log::row(database)?);
+    let (commits, damage) = read.map_err(|error| Fault::Failed(error.to_string()))?;
+    log::replay(database, &commits)?;
+    Ok(damage)
 }
 
 /// Verifies the pages with redb's own checksums.
@@ -162,6 +185,7 @@ struct Checker {
 impl Checker {
     fn open(path: &Path) -> Result<Self, StoreError> {
         let database = open(path)?;
+        let logged = contain(|| replay(path, &database));
         let read = contain(|| {
             let transaction = database.begin_read()?;
             let (head, mut view) = read_head(&transaction)?;
@@ -186,6 +210,11 @@ impl Checker {
             Fault::Damaged(damage) => error::damaged(path, &damage.to_string()),
         })?;
         let head = head.map_err(|format| error::newer(path, format))?;
+        match logged {
+            Ok(damage) => view.damage.extend(damage),
+            Err(Fault::Damaged(damage)) => drop(view.damage.insert(damage)),
+            Err(Fault::Failed(wrong)) => return Err(error::damaged(&log_of(path), &wrong)),
+        }
         Ok(Checker {
             transaction,
             damage: std::mem::take(&mut view.damage),

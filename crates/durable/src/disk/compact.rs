@@ -20,6 +20,7 @@ use redb::{Builder, Database, ReadTransaction, ReadableDatabase};
 use redb::{TableHandle, WriteTransaction};
 
 use super::FILE;
+use super::changes::{Change, Changes, repeat};
 use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
@@ -31,27 +32,6 @@ const BYTES: usize = 1 << 20;
 /// The name of the new file. An open removes it.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(format!("{FILE}.new"))
-}
-
-/// A change of one table. Keys of numbered tables are big-endian, so that they compare as their numbers do.
-pub(super) enum Change {
-    Put(String, Vec<u8>, Vec<u8>),
-    Remove(String, Vec<u8>),
-    Drop(String),
-}
-
-impl Change {
-    fn table(&self) -> &str {
-        let (Change::Put(name, ..) | Change::Remove(name, _) | Change::Drop(name)) = self;
-        name
-    }
-
-    fn key(&self) -> Option<&Vec<u8>> {
-        match self {
-            Change::Put(_, key, _) | Change::Remove(_, key) => Some(key),
-            Change::Drop(_) => None,
-        }
-    }
 }
 
 /// A copy in progress.
@@ -71,7 +51,7 @@ impl Copy {
     }
 
     /// Repeats the changes of a commit and copies the next part. Returns whether the copy is complete.
-    pub(super) fn step(&mut self, source: &Database, changes: &[Change]) -> Outcome<bool> {
+    pub(super) fn step(&mut self, source: &Database, changes: &Changes) -> Outcome<bool> {
         let mut transaction = self.target.begin_write()?;
         self.repeat(changes, &transaction)?;
         let from = source.begin_read()?;
@@ -99,25 +79,14 @@ impl Copy {
     }
 
     /// Repeats the changes of a commit in the copy, except those after the cursor.
-    fn repeat(&self, changes: &[Change], transaction: &WriteTransaction) -> Outcome {
+    fn repeat(&self, changes: &Changes, transaction: &WriteTransaction) -> Outcome {
         let Some((table, last)) = &self.cursor else { return Ok(()) };
-        let copied = |change: &&Change| match change.table().cmp(table) {
+        let copied = |change: &Change<'_>| match change.table().cmp(table) {
             Ordering::Less => true,
-            Ordering::Equal => change.key() <= last.as_ref(),
+            Ordering::Equal => change.key() <= last.as_deref(),
             Ordering::Greater => false,
         };
-        let mut copied: Vec<&Change> = changes.iter().filter(copied).collect();
-        // Each table is opened once; the stable sort keeps the order of its changes.
-        copied.sort_by_key(|change| change.table());
-        for changes in copied.chunk_by(|one, other| one.table() == other.table()) {
-            let name = changes[0].table();
-            let dropped = changes.iter().rposition(|change| matches!(change, Change::Drop(_)));
-            if dropped.is_some() {
-                transaction.delete_table(Numbered::new(name))?;
-            }
-            repeat_in(name, &changes[dropped.map_or(0, |at| at + 1)..], transaction)?;
-        }
-        Ok(())
+        repeat(changes.iter().filter(copied), transaction)
     }
 
     /// Renames the copy to the name of the store. `false`: the store is unchanged. After an error it is unknown which
@@ -143,34 +112,6 @@ impl Copy {
     }
 }
 
-/// Repeats the changes of one table.
-fn repeat_in(name: &str, changes: &[&Change], transaction: &WriteTransaction) -> Outcome {
-    if changes.is_empty() {
-        return Ok(());
-    }
-    if let Some(small) = Small::from_name(name) {
-        let mut table = transaction.open_table(small.definition())?;
-        for change in changes {
-            match change {
-                Change::Put(_, key, value) => drop(table.insert(&key[..], &value[..])?),
-                Change::Remove(_, key) => drop(table.remove(&key[..])?),
-                Change::Drop(_) => {}
-            }
-        }
-        return Ok(());
-    }
-    let mut table = transaction.open_table(Numbered::new(name))?;
-    let number = |key: &[u8]| key.try_into().map_or(0, u64::from_be_bytes);
-    for change in changes {
-        match change {
-            Change::Put(_, key, value) => drop(table.insert(number(key), &value[..])?),
-            Change::Remove(_, key) => drop(table.remove(number(key))?),
-            Change::Drop(_) => {}
-        }
-    }
-    Ok(())
-}
-
 /// How much more one commit copies.
 struct Room {
     rows: usize,
@@ -179,12 +120,8 @@ struct Room {
 
 impl Room {
     /// At least twice what the commit has changed; otherwise the copy might never catch up with appends.
-    fn beside(changes: &[Change]) -> Self {
-        let bytes = changes.iter().map(|change| match change {
-            Change::Put(_, key, value) => key.len() + value.len(),
-            Change::Remove(..) | Change::Drop(_) => 0,
-        });
-        Room { rows: ROWS.max(2 * changes.len()), bytes: BYTES.max(2 * bytes.sum::<usize>()) }
+    fn beside(changes: &Changes) -> Self {
+        Room { rows: ROWS.max(2 * changes.count), bytes: BYTES.max(2 * changes.len()) }
     }
 
     fn take(&mut self, bytes: usize) {
@@ -258,11 +195,11 @@ mod tests {
     /// A commit that appends much copies more than it appends; otherwise the copy would never end.
     #[test]
     fn a_copy_is_faster_than_what_is_appended() {
-        let put = |nth: u64| Change::Put("hour.1".into(), nth.to_be_bytes().into(), vec![0; 1000]);
-        let changes: Vec<Change> = (0..5000).map(put).collect();
+        let mut changes = Changes::new();
+        (0..5000_u64).for_each(|nth| changes.put("hour.1", &nth.to_be_bytes(), &[0; 1000]));
         let room = Room::beside(&changes);
         assert!(room.rows >= 2 * 5000 && room.bytes >= 2 * 5000 * 1000);
-        let room = Room::beside(&[]);
+        let room = Room::beside(&Changes::new());
         assert_eq!((room.rows, room.bytes), (ROWS, BYTES));
     }
 }

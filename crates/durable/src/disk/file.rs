@@ -10,23 +10,30 @@ use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::compact;
 use super::error::{self, Fault, Outcome, contain};
+use super::log::{self, Log};
 use super::table::{self, Small};
 use super::view::{Held, View};
 use super::{FILE, FORMAT};
-use crate::codec::{BucketRow, DecodeError, ShardState, decode, encode};
+use crate::codec::{BucketRow, DecodeError, LogRow, ShardState, decode, encode};
 use crate::record::Place;
-use crate::store::{Damage, Head, QueueRow, StoreError};
+use crate::store::{Damage, Head, QueueRow, ShardRow, StoreError};
 use crate::values::QueueName;
 
-/// Opens the file of a directory, with the next epoch.
-pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, View), StoreError> {
+/// Opens the file of a directory, with the commits of its log, and the next epoch.
+pub(super) fn open(
+    directory: &Path,
+    cache: usize,
+) -> Result<(Database, Log, Head, View), StoreError> {
     let path = directory.join(FILE);
     // Left by an unfinished copy.
     compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
     if !path.exists() {
         make(directory, &path)?;
     }
-    // A copy may have taken this name just before a crash: the name must be durable before a commit is.
+    let log_path = log::path(directory);
+    let mut log = Log::open(directory).map_err(|error| error::io(&log_path, "opened", &error))?;
+    // The log may be new, or a copy may have taken the name of the file just before a crash: names must be durable
+    // before a commit is.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| error::io(directory, "written", &error))?;
     // redb reports an unwritable file and a short one alike, so they are distinguished here.
@@ -43,12 +50,30 @@ pub(super) fn open(directory: &Path, cache: usize) -> Result<(Database, Head, Vi
         Ok(Err(error)) => return Err(error::open(&path, error)),
         Err(fault) => return Err(refuse(&path, fault)),
     };
-    let read = contain(|| read_head(&database.begin_read()?));
-    let (head, view) = read.map_err(|fault| refuse(&path, fault))?;
-    let head = head.map_err(|format| error::newer(&path, format))?;
+    let read = || {
+        let read = contain(|| read_head(&database.begin_read()?));
+        let (head, view) = read.map_err(|fault| refuse(&path, fault))?;
+        Ok((head.map_err(|format| error::newer(&path, format))?, view))
+    };
+    // A format that is not known is refused before anything is written.
+    let (mut head, mut view) = read()?;
+    log.row = contain(|| log::row(&database)).map_err(|fault| refuse(&path, fault))?;
+    let (commits, damage) =
+        log::read(directory, log.row).map_err(|error| error::io(&log_path, "read", &error))?;
+    if let Some(damage) = damage {
+        return Err(error::damaged(&log_path, &damage.to_string()));
+    }
+    if !commits.is_empty() {
+        contain(|| log::replay(&database, &commits)).map_err(|fault| refuse(&path, fault))?;
+        (head, view) = read()?;
+        log.row = contain(|| log::row(&database)).map_err(|fault| refuse(&path, fault))?;
+    }
+    if log.row.store == 0 {
+        log.row.store = ShardRow::new_name();
+    }
     match view.damage.first() {
         Some(damage) => Err(error::damaged(&path, &damage.to_string())),
-        None => Ok((database, head, view)),
+        None => Ok((database, log, head, view)),
     }
 }
 
@@ -120,6 +145,7 @@ fn read_row(key: &[u8], value: &[u8], head: &mut Head, view: &mut View) -> Resul
     let (name, wrong) = (Small::Head.name(), |wrong: DecodeError| wrong.to_string());
     match key.first() {
         _ if key == table::FORMAT => {}
+        _ if key == table::LOG => drop(decode::<LogRow>(name, key, value).map_err(wrong)?),
         _ if key == table::SHARD => {
             let state: ShardState = decode(name, key, value).map_err(wrong)?;
             (head.epoch, head.shard) = (state.epoch, state.row);

@@ -1,12 +1,13 @@
 //! The store on disk: one redb file in its own directory, with one table per bucket.
 //!
 //! # How it implements the rules of [`store`](crate::store)
-//! - A commit is one redb transaction: two flushes to disk, then it is durable. With quick-repair, opening after a
-//!   crash reads no timers.
+//! - A small commit is durable in the log (`log.rs`) after one flush, and is then applied to redb. A large one, or one
+//!   that does not fit the log, is a redb transaction with two flushes. With quick-repair, opening after a crash reads
+//!   the log and no timers.
 //! - A bucket is append-only, in the order of generations. Removing a row appends a marker; each commit reclaims a
 //!   bounded part of the removed rows (`sweep.rs`), and a bucket is dropped whole.
 //! - A file that is mostly unused is copied into a new one, a bounded part with each commit (`compact.rs`). The space
-//!   returns to the disk while the store is in use, and only while commits go on.
+//!   returns to the disk while the store is in use. When the runtime is idle, both go on ([`tidy`](Store::tidy)).
 //! - Only chosen keys have an index entry. A timer is looked up by its first due moment, and in `places` if it has
 //!   left that (`table.rs`).
 //! - Every value has its own checksum, because redb does not verify what it reads. Unreadable rows are reported and
@@ -26,12 +27,14 @@
 //! # Ok::<(), tourbillon_durable::store::StoreError>(())
 //! ```
 
+mod changes;
 mod check;
 mod compact;
 mod error;
 mod file;
 mod least;
 mod lock;
+mod log;
 mod marks;
 mod order;
 mod overlay;
@@ -46,14 +49,17 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{Database, ReadableDatabase};
+use redb::{Database, Durability, ReadableDatabase};
 
 use crate::codec::ShardState;
 use crate::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
+use changes::Changes;
 pub use check::{Report, check, repair};
-use compact::{Change, Copy};
+use compact::Copy;
 use error::{Fault, Outcome, contain, discard};
 use lock::Lock;
+pub use log::LOG_FILE;
+use log::Log;
 use order::Order;
 use read::Reader;
 use view::View;
@@ -65,7 +71,7 @@ pub const FILE: &str = "timers.redb";
 /// The version of the table layout.
 ///
 /// Any other version is refused: newer ones are unknown, and older ones were never published.
-pub const FORMAT: u64 = 3;
+pub const FORMAT: u64 = 4;
 
 /// A [`Store`] in a directory.
 pub struct DiskStore {
@@ -81,6 +87,7 @@ struct Opened {
     directory: PathBuf,
     cache: usize,
     database: Database,
+    log: Log,
     /// Shared with the snapshots of this file.
     held: Arc<()>,
     /// Files replaced by compaction, kept until their last snapshot is dropped.
@@ -112,6 +119,17 @@ impl DiskStore {
     /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Makes redb's file durable, so that it is the whole store without its log.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let opened = self.opened()?;
+        if !opened.log.is_used() {
+            return Ok(());
+        }
+        opened.log.end();
+        let epoch = opened.state.epoch;
+        self.commit(epoch, &[])
     }
 
     fn opened(&mut self) -> Result<&mut Opened, StoreError> {
@@ -149,6 +167,8 @@ impl DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
+        // What cannot be flushed is in the log.
+        let _ = self.flush();
         self.close();
     }
 }
@@ -159,12 +179,13 @@ impl Store for DiskStore {
         if self.lock.is_none() {
             self.lock = Some(Lock::take(&self.directory)?);
         }
-        let (database, head, view) = file::open(&self.directory, self.cache)?;
+        let (database, log, head, view) = file::open(&self.directory, self.cache)?;
         let state = ShardState { epoch: head.epoch, row: head.shard };
         self.opened = Some(Opened {
             directory: self.directory.clone(),
             cache: self.cache,
             database,
+            log,
             held: Arc::default(),
             replaced: Vec::new(),
             state,
@@ -173,7 +194,7 @@ impl Store for DiskStore {
             copy: None,
             look: Look::default(),
         });
-        // The epoch is durable before anything is done in it.
+        // The epoch is durable before anything is done in it. The log takes nothing before this commit.
         self.commit(head.epoch, &[])?;
         Ok(head)
     }
@@ -202,6 +223,20 @@ impl Store for DiskStore {
         Ok(Box::new(rows))
     }
 
+    fn tidy(&mut self) -> Result<bool, StoreError> {
+        let opened = self.opened()?;
+        let begun = opened.copy.is_some() || opened.view.to_sweep().is_some();
+        if !begun && !opened.look.at_once() {
+            return Ok(false);
+        }
+        // Every commit does a piece; this one nothing else. A counter that is wrong must not keep it going for ever.
+        let (epoch, removed) = (opened.state.epoch, opened.view.removed_rows());
+        self.commit(epoch, &[])?;
+        let Opened { copy, view, .. } = self.opened()?;
+        let sweeps = view.to_sweep().is_some_and(|(_, held)| held.sweep.is_some());
+        Ok(copy.is_some() || sweeps || view.removed_rows() < removed)
+    }
+
     fn damage(&self) -> Vec<Damage> {
         let opened = self.opened.iter();
         opened.flat_map(|opened| opened.view.damage.iter().cloned()).collect()
@@ -211,25 +246,34 @@ impl Store for DiskStore {
 impl Opened {
     fn commit(&mut self, ops: &[Op]) -> Outcome {
         let mut transaction = self.database.begin_write()?;
-        transaction.set_quick_repair(true);
         let Opened { database, state, view, order, .. } = self;
         let mut writer = Writer::new(&transaction, database, view, state, order);
-        writer.changes = self.copy.is_some().then(Vec::new);
         for op in ops {
             writer.apply(op)?;
         }
-        let changes = writer.finish()?;
-        transaction.commit()?;
+        self.log.row.commit += 1;
+        let changes = writer.finish(self.log.row, self.copy.is_none())?;
         self.close_replaced();
+        if self.log.takes(&changes) {
+            // Before redb shows it to a reader.
+            self.log.append(&changes)?;
+            transaction.set_durability(Durability::None).map_err(redb::Error::from)?;
+            transaction.commit()?;
+        } else {
+            transaction.set_quick_repair(true);
+            transaction.commit()?;
+            self.log.begin();
+        }
         self.compact(&changes)
     }
 
     /// Copies the next part, or begins a copy if the file has enough unused space. A failed copy does not fail the
     /// commit, which is durable. But after an `Err` it is unknown which file is the store.
-    fn compact(&mut self, changes: &[Change]) -> Outcome {
+    fn compact(&mut self, changes: &Changes) -> Outcome {
         let copied = contain(|| match &mut self.copy {
             Some(copy) => copy.step(&self.database, changes),
             None => {
+                self.look.changed(changes.count as u64);
                 let Opened { directory, view, database, .. } = self;
                 if self.look.is_wanted(directory, view, database)? {
                     self.copy = Some(Copy::begin(directory, self.cache)?);
@@ -260,6 +304,7 @@ impl Opened {
     fn replaced(&mut self, new: Database) {
         let old = std::mem::replace(&mut self.database, new);
         self.replaced.push((old, std::mem::take(&mut self.held)));
+        self.log.begin();
         let Opened { directory, view, database, .. } = self;
         // If no estimate can be made now, the next look reports it.
         let _ = contain(|| self.look.done(directory, view, database));

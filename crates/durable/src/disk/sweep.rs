@@ -5,18 +5,17 @@
 //! costs what was removed, however many rows live in the bucket. A bucket without a living row is dropped whole; a
 //! large one is swept first, because redb visits every page of a table that it drops.
 
-use super::compact::Change;
 use super::error::Outcome;
 use super::table::{Numbered, bucket_name, marks_name};
 use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 
-/// Maximum number of rows that one commit removes; a batch removes a thousand.
-/// This crate's tests have few rows and would never sweep, so they use smaller limits.
-const PIECE: usize = if cfg!(test) { 2 } else { 4096 };
+/// The rows that one commit reclaims: at least the first number, twice what the commit has removed so that the sweep keeps
+/// up, and at most the second. This crate's tests have few rows and would never sweep, so they use smaller limits.
+const PIECE: (usize, usize) = if cfg!(test) { (2, 2) } else { (1024, 4096) };
 /// Fewer removed rows are not worth a sweep.
-const FEWEST: u64 = if cfg!(test) { 2 } else { 4096 };
+const FEWEST: u64 = if cfg!(test) { 2 } else { 1024 };
 /// Maximum number of rows of a table that is dropped at once.
 const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
 
@@ -48,9 +47,7 @@ impl Writer<'_, '_> {
         self.forget_marks(bucket);
         for name in [bucket_name(bucket), marks_name(bucket)] {
             self.transaction.delete_table(Numbered::new(&name))?;
-            if let Some(changes) = &mut self.changes {
-                changes.push(Change::Drop(name));
-            }
+            self.changes.drop_table(&name);
         }
         self.view.buckets.remove(&bucket);
         self.changed.insert(bucket);
@@ -72,17 +69,22 @@ impl Writer<'_, '_> {
             self.held(bucket).tail.0.clear();
         }
         let set = self.held(bucket).removed.take().unwrap_or_default();
-        let piece = set.from(from, PIECE);
+        let limit = (2 * self.marked()).clamp(PIECE.0, PIECE.1);
+        let piece = set.from(from, limit);
         let (_, rows) = self.rows(bucket)?;
-        let mut gone = 0;
+        // The markers of a row may outlive it.
+        let mut gone = Vec::with_capacity(piece.len());
         for &generation in &piece {
-            // The markers of a row may outlive it.
-            gone += u64::from(rows.remove(generation)?.is_some());
+            if rows.remove(generation)?.is_some() {
+                gone.push(generation);
+            }
         }
+        let name = bucket_name(bucket);
+        gone.iter().for_each(|row| self.changes.remove(&name, &row.to_be_bytes()));
         let held = self.held(bucket);
         held.removed = Some(set);
-        held.row.removed = held.row.removed.saturating_sub(gone);
-        match piece.last().filter(|_| piece.len() == PIECE) {
+        held.row.removed = held.row.removed.saturating_sub(gone.len() as u64);
+        match piece.last().filter(|_| piece.len() == limit) {
             Some(last) => self.held(bucket).sweep = Some((last.saturating_add(1), lists)),
             None => self.end_sweep(bucket, lists)?,
         }
@@ -90,8 +92,12 @@ impl Writer<'_, '_> {
     }
 
     fn end_sweep(&mut self, bucket: Bucket, lists: u64) -> Outcome {
-        let mut marks = self.transaction.open_table(Numbered::new(&marks_name(bucket)))?;
-        marks.retain_in(..lists, |_, _| false)?;
+        let name = marks_name(bucket);
+        let mut marks = self.transaction.open_table(Numbered::new(&name))?;
+        for list in marks.extract_from_if(..lists, |_, _| true)? {
+            self.changes.remove(&name, &list?.0.value().to_be_bytes());
+        }
+        drop(marks);
         let held = self.held(bucket);
         held.sweep = None;
         // The set still contains the rows that are gone; it is reloaded from the remaining lists.

@@ -2,7 +2,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `head` | `format`, `shard`, `q` + queue, `b` + bucket | what an opening reads: small, whatever is pending |
+//! | `head` | `format`, `shard`, `log`, `q` + queue, `b` + bucket | what an opening reads: small, whatever is pending |
 //! | `hour.START` and so on | generation | rows of a bucket, appended |
 //! | `hour.START.removed` | 0, 1, 2 … | lists of rows that were removed from it |
 //! | `waiting`, `waiting.push`, `dead` | queue, moment, generation | rows |
@@ -92,6 +92,7 @@ impl Small {
 /// The keys of `head`.
 pub(super) const FORMAT: &[u8] = b"format";
 pub(super) const SHARD: &[u8] = b"shard";
+pub(super) const LOG: &[u8] = b"log";
 pub(super) const QUEUE: u8 = b'q';
 pub(super) const BUCKET: u8 = b'b';
 

@@ -54,6 +54,11 @@ impl View {
         self.buckets.iter().map(|(&bucket, held)| (bucket, held.row.filling)).collect()
     }
 
+    /// The removed rows that still take room.
+    pub(super) fn removed_rows(&self) -> u64 {
+        self.buckets.values().map(|held| held.row.removed).sum()
+    }
+
     pub(super) fn keep_day(&mut self, key: Vec<u8>, cells: DayCells) {
         if self.days.len() >= DAYS {
             self.days.clear();

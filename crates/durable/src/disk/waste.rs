@@ -16,6 +16,8 @@ use crate::record::{Record, Spec};
 
 /// The number of commits between two looks at the size of the file.
 const EVERY: u64 = if cfg!(test) { 1 } else { 64 };
+/// Fewer changes than this leave too little unused space to look for.
+const MUCH: u64 = 16_384;
 /// A file with less unused space than this is left alone. This crate's tests copy small files all the time.
 const LEAST: u64 = 8 << 20;
 
@@ -24,17 +26,33 @@ pub(super) struct Look {
     /// Commits until the next look, and the consecutive failed copies.
     left: u64,
     failures: u32,
+    /// Changes since the last look.
+    changes: u64,
     /// The actual size of the last finished copy divided by its estimate.
     scale: f64,
 }
 
 impl Default for Look {
     fn default() -> Self {
-        Look { left: EVERY, failures: 0, scale: 1.0 }
+        Look { left: EVERY, failures: 0, changes: 0, scale: 1.0 }
     }
 }
 
 impl Look {
+    /// Counts the changes of a commit.
+    pub(super) fn changed(&mut self, count: u64) {
+        self.changes += count;
+    }
+
+    /// Makes the next commit look if much has changed since the last look. Returns whether it does.
+    pub(super) fn at_once(&mut self) -> bool {
+        let much = self.changes >= MUCH && self.failures == 0;
+        if much {
+            self.left = 1;
+        }
+        much
+    }
+
     /// Whether to copy the file now.
     pub(super) fn is_wanted(
         &mut self,
@@ -46,16 +64,16 @@ impl Look {
         if self.left > 0 {
             return Ok(false);
         }
-        self.left = EVERY;
+        (self.left, self.changes) = (EVERY, 0);
         let taken = fs::metadata(directory.join(FILE)).map_or(0, |file| on_disk(&file));
         if cfg!(test) {
             return Ok(true);
         }
         // Removed rows are swept first rather than copied. Some exist at any time, so only an excess over the living
         // rows delays a copy.
-        let held = || view.buckets.values().map(|held| &held.row);
-        let removed: u64 = held().map(|row| row.removed).sum();
-        if taken <= LEAST || removed > held().map(|row| row.filling.count).sum() {
+        let living: u64 = view.buckets.values().map(|held| held.row.filling.count).sum();
+        let swept = view.removed_rows() <= living || view.to_sweep().is_none();
+        if taken <= LEAST || !swept {
             return Ok(false);
         }
         let needed = estimate(view, &database.begin_read()?)? * self.scale;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{Database, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 
-use super::compact::Change;
+use super::changes::Changes;
 use super::error::{Fault, Outcome};
 use super::order::Order;
 use super::read::name_of_day;
@@ -18,7 +18,7 @@ use super::table::{
 };
 use super::view::{Held, View, open_rows};
 use crate::bucket::{Bucket, Cell, Level, floor};
-use crate::codec::{DayCells, Home, Marks, Row, ShardState, decode, encode, encode_into};
+use crate::codec::{DayCells, Home, LogRow, Marks, Row, ShardState, decode, encode, encode_into};
 use crate::record::{Generation, Place, Record};
 use crate::store::{Damage, Op};
 use crate::values::{Key, Moment, QueueName};
@@ -38,8 +38,8 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) view: &'v mut View,
     state: &'v mut ShardState,
     order: &'v mut Option<Order>,
-    /// Every change of a table, recorded while a copy is in progress.
-    pub(super) changes: Option<Vec<Change>>,
+    /// Every change of a table.
+    pub(super) changes: Changes,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
     /// Changed day counters by row key, and beside them the day changed last.
@@ -67,7 +67,7 @@ impl<'t, 'v> Writer<'t, 'v> {
             view,
             state,
             order,
-            changes: None,
+            changes: Changes::new(),
             marks: BTreeMap::new(),
             days: BTreeMap::new(),
             day: None,
@@ -93,11 +93,11 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard. Returns every change of a
-    /// table, if they are recorded.
-    pub(super) fn finish(mut self) -> Outcome<Vec<Change>> {
+    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard, and the number of this commit.
+    /// Returns every change of a table.
+    pub(super) fn finish(mut self, log: LogRow, sweeps: bool) -> Outcome<Changes> {
         // Before the markers of this transaction are written: until then the sweep sees them in memory.
-        if self.changes.is_none() {
+        if sweeps {
             self.sweep()?;
         }
         for (bucket, marks) in std::mem::take(&mut self.marks) {
@@ -113,7 +113,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
         let state = *self.state;
         self.put(Small::Head, table::SHARD, &state)?;
-        Ok(self.changes.unwrap_or_default())
+        self.put(Small::Head, table::LOG, &log)?;
+        Ok(self.changes)
     }
 
     fn make(&mut self, to: Place, record: &Record) -> Outcome {
@@ -188,9 +189,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         generation: Generation,
     ) -> Outcome<Option<Moment>> {
         let name = index_key(queue, key.as_str());
-        if let Some(changes) = &mut self.changes {
-            changes.push(Change::Remove(Small::Keys.name().into(), name.clone()));
-        }
+        self.changes.remove(Small::Keys.name(), &name);
         let read = {
             let value = self.table(Small::Keys)?.remove(&name[..])?;
             read_home(&name, value.as_ref().map(|value| value.value()))
@@ -249,13 +248,11 @@ impl<'t, 'v> Writer<'t, 'v> {
             return Ok(());
         };
         let mut value = std::mem::take(&mut self.value);
-        let (name, rows) = self.rows(bucket)?;
-        encode_into(&mut value, name, &generation.0.to_be_bytes(), record);
+        let (name, rows) = rows(self.transaction, &mut self.rows, bucket)?;
+        let key = generation.0.to_be_bytes();
+        encode_into(&mut value, name, &key, record);
         let there = rows.insert(generation.0, &value[..])?.is_some();
-        if let Some(changes) = &mut self.changes {
-            let key = generation.0.to_be_bytes().to_vec();
-            changes.push(Change::Put(bucket_name(bucket), key, value.clone()));
-        }
+        self.changes.put(name, &key, &value);
         self.value = value;
         if let Some(order) = self.order {
             order.put(bucket, record);
@@ -333,6 +330,11 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
+    /// The number of markers that this transaction appends.
+    pub(super) fn marked(&self) -> usize {
+        self.marks.values().map(Vec::len).sum()
+    }
+
     /// Forgets the markers of this transaction for a bucket that is dropped.
     pub(super) fn forget_marks(&mut self, bucket: Bucket) {
         self.marks.remove(&bucket);
@@ -351,9 +353,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         let value = encode(&name, &number.to_be_bytes(), &held.tail);
         let mut table = self.transaction.open_table(Numbered::new(&name))?;
         table.insert(number, &value[..])?;
-        if let Some(changes) = &mut self.changes {
-            changes.push(Change::Put(name, number.to_be_bytes().to_vec(), value));
-        }
+        self.changes.put(&name, &number.to_be_bytes(), &value);
         self.changed.insert(bucket);
         Ok(())
     }
@@ -436,19 +436,17 @@ impl<'t, 'v> Writer<'t, 'v> {
 
     /// Writes a row of a small table. Returns whether one was there.
     fn put(&mut self, small: Small, key: &[u8], row: &impl Row) -> Outcome<bool> {
-        let value = encode(small.name(), key, row);
+        let mut value = std::mem::take(&mut self.value);
+        encode_into(&mut value, small.name(), key, row);
         let there = self.table(small)?.insert(key, &value[..])?.is_some();
-        if let Some(changes) = &mut self.changes {
-            changes.push(Change::Put(small.name().into(), key.to_vec(), value));
-        }
+        self.changes.put(small.name(), key, &value);
+        self.value = value;
         Ok(there)
     }
 
     /// Removes a row of a small table. Returns whether one was there.
     fn erase(&mut self, small: Small, key: &[u8]) -> Outcome<bool> {
-        if let Some(changes) = &mut self.changes {
-            changes.push(Change::Remove(small.name().into(), key.to_vec()));
-        }
+        self.changes.remove(small.name(), key);
         Ok(self.table(small)?.remove(key)?.is_some())
     }
 
@@ -462,14 +460,7 @@ impl<'t, 'v> Writer<'t, 'v> {
 
     /// The table of a bucket, and its name.
     pub(super) fn rows(&mut self, bucket: Bucket) -> Outcome<&mut (String, RowTable<'t>)> {
-        Ok(match self.rows.entry(bucket) {
-            Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(vacant) => {
-                let name = bucket_name(bucket);
-                let table = self.transaction.open_table(Numbered::new(&name))?;
-                vacant.insert((name, table))
-            }
-        })
+        rows(self.transaction, &mut self.rows, bucket)
     }
 
     /// The bucket in memory, marked so that its row is written at the end.
@@ -477,6 +468,22 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.changed.insert(bucket);
         self.view.buckets.entry(bucket).or_default()
     }
+}
+
+/// The table of a bucket and its name, opened once.
+fn rows<'a, 't>(
+    transaction: &'t WriteTransaction,
+    opened: &'a mut BTreeMap<Bucket, (String, RowTable<'t>)>,
+    bucket: Bucket,
+) -> Outcome<&'a mut (String, RowTable<'t>)> {
+    Ok(match opened.entry(bucket) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(vacant) => {
+            let name = bucket_name(bucket);
+            let table = transaction.open_table(Numbered::new(&name))?;
+            vacant.insert((name, table))
+        }
+    })
 }
 
 /// Decodes an index entry.

@@ -72,10 +72,11 @@ impl<S: Store> Driver<S> {
         // A new shard needs a first turn, so the first take does not block.
         let (mut inputs, mut rest) = (Vec::new(), false);
         loop {
-            let taken = self.mailbox.take(rest);
+            let tidied = if rest { contained(|| self.store.tidy()) } else { Ok(false) };
+            let taken = self.mailbox.take(rest && matches!(tidied, Ok(false)));
             inputs.extend(taken.letters.into_iter().map(|letter| self.enter(letter)));
             let last = taken.last && inputs.is_empty();
-            match self.turn(std::mem::take(&mut inputs)) {
+            match tidied.and_then(|_| self.turn(std::mem::take(&mut inputs))) {
                 Ok((next, at_once)) => {
                     rest = next.is_empty() && !at_once;
                     inputs = next;

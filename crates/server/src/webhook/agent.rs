@@ -114,10 +114,13 @@ impl Agent {
         let Some(webhook) = delivery.webhook().cloned() else { return };
         let limit = Duration::from(webhook.timeout);
         let host = self.0.hosts.of(&webhook.url);
+        let came = Instant::now();
         let connection = match host.connection() {
             Some(connection) => Some(connection),
             None => match timeout(limit, host.wait(room.available_permits())).await {
-                // The lease covers only one post's time, and this one has waited: extend it.
+                // The lease exceeds a post's time limit by the margin. Extend it only after waiting for most of that margin:
+                // extending it after every wait would cost a commit for each post.
+                Ok(Some(free)) if came.elapsed() < MARGIN / 2 => Some(free),
                 Ok(Some(free)) if delivery.extend(limit + MARGIN).await.is_ok() => Some(free),
                 _ => None,
             },
@@ -136,25 +139,31 @@ impl Agent {
         host.ended(began.elapsed());
         let Some(delivery) = unsent.take() else { return };
         let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
-        // If the settle is lost, the lease decides.
-        match verdict {
-            Verdict::Ack => drop(delivery.ack().await),
-            Verdict::GiveUp(why) => {
-                tracing::info!(?queue, ?key, why, "a webhook is given up");
-                drop(delivery.give_up(why).await);
+        let settle = async {
+            // If the settle is lost, the lease decides.
+            match verdict {
+                Verdict::Ack => drop(delivery.ack().await),
+                Verdict::GiveUp(why) => {
+                    tracing::info!(?queue, ?key, why, "a webhook is given up");
+                    drop(delivery.give_up(why).await);
+                }
+                Verdict::Nack(after, why) => {
+                    tracing::info!(?queue, ?key, why, "a webhook failed");
+                    let nack = Nack::because(why);
+                    let nack = after.map_or(nack.clone(), |after| nack.after(after));
+                    drop(delivery.nack(nack).await);
+                }
             }
-            Verdict::Nack(after, why) => {
-                tracing::info!(?queue, ?key, why, "a webhook failed");
-                let nack = Nack::because(why);
-                let nack = after.map_or(nack.clone(), |after| nack.after(after));
-                drop(delivery.nack(nack).await);
+        };
+        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it. The next post
+        // does not wait for the commit of this one.
+        let free = async {
+            if let Some(answer) = answer {
+                let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
             }
-        }
-        // A connection is reused once its answer was read; a long or slow answer is not worth it.
-        if let Some(answer) = answer {
-            let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
-        }
-        drop(connection);
+            drop(connection);
+        };
+        tokio::join!(settle, free);
     }
 
     /// Sends the post. Returns the verdict of its status, and the rest of the answer.
