@@ -78,8 +78,8 @@ export class Queues {
     const failed = this.failures.get(queue) ?? 0;
     const texts = STATES.map((state) => count(counts[state]));
     texts.push(count(failed), per_second.toFixed(1), duration(lateness.p99));
-    // What is next was read a moment ago.
-    const coming = next && Date.parse(next) <= now ? word("now") : next && far(next, now);
+    // What is next was read a moment ago: less than a second is now.
+    const coming = next && Date.parse(next) < now + 1000 ? word("now") : next && far(next, now);
     texts.push(oldest_due ? age(stats) : "", coming ?? "");
     texts.forEach((text, i) => put(row.cells[i + 1], text));
     row.cells[2].classList.toggle("due", overdue(stats));
