@@ -1,5 +1,7 @@
 //! Photographs of the page: `pictures` makes those of the README, `looks FOLDER` every size, colour and language of
-//! some lessons and of the server's page, for whoever works on them.
+//! some lessons and of the server's page. `weigh` measures what the server's page costs the browser.
+
+mod weigh;
 
 use std::fs;
 use std::thread::sleep;
@@ -17,7 +19,8 @@ fn main() {
             server_looks(folder);
         }
         ["looks", "server", folder] => server_looks(folder),
-        _ => println!("browser pictures | browser looks [server] FOLDER"),
+        ["weigh"] => weigh::weigh(),
+        _ => println!("browser pictures | browser looks [server] FOLDER | browser weigh"),
     }
 }
 

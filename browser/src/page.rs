@@ -127,15 +127,33 @@ impl Page {
     }
 
     /// Clicks the middle of an element, as a person would: if something lies over it, that gets the click.
+    ///
+    /// A page that changes by itself may move the element away under the pointer; then the click is repeated.
     pub fn click(&mut self, selector: &str) {
         let find = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{block: 'center'}});
+              window.clickCame = false;
+              e.addEventListener('click', () => (window.clickCame = true), {{ once: true, capture: true }});
               const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, e.disabled]; }})()",
             json!(selector)
         );
-        let found = self.eval(&find);
-        assert!(!truthy(&found[2]), "{selector} is disabled");
-        self.click_at(found[0].as_f64().unwrap_or(0.0), found[1].as_f64().unwrap_or(0.0));
+        self.wait(&format!("document.querySelector({})?.checkVisibility()", json!(selector)));
+        for _ in 0..10 {
+            let found = self.eval(&find);
+            assert!(!truthy(&found[2]), "{selector} is disabled");
+            let [x, y] = [0, 1].map(|i| found[i].as_f64().unwrap_or(0.0));
+            self.click_at(x, y);
+            let moved = format!(
+                "window.clickCame === false && !document.querySelector({}).contains(document.elementFromPoint({x}, {y}))
+                  && (() => {{ const b = document.querySelector({0}).getBoundingClientRect();
+                    return b.x + b.width / 2 !== {x} || b.y + b.height / 2 !== {y}; }})()",
+                json!(selector)
+            );
+            if !truthy(&self.eval(&moved)) {
+                return;
+            }
+        }
+        panic!("{selector} does not stay in one place");
     }
 
     /// Clicks a point of the window.

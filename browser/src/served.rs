@@ -1,4 +1,5 @@
-//! `tourbillon serve` in this process, on a store of its own, which can be stopped and started again on its port.
+//! `tourbillon serve` in this process, on a store of its own and with a clock that can be set. It can be stopped and
+//! started again on its port.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,10 +7,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tourbillon_cli::serve::{Settings, run};
+use tourbillon_durable::values::Moment;
 
 /// A server; it stops when this is dropped, and its store goes.
 pub struct Served {
@@ -62,6 +65,7 @@ impl Served {
             data: self.data.join("store"),
             listen: self.address,
             token_file: self.tokens.clone(),
+            test_clock: Some(None),
             ..Settings::default()
         };
         let (stop, stopped) = oneshot::channel();
@@ -94,16 +98,29 @@ impl Served {
         format!("http://{}/", self.address)
     }
 
-    /// Posts to a path under `/v1/queues/`; the answer, which is a success.
+    /// Sets the server's wall clock this far ahead of the system's, from where it runs on.
     ///
     /// # Panics
-    /// It is none.
+    /// The server refuses.
+    pub fn set_ahead(&self, by: Duration) {
+        let now = Moment::from(SystemTime::now() + by).to_string();
+        self.send("/v1/test/clock", &json!({ "now": now }));
+    }
+
+    /// Posts to a path under `/v1/queues/`; returns the answer.
+    ///
+    /// # Panics
+    /// The answer is not a success.
     pub fn post(&self, path: &str, body: &Value) -> Value {
+        self.send(&format!("/v1/queues/{path}"), body)
+    }
+
+    fn send(&self, path: &str, body: &Value) -> Value {
         let mut stream = TcpStream::connect(self.address).expect("the server listens");
         let (host, body) = (self.address, body.to_string());
         let length = body.len();
         let head = format!(
-            "POST /v1/queues/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer boss\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer boss\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         );
         stream.write_all(format!("{head}{body}").as_bytes()).expect("it is sent");

@@ -101,7 +101,8 @@ impl Visit {
             "(async () => { const picture = () => new Promise(requestAnimationFrame);
                let last; do { last = document.querySelector('#done').textContent;
                for (let i = 0; i < 3; i++) { await picture(); await new Promise((done) => setTimeout(done, 8)); } }
-               while (last !== document.querySelector('#done').textContent); })()",
+               while (document.body.ariaBusy === 'true'
+                 || last !== document.querySelector('#done').textContent); })()",
         );
     }
 

@@ -19,6 +19,7 @@ mod shell;
 mod stages;
 mod suite;
 mod tidy;
+mod translation;
 mod trial;
 
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! What `test --long` asks of the server beyond its tests.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::shell::{Outcome, cargo, root, run};
+use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 /// kill -9 of a server whose answers are kept in a ledger, more often than the tests do it.
 pub(crate) fn kill_rounds() -> Outcome {
@@ -19,6 +20,31 @@ pub(crate) fn readme() -> Outcome {
     run(test.args(["--", "the_story_of_the_readme"]))
 }
 
+/// The static binary of the Dockerfile: built, started in an empty root if this user may change it, and asked by name.
+pub(crate) fn static_binary() -> Outcome {
+    let tuple = capture_output(Command::new("rustc").args(["--print", "host-tuple"]))?;
+    let folder = root().join("target/static");
+    let mut build = cargo(&["build", "--release", "--locked", "-p", "tourbillon-cli", "--target"]);
+    build.arg(tuple.trim()).arg("--target-dir").arg(&folder);
+    run(build.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
+    let program = folder.join(tuple.trim()).join("release/tourbillon");
+    let needed = capture_output(Command::new("readelf").arg("-ld").arg(&program))?;
+    if ["INTERP", "(NEEDED)"].iter().any(|word| needed.contains(word)) {
+        return Err(format!("{} needs shared libraries:\n{needed}", program.display()));
+    }
+    let server = Server::of(&program, &root().join("target/tmp/static"))?;
+    // A name, not an address: the binary resolves it without NSS modules.
+    let by_name = server.address.replace("127.0.0.1", "localhost");
+    let empty = folder.join("empty");
+    let fail = |error: std::io::Error| format!("{}: {error}", empty.display());
+    std::fs::create_dir_all(empty.join("etc")).map_err(fail)?;
+    std::fs::write(empty.join("etc/hosts"), "127.0.0.1 localhost\n").map_err(fail)?;
+    std::fs::copy(&program, empty.join("tourbillon")).map_err(fail)?;
+    let mut inside = Command::new("unshare");
+    inside.args(["--map-root-user", "--root"]).arg(&empty).args(["/tourbillon", "stats"]);
+    run(inside.args(["--server", &by_name]))
+}
+
 /// A server that ends with this.
 struct Server {
     process: Child,
@@ -27,9 +53,14 @@ struct Server {
 
 impl Server {
     fn start() -> Outcome<Self> {
-        let program = root().join("target/release/tourbillon");
-        let data = root().join("target/tmp/schemathesis");
-        let _ = std::fs::remove_dir_all(&data);
+        Server::of(
+            &root().join("target/release/tourbillon"),
+            &root().join("target/tmp/schemathesis"),
+        )
+    }
+
+    fn of(program: &Path, data: &Path) -> Outcome<Self> {
+        let _ = std::fs::remove_dir_all(data);
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         let spawned = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();

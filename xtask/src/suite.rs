@@ -65,6 +65,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
         stages.run("the server, kill -9, 300 rounds", serving::kill_rounds)?;
         stages.run("the server, as the README starts it", serving::readme)?;
         stages.run("the server, schemathesis", serving::schemathesis)?;
+        stages.run("the server, a static binary", serving::static_binary)?;
         stages.run("loom, durable", || {
             let mut models =
                 cargo(&["test", "-p", "tourbillon-durable", "--lib", "runtime::models"]);

@@ -7,6 +7,7 @@ use crate::models::{LOOM, SHUTTLE};
 use crate::planted;
 use crate::rooms;
 use crate::shell::{Outcome, root, tracked};
+use crate::translation;
 
 const LONGEST_LINE: usize = 120;
 /// A file usually fits in 300 lines; at 500 it has two reasons to exist.
@@ -38,6 +39,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     laws(&mut found);
+    translation::check(&mut found)?;
     planted::lists::check(&mut found)?;
     for checker in [LOOM, SHUTTLE] {
         checker.check(&mut found)?;

@@ -15,7 +15,7 @@ use tourbillon_server::Allow;
 
 pub(crate) use remote::Remote;
 
-/// Timers: durable ones over HTTP, and the wheels beneath them to watch, follow and replay.
+/// Durable timers over HTTP, and the timing wheels beneath them: watched, traced and replayed.
 #[derive(Parser)]
 #[command(name = "tourbillon", version, arg_required_else_help = true)]
 #[command(after_help = START_HERE)]
@@ -35,19 +35,19 @@ pub(crate) enum Command {
     /// Serve a page on which the wheels turn, and print its address
     #[command(after_help = DEMO_HELP)]
     Demo(Demo),
-    /// Print every timer of a directory of durable timers, one JSON object a line
+    /// Print every timer of a directory of durable timers, one JSON object per line
     #[command(after_help = DUMP_HELP)]
     Dump(Dump),
     /// Load what `dump` printed into a directory that has no timers
     #[command(after_help = DUMP_HELP)]
     Load(Load),
-    /// Run scenario files on the real wheels and print what happened, one JSON object a line
+    /// Run scenario files on the real wheels and print what happened, one JSON object per line
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
     /// Serve durable timers over HTTP
     #[command(after_help = SERVE_HELP)]
     Serve(Serve),
-    /// Show one timer's way through the wheels: where it is filed and why, when it moves, when it fires
+    /// Trace one timer through the wheels: where it is stored and why, when it moves, when it fires
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     },
     /// Write the man pages into a directory
     Man {
-        /// The directory; made if it is not there
+        /// The directory; created if it does not exist
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
@@ -87,8 +87,8 @@ Examples:
   tourbillon check --repair tourbillon-data";
 
 const DUMP_HELP: &str = "\
-A dump has dead and remembered timers too, and the settings of queues. Loading makes due what was out. Progress goes to
-the standard error.
+A dump has dead and remembered timers too, and the settings of queues. A timer that was delivering is due after loading.
+Progress goes to standard error.
 
 Examples:
   tourbillon dump tourbillon-data > timers.jsonl
@@ -96,7 +96,7 @@ Examples:
   tourbillon dump tourbillon-data | tourbillon load new-data -";
 
 const CRON_HELP: &str = "\
-Quote the expression: the shell has its own use for a star.
+Quote the expression: the shell expands a star.
 
   minute hour day month weekday      30 2 * * *    0 9 * * MON-FRI    */15 * * * *    0 0 L * *
   with seconds before them           */10 * * * * *
@@ -124,7 +124,7 @@ Examples:
   tourbillon replay -q scenarios/examples/*.json scenarios/bugs/*.json";
 
 const SERVE_HELP: &str = "\
-When it is ready it prints `tourbillon listening on http://ADDRESS`; its log goes to the standard error. Each flag can
+When it is ready it prints `tourbillon listening on http://ADDRESS`; its log goes to standard error. Each flag can
 also be given as TOURBILLON_… in the environment.
 
 Exit code: 0 if it was stopped, 1 if it failed, 2 if the command line or a setting is wrong.
@@ -138,7 +138,7 @@ const TRACE_HELP: &str = "\
 Examples:
   tourbillon trace                                   1h30m20s on a clock face
   tourbillon trace --slots 60,60,24 5420             the same in plain ticks
-  tourbillon trace --slots 256 --tick 1ms 90s        a wheel of 256 slots a level
+  tourbillon trace --slots 256 --tick 1ms 90s        a wheel of 256 slots per level
   tourbillon trace --slots 20 --start 2 399          a wheel that is not at the beginning
   tourbillon trace --tick 10 --slots 5 249           a tick of 10: rounded up, never early
   tourbillon trace --hashed --slots 8 20             a hashed wheel: slot and rounds
@@ -163,10 +163,10 @@ pub(crate) struct Dump {
 
 #[derive(Args)]
 pub(crate) struct Load {
-    /// The directory of the store; made if it is not there
+    /// The directory of the store; created if it does not exist
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The lines to load; - for the standard input
+    /// The lines to load; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
@@ -176,14 +176,14 @@ pub(crate) struct Cron {
     /// The cron expression, in quotes
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     expression: String,
-    /// The time zone, as Europe/Berlin [default: the system's]
+    /// The time zone, such as Europe/Berlin [default: the system's]
     #[arg(long, value_name = "ZONE", visible_alias = "zone")]
     tz: Option<String>,
-    /// How many runs to show
+    /// The number of runs to show
     #[arg(short = 'n', value_name = "RUNS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
-    /// After when: 2025-03-30T01:00, in the zone, or with an offset or Z [default: now]
+    /// Show runs after this time: 2025-03-30T01:00 in the zone, or with an offset or Z [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
 }
@@ -217,7 +217,7 @@ pub(crate) struct Replay {
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// The directory of the store; made if it is not there
+    /// The directory of the store; created if it does not exist
     #[arg(long, value_name = "DIR", env = "TOURBILLON_DATA", default_value = "./tourbillon-data")]
     data: PathBuf,
     /// The address to listen on; port 0 for any
@@ -228,23 +228,23 @@ pub(crate) struct Serve {
         default_value = "127.0.0.1:7420"
     )]
     listen: SocketAddr,
-    /// A name by which clients call the server, beside its address and localhost; may be repeated
+    /// A host name that requests may use, besides the address and localhost; may be repeated
     #[arg(long, value_name = "NAME", env = "TOURBILLON_HOST", value_delimiter = ',')]
     host: Vec<String>,
-    /// Who may do what: a line each NAME:TOKEN:read|write|admin[:QUEUE or PREFIX.]; read again on SIGHUP
+    /// A file of tokens, one per line: NAME:TOKEN:read|write|admin[:QUEUE or PREFIX.]; read again on SIGHUP
     #[arg(long, value_name = "FILE", env = "TOURBILLON_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// The most requests of a token in a second
+    /// The maximum number of requests per second for each token
     #[arg(long, value_name = "N", env = "TOURBILLON_TOKEN_RATE")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     token_rate: Option<u32>,
-    /// A PEM file with a certificate and those that vouch for it: serves HTTPS
+    /// A PEM file with the certificate chain; serves HTTPS
     #[arg(long, value_name = "FILE", env = "TOURBILLON_TLS_CERT", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// A PEM file with the key of the certificate
+    /// A PEM file with the private key of the certificate
     #[arg(long, value_name = "FILE", env = "TOURBILLON_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A host or a network that webhooks may be posted to, beside public addresses; may be repeated
+    /// A host or a network, besides public addresses, that webhooks may be sent to; may be repeated
     #[arg(
         long,
         value_name = "HOST or CIDR",
@@ -252,28 +252,28 @@ pub(crate) struct Serve {
         value_delimiter = ','
     )]
     webhook_allow: Vec<Allow>,
-    /// Secrets that sign posts: a line each whsec_BASE64[:QUEUE or PREFIX.]
+    /// A file of secrets that sign webhooks, one per line: whsec_BASE64[:QUEUE or PREFIX.]
     #[arg(long, value_name = "FILE", env = "TOURBILLON_WEBHOOK_SECRET_FILE")]
     webhook_secret_file: Option<PathBuf>,
-    /// The most connections to a host that is posted to
+    /// The maximum number of webhook connections to one host
     #[arg(long, value_name = "N", env = "TOURBILLON_WEBHOOK_CONNECTIONS", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     webhook_connections: u16,
-    /// Listen on an address that others can reach, without tokens
+    /// Allow an address that other machines can reach, without tokens
     #[arg(long, env = "TOURBILLON_INSECURE")]
     insecure: bool,
     /// The largest payload in bytes
     #[arg(long, value_name = "BYTES", env = "TOURBILLON_MAX_PAYLOAD", default_value_t = 256 << 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256 << 10))]
     max_payload: u32,
-    /// The most timers that are not done or cancelled [default: no limit]
+    /// The maximum number of timers that are not done or cancelled [default: no limit]
     #[arg(long, value_name = "COUNT", env = "TOURBILLON_MAX_TIMERS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     max_timers: Option<u64>,
-    /// Log as JSON, one object a line
+    /// Log as JSON, one object per line
     #[arg(long, env = "TOURBILLON_LOG_JSON")]
     pub(crate) log_json: bool,
-    /// For tests: let `POST /v1/test/clock` set the wall clock, which reads MOMENT at first [default: now]
+    /// For tests: let `POST /v1/test/clock` set the wall clock, which starts at MOMENT [default: now]
     #[arg(long, value_name = "MOMENT", env = "TOURBILLON_TEST_CLOCK", require_equals = true)]
     #[arg(num_args = 0..=1, default_missing_value = "now", value_parser = reading)]
     test_clock: Option<Reading>,
@@ -312,7 +312,7 @@ pub(crate) struct Trace {
     /// The timer's delay: a number (5420) or a duration (1h30m20s, 450ms) [default: 1h30m20s]
     #[arg(allow_negative_numbers = true)]
     delay: Option<Amount>,
-    /// Slots a level, lowest first; the last repeats for further levels [default: 60,60,24; hashed: 60]
+    /// Slots per level, lowest first; the last number repeats for higher levels [default: 60,60,24; hashed: 60]
     #[arg(long, value_name = "N,N,…", allow_hyphen_values = true)]
     slots: Option<String>,
     /// What a slot of the lowest level covers: a number (10) or a duration (10ms) [default: 1, or 1s, 1ms… for a
@@ -322,7 +322,7 @@ pub(crate) struct Trace {
     /// The clock when the timer is scheduled, on a wheel that began at 0 [default: 0]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     start: Option<Amount>,
-    /// Tell and count only this way of driving the wheel [default: count all three]
+    /// Describe only this way of driving the wheel [default: compare all three]
     #[arg(long, value_enum)]
     drive: Option<DriveName>,
     /// A hashed wheel: one ring, and rounds

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => ExitCode::from(code),
-        // Whoever reads has seen enough, as in `tourbillon replay FILE | head`.
+        // The reader has closed the pipe, as in `tourbillon replay FILE | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("cannot write: {error}"));
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Serves the page until somebody has seen enough.
+/// Serves the page until a signal stops it.
 fn demo_page(args: &args::Demo) -> io::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
@@ -58,7 +58,7 @@ fn demo_page(args: &args::Demo) -> io::Result<u8> {
                 return Ok(Verdict::Error.code());
             }
         };
-        // Watched before the address is known to anybody, so that none of them is missed.
+        // Registered before the address is printed, so that no signal is missed.
         let stop = stop_signal()?;
         let mut out = io::stdout().lock();
         writeln!(out, "http://{}/", listener.local_addr()?)?;
@@ -69,12 +69,12 @@ fn demo_page(args: &args::Demo) -> io::Result<u8> {
         }
         Ok(Verdict::Passed.code())
     });
-    // Whatever a session is in the middle of, nobody waits for it any more.
+    // A session that is still running has no reader any more.
     runtime.shutdown_background();
     served
 }
 
-/// Serves durable timers until somebody asks it to stop.
+/// Serves durable timers until a signal stops it.
 fn serve_timers(args: args::Serve) -> io::Result<u8> {
     let log = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false);
     if args.log_json {
@@ -85,7 +85,7 @@ fn serve_timers(args: args::Serve) -> io::Result<u8> {
     let settings = args.settings();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
     let served = runtime.block_on(async {
-        // Watched before the address is known to anybody, so that none of them is missed.
+        // Registered before the address is printed, so that no signal is missed.
         let stop = stop_signal()?;
         let ready = |scheme: &str, address| {
             let mut out = io::stdout().lock();
@@ -104,7 +104,7 @@ fn serve_timers(args: args::Serve) -> io::Result<u8> {
     }
 }
 
-/// Ends when somebody asks the program to.
+/// Completes at SIGINT or SIGTERM (Ctrl-C on other systems).
 #[cfg(unix)]
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -136,7 +136,7 @@ fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
     Ok(mpsc::channel(1).1)
 }
 
-/// Ends when somebody asks the program to.
+/// Completes at SIGINT or SIGTERM (Ctrl-C on other systems).
 #[cfg(not(unix))]
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
@@ -176,7 +176,7 @@ fn load_store(args: &args::Load) -> io::Result<u8> {
     ended(loaded.map(|_| Verdict::Passed))
 }
 
-/// Asks a running server. Exit code 1: it refused or did not answer; 2: what was asked for cannot be.
+/// Runs a command against a server. Exit code 1: it refused or did not answer; 2: an argument is wrong.
 fn ask_server(args: args::Remote) -> io::Result<u8> {
     let ask = match args.ask() {
         Ok(ask) => ask,
@@ -243,7 +243,7 @@ fn ended(outcome: Result<Verdict, StoreProblem>) -> io::Result<u8> {
     }
 }
 
-/// Prints a text for people, or what is wrong.
+/// Prints a text, or an error.
 fn show(told: Result<Vec<u8>, String>) -> io::Result<u8> {
     match told {
         Ok(text) => {

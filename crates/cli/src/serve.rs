@@ -1,7 +1,7 @@
 //! `tourbillon serve`: durable timers over HTTP.
 //!
-//! Nothing is listened on before the store is open, so whoever can connect is answered. The data directory is locked
-//! for as long as the server runs.
+//! The server listens only after the store is open, so every client that connects is answered. The data directory is
+//! locked for as long as the server runs.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -113,7 +113,7 @@ pub fn check(settings: &Settings) -> Result<(), ServeError> {
     }
     if open && !settings.insecure && settings.token_file.is_none() {
         let why = format!(
-            "anybody who can reach {address} could use the server: listen on 127.0.0.1, give a --token-file, \
+            "any machine that reaches {address} could use the server: listen on 127.0.0.1, give a --token-file, \
              or --insecure if that is meant"
         );
         return Err(ServeError::Settings(why));

@@ -168,7 +168,7 @@ fn a_trace_of_the_clock_face() {
     assert!(!out.contains('\u{1b}'), "plain text when it is no terminal");
     for part in [
         "L3[1] → L2[30] → L1[20] → fired",
-        "clock 3600  L3[1] begins and is handed down: now in L2[30],\n  the slot of 5400 … 5459",
+        "clock 3600  L3[1] begins and cascades: now in L2[30], the\n  slot of 5400 … 5459",
         "clock 5420  fired",
         "tick    5420 wakes",
         "bucket     3 wakes",

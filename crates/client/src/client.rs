@@ -1,4 +1,4 @@
-//! The client: sends requests, and repeats those that may be repeated.
+//! The client: sends requests, and retries those that are safe to repeat.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,19 +21,23 @@ use crate::request::{Request, encode, query};
 
 /// The most bytes of an answer: the server stops at 16 MiB of payloads.
 const MOST_BYTES: usize = 64 << 20;
-/// The longest pause before a call is repeated; a server that asks for a longer one is believed, and the call fails.
+/// The longest pause before a retry. If the server asks for a longer one, the call fails instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A client of one server. Clones share its connections.
 ///
-/// It repeats a call by itself, up to the number of [`Builder::retries`], in two cases only:
+/// It retries a call, up to [`Builder::retries`] times, in two cases only:
 ///
-/// - nothing happened: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
-/// - nobody knows whether it happened, and the API calls the call safe to repeat: every look, scheduling with a key
+/// - the call was not carried out: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
+/// - the call may have been carried out, and the API calls it safe to repeat: every read, scheduling with a key
 ///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
 ///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
-/// Everything else ends with the first [`Error::Lost`]: the caller decides.
+/// A call that schedules a timer is safe for as long as the server remembers its key: the client stops retrying when
+/// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
+/// it if the queue's own default is shorter).
+///
+/// Every other call ends with the first [`Error::Lost`], and the caller decides.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -43,7 +47,7 @@ struct Inner {
     token: Option<HeaderValue>,
     patience: Duration,
     retries: u32,
-    /// The server's wall clock, and when it was read.
+    /// The server's wall clock and the instant at which it was read.
     seen: Mutex<Option<(SystemTime, Instant)>>,
 }
 
@@ -63,19 +67,19 @@ impl Builder {
         self
     }
 
-    /// How long an answer may take, beside what the server waits on purpose. 30 s at first.
+    /// How long an answer may take, in addition to the `wait` of a `receive`. The default is 30 s.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How often a call is repeated at most. 3 at first.
+    /// The maximum number of retries of a call. The default is 3.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// Makes the client. Connects to nothing yet.
+    /// Makes the client. Opens no connection yet.
     ///
     /// # Errors
     /// [`Error::Argument`]: the address is not that of a server, or the token cannot be sent.
@@ -141,7 +145,7 @@ impl Client {
         Ok(queues)
     }
 
-    /// Succeeds if the server takes changes.
+    /// Succeeds if the server accepts changes.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::Refused`] says why it does not.
@@ -150,7 +154,7 @@ impl Client {
         self.call::<serde::de::IgnoredAny>(request).await.map(drop)
     }
 
-    /// What happens to timers from now on, in one queue or in all.
+    /// The events of timers from now on, in one queue or in all.
     ///
     /// # Errors
     /// See [`Error`].
@@ -173,28 +177,32 @@ impl Client {
         serde_json::from_slice(&body).map_err(|wrong| Error::Unreadable(wrong.to_string()))
     }
 
-    /// Sends a request, and again while that is right.
+    /// Sends a request, and retries it as described on [`Client`].
     async fn repeated<'a, T, F: Future<Output = Result<T, Error>>>(
         &'a self,
         request: &'a Request,
         send: fn(&'a Client, &'a Request) -> F,
     ) -> Result<T, Error> {
-        let (mut lost, mut pause) = (false, Duration::from_millis(100));
+        let (mut lost, mut pause, began) = (false, Duration::from_millis(100), Instant::now());
         for left in (0..=self.0.retries).rev() {
             let mut error = match send(self, request).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let asked = pause_before_next(&error, request.safe);
-            let again = asked.filter(|asked| left > 0 && *asked <= LONGEST_PAUSE);
+            let earlier = lost;
+            lost |= error.may_have_happened();
+            // A first try that was carried out makes every later one a repetition.
+            let safe = |pause: Duration| began.elapsed().saturating_add(pause) < request.safe_for;
+            let asked = pause_before_next(&error).map(|asked| asked.max(pause));
+            let again = asked
+                .filter(|asked| left > 0 && *asked <= LONGEST_PAUSE && (!lost || safe(*asked)));
             let Some(asked) = again else {
                 if let Error::Refused(problem) = &mut error {
-                    problem.after_lost = lost;
+                    problem.after_lost = earlier;
                 }
                 return Err(error);
             };
-            lost |= error.may_have_happened();
-            sleep(asked.max(pause)).await;
+            sleep(asked).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         unreachable!("the last try returns")
@@ -233,7 +241,7 @@ impl Client {
         if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
     }
 
-    /// Keeps the server's clock.
+    /// Records the server's clock.
     fn see(&self, answer: &Response<Incoming>) {
         let now = answer.headers().get("tourbillon-now").and_then(|now| now.to_str().ok());
         if let Some(now) = now.and_then(|now| humantime::parse_rfc3339(now).ok()) {
@@ -249,15 +257,13 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// How long to wait before the next try; `None` if there must be none.
-fn pause_before_next(error: &Error, safe: bool) -> Option<Duration> {
+/// How long the error asks to wait before the next try; `None` if another try would end the same way.
+fn pause_before_next(error: &Error) -> Option<Duration> {
     match error {
-        Error::Unreachable(_) => Some(Duration::ZERO),
-        Error::Lost(_) => safe.then_some(Duration::ZERO),
+        Error::Unreachable(_) | Error::Lost(_) => Some(Duration::ZERO),
         Error::Refused(problem) => {
-            let nothing_happened = ["unavailable", "too_many"].contains(&&*problem.code);
-            let again = nothing_happened || (problem.code == "unknown" && safe);
-            again.then_some(problem.retry_after.unwrap_or_default())
+            let passing = ["unavailable", "too_many", "unknown"].contains(&&*problem.code);
+            passing.then_some(problem.retry_after.unwrap_or_default())
         }
         Error::Unreadable(_) | Error::Argument(_) => None,
     }
@@ -274,7 +280,7 @@ fn failed(error: &legacy::Error) -> Error {
     if error.is_connect() { Error::Unreachable(why) } else { Error::Lost(why) }
 }
 
-/// What an answer that is no success says.
+/// The error of an answer whose status is not a success.
 async fn refused(answer: Response<Incoming>) -> Error {
     let status = answer.status();
     let retry_after = answer

@@ -9,19 +9,19 @@ use serde::Deserialize;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused it and says why.
+    /// The server refused the call and says why.
     Refused(Box<Problem>),
     /// There is no connection: nothing was sent.
     Unreachable(String),
-    /// The connection was lost, or the answer took too long: the call was carried out or it was not.
+    /// The connection was lost, or the answer took too long: the call may or may not have been carried out.
     Lost(String),
-    /// The answer is not what the API says: the call was carried out or it was not.
+    /// The answer does not follow the API: the call may or may not have been carried out.
     Unreadable(String),
-    /// An argument cannot be sent: nothing was.
+    /// An argument cannot be sent: nothing was sent.
     Argument(String),
 }
 
-/// What the server says of a request that it refused.
+/// The server's description of a request that it refused.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {
@@ -35,10 +35,10 @@ pub struct Problem {
     pub field: Option<String>,
     /// Which timer, key or token of the request, from 0.
     pub index: Option<usize>,
-    /// The state of the timer that is there.
+    /// The state of the existing timer.
     pub state: Option<String>,
-    /// An earlier try of the same call was perhaps carried out, and this may be its trace: a `key_taken` may be the
-    /// timer that this call made.
+    /// An earlier try of the same call may have been carried out, and may be the cause of this refusal: with
+    /// `key_taken`, the existing timer may be the one that this call made.
     #[serde(skip)]
     pub after_lost: bool,
     #[serde(skip)]
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// Whether the call may have been carried out all the same.
+    /// Whether the call may have been carried out despite the error.
     pub fn may_have_happened(&self) -> bool {
         match self {
             Error::Refused(problem) => problem.code == "unknown" || problem.after_lost,
@@ -73,12 +73,12 @@ impl fmt::Display for Error {
                     write!(f, ", number {index} of the request, from 0")?;
                 }
                 if problem.after_lost {
-                    f.write_str("; an earlier try was lost, and this may be what it did")?;
+                    f.write_str("; an earlier try may have been carried out and be the cause")?;
                 }
                 Ok(())
             }
             Error::Unreachable(why) => write!(f, "cannot connect: {why}"),
-            Error::Lost(why) => write!(f, "{why}: it was carried out, or not"),
+            Error::Lost(why) => write!(f, "{why}: the call may or may not have been carried out"),
             Error::Unreadable(why) => write!(f, "the answer cannot be read: {why}"),
             Error::Argument(why) => f.write_str(why),
         }

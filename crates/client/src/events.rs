@@ -29,7 +29,7 @@ pub struct Events {
 pub enum Event {
     /// Something happened to a timer.
     Happened(Happened),
-    /// This reader was too slow, and lost so many.
+    /// The reader was too slow and lost this many events.
     Lost(u64),
 }
 

@@ -24,27 +24,27 @@ pub struct Queue {
     path: String,
 }
 
-/// What becomes of a key that is taken.
+/// What to do if the key is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflict {
-    /// The call is refused: `key_taken`.
+    /// Refuse the call: `key_taken`.
     #[default]
     Refuse,
-    /// The timer that is there stays, and is returned.
+    /// Keep the existing timer and return it.
     Keep,
-    /// It is replaced. Not safe to repeat.
+    /// Replace the existing timer. Not safe to repeat.
     Replace,
 }
 
-/// What must hold of a key that is replaced, moved or cancelled; else the call is refused: `precondition_failed`.
+/// A precondition of replacing, moving or cancelling; if it fails the call is refused: `precondition_failed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing. A replacement is then not safe to repeat.
+    /// None. Replacing is then not safe to repeat.
     #[default]
     Any,
     /// No timer has the key.
     Absent,
-    /// The timer is of this generation.
+    /// The timer has this generation.
     Generation(u64),
 }
 
@@ -58,26 +58,26 @@ impl Condition {
     }
 }
 
-/// What to list. All that are not done or cancelled, by their next attempt, 100 a page, without payloads, at first.
+/// What to list. By default: timers that are not done or cancelled, by next attempt, 100 per page, without payloads.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// Only in this state.
+    /// Only timers in this state.
     pub state: Option<String>,
-    /// Only with a next attempt not before it.
+    /// Only timers whose next attempt is at or after this moment.
     pub from: Option<SystemTime>,
-    /// Only with a next attempt before it.
+    /// Only timers whose next attempt is before this moment.
     pub to: Option<SystemTime>,
-    /// Only keys that begin so; the order is by key then.
+    /// Only keys with this prefix; the list is then ordered by key.
     pub prefix: Option<String>,
-    /// The most timers of a page, up to 1000.
+    /// The maximum number of timers per page, up to 1000.
     pub limit: Option<u32>,
-    /// Where the page begins: `next` of the last one.
+    /// Where the page begins: `next` of the previous page.
     pub cursor: Option<String>,
-    /// With payloads.
+    /// Include payloads.
     pub payload: bool,
 }
 
-/// What to receive. One delivery, at once, for 30 s, at first.
+/// What to receive. By default: one delivery, without waiting, with a lease of 30 s.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Receive {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// The most deliveries, up to 1000.
+    /// The maximum number of deliveries, up to 1000.
     pub fn max(mut self, max: u32) -> Self {
         self.max = Some(max);
         self
@@ -101,35 +101,35 @@ impl Receive {
         self
     }
 
-    /// How long nobody else gets them, 1 s to 12 h.
+    /// The lease: how long no other worker receives them, 1 s to 12 h.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 }
 
-/// Settings of a queue to be changed: those that are `Some`. `Some(None)` removes one.
+/// A change of a queue's settings: fields that are `None` stay as they are; `Some(None)` removes a setting.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct QueueChange {
-    /// Whether it hands out nothing.
+    /// Whether the queue is paused: a paused queue hands out nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// The default of new timers.
+    /// The default for new timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// The default of new timers.
+    /// The default for new timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Option<Webhook>>,
-    /// The default of new timers with a chosen key.
+    /// The default for new timers whose key the caller chose.
     #[serde(with = "time::span_or_null", skip_serializing_if = "Option::is_none")]
     pub remember: Option<Duration>,
-    /// How long the dead are kept.
+    /// How long dead timers are kept.
     #[serde(with = "time::span_or_null", skip_serializing_if = "Option::is_none")]
     pub dead_keep: Option<Duration>,
-    /// The most hand-outs a second.
+    /// The maximum number of deliveries per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Option<u32>>,
-    /// The most timers that are out at once.
+    /// The maximum number of timers in delivery at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Option<u32>>,
 }
@@ -145,26 +145,26 @@ impl Queue {
         &self.name
     }
 
-    /// Makes a timer. Refused if its key is taken.
+    /// Schedules a timer. Refused if its key is taken.
     pub async fn schedule(&self, timer: &NewTimer) -> Result<Timer, Error> {
         self.schedule_or(timer, Conflict::Refuse).await
     }
 
-    /// The same, and says what becomes of a key that is taken.
+    /// Schedules a timer; `conflict` says what to do if its key is taken.
     pub async fn schedule_or(&self, timer: &NewTimer, conflict: Conflict) -> Result<Timer, Error> {
-        let safe = timer.key.is_some() && conflict != Conflict::Replace;
-        self.client.call(self.post_timers(conflict).body(timer)?.safe(safe)).await
+        let request = self.post_timers(conflict).body(timer)?;
+        self.client.call(request.safe_for(safe_for(timer, conflict))).await
     }
 
-    /// Makes up to 10 000 timers: all or none.
+    /// Schedules up to 10 000 timers: all or none.
     pub async fn schedule_many(
         &self,
         timers: &[NewTimer],
         conflict: Conflict,
     ) -> Result<Vec<Scheduled>, Error> {
-        let keys = timers.iter().all(|timer| timer.key.is_some());
-        let request = self.post_timers(conflict).body(&json!({ "timers": timers }));
-        let request = request?.safe(keys && conflict != Conflict::Replace);
+        let safe = timers.iter().map(|timer| safe_for(timer, conflict)).min();
+        let request = self.post_timers(conflict).body(&json!({ "timers": timers }))?;
+        let request = request.safe_for(safe.unwrap_or_default());
         Ok(self.client.call::<Outcomes>(request).await?.timers)
     }
 
@@ -177,7 +177,7 @@ impl Queue {
         Request::new(Method::POST, format!("{}/timers{query}", self.path))
     }
 
-    /// Makes a timer under this key, or replaces the one that has it.
+    /// Schedules a timer under this key, or replaces the timer that has it.
     pub async fn replace(
         &self,
         key: &str,
@@ -187,16 +187,22 @@ impl Queue {
         let mut timer = timer.clone();
         timer.key = None;
         let request = self.timer(Method::PUT, key, "").body(&timer)?;
-        let request = request.safe(condition != Condition::Any);
+        let safe = match condition {
+            Condition::Any => Duration::ZERO,
+            Condition::Absent => timer.remembered(),
+            // Once replaced, the generation is another one for ever.
+            Condition::Generation(_) => Duration::MAX,
+        };
+        let request = request.safe_for(safe);
         self.client.call(Request { condition: condition.header(), ..request }).await
     }
 
-    /// Shows a timer, also one that is dead or remembered.
+    /// Returns a timer, also one that is dead or remembered.
     pub async fn get(&self, key: &str) -> Result<Timer, Error> {
         self.client.call(self.timer(Method::GET, key, "")).await
     }
 
-    /// Moves the occurrence of a timer to a moment; a dead one lives again.
+    /// Moves a timer's current occurrence to a moment; revives a dead timer.
     pub async fn move_to(
         &self,
         key: &str,
@@ -205,11 +211,11 @@ impl Queue {
     ) -> Result<Timer, Error> {
         let at = time::moment(moment);
         let at = at.ok_or_else(|| Error::Argument("a moment is in 1970 to 9999".into()))?;
-        let request = self.timer(Method::PATCH, key, "").body(&json!({ "at": at }))?.safe(true);
+        let request = self.timer(Method::PATCH, key, "").body(&json!({ "at": at }))?.safe();
         self.client.call(Request { condition: condition.header(), ..request }).await
     }
 
-    /// The same, so long from now. Not safe to repeat.
+    /// As [`Queue::move_to`], relative to the server's clock. Not safe to repeat.
     pub async fn move_after(
         &self,
         key: &str,
@@ -223,28 +229,28 @@ impl Queue {
 
     /// Cancels a timer.
     pub async fn cancel(&self, key: &str, condition: Condition) -> Result<Cancelled, Error> {
-        let request = self.timer(Method::DELETE, key, "").safe(true);
+        let request = self.timer(Method::DELETE, key, "").safe();
         self.client.call(Request { condition: condition.header(), ..request }).await
     }
 
     /// Cancels up to 10 000 timers.
     pub async fn cancel_keys(&self, keys: &[&str]) -> Result<CancelledKeys, Error> {
-        self.client.call(self.post("cancel").body(&json!({ "keys": keys }))?.safe(true)).await
+        self.client.call(self.post("cancel").body(&json!({ "keys": keys }))?.safe()).await
     }
 
-    /// Cancels the timers whose keys begin so, at most 100 000 a call. Not safe to repeat, for its counts.
+    /// Cancels the timers whose keys have this prefix, at most 100 000 per call. Not safe to repeat: its counts differ.
     pub async fn cancel_prefix(&self, prefix: &str) -> Result<Many, Error> {
         let query = query(&[("prefix", Some(prefix.to_owned()))]);
         let path = format!("{}/timers{query}", self.path);
         self.client.call(Request::new(Method::DELETE, path)).await
     }
 
-    /// Makes a timer due now; of a recurring one, an extra occurrence. Not safe to repeat.
+    /// Makes a timer due now; a recurring timer gets an extra occurrence. Not safe to repeat.
     pub async fn run(&self, key: &str) -> Result<Timer, Error> {
         self.client.call(self.timer(Method::POST, key, "/run")).await
     }
 
-    /// Makes dead timers due now, at most 10 000 a call. Not safe to repeat.
+    /// Makes dead timers due now, at most 10 000 per call. Not safe to repeat.
     pub async fn redrive(&self, prefix: Option<&str>) -> Result<Revived, Error> {
         let body = prefix.map_or_else(|| json!({}), |prefix| json!({ "prefix": prefix }));
         self.client.call(self.post("redrive").body(&body)?).await
@@ -265,19 +271,19 @@ impl Queue {
         self.client.call(Request::new(Method::GET, format!("{}/timers{query}", self.path))).await
     }
 
-    /// Takes timers that are due. Not safe to repeat: it uses up an attempt.
+    /// Receives timers that are due. Not safe to repeat: each call uses up an attempt.
     pub async fn receive(&self, receive: &Receive) -> Result<Vec<Delivery>, Error> {
         let request = self.post("receive").body(receive)?;
         let request = Request { wait: receive.wait.unwrap_or_default(), ..request };
         Ok(self.client.call::<Deliveries>(request).await?.deliveries)
     }
 
-    /// Says that the work of deliveries is done.
+    /// Acknowledges deliveries: their work is done.
     pub async fn ack(&self, tokens: &[&str]) -> Result<Settled, Error> {
-        self.client.call(self.post("ack").body(&json!({ "tokens": tokens }))?.safe(true)).await
+        self.client.call(self.post("ack").body(&json!({ "tokens": tokens }))?.safe()).await
     }
 
-    /// Says that the work of deliveries failed: they are tried again after that delay or by their backoff, or given up.
+    /// Reports that deliveries failed: retries them after `delay` or by their backoff, or gives them up.
     pub async fn nack(
         &self,
         tokens: &[&str],
@@ -291,27 +297,27 @@ impl Queue {
         if let Some(error) = error {
             body["error"] = error.into();
         }
-        self.client.call(self.post("nack").body(&body)?.safe(true)).await
+        self.client.call(self.post("nack").body(&body)?.safe()).await
     }
 
     /// Extends the leases of deliveries, from now.
     pub async fn extend(&self, tokens: &[&str], lease: Duration) -> Result<Settled, Error> {
         let body = json!({ "tokens": tokens, "lease": time::duration(lease) });
-        self.client.call(self.post("extend").body(&body)?.safe(true)).await
+        self.client.call(self.post("extend").body(&body)?.safe()).await
     }
 
-    /// What the queue holds, and its settings.
+    /// Returns the queue's counts, rates and settings.
     pub async fn stats(&self) -> Result<QueueStats, Error> {
         self.client.call(Request::new(Method::GET, self.path.clone())).await
     }
 
-    /// Changes settings of the queue, and makes it if it is not there.
+    /// Changes settings of the queue; creates it if it does not exist.
     pub async fn set(&self, change: &QueueChange) -> Result<QueueStats, Error> {
         let request = Request::new(Method::PATCH, self.path.clone());
-        self.client.call(request.body(change)?.safe(true)).await
+        self.client.call(request.body(change)?.safe()).await
     }
 
-    /// Deletes the queue and all its timers; refused if some are out, unless `force`. Not safe to repeat.
+    /// Deletes the queue and all its timers; refused if some are in delivery, unless `force`. Not safe to repeat.
     pub async fn delete(&self, force: bool) -> Result<(), Error> {
         let query = query(&[("force", force.then(|| "true".to_owned()))]);
         let request = Request::new(Method::DELETE, format!("{}{query}", self.path));
@@ -342,5 +348,13 @@ impl Queue {
 
     fn post(&self, verb: &str) -> Request {
         Request::new(Method::POST, format!("{}/{verb}", self.path))
+    }
+}
+
+/// How long a repeated call finds the key of the first one, and so makes no second timer.
+fn safe_for(timer: &NewTimer, conflict: Conflict) -> Duration {
+    match (&timer.key, conflict) {
+        (None, _) | (_, Conflict::Replace) => Duration::ZERO,
+        (Some(_), Conflict::Refuse | Conflict::Keep) => timer.remembered(),
     }
 }

@@ -16,16 +16,16 @@ pub(crate) struct Request {
     pub(crate) body: Option<String>,
     /// A condition: the name and the value of a header.
     pub(crate) condition: Option<(&'static str, String)>,
-    /// Whether the contract calls it safe to repeat if nobody knows what became of it.
-    pub(crate) safe: bool,
+    /// How long after the first try the contract calls it safe to repeat, if that try may have been carried out.
+    pub(crate) safe_for: Duration,
     /// How long the server may take on purpose.
     pub(crate) wait: Duration,
 }
 
 impl Request {
     pub(crate) fn new(method: Method, path: String) -> Self {
-        let safe = method == Method::GET;
-        Request { method, path, body: None, condition: None, safe, wait: Duration::ZERO }
+        let safe_for = if method == Method::GET { Duration::MAX } else { Duration::ZERO };
+        Request { method, path, body: None, condition: None, safe_for, wait: Duration::ZERO }
     }
 
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
@@ -34,8 +34,13 @@ impl Request {
         Ok(self)
     }
 
-    pub(crate) fn safe(mut self, safe: bool) -> Self {
-        self.safe = safe;
+    /// Safe to repeat at any time.
+    pub(crate) fn safe(self) -> Self {
+        self.safe_for(Duration::MAX)
+    }
+
+    pub(crate) fn safe_for(mut self, time: Duration) -> Self {
+        self.safe_for = time;
         self
     }
 }

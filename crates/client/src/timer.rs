@@ -48,22 +48,22 @@ pub struct NewTimer {
 }
 
 impl NewTimer {
-    /// Due once, so long from now.
+    /// Due once, after this delay.
     pub fn after(delay: Duration) -> Self {
         NewTimer { after: Some(delay), ..NewTimer::default() }
     }
 
-    /// Due once, at that moment; a past one is due at once.
+    /// Due once, at this moment; immediately if it has passed.
     pub fn at(moment: SystemTime) -> Self {
         NewTimer { at: Some(moment), ..NewTimer::default() }
     }
 
-    /// Due again and again, at least 1 s apart; first after one period, or at [`NewTimer::first`].
+    /// Due once per period of at least 1 s; first after one period, or at [`NewTimer::first`].
     pub fn every(period: Duration) -> Self {
         NewTimer { every: Some(period), ..NewTimer::default() }
     }
 
-    /// Due by a cron expression of five fields, or six with seconds, in UTC or in [`NewTimer::zone`].
+    /// Due according to a cron expression of five fields, or six with seconds, in UTC or in [`NewTimer::zone`].
     pub fn cron(expression: impl Into<String>) -> Self {
         NewTimer { cron: Some(expression.into()), ..NewTimer::default() }
     }
@@ -113,25 +113,25 @@ impl NewTimer {
         self
     }
 
-    /// No occurrence is due after it.
+    /// No occurrence is due after this moment.
     pub fn until(mut self, moment: SystemTime) -> Self {
         self.until = Some(moment);
         self
     }
 
-    /// The most occurrences.
+    /// The maximum number of occurrences.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// What becomes of moments that passed: `skip`, `once` or `all`.
+    /// What to do about occurrences that were missed: `skip`, `once` or `all`.
     pub fn missed(mut self, missed: impl Into<String>) -> Self {
         self.missed = Some(missed.into());
         self
     }
 
-    /// No attempt starts later than so long after it was due.
+    /// No attempt starts later than this after the timer was due.
     pub fn expires(mut self, length: Duration) -> Self {
         self.expires = Some(length);
         self
@@ -141,6 +141,11 @@ impl NewTimer {
     pub fn remember(mut self, length: Duration) -> Self {
         self.remember = Some(length);
         self
+    }
+
+    /// How long the key stays taken, as far as the client knows: a queue may have another default.
+    pub(crate) fn remembered(&self) -> Duration {
+        self.remember.unwrap_or(Duration::from_secs(600))
     }
 
     /// Where it is posted; `None` overrides the queue's webhook.
@@ -234,14 +239,14 @@ pub struct Timer {
     pub cron: Option<String>,
     /// The time zone of the cron expression.
     pub zone: Option<String>,
-    /// What becomes of moments that passed: `skip`, `once` or `all`.
+    /// What to do about occurrences that were missed: `skip`, `once` or `all`.
     pub missed: Option<String>,
     /// No occurrence is due after it.
     #[serde(default, with = "time::at_or_null")]
     pub until: Option<SystemTime>,
-    /// The most occurrences.
+    /// The maximum number of occurrences.
     pub times: Option<u64>,
-    /// No attempt starts later than so long after `due`.
+    /// No attempt starts later than this after `due`.
     #[serde(default, with = "time::span_or_null")]
     pub expires: Option<Duration>,
     /// Where it is posted.

@@ -18,17 +18,17 @@ pub(crate) enum Remote {
     List(List),
     /// Cancel timers, by key or by prefix
     Cancel(Cancel),
-    /// Move a timer to another moment; a dead one lives again
+    /// Move a timer to another moment; revives a dead one
     Move(Move),
-    /// Make a timer due now; of a recurring one, an extra occurrence
+    /// Make a timer due now; a recurring timer gets an extra occurrence
     Run(One),
     /// Make dead timers due now
     Redrive(Redrive),
-    /// Take timers that are due
+    /// Receive timers that are due
     Receive(Receive),
-    /// Show queues: counts, rates, lateness
+    /// Show the counts, rates and lateness of queues
     Stats(OfQueue),
-    /// Print what happens to timers, as it happens
+    /// Print events of timers as they happen
     Events(OfQueue),
     /// Watch the queues of a server in the terminal
     Top(Top),
@@ -42,10 +42,10 @@ pub(crate) struct Server {
     #[arg(default_value = "http://127.0.0.1:7420")]
     server: String,
     /// A file with the token [default: the token in TOURBILLON_TOKEN, if it is set]
-    // No flag takes the token itself: others see the command line.
+    // No flag takes the token itself: other users can read the command line.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     token_file: Option<PathBuf>,
-    /// Print JSON, for scripts: an object a line
+    /// Print JSON for scripts, one object per line
     #[arg(long, help_heading = "Server")]
     json: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct OfQueue {
 
 #[derive(Args)]
 pub(crate) struct Top {
-    /// How often to look, as 500ms
+    /// How often to refresh, such as 500ms
     #[arg(long, default_value = "1s", value_parser = span)]
     every: Duration,
     #[command(flatten)]
@@ -93,45 +93,45 @@ pub(crate) struct Top {
 #[derive(Args)]
 #[group(id = "when", required = true, multiple = false)]
 pub(crate) struct Begin {
-    /// Due so long from now, as 90s or 1h30m
+    /// Due after this delay, such as 90s or 1h30m
     #[arg(long = "in", value_name = "DURATION", value_parser = span, group = "when")]
     after: Option<Duration>,
-    /// Due at that moment, as 2030-01-01T12:00:00Z
+    /// Due at this moment, such as 2030-01-01T12:00:00Z
     #[arg(long, value_name = "MOMENT", value_parser = moment, group = "when")]
     at: Option<SystemTime>,
 }
 
 #[derive(Args)]
 pub(crate) struct Schedule {
-    /// The queue; made if it is not there
+    /// The queue; created if it does not exist
     queue: String,
     /// The key, unique in the queue [default: the server assigns one]
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
     begin: Begin,
-    /// Due again and again
+    /// Due once per period; the first time after one period
     #[arg(long, value_name = "DURATION", value_parser = span, group = "when")]
     every: Option<Duration>,
-    /// Due by a cron expression, in quotes
+    /// Due according to a cron expression, in quotes
     #[arg(long, value_name = "EXPR", group = "when", allow_hyphen_values = true)]
     cron: Option<String>,
     /// The time zone of the cron expression [default: UTC]
     #[arg(long, requires = "cron")]
     zone: Option<String>,
-    /// The payload: JSON
+    /// The payload, as JSON
     #[arg(long, value_name = "JSON", conflicts_with = "payload_file", allow_hyphen_values = true)]
     payload: Option<String>,
-    /// A file with the payload: JSON; - for the standard input
+    /// A file with the payload, as JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     payload_file: Option<PathBuf>,
-    /// The most occurrences of a recurring timer
+    /// The maximum number of occurrences of a recurring timer
     #[arg(long)]
     times: Option<u64>,
-    /// The most attempts
+    /// The maximum number of attempts for each occurrence
     #[arg(long)]
     attempts: Option<u32>,
-    /// What becomes of a key that is taken
+    /// What to do if the key is taken
     #[arg(long, value_enum, default_value_t = OnConflict::Refuse)]
     on_conflict: OnConflict,
     #[command(flatten)]
@@ -142,9 +142,9 @@ pub(crate) struct Schedule {
 enum OnConflict {
     /// Refuse the new timer
     Refuse,
-    /// Keep the timer that is there
+    /// Keep the existing timer
     Keep,
-    /// Replace it
+    /// Replace the existing timer
     Replace,
 }
 
@@ -152,16 +152,16 @@ enum OnConflict {
 pub(crate) struct List {
     /// The queue
     queue: String,
-    /// Only in this state: scheduled, due, delivering, dead, done, cancelled
+    /// Only timers in this state: scheduled, due, delivering, dead, done, cancelled
     #[arg(long)]
     state: Option<String>,
-    /// Only keys that begin so; sorted by key then
+    /// Only keys with this prefix; sorts by key
     #[arg(long)]
     prefix: Option<String>,
-    /// The most timers
+    /// The maximum number of timers
     #[arg(short = 'n', long, default_value_t = 100)]
     limit: u64,
-    /// With payloads, in JSON
+    /// Include payloads
     #[arg(long, requires = "json")]
     payload: bool,
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub(crate) struct Cancel {
     /// The keys
     #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]
     keys: Vec<String>,
-    /// All timers whose keys begin so
+    /// Cancel every timer whose key has this prefix
     #[arg(long)]
     prefix: Option<String>,
     #[command(flatten)]
@@ -198,7 +198,7 @@ pub(crate) struct Move {
 pub(crate) struct Redrive {
     /// The queue
     queue: String,
-    /// Only keys that begin so
+    /// Only keys with this prefix
     #[arg(long)]
     prefix: Option<String>,
     #[command(flatten)]
@@ -209,16 +209,16 @@ pub(crate) struct Redrive {
 pub(crate) struct Receive {
     /// The queue
     queue: String,
-    /// The most timers
+    /// The maximum number of timers
     #[arg(short = 'n', long, default_value_t = 1)]
     max: u32,
-    /// How long to wait for one, at most 60s
+    /// How long to wait for the first one, at most 60s
     #[arg(long, default_value = "0s", value_parser = span)]
     wait: Duration,
-    /// How long nobody else gets them
+    /// How long no other worker receives them
     #[arg(long, default_value = "30s", value_parser = span)]
     lease: Duration,
-    /// Acknowledge them once they are printed
+    /// Acknowledge them after they are printed
     #[arg(long)]
     ack: bool,
     #[command(flatten)]
@@ -226,12 +226,12 @@ pub(crate) struct Receive {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    let wrong = |error| format!("{error}: give a duration as 250ms, 90s, 1h30m or 2d");
+    let wrong = |error| format!("{error}: give a duration such as 250ms, 90s, 1h30m or 2d");
     text.parse::<Span>().map(|span| Duration::from_millis(span.millis())).map_err(wrong)
 }
 
 fn moment(text: &str) -> Result<SystemTime, String> {
-    let wrong = |error| format!("{error}: give a moment as 2030-01-01T12:00:00Z");
+    let wrong = |error| format!("{error}: give a moment such as 2030-01-01T12:00:00Z");
     text.parse::<Moment>().map(SystemTime::from).map_err(wrong)
 }
 

@@ -1,4 +1,4 @@
-//! What the page is told: the lines of `replay`, and what changed.
+//! What is sent to the page: the lines of `replay`, and what changed.
 //!
 //! Times are written as strings: a number of JavaScript holds only 53 bits. A timer is `[name, due, fires, level,
 //! slot]`; one that is in no slot, because it is already due or never will be, has level 0.

@@ -1,4 +1,4 @@
-//! Who may come in, and what every answer says.
+//! Which requests are accepted, and the headers of every answer.
 //!
 //! A page of a foreign site may make a browser talk to this server in two ways. It may point its own name at this
 //! machine (DNS rebinding); then the `Host` is a name, and only numbers and `localhost` are let in. Or it may open

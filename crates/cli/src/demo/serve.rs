@@ -1,8 +1,8 @@
 //! Sockets and connections: how many, for how long.
 //!
-//! A connection serves one request. It has [`PATIENCE`] to send its head and to take the answer, so that whoever is
-//! slow on purpose only wastes their own time; at [`MOST_CONNECTIONS`] the next one is told so and closed. Sessions
-//! of the page leave this count when they become WebSockets, and have a limit of their own.
+//! A connection serves one request. It has [`PATIENCE`] to send its head and to take the answer, so that a slow client
+//! only wastes its own time. At [`MOST_CONNECTIONS`] the next one gets an error and is closed. Sessions of the page
+//! leave this count when they become WebSockets, and have their own limit.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,7 @@
-//! One connection of the page: a run that is told its steps.
+//! One connection of the page: a run that receives its steps over a WebSocket.
 //!
-//! A message is answered before the next one is read, so that nothing piles up for whoever reads slowly; who does
-//! not take an answer within [`PATIENCE`] is let go. The work itself is done beside the sockets, by a few threads
-//! at a time.
+//! A message is answered before the next one is read, so that nothing piles up for a slow reader. A reader that does
+//! not take an answer within [`PATIENCE`] is disconnected. A small number of threads beside the sockets does the work.
 //!
 //! | limit | bounds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Commands against a running server: each asks one thing and prints the answer, as a table or as JSON.
+//! Commands against a running server: each makes a request and prints the answer as a table or as JSON.
 //!
 //! | file | owns |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `print.rs` | tables and lines of JSON |
 //! | `top.rs` | the queues, watched in a terminal |
 //!
-//! Text of others, as keys and errors, is printed without control characters: it cannot move the cursor.
+//! Keys and errors are printed without control characters: they cannot move the cursor.
 
 mod print;
 mod top;
@@ -20,12 +20,12 @@ use tourbillon_client::{Condition, Conflict, Error, Event, List, NewTimer, Recei
 
 use print::Printer;
 
-/// What to ask of which server.
+/// A job and the server that does it.
 #[derive(Debug)]
 pub struct Ask {
     /// The address of the server.
     pub server: String,
-    /// The token, if it wants one.
+    /// The token, if there is one.
     pub token: Option<String>,
     /// Print JSON.
     pub json: bool,
@@ -33,7 +33,7 @@ pub struct Ask {
     pub job: Job,
 }
 
-/// What can be asked.
+/// What to do.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the commands")]
 pub enum Job {
@@ -50,7 +50,7 @@ pub enum Job {
     Top { every: Duration },
 }
 
-/// A timer to be made.
+/// A timer to schedule.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the command")]
 pub struct New {
@@ -64,13 +64,13 @@ pub struct New {
 /// When a timer is due.
 #[derive(Debug)]
 pub enum When {
-    /// So long from now.
+    /// After a delay.
     In(Duration),
     /// At a moment.
     At(SystemTime),
-    /// Again and again.
+    /// Once per period.
     Every(Duration),
-    /// By an expression, in a zone.
+    /// By a cron expression, in a zone.
     Cron(String, Option<String>),
 }
 
@@ -79,7 +79,7 @@ pub enum When {
 pub enum Failure {
     /// The server refused it, or did not answer.
     Server(Error),
-    /// What was asked for cannot be done.
+    /// The job cannot be done, for this reason.
     Said(String),
     /// The output cannot be written.
     Output(io::Error),
@@ -97,7 +97,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Reads a file of text, or the standard input.
+/// Reads a text file, or standard input for `-`.
 ///
 /// # Errors
 /// Why it cannot be read.
@@ -111,7 +111,7 @@ pub fn read(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Does what is asked, and prints the answer.
+/// Does a job and prints the answer.
 ///
 /// # Errors
 /// See [`Failure`].
@@ -228,7 +228,7 @@ fn new_timer(new: New) -> Result<NewTimer, Error> {
     }
 }
 
-/// Prints pages until there are enough.
+/// Lists up to `limit` timers, page by page.
 fn list_all(
     client: &Client,
     queue: &str,
@@ -286,7 +286,7 @@ fn cancel(
     }
 }
 
-/// Says how far long work is, on a terminal and nowhere else.
+/// Prints the progress of long work, only on a terminal.
 fn progress(text: &str) {
     if io::stderr().is_terminal() {
         let _ = writeln!(io::stderr(), "{text}");

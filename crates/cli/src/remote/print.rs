@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tourbillon_client::{Delivery, Happened, Payload, QueueStats, Timer};
 
-/// Prints answers; moments are told from `now`.
+/// Prints answers; relative times are relative to `now`.
 pub(super) struct Printer<'a, W: Write> {
     pub(super) out: &'a mut W,
     pub(super) json: bool,
@@ -46,7 +46,7 @@ impl<W: Write> Printer<'_, W> {
             ("due", Some(due)),
             ("next attempt", (timer.next_attempt != timer.due).then_some(next)),
             ("occurrence", rhythm.is_some().then(|| timer.occurrence.to_string())),
-            ("rhythm", rhythm),
+            ("repeats", rhythm),
             ("times", timer.times.map(|times| times.to_string())),
             ("until", timer.until.map(moment)),
             ("expires", timer.expires.map(|after| format!("{} after it is due", length(after)))),
@@ -124,7 +124,7 @@ impl<W: Write> Printer<'_, W> {
                 counts.dead.to_string(),
                 format!("{:.1}", queue.per_second),
                 length(queue.lateness.p99),
-                queue.oldest_due.map_or(String::new(), |oldest| self.far(oldest)),
+                queue.oldest_due.map_or(String::new(), |oldest| age(self.now, oldest)),
                 queue.next.map_or(String::new(), |next| self.far(next)),
                 if queue.paused { "paused".into() } else { String::new() },
             ]
@@ -137,9 +137,9 @@ impl<W: Write> Printer<'_, W> {
                 "due>",
                 "delivering>",
                 "dead>",
-                "a second>",
-                "late (p99)>",
-                "oldest due",
+                "per sec>",
+                "late p99>",
+                "oldest due>",
                 "next",
                 "",
             ],
@@ -199,6 +199,11 @@ pub(super) fn far(now: SystemTime, at: SystemTime) -> String {
     }
 }
 
+/// How long ago a moment was.
+pub(super) fn age(now: SystemTime, at: SystemTime) -> String {
+    length(now.duration_since(at).unwrap_or_default())
+}
+
 /// A length of time in its two largest units.
 pub(super) fn length(length: Duration) -> String {
     let millis = length.as_millis();
@@ -229,7 +234,7 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// Text of others without control characters and without marks that turn the direction of writing.
+/// Replaces control characters and marks that change the direction of writing.
 pub(super) fn plain(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()

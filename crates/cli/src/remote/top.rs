@@ -1,6 +1,6 @@
-//! `top`: the queues of a server in the terminal, looked at again and again.
+//! `top`: the queues of a server in the terminal, refreshed at an interval.
 //!
-//! The terminal is given back as it was, also after Ctrl-C and after a panic.
+//! The terminal is restored at the end, also after Ctrl-C and after a panic.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,29 +15,29 @@ use tourbillon_client::blocking::Client;
 use tourbillon_client::{List, QueueStats, Timer};
 
 use super::Failure;
-use super::print::{far, length, plain};
+use super::print::{age, far, length, plain};
 
-/// The most queues that are asked for their next timers.
+/// The maximum number of queues that are asked for their next timers.
 const QUEUES_ASKED: usize = 5;
-/// The most timers that are shown.
+/// The maximum number of timers that are shown.
 const NEXT_SHOWN: u16 = 8;
-/// How many looks are remembered.
+/// How many refreshes the chart shows.
 const LOOKS: usize = 300;
 
-/// What was seen.
+/// The state that is drawn.
 struct View {
     address: String,
     now: SystemTime,
     queues: Vec<QueueStats>,
     next: Vec<Timer>,
-    /// Tenths of hand-outs a second of all queues, at each look; the last is the newest.
+    /// Tenths of deliveries per second of all queues, one for each refresh; the last is the newest.
     rates: Vec<u64>,
-    /// Why the last look failed.
+    /// Why the last refresh failed.
     wrong: Option<String>,
     scroll: usize,
 }
 
-/// Shows the queues until somebody has seen enough.
+/// Shows the queues until the user quits.
 pub(super) fn run(client: &Client, every: Duration) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         let why = "`top` needs a terminal: use `tourbillon stats` or `stats --json`";
@@ -52,7 +52,7 @@ pub(super) fn run(client: &Client, every: Duration) -> Result<(), Failure> {
         wrong: None,
         scroll: 0,
     };
-    // The first look fails in words, before the terminal is changed.
+    // If the first request fails, its error is printed before the terminal changes.
     look(client, &mut view)?;
     let mut terminal = ratatui::try_init()?;
     let ended = watch(client, every, &mut terminal, &mut view);
@@ -93,7 +93,7 @@ fn watch(
     }
 }
 
-/// Asks the server. What was seen before stays if it does not answer.
+/// Asks the server. Keeps the previous state if it does not answer.
 fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error> {
     let mut queues = client.queues()?.queues;
     let mut soon: Vec<&QueueStats> = queues.iter().filter(|queue| queue.next.is_some()).collect();
@@ -112,7 +112,7 @@ fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error
         trouble(other).cmp(&trouble(one)).then(other.per_second.total_cmp(&one.per_second))
     });
     let rate: f64 = queues.iter().map(|queue| queue.per_second).sum();
-    // A chart has whole numbers: tenths of a hand-out a second.
+    // A chart has whole numbers: tenths of a delivery per second.
     view.rates.push((rate * 10.0).round() as u64);
     let old = view.rates.len().saturating_sub(LOOKS);
     view.rates.drain(..old);
@@ -122,7 +122,7 @@ fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error
 
 fn draw(frame: &mut Frame<'_>, view: &View) {
     let area = frame.area();
-    // What is due next gives way to the queues on a terminal of few lines.
+    // On a terminal with few lines, the queues get the space of what is due next.
     let lines = (area.height / 4).clamp(1, NEXT_SHOWN);
     let next = u16::try_from(view.next.len()).unwrap_or(NEXT_SHOWN).clamp(1, lines) + 2;
     let [head, rates, queues, coming, keys] = Layout::vertical([
@@ -137,7 +137,7 @@ fn draw(frame: &mut Frame<'_>, view: &View) {
     frame.render_widget(rate_line(view, rates.width), rates);
     frame.render_widget(table(view, area.width), queues);
     frame.render_widget(due_next(view, area.width), coming);
-    let help = "q quit   ↑↓ scroll   trouble first: due and dead";
+    let help = "q quit   ↑↓ scroll   most due and dead first";
     frame.render_widget(Paragraph::new(Line::styled(help, Modifier::DIM)), keys);
 }
 
@@ -157,26 +157,26 @@ fn heading(view: &View) -> Vec<Line<'_>> {
         Span::styled(format!("{due} due  "), alarm(due, Color::Yellow)),
         Span::raw(format!("{} delivering  ", sum(|queue| queue.counts.delivering))),
         Span::styled(format!("{dead} dead  "), alarm(dead, Color::Red)),
-        Span::raw(format!("{} late (p99)", length(late))),
+        Span::raw(format!("{} late p99", length(late))),
     ]);
     vec![first, second]
 }
 
-/// Hand-outs a second of all queues, a column for each look.
+/// Deliveries per second of all queues, one column for each refresh.
 fn rate_line(view: &View, width: u16) -> Sparkline<'_> {
     let seen = usize::from(width.saturating_sub(2)).min(view.rates.len());
     let last = view.rates.last().copied().unwrap_or_default();
-    let title = format!(" {:.1} a second ", last as f64 / 10.0);
+    let title = format!(" {:.1} per sec ", last as f64 / 10.0);
     Sparkline::default()
         .data(&view.rates[view.rates.len() - seen..])
         .style(Color::Cyan)
         .block(Block::bordered().title(title))
 }
 
-/// The columns of the table that fit, by how much an operator would miss them.
+/// The columns of the table that fit, the most important ones first.
 fn table(view: &View, width: u16) -> Table<'_> {
     let names =
-        ["queue", "scheduled", "due", "delivering", "dead", "a second", "late p99", "oldest due"];
+        ["queue", "scheduled", "due", "delivering", "dead", "per sec", "late p99", "oldest due"];
     let widths = [0, 9, 8, 10, 7, 8, 8, 11];
     let shown: Vec<usize> = match width {
         90.. => (0..8).collect(),
@@ -196,7 +196,7 @@ fn table(view: &View, width: u16) -> Table<'_> {
             warn(counts.dead, Color::Red),
             right(format!("{:.1}", queue.per_second)),
             right(length(queue.lateness.p99)),
-            right(queue.oldest_due.map_or(String::new(), |oldest| far(view.now, oldest))),
+            right(queue.oldest_due.map_or(String::new(), |oldest| age(view.now, oldest))),
         ];
         let cells = cells.into_iter().enumerate().filter(|(i, _)| shown.contains(i));
         Row::new(cells.map(|(_, cell)| cell).collect::<Vec<_>>())
@@ -228,7 +228,7 @@ fn due_next(view: &View, width: u16) -> Paragraph<'_> {
     Paragraph::new(lines).block(Block::bordered().title(" due next "))
 }
 
-/// A count that somebody should look at, unless it is 0.
+/// Highlights a count that is not 0.
 fn alarm(count: u64, color: Color) -> Style {
     if count > 0 { Style::new().fg(color).add_modifier(Modifier::BOLD) } else { Style::new() }
 }
@@ -279,8 +279,8 @@ mod tests {
             }
             assert!(!text.contains('\u{1b}'), "{text}");
         }
-        assert!(shown(100, 30).contains("1m ago"));
-        assert!(shown(80, 26).contains("12.5 a second"));
+        assert!(shown(100, 30).contains("1m│"));
+        assert!(shown(80, 26).contains("12.5 per sec"));
     }
 
     #[test]

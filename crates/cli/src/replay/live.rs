@@ -1,4 +1,4 @@
-//! A run that is told its steps one at a time, and can be looked at in between.
+//! A run that takes its steps one at a time, and can be inspected in between.
 //!
 //! Whatever list of steps it has been told, in however many pieces, the lines that it has given are those that
 //! [`run`](super::run()) tells for the same steps at once, and [`Live::done`] is the last one. A run that has failed
@@ -30,7 +30,7 @@ use crate::scenario::{Further, Id, Kind, Scenario, ScenarioError, Step};
 /// The most lines that one call may bring about: a repeating timer could go on for ever.
 pub const MOST_LINES: usize = 100_000;
 
-/// A run that is told its steps one at a time.
+/// A run that takes its steps one at a time.
 pub struct Live {
     further: Further,
     machine: Box<dyn Machine + Send>,

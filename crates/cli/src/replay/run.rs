@@ -1,6 +1,6 @@
 //! One run on one wheel: the timers and the verbs.
 //!
-//! A run is told its steps, all at once or one at a time. It owns the clock and a table of the timers by name. The
+//! A run takes its steps all at once or one at a time. It owns the clock and a table of the timers by name. The
 //! wheel has the deadlines and says what is due; the table has what a wheel does not know: the exact deadline, the
 //! period, the callback. A timer is in the table exactly as long as it is pending.
 //!

@@ -115,8 +115,8 @@ fn fired(json: &Json<'_>, place: &Place<'_>, names: &mut Names) -> Result<Vec<(I
     Ok(list)
 }
 
-/// A place in the words of the drawings. One that no wheel writes would fail with any engine, so that a slip of
-/// the pen is told apart from a timer that is elsewhere.
+/// A place as `replay` writes it. A place that no wheel has is an error of the file, which distinguishes a typing
+/// mistake from a timer that is elsewhere.
 fn slot(json: &Json<'_>, place: &Place<'_>) -> Result<String> {
     let text = string(json, place)?;
     let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());

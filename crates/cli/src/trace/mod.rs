@@ -1,7 +1,7 @@
 //! `tourbillon trace`: what happens to one timer, for people.
 //!
-//! [`Settings`] is what the command line asks for; [`trace`] checks it, follows the timer on a real wheel and tells
-//! its way: where it is filed and why, when it is handed down, when it fires, and what each drive pays for it. The
+//! [`Settings`] is what the command line asks for; [`trace`] checks it, follows the timer on a real wheel and
+//! describes its path: where it is stored and why, when it cascades, when it fires, and what each drive costs. The
 //! text carries colours as ANSI codes; a caller whose output is no terminal strips them.
 
 mod amount;

@@ -88,7 +88,7 @@ impl Teller<'_> {
         match (stay.place, from) {
             (Place::Due, _) => return writeln!(out, "already due: it fires with the next advance"),
             (place, None) => write!(out, "filed in {place}")?,
-            (place, Some(from)) => write!(out, "{from} begins and is handed down: now in {place}")?,
+            (place, Some(from)) => write!(out, "{from} begins and cascades: now in {place}")?,
         }
         match (stay.place, stay.range) {
             (Place::Level { .. }, Some((first, last))) if first == last => {

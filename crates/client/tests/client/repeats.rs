@@ -77,6 +77,11 @@ async fn repeated(queue: &Queue, count: &AtomicUsize) -> Vec<&'static str> {
         "set" queue.set(&change);
         "! put" queue.replace("k", &keyed, Condition::Any);
         "! replace" queue.schedule_or(&keyed, Conflict::Replace);
+        "! forgotten at once" queue.schedule(&keyed.clone().remember(Duration::ZERO));
+        "! one forgotten at once" queue.schedule_many(
+            &[keyed.clone().key("l").remember(Duration::ZERO), keyed.clone()], Conflict::Keep);
+        "! put if absent, forgotten" queue.replace(
+            "k", &keyed.clone().remember(Duration::ZERO), Condition::Absent);
         "! no key" queue.schedule(&bare);
         "! some without a key" queue.schedule_many(&[keyed.clone(), bare.clone()], Conflict::Refuse);
         "! move after" queue.move_after("k", SECOND, Condition::Any);
@@ -91,7 +96,7 @@ async fn repeated(queue: &Queue, count: &AtomicUsize) -> Vec<&'static str> {
 
 /// How many calls are safe, and how many there are.
 const SAFE: usize = 15;
-const ALL: usize = 25;
+const ALL: usize = 28;
 
 #[tokio::test]
 async fn a_lost_call_is_repeated_if_that_is_safe() {

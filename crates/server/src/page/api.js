@@ -11,25 +11,27 @@ export const token = {
   forget: () => sessionStorage.removeItem("token"),
 };
 
-// The server refused: its status, its code and its words.
+// The server refused: its status, its code and its words, and the token that was sent.
 export class Refused extends Error {
-  constructor(status, problem) {
+  constructor(status, problem, sent) {
     super(problem.detail ?? `status ${status}`);
     this.status = status;
     this.code = problem.code;
+    this.token = sent;
   }
 }
 
 // An answer as it comes; throws if there is none, or if it is a refusal.
 export async function open(method, path, body, signal) {
   const headers = {};
-  if (token.get()) headers.authorization = `Bearer ${token.get()}`;
+  const sent = token.get();
+  if (sent) headers.authorization = `Bearer ${sent}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   const text = typeof body === "object" ? JSON.stringify(body) : body;
   const response = await fetch(path, { method, headers, body: text, signal });
   const now = Date.parse(response.headers.get("tourbillon-now"));
   if (now) offset = now - Date.now();
-  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})), sent);
   return response;
 }
 

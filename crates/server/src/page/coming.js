@@ -1,15 +1,18 @@
-// What is coming: bars from the next minutes to the next year, from the forecasts of the queues.
+// What is coming: bars from this minute to the next year, from the forecasts of the queues.
 
 import { ask, clock, queuePath } from "./api.js";
 import { $, make, put } from "./rows.js";
 import { count, word } from "./words.js";
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 // Each part begins where the one before it ends: its name, its end, and how many bars it has.
-const PARTS = [["hour", HOUR, 12], ["day", DAY, 23], ["month", 30 * DAY, 29], ["year", 365 * DAY, 11]];
+const PARTS = [["minutes", 10 * MINUTE, 10], ["hour", HOUR, 10], ["day", DAY, 23], ["month", 30 * DAY, 29],
+  ["year", 365 * DAY, 11]];
 // The most queues that are asked: the largest.
 const MOST = 8;
+const END = "9999-12-31T00:00:00Z";
 
 export class Coming {
   #last = -Infinity;
@@ -20,21 +23,24 @@ export class Coming {
     this.page = page;
     const bars = (many) => Array.from({ length: many }, () => make("i"));
     const part = ([name, , many]) =>
-      make("figure", { className: name }, make("div", { className: "bars" }, ...bars(many)), make("figcaption"));
+      make("figure", { className: name }, make("div", { className: "bars" }, ...bars(many)),
+        make("figcaption", {}, make("b"), make("span")));
     $("strip").append(...PARTS.map(part));
   }
 
   // Asks for it again, if the last time is a while ago.
   async look(force = false) {
+    // Nothing to ask before the queues are known.
+    if (this.page.right === null) return;
     if (this.#asking || (!force && performance.now() - this.#last < 5000)) return;
     this.#asking = true;
     const { chosen, queues } = this.page;
     const waiting = queues.all.filter(({ counts }) => counts.scheduled > 0);
     waiting.sort((one, other) => other.counts.scheduled - one.counts.scheduled);
-    const names = chosen.queue ? [chosen.queue] : waiting.slice(0, MOST).map(({ queue }) => queue);
+    const asked = chosen.queue ? queues.all.filter(({ queue }) => queue === chosen.queue) : waiting.slice(0, MOST);
     this.whole = chosen.queue || waiting.length <= MOST;
     try {
-      this.parts = await Promise.all(PARTS.map((_, i) => this.#part(i, names)));
+      this.parts = await Promise.all(PARTS.map((_, i) => this.#part(i, asked)));
     } catch {
       // A queue that has just gone: the next look does without it.
     } finally {
@@ -45,20 +51,28 @@ export class Coming {
   }
 
   // The bars of a part, over these queues.
-  async #part(number, names) {
+  async #part(number, asked) {
     const [, end, many] = PARTS[number];
-    const now = clock();
-    const moment = (millis) => new Date(now + millis).toISOString();
-    const from = number ? moment(PARTS[number - 1][1]) : moment(0);
+    const minute = Math.floor(clock() / MINUTE) * MINUTE;
+    const moment = (millis) => new Date(minute + millis).toISOString();
+    const from = moment(number ? PARTS[number - 1][1] : 0);
     const query = `from=${from}&to=${moment(end)}&buckets=${many}`;
     const bars = Array.from({ length: many }, () => ({ count: 0 }));
-    for (const name of names) {
-      const { buckets } = await ask("GET", `${queuePath(name)}/forecast?${query}`);
+    for (const { queue, counts } of asked) {
+      const { buckets } = await ask("GET", `${queuePath(queue)}/forecast?${query}`);
+      if (number === 0) buckets[0].count = await this.#thisMinute(queue, counts, moment(MINUTE));
       buckets.slice(0, many).forEach((bucket, i) => {
         bars[i] = { from: bucket.from, to: bucket.to, count: bars[i].count + bucket.count };
       });
     }
     return bars;
+  }
+
+  // A forecast counts by the minute, so this minute has timers that are due already. Those to come are the scheduled
+  // ones that are not later.
+  async #thisMinute(queue, { scheduled }, next) {
+    const later = await ask("GET", `${queuePath(queue)}/forecast?from=${next}&to=${END}&buckets=1`);
+    return Math.max(0, scheduled - later.buckets.reduce((sum, { count }) => sum + count, 0));
   }
 
   draw() {
@@ -68,7 +82,8 @@ export class Coming {
     this.parts.forEach((bars, i) => {
       const figure = $("strip").children[i];
       const sum = bars.reduce((sum, bar) => sum + bar.count, 0);
-      put(figure.lastChild, `${word(PARTS[i][0])}: ${count(sum)}`);
+      put(figure.lastChild.firstChild, count(sum));
+      put(figure.lastChild.lastChild, word(PARTS[i][0]));
       bars.forEach((bar, j) => {
         const element = figure.firstChild.children[j];
         // Roots: one timer beside a million can still be seen.

@@ -1,19 +1,24 @@
-// What happens, as it happens. A busy server tells more than anybody can read: of each piece only the last events are.
+// The stream of events: the last of them as a list, and the failures of the last minute for each queue.
+//
+// A busy server sends more events than anybody can read. Of each chunk only the last are parsed; the others are
+// scanned for failures.
 
 import { open } from "./api.js";
 import { $, make } from "./rows.js";
 import { word } from "./words.js";
 
-// How many events are shown, and how many bytes of a piece are read.
+// How many events are shown.
 const MOST = 25;
-const READ = 6000;
-// The server says every 15 s that it is there.
+// The server sends something every 15 s; after this much silence the connection counts as lost.
 const SILENCE = 40_000;
+const MINUTE = 60;
 
 export class Events {
   #shown = [];
   #rest = "";
   #stale = false;
+  // For each of the last seconds: the second, and the failures of each queue in it.
+  #failures = [];
   #decoder = new TextDecoder();
 
   constructor(page) {
@@ -39,6 +44,7 @@ export class Events {
     this.page.happened();
     const reader = response.body.getReader();
     this.#rest = "";
+    this.#decoder = new TextDecoder();
     for (;;) {
       const silent = setTimeout(() => stop.abort(), SILENCE);
       const { done, value } = await reader.read().finally(() => clearTimeout(silent));
@@ -48,13 +54,10 @@ export class Events {
   }
 
   #read(bytes) {
-    const all = bytes.length <= READ;
-    $("sampled").hidden = all;
-    const text = this.#decoder.decode(all ? bytes : bytes.subarray(-READ));
-    // Of a part, the first event is not whole.
-    const begin = all ? this.#rest + text : text.slice(text.indexOf("\n\n") + 2);
-    const pieces = begin.split("\n\n");
+    const pieces = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n\n");
     this.#rest = pieces.pop();
+    $("sampled").hidden = pieces.length <= MOST;
+    this.#count(pieces);
     const events = pieces.slice(-MOST).map(parse).filter(Boolean);
     if (!events.length) return;
     const { queue } = this.page.chosen;
@@ -64,6 +67,29 @@ export class Events {
     if (this.#stale) return;
     this.#stale = true;
     setTimeout(() => requestAnimationFrame(() => this.draw()), 200);
+  }
+
+  // The name of a queue has no character that JSON escapes.
+  #count(pieces) {
+    for (const piece of pieces) {
+      const [, queue] = /^event: failed\ndata: \{"queue":"([^"]*)"/.exec(piece) ?? [];
+      if (queue === undefined) continue;
+      const now = Math.floor(performance.now() / 1000);
+      if (this.#failures.at(-1)?.now !== now) this.#failures.push({ now, counts: new Map() });
+      const { counts } = this.#failures.at(-1);
+      counts.set(queue, (counts.get(queue) ?? 0) + 1);
+    }
+  }
+
+  // How many attempts failed in the last minute, by queue, as far as this page has seen.
+  failures() {
+    const since = performance.now() / 1000 - MINUTE;
+    this.#failures = this.#failures.filter(({ now }) => now >= since);
+    const sums = new Map();
+    for (const { counts } of this.#failures) {
+      for (const [queue, count] of counts) sums.set(queue, (sums.get(queue) ?? 0) + count);
+    }
+    return sums;
   }
 
   draw() {

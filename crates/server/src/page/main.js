@@ -25,11 +25,11 @@ const RIGHTS = ["read", "write", "admin"];
 
 // What the parts share.
 const page = { chosen: { queue: null, key: null }, right: null, may, work, notice, happened, streamFailed };
+page.events = new Events(page);
 page.queues = new Queues(page);
 page.coming = new Coming(page);
 page.timers = new Timers(page);
 page.timer = new Timer(page);
-page.events = new Events(page);
 
 // Whether the token has that right, or a larger one.
 function may(right) {
@@ -40,7 +40,7 @@ function may(right) {
 async function work(change) {
   try {
     const answer = await change();
-    happened();
+    happened(true);
     return answer;
   } catch (error) {
     if (error instanceof Refused) refused(error);
@@ -50,7 +50,9 @@ async function work(change) {
 }
 
 function refused(error) {
-  if (error.status === 401) wantToken();
+  // A refusal of an older token says nothing about the one that was entered meanwhile.
+  if (error.status === 401 && error.token !== token.get()) happened(true);
+  else if (error.status === 401) wantToken();
   else notice(() => `${word("wrong")}: ${error.message}`);
 }
 
@@ -75,20 +77,26 @@ function wantToken() {
   token.forget();
 }
 
-// Looks again soon after something has happened: at most twice a second, and less often if looking takes long.
-let [looking, asked, last, pause] = [false, false, -Infinity, 500];
-async function happened() {
+// Looks again soon after something has happened: at most twice a second, and less often if looking takes long; but at
+// once after what the visitor did.
+let [looking, asked, urgent, last, pause, hurry] = [false, false, false, -Infinity, 500, () => {}];
+async function happened(atOnce = false) {
   asked = true;
+  if (atOnce === true) {
+    urgent = true;
+    hurry();
+  }
   if (looking) return;
   looking = true;
   while (asked) {
     asked = false;
-    const wait = last + pause - performance.now();
-    if (wait > 0) await new Promise((done) => setTimeout(done, wait));
+    const wait = urgent ? 0 : last + pause - performance.now();
+    if (wait > 0) await new Promise((done) => setTimeout((hurry = done), wait));
+    urgent = false;
     const began = performance.now();
     await look();
     last = performance.now();
-    pause = Math.min(10_000, Math.max(500, 10 * (last - began)));
+    pause = Math.min(5000, Math.max(500, 10 * (last - began)));
   }
   looking = false;
 }
@@ -100,7 +108,8 @@ async function look() {
     page.queues.all = answer.queues;
     page.right = answer.right;
     $("damaged").hidden = !answer.damaged;
-    page.queues.draw();
+    // All buttons at once: a new right that showed some of them before the others would mislead.
+    draw();
     await Promise.all([page.timers.look(true), page.timer.look(), page.coming.look()]);
     connected();
   } catch (error) {
@@ -132,6 +141,10 @@ function draw() {
   const empty = page.right !== null && page.queues.all.length === 0;
   $("offer").hidden = !empty || !may("write");
   $("scheduleBox").hidden = !may("write");
+  // Beside a long list of timers, the events have their place below the queues.
+  const home = $(page.chosen.queue ? "left" : "right");
+  if ($("eventsBox").parentElement !== home) home.append($("eventsBox"));
+  document.body.classList.toggle("chosen", page.chosen.queue !== null);
   page.queues.draw();
   page.coming.draw();
   page.timers.draw();
@@ -143,12 +156,12 @@ function choose() {
   const before = page.chosen.queue;
   page.chosen = { queue: decode(queue), key: decode(key) };
   if (page.chosen.queue !== before) {
-    page.timers.restart();
+    page.timers.open();
     page.coming.look(true);
     if (page.chosen.queue) $("toQueue").value = page.chosen.queue;
   }
   draw();
-  happened();
+  happened(true);
   if (page.chosen.key) $("timer").scrollIntoView({ block: "nearest" });
 }
 
@@ -164,7 +177,7 @@ $("access").onsubmit = (event) => {
   event.preventDefault();
   token.set($("token").value.trim());
   $("token").value = "";
-  happened();
+  happened(true);
 };
 $("forget").onclick = () => {
   token.forget();

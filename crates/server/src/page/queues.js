@@ -1,15 +1,20 @@
-// The queues: totals and a table, trouble first.
+// The queues: the totals of all of them, and a table, trouble first.
 
 import { clock } from "./api.js";
 import { $, Rows, make, put } from "./rows.js";
-import { count, duration, far, millisOf, word } from "./words.js";
+import { count, duration, far, lengthOf, millisOf, word } from "./words.js";
 
 // The most rows of the table: of more, the filter shows those that are looked for.
 const MOST = 200;
 const STATES = ["scheduled", "due", "delivering", "dead"];
-const WIDE = [3, 6, 8];
+// Columns that a phone has no room for.
+const WIDE = [3, 5, 6, 7, 9];
+// Timers that wait this long for a worker are trouble; before that they are work.
+const OVERDUE = 10_000;
 
-const trouble = ({ counts }) => counts.due + counts.dead;
+const overdue = ({ oldest_due }) => oldest_due !== null && clock() - Date.parse(oldest_due) > OVERDUE;
+const age = ({ oldest_due }) => lengthOf(Math.max(0, clock() - Date.parse(oldest_due)));
+const trouble = (queue) => queue.counts.dead + (overdue(queue) ? queue.counts.due : 0);
 
 export class Queues {
   all = [];
@@ -22,10 +27,14 @@ export class Queues {
 
   draw() {
     const wanted = $("filter").value.trim().toLowerCase();
+    this.failures = this.page.events.failures();
     const found = this.all.filter(({ queue }) => queue.toLowerCase().includes(wanted));
-    found.sort((one, other) => trouble(other) - trouble(one) || (one.queue < other.queue ? -1 : 1));
-    this.rows.show(found.slice(0, MOST), ({ queue }) => queue);
+    // Ranked before they are sorted: of ten thousand queues, each is compared many times.
+    const ranked = found.map((queue) => [trouble(queue), queue]);
+    ranked.sort(([one, { queue: a }], [other, { queue: b }]) => other - one || (a < b ? -1 : 1));
+    this.rows.show(ranked.slice(0, MOST).map(([, queue]) => queue), ({ queue }) => queue);
     $("none").hidden = this.all.length > 0;
+    $("queueTable").hidden = this.all.length === 0;
     $("filter").hidden = this.all.length < 8;
     $("hiddenQueues").hidden = found.length <= MOST;
     put($("hiddenQueues"), `${count(Math.max(0, found.length - MOST))} ${word("hidden")}`);
@@ -33,12 +42,17 @@ export class Queues {
   }
 
   #totals() {
-    const { chosen } = this.page;
-    const of = chosen.queue ? this.all.filter(({ queue }) => queue === chosen.queue) : this.all;
-    const sum = (value) => of.reduce((sum, queue) => sum + value(queue), 0);
-    const late = of.reduce((most, { lateness }) => Math.max(most, millisOf(lateness.p99)), 0);
+    const { all } = this;
+    const sum = (value) => all.reduce((sum, queue) => sum + value(queue), 0);
+    const late = all.reduce((most, { lateness }) => Math.max(most, millisOf(lateness.p99)), 0);
+    const older = (one, other) => (!one || (other && other < one) ? other : one);
+    const oldest_due = all.reduce((oldest, queue) => older(oldest, queue.oldest_due), null);
+    const failed = [...this.failures.values()].reduce((sum, count) => sum + count, 0);
     const values = STATES.map((state) => [state, count(sum(({ counts }) => counts[state]))]);
     values.push(["aSecond", sum((queue) => queue.per_second).toFixed(1)], ["late", duration(`${late}ms`)]);
+    values.push(["oldest", oldest_due ? age({ oldest_due }) : "–"], ["failures", count(failed)]);
+    const [late_due, dead] = [overdue({ oldest_due }), sum(({ counts }) => counts.dead) > 0];
+    const alarms = { due: late_due, oldest: late_due, dead, failures: failed > 0 };
     if (!$("totals").children.length) {
       const box = ([name]) => make("div", { className: name }, make("dt"), make("dd", { id: `total-${name}` }));
       $("totals").append(...values.map(box));
@@ -47,29 +61,34 @@ export class Queues {
       const value = $(`total-${name}`);
       put(value, text);
       put(value.previousElementSibling, word(name));
-      value.parentElement.classList.toggle("alarm", ["due", "dead"].includes(name) && text !== "0");
+      value.parentElement.classList.toggle("alarm", alarms[name] ?? false);
     }
   }
 
   #build({ queue }) {
     const link = make("a", { href: `#/${encodeURIComponent(queue)}`, textContent: queue });
-    const cells = Array.from({ length: 8 }, (_, i) => make("td", { className: WIDE.includes(i + 1) ? "wide" : "" }));
-    const row = make("tr", {}, make("th", { scope: "row" }, link), ...cells, make("td"));
-    row.lastChild.append(make("span", { className: "badge", hidden: true }));
-    return row;
+    const cells = Array.from({ length: 9 }, (_, i) => make("td", { className: WIDE.includes(i + 1) ? "wide" : "" }));
+    const badge = make("span", { className: "badge", hidden: true });
+    return make("tr", {}, make("th", { scope: "row" }, link, " ", badge), ...cells);
   }
 
-  #write(row, { queue, counts, per_second, lateness, oldest_due, next, paused }) {
+  #write(row, stats) {
+    const { queue, counts, per_second, lateness, oldest_due, next, paused } = stats;
     const now = clock();
+    const failed = this.failures.get(queue) ?? 0;
     const texts = STATES.map((state) => count(counts[state]));
-    texts.push(per_second.toFixed(1), duration(lateness.p99));
-    texts.push(oldest_due ? far(oldest_due, now) : "", next ? far(next, now) : "");
+    texts.push(count(failed), per_second.toFixed(1), duration(lateness.p99));
+    // What is next was read a moment ago: less than a second is now.
+    const coming = next && Date.parse(next) < now + 1000 ? word("now") : next && far(next, now);
+    texts.push(oldest_due ? age(stats) : "", coming ?? "");
     texts.forEach((text, i) => put(row.cells[i + 1], text));
-    row.cells[2].classList.toggle("due", counts.due > 0);
+    row.cells[2].classList.toggle("due", overdue(stats));
+    row.cells[8].classList.toggle("due", overdue(stats));
     row.cells[4].classList.toggle("dead", counts.dead > 0);
+    row.cells[5].classList.toggle("dead", failed > 0);
     row.classList.toggle("here", this.page.chosen.queue === queue);
-    const badge = row.lastChild.firstChild;
+    const badge = row.firstChild.lastChild;
     badge.hidden = !paused;
-    put(badge, word("paused"));
+    put(badge, paused ? word("paused") : "");
   }
 }

@@ -1,7 +1,7 @@
 // What the pages share: two languages, light and dark, and what the browser remembers of both.
 //
 // An element with `data-w` gets its text from the words of its page, one with `data-label` its label, one with
-// `data-hint` the text of an empty field.
+// `data-title` its tooltip, one with `data-hint` the text of an empty field.
 
 let words = {};
 
@@ -49,6 +49,7 @@ function speak(number) {
   document.documentElement.lang = ["en", "zh-Hans"][language];
   for (const element of document.querySelectorAll("[data-w]")) element.textContent = word(element.dataset.w);
   for (const element of document.querySelectorAll("[data-hint]")) element.placeholder = word(element.dataset.hint);
+  for (const element of document.querySelectorAll("[data-title]")) element.title = word(element.dataset.title);
   for (const element of document.querySelectorAll("[data-label]")) {
     element.setAttribute("aria-label", word(element.dataset.label));
     element.title = word(element.dataset.label);

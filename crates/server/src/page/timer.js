@@ -9,7 +9,7 @@ const MOST = 4000;
 
 export class Timer {
   timer = null;
-  #sure = null;
+  #sure = false;
 
   constructor(page) {
     this.page = page;
@@ -19,6 +19,7 @@ export class Timer {
       this.#change("PATCH", "", { in: $("moveIn").value });
     };
     $("cancel").onclick = () => this.#cancel();
+    $("cancel").onblur = () => this.#ask(false);
   }
 
   async look() {
@@ -95,17 +96,16 @@ export class Timer {
     await this.page.work(() => ask(method, timerPath(queue, key) + verb, body));
   }
 
-  // Cancelling cannot be undone: it asks once more.
+  // Cancelling cannot be undone: the button asks once more, and gives up when the focus leaves it.
   async #cancel() {
-    const first = this.#sure === null;
-    clearTimeout(this.#sure);
-    this.#sure = first ? setTimeout(() => this.#forgetSure(), 4000) : null;
-    this.draw();
-    if (!first) await this.#change("DELETE", "");
+    const sure = this.#sure;
+    this.#ask(!sure);
+    if (sure) return this.#change("DELETE", "");
+    $("cancel").focus();
   }
 
-  #forgetSure() {
-    this.#sure = null;
+  #ask(sure) {
+    this.#sure = sure;
     this.draw();
   }
 }

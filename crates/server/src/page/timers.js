@@ -16,7 +16,12 @@ export class Timers {
   constructor(page) {
     this.page = page;
     this.rows = new Rows($("list"), (timer) => this.#build(timer), (row, timer) => this.#write(row, timer));
-    $("search").onsubmit = (event) => event.preventDefault();
+    // Enter opens the timer that has exactly this key.
+    $("search").onsubmit = (event) => {
+      event.preventDefault();
+      const [queue, key] = [this.page.chosen.queue, $("prefix").value];
+      if (key) location.hash = `#/${encodeURIComponent(queue)}/${encodeURIComponent(key)}`;
+    };
     $("state").onchange = $("prefix").oninput = () => this.restart();
     $("more").onclick = () => this.#more();
     $("pause").onclick = () => this.#pause();
@@ -39,13 +44,21 @@ export class Timers {
       next = answer.next;
     }
     [this.list, this.#next] = [list, next];
+    $("list").ariaBusy = false;
     this.draw();
   }
 
-  // Another queue, or another search: from its beginning.
+  // Another search: from its beginning. The list that is shown stays until the new one is there.
   restart() {
-    [this.list, this.#next, this.#wanted] = [[], null, A_PAGE];
+    this.#wanted = A_PAGE;
+    $("list").ariaBusy = true;
     return this.page.work(() => this.look());
+  }
+
+  // Another queue.
+  open() {
+    [this.list, this.#next] = [[], null];
+    return this.restart();
   }
 
   #more() {
@@ -74,7 +87,7 @@ export class Timers {
     if ($("state").length === 0) $("state").append(...STATES.map((state) => new Option("", state)));
     for (const option of $("state").options) put(option, word(option.value || "all"));
     this.rows.show(this.list, ({ key, generation }) => `${generation} ${key}`);
-    $("noTimer").hidden = this.list.length > 0;
+    $("noTimer").hidden = this.list.length > 0 || $("list").ariaBusy === "true";
     $("more").hidden = !this.#next;
   }
 
@@ -82,13 +95,17 @@ export class Timers {
     const path = `#/${encodeURIComponent(queue)}/${encodeURIComponent(key)}`;
     const link = make("a", { href: path, textContent: key });
     const cells = Array.from({ length: 4 }, () => make("td"));
+    cells[1].className = cells[2].className = "wide";
+    cells[3].append(make("div"));
     cells[3].className = "error";
     return make("tr", {}, make("th", { scope: "row" }, link), ...cells);
   }
 
   #write(row, timer) {
-    const texts = [word(timer.state), far(timer.next_attempt, clock()), timer.attempt, timer.last_error ?? ""];
-    texts.forEach((text, i) => put(row.cells[i + 1], text));
+    const passed = Date.parse(timer.next_attempt) <= clock();
+    const when = timer.state === "scheduled" && passed ? word("now") : far(timer.next_attempt, clock());
+    const texts = [word(timer.state), when, timer.attempt, timer.last_error ?? ""];
+    texts.forEach((text, i) => put(row.cells[i + 1].firstElementChild ?? row.cells[i + 1], text));
     row.cells[1].className = timer.state;
     row.cells[2].title = timer.next_attempt;
     row.cells[4].title = timer.last_error ?? "";

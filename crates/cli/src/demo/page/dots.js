@@ -35,7 +35,7 @@ export class Dots {
     for (const key of this.model.members.keys()) this.dirty.add(key);
   }
 
-  // Gives the timers of these slots their seats; those who are gone leave theirs.
+  // Gives the timers of these slots their seats, and frees the seats of timers that are gone.
   seat(keys, gone = []) {
     for (const name of gone) this.spots.delete(name);
     for (const key of keys) {

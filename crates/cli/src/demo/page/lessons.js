@@ -21,8 +21,8 @@ export const LESSONS = [
     ["第一环的边界", "在时刻 0，20 到期正好差一整圈，第一环放不下。到时刻 1 只差 19，就放得下：0 号槽。看的是剩余时间，不是时钟读数。"]],
   ["examples/03-overflow-and-back",
     ["Up, and down again", "22 ticks do not fit a ring of 20. The second ring takes the timer: each of its slots " +
-      "stands for a whole turn of the first. When that slot begins, at 20, the timer is handed down."],
-    ["先上去，再下来", "22 个刻度在 20 格的环里放不下，于是放到第二层：那里的一格等于第一层的一整圈。到 20 时这一格开始，定时器被降到第一层。"]],
+      "stands for a whole turn of the first. When that slot begins, at 20, the timer cascades: it moves down."],
+    ["先上去，再下来", "22 个刻度在 20 格的环里放不下，于是放进第二层的溢出轮：那里的一格等于第一层的一整圈。到 20 时这一格开始，定时器降级到第一层。"]],
   ["examples/04-second-wheel",
     ["A slot with two ranges", "The hand is in L2[0], which still stands for 2 to 19: these are on the first " +
       "ring already. So the rest of the slot is free for the next turn: 400 and 401. B, due at 401, is there."],
@@ -34,23 +34,23 @@ export const LESSONS = [
   ["examples/06-empty-ticks-tick",
     ["Waking up for nothing", "One timer, 400 away. A driver that wakes at every tick wakes 399 times for " +
       "nothing. Play it, then switch the drive to slot or due: the same run, counted again."],
-    ["白醒了多少次", "只有一个 400 之后的定时器。每个刻度都醒来的驱动会白醒 399 次。先播放，再把驱动换成“槽”或“到期”：同一过程重新计数。"]],
+    ["空唤醒有多少次", "只有一个 400 之后的定时器。每个刻度都醒来的驱动会空唤醒 399 次。先播放，再把驱动换成“槽”或“到期”：同一过程重新计数。"]],
   ["examples/07-three-levels-tick",
-    ["Three rings, three drives", "450 is handed down twice, at 400 and at 440. Driven by tick that is 449 empty " +
+    ["Three rings, three drives", "450 cascades twice, at 400 and at 440. Driven by tick that is 449 empty " +
       "wakes; by slot only those two; by due none, because the wheel knows its next due time exactly."],
-    ["三层，三种驱动", "450 会降两次：在 400 和 440。按刻度驱动要白醒 449 次，按槽只有这两次，按到期则一次也没有：时间轮确切知道下一个到期时刻。"]],
+    ["三层，三种驱动", "450 会降级两次：在 400 和 440。按刻度驱动要空唤醒 449 次，按槽只有这两次，按到期则一次也没有：时间轮确切知道下一个到期时刻。"]],
   ["examples/09-clock-face",
     ["A clock face", "Seconds, minutes, hours: 60, 60 and 24 slots. A timer 1 h 30 min 20 s away waits on the " +
       "hour ring, then at minute 30, then at second 20."],
     ["钟面", "秒、分、时：60、60、24 格。1 小时 30 分 20 秒之后的定时器先在小时环上等，再到第 30 分，最后到第 20 秒。"]],
   ["examples/10-clock-face-placement",
     ["Each on its own hand", "58 s, 10 min 20 s, 3 h 20 min 18 s: the time that is left chooses the ring. Two of " +
-      "these share a slot and part when it is handed down."],
-    ["各有各的指针", "58 秒、10 分 20 秒、3 小时 20 分 18 秒：剩余时间决定放在哪一层。其中两个同在一槽，降层时才分开。"]],
+      "these share a slot and part when it cascades."],
+    ["各有各的指针", "58 秒、10 分 20 秒、3 小时 20 分 18 秒：剩余时间决定放在哪一层。其中两个同在一槽，降级时才分开。"]],
   ["examples/17-two-levels-at-once",
     ["Two rings at one moment", "At 3600 a slot of the hours and a slot of the seconds begin together. First " +
-      "everything is handed down, then everything due fires: nothing is a turn late."],
-    ["同一时刻的两层", "3600 时，小时环和秒环各有一格同时开始。先全部降层，再触发所有到期的：谁也不会晚一圈。"]],
+      "everything cascades, then everything due fires: nothing is a turn late."],
+    ["同一时刻的两层", "3600 时，小时环和秒环各有一格同时开始。先全部降级，再触发所有到期的：谁也不会晚一圈。"]],
   ["examples/11-a-hundred-years",
     ["A hundred years", "609 slots in five rings hold every second of a hundred years. Press Next event: time " +
       "that passes costs nothing."],
@@ -58,19 +58,19 @@ export const LESSONS = [
   ["examples/12-hashed-rounds",
     ["Rounds", "A hashed wheel has one ring only. Timers of many turns share a slot, and the small number tells " +
       "them apart: how many rounds are still to go. Watch it count down."],
-    ["圈数", "哈希时间轮只有一个环。不同圈的定时器挤在同一槽里，靠小数字区分：还差几圈。看它倒数。"]],
+    ["轮次", "哈希时间轮只有一个环。不同圈的定时器挤在同一槽里，靠旁边的小数字区分：剩余轮次。看它倒数。"]],
   ["examples/13-hashed-day",
     ["A ring of a day", "86 400 slots, one for each second of a day. Two days and ten hours are two rounds and a " +
       "slot. The ring is large, the arithmetic is the same."],
-    ["一天一环", "86 400 格，一天里每秒一格。两天零十小时就是两圈加一个槽。环很大，算法一样。"]],
+    ["一天一环", "86 400 格，一天里每秒一格。两天零十小时就是两个轮次加一个槽。环很大，算法一样。"]],
   ["examples/14-cancel",
     ["Cancel", "A cancelled timer never fires, and cancelling it again says no (ok: false in the log). Most " +
       "timers end like this: the answer came in time."],
     ["取消", "取消了的定时器绝不触发；再取消一次会回答“否”（日志里 ok 为 false）。多数定时器都这样结束：回应及时到了。"]],
   ["examples/16-cancel-above",
     ["Cancelled far away", "A and B share a slot of the hour ring. A is cancelled there and leaves nothing " +
-      "behind: nothing to hand down, no wake."],
-    ["在高层取消", "A 和 B 在小时环的同一槽。A 在那里就被取消，什么也不留下：没有可降的，也不会唤醒。"]],
+      "behind: nothing to cascade, no wake."],
+    ["在高层取消", "A 和 B 在小时环的同一槽。A 在那里就被取消，什么也不留下：没有需要降级的，也不会唤醒。"]],
   ["examples/15-backoff",
     ["Timers that start timers", "A retry that backs off: each attempt starts the next one, 2, 4, 8 and 16 " +
       "later. A callback may do whatever the program may."],
@@ -106,7 +106,7 @@ export const LESSONS = [
   ["differs/exactly-one-turn-hashed",
     ["Exactly one turn, hashed", "On a hashed ring it is the slot under the hand, with one round to go. When the " +
       "hand comes back, that round is over and it fires."],
-    ["哈希环上正好一圈", "在哈希环上就是指针所在的槽，还差一圈。指针转回来，这一圈结束，触发。"]],
+    ["哈希环上正好一圈", "在哈希环上就是指针所在的槽，剩余轮次为 1。指针转回来，这一轮结束，触发。"]],
   ["differs/rounding-up",
     ["Rounding down is early", "With a tick of 10, a deadline of 12 that rounds down fires at 10, too early. A " +
       "deadline rounds up and a clock reading rounds down."],

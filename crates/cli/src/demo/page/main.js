@@ -30,6 +30,7 @@ const run = new Run({
   onChange,
   onState,
   onWrong: (text) => notice(() => `${word("wrong")}: ${text}`, true),
+  onBusy: (busy) => (document.body.ariaBusy = busy),
 });
 const player = new Player(run, onPlay);
 const dial = new Dial($("rings"), $("hands"));

@@ -1,11 +1,11 @@
 // Moves the clock: play, pause, step, next event.
 //
-// Driven tick by tick, the run is told of every tick that passes. Otherwise the driver sleeps: the clock that is
-// shown runs ahead, and the run is told only when its next stop has come, or when somebody interferes. A lesson
-// goes on when the clock reaches the moment that it waits for.
+// Driven tick by tick, the run advances with every tick. Otherwise the driver sleeps: the clock that is shown runs
+// ahead, and the run advances only at its next stop, or when the visitor does something. A lesson goes on when the
+// clock reaches the moment that it waits for.
 
 const END = 2n ** 64n - 1n;
-// So far may the run fall behind before it is told of several stops at once.
+// How many seconds the run may fall behind before it advances over several stops at once.
 const LATE = 0.25;
 
 export const SPEEDS = [1 / 100, 1 / 30, 1 / 10, 1 / 3, 1, 3, 10, 30, 100, 300, 1000];
@@ -91,7 +91,7 @@ export class Player {
     return [{ advance: to > END ? END : to }];
   }
 
-  // Steps of somebody who interferes: they happen at the clock that is shown.
+  // Steps of the visitor: they happen at the clock that is shown.
   interfere(steps) {
     const shown = this.clock();
     const { story } = this.run;
@@ -99,7 +99,7 @@ export class Player {
     return this.run.tell(() => (late() ? [{ advance: shown }, ...steps] : steps));
   }
 
-  // Stops because nobody answers. What was shown and not told yet is told when somebody does.
+  // Stops because the server does not answer. When it does again, the run catches up with the clock that was shown.
   suspend() {
     this.owed = this.run.model ? this.clock() : 0n;
     this.reset();

@@ -13,8 +13,9 @@ const LONGEST = 900_000;
 const WAITS = [300, 600, 1200, 2500, 5000];
 
 export class Run {
-  constructor({ onOpen, onChange, onState, onWrong }) {
-    Object.assign(this, { onOpen, onChange, onState, onWrong });
+  constructor({ onOpen, onChange, onState, onWrong, onBusy }) {
+    Object.assign(this, { onOpen, onChange, onState, onWrong, onBusy });
+    this.waiting = 0;
     this.wire = new Wire(() => this.lost());
     this.queue = Promise.resolve();
     this.story = null;
@@ -75,11 +76,12 @@ export class Run {
   }
 
   enqueue(work) {
+    this.onBusy(++this.waiting > 0);
     const done = this.queue.then(work).catch((error) => {
       if (!(error instanceof Lost)) throw error;
       this.lost();
       return null;
-    });
+    }).finally(() => this.onBusy(--this.waiting > 0));
     this.queue = done.catch(() => null);
     return done;
   }

@@ -9,7 +9,7 @@ import { parsePlace } from "./model.js";
 import { cross, dot, square, star } from "./shapes.js";
 
 const MOST = 200;
-// From this speed on there are at most so many.
+// From this speed on there are at most MOST_FAST.
 const FAST = 100;
 const MOST_FAST = 12;
 const FALL = 520;

@@ -1,7 +1,7 @@
 // The connection to the server. One connection is one run: its first message is a scenario, the next are steps.
 //
-// Promises: a question is answered or fails, never both and never neither; when the connection is lost by itself
-// somebody is told, once.
+// Promises: a request is answered or fails, never both and never neither; a connection that is lost by itself calls
+// its callback once.
 
 const PATIENCE = 15_000;
 
