@@ -11,6 +11,8 @@ use crate::common::{HOUR, MS, SECOND, within};
 
 const SIZE: u32 = 20;
 
+type Take = fn(&DelayQueue<u32>) -> Result<u32, TakeError>;
+
 fn queue() -> (DelayQueue<u32>, VirtualClock) {
     let clock = VirtualClock::new();
     (Timer::builder().clock(&clock).queue().unwrap(), clock)
@@ -38,7 +40,7 @@ fn a_queue_is_empty_until_something_is_put() {
 
 #[test]
 fn values_are_taken_in_their_order_by_every_verb() {
-    let takes: [fn(&DelayQueue<u32>) -> Result<u32, TakeError>; 6] = [
+    let takes: [Take; 6] = [
         |queue| queue.take(),
         |queue| queue.try_take(),
         |queue| queue.take_within(Duration::ZERO),
