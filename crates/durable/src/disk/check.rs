@@ -59,8 +59,8 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, 
 
 /// Verifies the store and, if anything is wrong, copies every readable timer into a new file.
 ///
-/// The old file is kept as `timers.redb.damaged`, its log as `timers.log.damaged`. Counters are recomputed; unreadable queue settings become the
-/// default.
+/// The old file is kept as `timers.redb.damaged`, its log as `timers.log.damaged`. Counters are recomputed; unreadable
+/// queue settings become the default.
 ///
 /// # Errors
 /// As [`check`]; or the new file cannot be written, and the old one is unchanged.

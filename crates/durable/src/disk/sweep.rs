@@ -11,8 +11,9 @@ use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 
-/// The rows that one commit reclaims: at least the first number, twice what the commit has removed so that the sweep keeps
-/// up, and at most the second. This crate's tests have few rows and would never sweep, so they use smaller limits.
+/// The rows that one commit reclaims: twice what it removes, but at least the first number and at most the second.
+///
+/// With less the sweep would fall behind. This crate's tests have few rows and use smaller limits.
 const PIECE: (usize, usize) = if cfg!(test) { (2, 2) } else { (1024, 4096) };
 /// Fewer removed rows are not worth a sweep.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 1024 };

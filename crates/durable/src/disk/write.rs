@@ -93,7 +93,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard, and the number of this commit.
+    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard, the number of this commit.
+    ///
     /// Returns every change of a table.
     pub(super) fn finish(mut self, log: LogRow, sweeps: bool) -> Outcome<Changes> {
         // Before the markers of this transaction are written: until then the sweep sees them in memory.

@@ -118,7 +118,7 @@ impl Agent {
         let connection = match host.connection() {
             Some(connection) => Some(connection),
             None => match timeout(limit, host.wait(room.available_permits())).await {
-                // The lease exceeds a post's time limit by the margin. Extend it only after waiting for most of that margin:
+                // The lease exceeds a post's time limit by the margin. Extend it only after waiting for most of that:
                 // extending it after every wait would cost a commit for each post.
                 Ok(Some(free)) if came.elapsed() < MARGIN / 2 => Some(free),
                 Ok(Some(free)) if delivery.extend(limit + MARGIN).await.is_ok() => Some(free),
@@ -155,7 +155,7 @@ impl Agent {
                 }
             }
         };
-        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it. The next post
+        // A connection is reused once its answer was read; a long or slow answer is not worth it. The next post
         // does not wait for the commit of this one.
         let free = async {
             if let Some(answer) = answer {
