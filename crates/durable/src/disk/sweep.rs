@@ -11,9 +11,9 @@ use super::view::{Held, View};
 use super::write::Writer;
 use crate::bucket::Bucket;
 
-/// The rows that one commit takes out: the first number, or twice what it has removed if that is more, or the sweep would
-/// fall behind; and no more than the second. The tests of this crate have so few rows that they would never sweep: they
-/// have smaller limits.
+/// The rows that one commit takes out: twice what it has removed, or the sweep would fall behind; at least the first
+/// number, and at most the second. The tests of this crate have so few rows that they would never sweep: they have
+/// smaller limits.
 const PIECE: (usize, usize) = if cfg!(test) { (2, 2) } else { (1024, 4096) };
 /// Fewer removed rows are not worth a sweep.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 1024 };

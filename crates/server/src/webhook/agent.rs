@@ -154,8 +154,8 @@ impl Agent {
                 }
             }
         };
-        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it. The next post
-        // does not wait for the commit of this one.
+        // A connection is used again when its answer was read; a long one, or a slow one, is not worth it. The next
+        // post does not wait for the commit of this one.
         let free = async {
             if let Some(answer) = answer {
                 let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
