@@ -255,11 +255,18 @@ impl<'v> Reader<'v> {
         for row in table.range(*next..)? {
             let (generation, value) = row?;
             let generation = Generation(generation.value());
-            *next = generation.0.saturating_add(1);
+            // Never back: a damaged page may yield its rows in any order, and the scan would not end.
+            let behind = generation.0.saturating_add(1).max(*next);
             if removed.is_some_and(|removed| removed.contains(generation)) {
+                *next = behind;
                 continue;
             }
-            match each(&name, generation, value.value()) {
+            let read = each(&name, generation, value.value());
+            // The checksum covers the key: of a row that cannot be read, the generation may be wrong, too.
+            if read.is_ok() {
+                *next = behind;
+            }
+            match read {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return Ok(()),
                 Err(wrong) => {
