@@ -176,7 +176,9 @@ impl<F: Face> Shard<F> {
     ) -> Result<(), F::Value> {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        if state.phase == Phase::Stopped || state.wheel.reschedule(key, deadline).is_err() {
+        let stopped =
+            planted!("blind.armed-again-after-the-stop", false, state.phase == Phase::Stopped);
+        if stopped || state.wheel.reschedule(key, deadline).is_err() {
             return Err(value);
         }
         if let Some(entry) = state.wheel.get_mut(key) {
@@ -201,7 +203,7 @@ impl<F: Face> Shard<F> {
         state.counts.armed += u64::from(handed_back);
         state.counts.handed_back += u64::from(handed_back);
         state.running -= 1;
-        self.context.give_back(1);
+        self.context.give_back(planted!("blind.ended-repetition-keeps-its-place", 0, 1));
         self.leave(state);
         true
     }
