@@ -218,7 +218,12 @@ struct Random(u64);
 impl Random {
     fn new(seed: Option<u64>) -> Self {
         // Seeded with the keys of the standard library's hash maps, which come from the system.
-        Random(seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()))
+        let drawn = || RandomState::new().build_hasher().finish();
+        Random(planted!(
+            "blind.all-draw-the-same-jitter",
+            seed.unwrap_or(0),
+            seed.unwrap_or_else(drawn)
+        ))
     }
 
     /// A number from 0 to `most`, both included.

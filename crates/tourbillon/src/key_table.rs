@@ -97,7 +97,8 @@ impl<K, V> KeyTable<K, V> {
         if chain.first.0.borrow() == key {
             return Some(&mut chain.first.1);
         }
-        let pair = chain.more.as_mut()?.iter_mut().find(|pair| pair.0.borrow() == key)?;
+        let more = planted!("blind.colliding-key-is-not-found", None, chain.more.as_mut())?;
+        let pair = more.iter_mut().find(|pair| pair.0.borrow() == key)?;
         Some(&mut pair.1)
     }
 

@@ -96,7 +96,7 @@ impl<T> OrderedWheel<T> {
         let named = self.is_named(key);
         self.wheel.reschedule(key, filed(deadline, now))?;
         self.stamp(key, deadline);
-        self.leave(named);
+        self.leave(planted!("blind.moved-names-are-not-counted", false, named));
         Ok(())
     }
 
@@ -174,7 +174,11 @@ impl<T> OrderedWheel<T> {
         let hand = self.wheel.now();
         let several = !self.front.is_empty() || ready > 1;
         planted!("ordered.tick-is-not-sorted", false, several)
-            || (ready == 1 && self.wheel.peek().is_some_and(|(_, one)| one.deadline > hand))
+            || planted!(
+                "blind.lone-late-value-passes-an-earlier",
+                false,
+                ready == 1 && self.wheel.peek().is_some_and(|(_, one)| one.deadline > hand)
+            )
     }
 
     /// Takes the first value, if it is due. Call [`gather`](OrderedWheel::gather) first, until it is done.
@@ -256,7 +260,11 @@ impl<T> OrderedWheel<T> {
     /// The first of all values, by walking them.
     fn search(&self) -> Option<Name> {
         let mut first = None;
-        self.wheel.for_each(|_, stamped| first = first.into_iter().chain(stamped.name()).min());
+        self.wheel.for_each(|_, stamped| {
+            let names = first.into_iter().chain(stamped.name());
+            first =
+                planted!("blind.peek-at-the-end-of-time-shows-the-last", names.max(), names.min());
+        });
         first
     }
 

@@ -215,7 +215,11 @@ impl<T, E> Retry<T, E> {
 
     /// Whether there is an outcome.
     pub fn is_over(&self) -> bool {
-        lock(&self.slot.outcome).is_some()
+        planted!(
+            "blind.retry-is-over-while-it-tries",
+            !self.timeout.is_pending(),
+            lock(&self.slot.outcome).is_some()
+        )
     }
 
     /// Blocks until the outcome is known.

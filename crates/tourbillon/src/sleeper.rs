@@ -44,7 +44,7 @@ impl Sleeper {
         if !*permit && limit != Some(Duration::ZERO) {
             permit = wait(&self.shared.woken, permit, limit);
         }
-        *permit = false;
+        *permit = planted!("blind.permit-is-never-spent", *permit, false);
     }
 
     /// Sleeps until the descriptor is readable or [`wake`](Sleeper::wake) is called.

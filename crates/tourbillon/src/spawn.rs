@@ -18,7 +18,11 @@ type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Se
 impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let start = || match self {
-            Spawn::Std => thread::Builder::new().name(name).spawn(body).map(|_| ()),
+            Spawn::Std => {
+                let builder = thread::Builder::new();
+                let builder = planted!("blind.threads-have-no-name", builder, builder.name(name));
+                builder.spawn(body).map(|_| ())
+            }
             Spawn::Own(hook) => {
                 let started = hook(name, body);
                 planted!("engine.spawn-error-lost", started.or(Ok(())), started)

@@ -96,7 +96,8 @@ impl<T> Iterator for Batch<'_, T> {
     fn next(&mut self) -> Option<Fired<T>> {
         let next =
             planted!("later.batch-last-first", self.timers.pop_back(), self.timers.pop_front());
-        Some(Fired::new(self.shard, next?, self.begin))
+        let shard = planted!("blind.fired-key-names-the-first-shard", 0, self.shard);
+        Some(Fired::new(shard, next?, self.begin))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -22,7 +22,7 @@ impl Builder {
         if planted!("settings.budget-of-zero", false, self.budget == 0) {
             return Err(wrong("budget", 0, "at least 1"));
         }
-        if self.name.contains('\0') {
+        if planted!("blind.name-with-a-zero-byte", false, self.name.contains('\0')) {
             return Err(wrong("name", format!("{:?}", self.name), "without a zero byte"));
         }
         if self.limit == Some(0) {

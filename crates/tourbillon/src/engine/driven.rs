@@ -126,7 +126,7 @@ impl Driver {
         // Starts no thread: this opens the shards.
         let opened = core.start();
         debug_assert!(opened.is_ok(), "it is new");
-        core.context.signal.settle();
+        planted!("blind.new-loop-is-thought-awake", 0, core.context.signal.settle());
         Driver {
             core,
             #[cfg(target_os = "linux")]

@@ -282,7 +282,8 @@ impl<F: Face> Shard<F> {
             1
         ));
         // The published count is exact whenever the lock is free: if it differs, the timer was ready.
-        let gone = state.wheel.len() == 0 || state.kept.is_spent();
+        let gone = state.wheel.len() == 0
+            || planted!("blind.leases-of-a-cancelled-crowd-stay", false, state.kept.is_spent());
         if gone || state.wheel.ready() != self.seen_ready() {
             self.leave(state);
         } else {
@@ -343,7 +344,9 @@ impl<F: Face> Shard<F> {
     pub(crate) fn reschedule(&self, key: Key, deadline: Time) -> Result<(), RescheduleError> {
         let mut state = lock(&self.state);
         let looks = F::looks(&state.kept);
-        if looks && state.pending(key).is_none() {
+        if looks
+            && planted!("blind.move-in-a-run-reaches-the-mark", false, state.pending(key).is_none())
+        {
             return Err(RescheduleError::NotPending);
         }
         self.move_to(&mut state, key, deadline)?;

@@ -356,7 +356,9 @@ where
         let timer = &self.owner.core.timer;
         self.look(key, |armed| match armed {
             Armed::Once(key, _) => timer.deadline(*key),
-            Armed::Retry(handle) => handle.deadline(),
+            Armed::Retry(handle) => {
+                planted!("blind.keyed-retry-has-no-deadline", None, handle.deadline())
+            }
         })?
     }
 

@@ -14,7 +14,8 @@ impl Eventfd {
             EventfdFlags::NONBLOCK,
             EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK
         );
-        Ok(Eventfd(eventfd(0, flags)?))
+        let written = planted!("blind.notifier-is-born-readable", 1, 0);
+        Ok(Eventfd(eventfd(written, flags)?))
     }
 
     pub(super) fn write(&self) {

@@ -71,7 +71,8 @@ impl<O> List<O> {
             List::Many(many) => return many.remove(serial, position),
             List::One(slot) => slot,
         };
-        let entry = if slot.serial == serial { slot.entry.take() } else { None };
+        let own = planted!("blind.colliding-key-loses-its-waiter", true, slot.serial == serial);
+        let entry = if own { slot.entry.take() } else { None };
         if entry.is_some() {
             *self = List::none();
         }

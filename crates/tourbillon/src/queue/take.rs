@@ -227,7 +227,7 @@ struct Here<'a, T> {
 impl<T: Send + 'static> Here<'_, T> {
     /// It will wait.
     fn stay(&mut self, state: &mut QueueState<T>) {
-        if self.counted {
+        if planted!("blind.who-waits-twice-counts-twice", false, self.counted) {
             return;
         }
         self.counted = true;

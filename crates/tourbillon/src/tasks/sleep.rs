@@ -405,7 +405,7 @@ impl<H: Home> Sleep<H> {
 
     /// Nobody waits for it any more: as if it had not been polled.
     pub(super) fn rest(&mut self) {
-        self.take_out();
+        planted!("blind.resting-queue-leaves-its-waker", (), self.take_out());
         self.state = SleepState::Idle;
     }
 

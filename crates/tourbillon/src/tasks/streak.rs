@@ -13,7 +13,7 @@ impl Streak {
     /// Polls. After [`MOST`] results in a row it wakes the task and returns `Pending` once instead.
     pub(super) fn poll<T>(&mut self, waker: &Waker, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
         if self.0 == MOST {
-            self.0 = 0;
+            self.0 = planted!("blind.streak-never-begins-anew", self.0, 0);
             planted!("tasks.a-task-that-yields-is-not-woken", (), waker.wake_by_ref());
             return Poll::Pending;
         }

@@ -45,7 +45,8 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
     let beats = pulse.clone();
     let park = move || {
         // Past what is due already and waits for its loop: this cannot wait for that to turn.
-        if clock.go(|| clock.next_step()) == Ok(true) {
+        let moved = clock.go(|| clock.next_step());
+        if planted!("blind.runtime-never-parks", moved.is_ok(), moved == Ok(true)) {
             planted!("tasks.runtime-parks-after-a-move-for-others", (), beats.beat());
         }
     };

@@ -121,13 +121,14 @@ impl Face for Callbacks {
         let (Task::Boxed(callback, lease), Task::Running(held)) = (task, mark) else { return };
         *lease = *held;
         records.leases.rearm(*lease);
-        if let Some(plan) = callback.plan() {
+        if let Some(plan) = planted!("blind.rearmed-cron-does-not-wait", None, callback.plan()) {
             plan.armed();
         }
     }
 
     fn end(mark: &mut Task, handed_back: bool, records: &mut Records) {
-        let state = if handed_back { State::HandedBack } else { State::Fired };
+        let ended = if handed_back { State::HandedBack } else { State::Fired };
+        let state = planted!("blind.interrupted-says-fired", State::Fired, ended);
         mark.mark_ended(state, &mut records.leases);
     }
 

@@ -186,7 +186,8 @@ impl Repeat {
         let next = match self.pace {
             Pace::Pause(_) => planted!("timer.pause-counts-from-the-deadline", due, ended) + step,
             Pace::Rate(_) => {
-                self.missed.following(Beat { due, began, ended: Some(ended) }, step, tick)
+                let ended = planted!("blind.length-of-a-run-is-overlooked", None, Some(ended));
+                self.missed.following(Beat { due, began, ended }, step, tick)
             }
         };
         planted!("timer.repeats-at-the-end-of-time", next >= due, next > due).then_some(next)

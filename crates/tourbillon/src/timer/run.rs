@@ -108,7 +108,12 @@ fn not_armed(core: &TimerCore, shard: &TimerShard, key: Key, at: Time, task: Tas
     let Some(task) = hand_back(core, shard, Taken { key, deadline: at, value: task }) else {
         return;
     };
-    let state = if shard.end(key, false) { State::Fired } else { State::Cancelled };
+    let ended = shard.end(key, false);
+    let state = if planted!("blind.retry-cancelled-in-a-try-says-stopped", true, ended) {
+        State::Fired
+    } else {
+        State::Cancelled
+    };
     planted!(
         "timer.retry-that-cannot-go-on-says-nothing",
         std::mem::forget(task),

@@ -137,7 +137,11 @@ impl Timer {
             )
         };
         let finished = wait && core.wait_for_silence(left()) && tasks.wait_for_silence(left());
-        let interrupted = lock(&core.delivery.interrupted).as_mut().map(std::mem::take);
+        let interrupted = planted!(
+            "blind.second-stop-has-lost-the-late",
+            lock(&core.delivery.interrupted).take(),
+            lock(&core.delivery.interrupted).as_mut().map(std::mem::take)
+        );
         let all = first.into_iter().chain(interrupted).flatten();
         let unfired = all.map(|(shard, taken)| Unfired {
             key: Key::new(shard, taken.key),
@@ -165,7 +169,11 @@ pub(super) fn hand_back(
     if !is_kept || !shard.end(taken.key, true) {
         return Some(taken.value);
     }
-    contain(shard, || taken.value.will_not_run(State::HandedBack, shard));
+    planted!(
+        "blind.interrupted-retry-hears-nothing",
+        None,
+        contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
+    );
     match &mut *lock(&core.delivery.interrupted) {
         Some(interrupted) => interrupted.push((shard.index, taken)),
         None => return Some(taken.value),

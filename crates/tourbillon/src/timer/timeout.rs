@@ -123,7 +123,12 @@ impl Timeout {
     pub fn remaining(&self) -> Option<Duration> {
         let time = self.shard.deadline(self.key)?;
         let now = self.shard.context.clock.now();
-        Some(Duration::from_nanos(time.units().saturating_sub(now.units())))
+        let left = planted!(
+            "blind.remaining-of-an-overdue-timer-panics",
+            time.units() - now.units(),
+            time.units().saturating_sub(now.units())
+        );
+        Some(Duration::from_nanos(left))
     }
 
     /// What has become of it. The lock of its shard is taken to look.

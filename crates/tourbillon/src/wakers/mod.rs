@@ -80,7 +80,7 @@ impl Deliver for Wakers {
         if !shard.has_ready() {
             return;
         }
-        let _at_work = core.context.work();
+        let _at_work = planted!("blind.waker-is-not-at-work", None, Some(core.context.work()));
         // Taken out of its mutex: wakers run with no lock held.
         let mut batch = std::mem::take(&mut *lock(&core.delivery.batch));
         let most =

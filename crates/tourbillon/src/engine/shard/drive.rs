@@ -178,6 +178,7 @@ impl<F: Face> Shard<F> {
         let state = &mut *guard;
         let open = state.phase == Phase::Open;
         let open = planted!("engine.closing-arms-again", state.phase != Phase::Stopped, open);
+        let open = planted!("blind.armed-again-after-the-stop", true, open);
         if !open || state.wheel.reschedule(key, deadline).is_err() {
             return Err(value);
         }
@@ -203,7 +204,7 @@ impl<F: Face> Shard<F> {
         state.counts.armed += u64::from(handed_back);
         state.counts.handed_back += u64::from(handed_back);
         state.running -= 1;
-        self.context.give_back(1);
+        self.context.give_back(planted!("blind.ended-repetition-keeps-its-place", 0, 1));
         self.leave(state);
         true
     }
