@@ -14,7 +14,7 @@ use std::process::Command;
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 const RECORD: &str = "bench/counts.txt";
-/// The rows of `bench instructions` that are held to the record. `fire-on-driver` is not among them: its timers become due
+/// The rows of `bench instructions` that are held to the record. `fire-on-driver` is not one: its timers become due
 /// in real time, so its count depends on the load.
 const ROWS: &str = "insert,cancel,reschedule,fire,handle,key,typed,sleep";
 /// The row that is planted with a slowdown: the shortest to count.
