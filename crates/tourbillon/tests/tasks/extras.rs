@@ -84,10 +84,14 @@ fn an_instant_is_compared_and_subtracted_with_that_of_the_standard_library() {
     let moment = std::time::Instant::now();
     let mut instant = Instant::from(moment);
     instant += SECOND;
-    assert!(instant > moment && moment < instant && instant != moment);
+    assert!(instant > moment);
+    assert!(moment < instant);
+    assert_ne!(instant, moment);
     assert_eq!((instant - moment, moment - instant), (SECOND, Duration::ZERO));
     instant -= SECOND;
-    assert!(instant == moment && moment == instant && instant.into_std() == moment);
+    assert_eq!(instant, moment);
+    assert_eq!(moment, instant);
+    assert_eq!(instant.into_std(), moment);
     assert_eq!(instant.checked_duration_since(moment + SECOND), None);
     assert_eq!(instant.checked_add(SECOND).unwrap().saturating_duration_since(moment), SECOND);
     assert_eq!(instant.checked_sub(SECOND).unwrap() + SECOND, instant);
