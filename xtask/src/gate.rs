@@ -14,8 +14,8 @@ use std::process::Command;
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 const RECORD: &str = "bench/counts.txt";
-/// The rows of `bench instructions` that are held to the record. Not among them: `fire-on-driver`, whose timers become due
-/// in real time, so its count depends on how busy the machine is.
+/// The rows of `bench instructions` that are held to the record. Not among them: `fire-on-driver`, whose timers become
+/// due in real time, so its count depends on how busy the machine is.
 const ROWS: &str = "insert,cancel,reschedule,fire,handle,key,typed,sleep";
 /// The row that is planted with a slowdown: the shortest to count.
 const PLANTED: &str = "cancel";
