@@ -245,6 +245,10 @@ where
     }
 
     fn will_not_run(&mut self, state: State, _shard: &TimerShard) {
+        // It has run: its result is there, or its drop says that it has panicked.
+        if state == State::Fired {
+            return;
+        }
         let cancelled = state == State::Cancelled;
         let why = if cancelled { NoResult::Cancelled } else { NoResult::Stopped };
         self.cell.put(Err(planted!("timer.no-result-is-always-a-stop", NoResult::Stopped, why)));

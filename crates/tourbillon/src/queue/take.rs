@@ -288,16 +288,18 @@ impl<T: Send + 'static> Driven for Shared<T> {
         let nothing = !state.make_ready(now);
         let late =
             |state: &QueueState<T>| state.waiting.limits.iter().any(|&end| end <= now.units());
-        if nothing && !late(&state) {
+        let busy = |state: &QueueState<T>| {
+            planted!("queue.advance-does-not-wait-for-takers", false, state.waiting.busy > 0)
+        };
+        // A taker may have taken the value that is due before this has the lock: it is still at work.
+        let taken = planted!("queue.advance-passes-who-took-first", false, busy(&state));
+        if nothing && !late(&state) && !taken {
             return;
         }
         self.sleeper.wake();
         self.called.notify_all();
         // Each of them takes a value, or leaves without one: there are no more of them then, or nothing is left. Takers
         // are waited for until they wait again.
-        let busy = |state: &QueueState<T>| {
-            planted!("queue.advance-does-not-wait-for-takers", false, state.waiting.busy > 0)
-        };
         while busy(&state) || (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
             state = wait(&self.left, state, None);
         }

@@ -229,7 +229,13 @@ fn on_a_thread(task: impl Future<Output = ()> + Send + 'static) {
 /// The faces for tasks. Each task has a thread, which ends if its timer is stopped.
 #[cfg(feature = "tasks")]
 mod tasks {
-    use super::{Arm, Builder, YEAR, on_a_thread};
+    use std::future::poll_fn;
+    use std::sync::mpsc::{self, TryRecvError};
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Poll, Waker};
+    use std::time::Instant;
+
+    use super::{Arm, Builder, Happening, YEAR, on_a_thread};
 
     pub(super) fn sleep(builder: Builder) -> Arm {
         let timer = builder.build().unwrap();
@@ -281,17 +287,57 @@ mod tasks {
         })
     }
 
+    /// One queue for all, on one thread: a queue for each would be made and dropped with it.
     pub(super) fn delay_queue(builder: Builder) -> Arm {
         let timer = builder.build().unwrap();
-        Box::new(move |after, happen| {
-            let mut queue = timer.delay_queue();
-            assert!(queue.insert(1, happen, after).is_ok());
-            on_a_thread(async move {
-                if let Some(Ok(expired)) = queue.next().await {
-                    (expired.value)();
+        let (sender, receiver) = mpsc::channel::<(Instant, Happening)>();
+        let mut queue = timer.delay_queue();
+        let inbox = Inbox { sender: Some(sender), waker: Arc::default() };
+        let waker = inbox.waker.clone();
+        let mut poll = move |context: &mut Context<'_>| {
+            *waker.lock().unwrap() = Some(context.waker().clone());
+            loop {
+                match receiver.try_recv() {
+                    Ok((at, happen)) => assert!(queue.push_at(happen, at).is_ok()),
+                    Err(TryRecvError::Disconnected) => return Poll::Ready(()),
+                    Err(TryRecvError::Empty) => match queue.poll_expired(context) {
+                        Poll::Ready(Some(Ok(expired))) => (expired.value)(),
+                        Poll::Ready(Some(Err(_))) => return Poll::Ready(()),
+                        Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+                    },
                 }
-            });
-        })
+            }
+        };
+        on_a_thread(async move { poll_fn(move |context| poll(context)).await });
+        Box::new(move |after, happen| inbox.send((timer.now() + after, happen)))
+    }
+
+    /// What the task of a queue is to insert. The task ends with it.
+    struct Inbox<T> {
+        sender: Option<mpsc::Sender<T>>,
+        waker: Arc<Mutex<Option<Waker>>>,
+    }
+
+    impl<T> Inbox<T> {
+        fn send(&self, value: T) {
+            // It has ended if its timer was stopped.
+            if let Some(sender) = &self.sender {
+                let _ = sender.send(value);
+            }
+            self.wake();
+        }
+
+        fn wake(&self) {
+            let waker = self.waker.lock().unwrap().take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    impl<T> Drop for Inbox<T> {
+        fn drop(&mut self) {
+            self.sender = None;
+            self.wake();
+        }
     }
 }
 

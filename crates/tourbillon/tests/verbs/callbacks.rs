@@ -21,6 +21,9 @@ pub(crate) const ROWS: &[Row] = &[
     row("Timer::arm_at", |bench, span| {
         key(bench, |timer, ring| timer.arm_at(span.at, ring).unwrap())
     }),
+    row("Timer::compute", |bench, span| {
+        handle(bench, |timer, ring| timer.compute(span.after, ring).unwrap().timeout().clone())
+    }),
     row("Timer::schedule_repeating", |bench, span| {
         handle(bench, |timer, ring| timer.schedule_repeating(span.after, ring).unwrap())
     }),
@@ -77,6 +80,12 @@ pub(crate) const ROWS: &[Row] = &[
     row("Repeat::first", |bench, span| {
         repeating(bench, Repeat::every(YEAR * 200).first(span.after))
     }),
+    row("Repeat::first_at", |bench, span| {
+        repeating(bench, Repeat::every(YEAR * 200).first_at(span.at))
+    }),
+    row("Repeat::first_wall", |bench, span| {
+        repeating(bench, Repeat::every(YEAR * 200).first_wall(span.wall))
+    }),
     row("Backoff::new", |bench, span| {
         second_try(bench, Backoff::new(span.after).most(Duration::MAX))
     })
@@ -131,6 +140,13 @@ pub(crate) const ROWS: &[Row] = &[
         queued(bench, |queue| queue.put_at(span.at, 7).unwrap())
     })
     .at_once(),
+    row("DelayQueue::extend", |bench, span| {
+        queued(bench, |queue| {
+            queue.extend([(span.after, 7)]);
+            queue.peek().unwrap().key
+        })
+    })
+    .at_once(),
     row("DelayQueue::reschedule", |bench, span| {
         queued(bench, |queue| {
             let key = queue.put(elsewhere(span), 7).unwrap();
@@ -153,6 +169,12 @@ pub(crate) const ROWS: &[Row] = &[
         let purgatory = Purgatory::new(&bench.timer);
         let outcome = purgatory.try_complete_else_watch(operation, [1, 2], span.after).unwrap();
         assert_eq!(outcome, Outcome::Watched);
+        waiting(bench, expired, purgatory)
+    }),
+    row("Purgatory::watch", |bench, span| {
+        let expired = Rung::new();
+        let purgatory = Purgatory::new(&bench.timer);
+        drop(purgatory.watch(Expires(expired.clone()), [1, 2], span.after).unwrap());
         waiting(bench, expired, purgatory)
     }),
     row("Purgatory::when", |bench, span| {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tourbillon::tasks::{DelayQueue, Given, SleepError};
+use tourbillon::tasks::{DelayQueue, Elapsed, Given, QueueKey, SleepError};
 use tourbillon::{Purgatory, WaitError};
 
 use crate::bench::{Armed, Bench, Row, Span, row};
@@ -16,14 +16,14 @@ pub(crate) const ROWS: &[Row] = &[
     row("Timer::sleep", |bench, span| future(bench, bench.timer.sleep(span.after))).at_once(),
     row("Timer::sleep_until", |bench, span| future(bench, bench.timer.sleep_until(span.at)))
         .at_once(),
-    row("Sleep::reset", |bench, span| {
+    row("Sleep::reset_after", |bench, span| {
         let mut sleep = bench.timer.sleep(elsewhere(span));
         assert!(poll(&mut sleep).is_pending());
         sleep.reset_after(span.after);
         future(bench, sleep)
     })
     .at_once(),
-    row("Sleep::reset_at", |bench, span| {
+    row("Sleep::reset", |bench, span| {
         let mut sleep = bench.timer.sleep(elsewhere(span));
         sleep.reset(span.at);
         future(bench, sleep)
@@ -35,14 +35,26 @@ pub(crate) const ROWS: &[Row] = &[
         limited(bench, bench.timer.timeout_at(span.at, pending()))
     })
     .at_once(),
-    row("Timeout::reset", |bench, span| {
+    row("Timer::try_timeout", |bench, span| {
+        let never = pending::<Result<(), Ended>>();
+        let limit = bench.timer.try_timeout(span.after, never);
+        future(bench, async {
+            match limit.await {
+                Err(Ended::Elapsed) => Ok(()),
+                Err(Ended::Sleep(wrong)) => Err(wrong),
+                Ok(()) => unreachable!("it never ends"),
+            }
+        })
+    })
+    .at_once(),
+    row("Timeout::reset_after", |bench, span| {
         let mut limit = Box::pin(bench.timer.timeout(elsewhere(span), pending()));
         assert!(poll(&mut limit).is_pending());
         limit.as_mut().reset_after(span.after);
         limited(bench, limit)
     })
     .at_once(),
-    row("Timeout::reset_at", |bench, span| {
+    row("Timeout::reset", |bench, span| {
         let mut limit = Box::pin(bench.timer.timeout(elsewhere(span), pending()));
         assert!(poll(&mut limit).is_pending());
         limit.as_mut().reset(span.at);
@@ -82,6 +94,14 @@ pub(crate) const ROWS: &[Row] = &[
     .at_once(),
     row("DelayQueue::insert", |bench, span| {
         expiring(bench, |queue| _ = queue.insert("key", 7, span.after).unwrap())
+    })
+    .on_a_tick(),
+    row("DelayQueue::push", |bench, span| {
+        pushed(bench, |queue| _ = queue.push(7, span.after).unwrap())
+    })
+    .on_a_tick(),
+    row("DelayQueue::push_at", |bench, span| {
+        pushed(bench, |queue| _ = queue.push_at(7, span.at).unwrap())
     })
     .on_a_tick(),
     row("DelayQueue::insert_at", |bench, span| {
@@ -172,6 +192,36 @@ where
     E: Send + 'static,
 {
     future(bench, async { limit.await.map(|output| assert!(output.is_err())) })
+}
+
+/// The end of a limit, or of its timer.
+#[derive(Debug)]
+enum Ended {
+    Elapsed,
+    Sleep(SleepError),
+}
+
+impl From<Elapsed> for Ended {
+    fn from(_: Elapsed) -> Self {
+        Ended::Elapsed
+    }
+}
+
+impl From<SleepError> for Ended {
+    fn from(wrong: SleepError) -> Self {
+        Ended::Sleep(wrong)
+    }
+}
+
+/// A queue that makes its keys.
+fn pushed(bench: &Bench, fill: impl FnOnce(&mut DelayQueue<QueueKey, u32, Given>)) -> Armed {
+    let mut queue = bench.timer.delay_queue();
+    fill(&mut queue);
+    assert_eq!(queue.len(), 1);
+    let next = poll_fn(move |context| queue.poll_expired(context));
+    future(bench, async {
+        next.await.expect("it is not empty").map(|item| assert_eq!(item.value, 7))
+    })
 }
 
 fn expiring(bench: &Bench, fill: impl FnOnce(&mut DelayQueue<&'static str, u32, Given>)) -> Armed {

@@ -4,14 +4,16 @@
 //! Some in real time: the default engine of tasks has no other clock, and the limit of a wait is of real time itself.
 
 use std::future::{Future, pending};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tourbillon::tasks::{self, Elapsed};
+use tourbillon::tasks::{self, Elapsed, TimeoutExt};
 use tourbillon::{
-    Backoff, Clock, Cron, DelayQueue, Jitter, Retried, Sleeper, TakeError, Timer, VirtualClock,
+    Backoff, Clock, Cron, DelayQueue, Jitter, NoResult, Retried, Sleeper, TakeError, Timer,
+    VirtualClock,
 };
 
 use crate::bench::{CENTURY, END, NS, Rung, Span};
@@ -31,8 +33,26 @@ pub(crate) const ROWS: &[(&str, Tries)] = &[
     ("Timer::stop_within", stop_within),
     ("Engine::stop_within", engine_stop_within),
     ("Driver::turn_within", turn_within),
-    ("DelayQueue::take_within", take_within),
+    ("DelayQueue::take_within", |span| take_within(span, |queue, limit| queue.take_within(limit))),
+    ("DelayQueue::take_entry_within", |span| {
+        take_within(span, |queue, limit| queue.take_entry_within(limit).map(|fired| fired.value));
+    }),
+    ("Taker::take_within", |span| {
+        take_within(span, |queue, limit| queue.taker().take_within(limit));
+    }),
     ("Retry::wait_within", wait_within),
+    ("Scheduled::wait_within", result_within),
+    ("Timer::shutdown_within", shutdown_within),
+    ("Instant::checked_add", |span| {
+        let instant = tasks::Instant::from(span.at);
+        let later = instant.checked_add(span.after);
+        assert!(later.is_none_or(|later| later - instant == span.after));
+    }),
+    ("Instant::checked_sub", |span| {
+        let instant = tasks::Instant::from(span.at);
+        let earlier = instant.checked_sub(span.after);
+        assert!(earlier.is_none_or(|earlier| instant - earlier == span.after));
+    }),
     ("Sleeper::sleep", sleeper),
     ("Clock::wait", wait),
     ("Clock::now", now),
@@ -40,6 +60,14 @@ pub(crate) const ROWS: &[(&str, Tries)] = &[
     ("tasks::sleep_until", |span| by_default(span, tasks::sleep_until(span.at))),
     ("tasks::timeout", |span| by_default(span, elapsed(tasks::timeout(span.after, pending())))),
     ("tasks::timeout_at", |span| by_default(span, elapsed(tasks::timeout_at(span.at, pending())))),
+    ("tasks::try_timeout", |span| {
+        by_default(span, timed_out(tasks::try_timeout(span.after, never())))
+    }),
+    ("TimeoutExt::timeout", |span| by_default(span, elapsed(pending().timeout(span.after)))),
+    ("TimeoutExt::timeout_at", |span| by_default(span, elapsed(pending().timeout_at(span.at)))),
+    ("TimeoutExt::try_timeout", |span| {
+        by_default(span, timed_out(never().try_timeout(span.after)))
+    }),
     ("tasks::interval", |span| second_tick(span, tasks::interval(span.after))),
     ("tasks::interval_at first", |span| {
         let mut interval = tasks::interval_at(span.at, HOUR);
@@ -206,14 +234,14 @@ fn turn_within(span: &Span) {
     }
 }
 
-fn take_within(span: &Span) {
+fn take_within(span: &Span, take: fn(&DelayQueue<u32>, Duration) -> Result<u32, TakeError>) {
     let after = span.after;
     let clock = VirtualClock::new();
     let queue: DelayQueue<u32> = Timer::builder().clock(&clock).queue().unwrap();
     let system: DelayQueue<u32> = DelayQueue::new();
     for (queue, clock) in [(queue, Some(clock)), (system, None)] {
         let own = queue.clone();
-        let taker = spawn_asleep(move || own.take_within(after));
+        let taker = spawn_asleep(move || take(&own, after));
         if span.far {
             clock.iter().for_each(|clock| clock.advance(CENTURY).unwrap());
             assert!(!taker.is_finished());
@@ -243,6 +271,37 @@ fn wait_within(span: &Span) {
     match waiting.join().unwrap() {
         Ok(outcome) => assert_eq!((outcome, span.far), (Retried::Stopped, true)),
         Err(retry) => assert!(!retry.is_over() && !span.far),
+    }
+}
+
+fn result_within(span: &Span) {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().on_driver().clock(&clock).build().unwrap();
+    let result = timer.compute(HOUR, |_| ()).unwrap();
+    let after = span.after;
+    let waiting = spawn_asleep(move || result.wait_within(after));
+    if span.far {
+        assert!(!waiting.is_finished(), "it waits");
+        timer.stop();
+    }
+    match waiting.join().unwrap() {
+        Ok(outcome) => assert_eq!((outcome, span.far), (Err(NoResult::Stopped), true)),
+        Err(result) => assert!(!result.is_over() && !span.far),
+    }
+}
+
+/// What is pending holds it up until its limit; what is near runs first.
+fn shutdown_within(span: &Span) {
+    let (timer, rung) = (Timer::new(), Rung::new());
+    timer.schedule(MS, rung.ring()).unwrap();
+    if !span.far {
+        timer.schedule(HOUR, |_| ()).unwrap();
+    }
+    let (own, after) = (timer.clone(), span.after);
+    let ended = within(move || own.shutdown_within(after).finished);
+    assert!(timer.is_stopped() && timer.is_empty());
+    if span.far {
+        assert_eq!((ended, rung.count()), (true, 1), "all of it has run");
     }
 }
 
@@ -340,6 +399,14 @@ fn by_default<F: Future<Output = ()> + Send + 'static>(span: &Span, future: F) {
 
 async fn elapsed(limit: impl Future<Output = Result<(), Elapsed>>) {
     assert_eq!(limit.await, Err(Elapsed));
+}
+
+fn never() -> impl Future<Output = io::Result<()>> + Send {
+    pending()
+}
+
+async fn timed_out(limit: impl Future<Output = io::Result<()>>) {
+    assert_eq!(limit.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
 }
 
 fn second_tick(span: &Span, mut interval: tasks::Interval) {
