@@ -96,7 +96,7 @@ impl<T> OrderedWheel<T> {
         let named = self.is_named(key);
         self.wheel.reschedule(key, filed(deadline, now))?;
         self.stamp(key, deadline);
-        self.leave(planted!("blind.moved-names-are-not-counted", false, named));
+        self.leave(named);
         Ok(())
     }
 

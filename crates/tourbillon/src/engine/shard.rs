@@ -282,8 +282,7 @@ impl<F: Face> Shard<F> {
             1
         ));
         // The published count is exact whenever the lock is free: if it differs, the timer was ready.
-        let gone = state.wheel.len() == 0
-            || planted!("blind.leases-of-a-cancelled-crowd-stay", false, state.kept.is_spent());
+        let gone = state.wheel.len() == 0 || state.kept.is_spent();
         if gone || state.wheel.ready() != self.seen_ready() {
             self.leave(state);
         } else {

@@ -96,13 +96,7 @@ impl Context<'_> {
             let held = match mark {
                 Ok(mark) => mark.lease()?,
                 // One that can be armed again is in the wheel while it runs, unless it was cancelled.
-                Err(_)
-                    if planted!(
-                        "blind.handle-taken-after-a-cancel-in-the-run",
-                        false,
-                        self.may_repeat
-                    ) =>
-                {
+                Err(_) if self.may_repeat => {
                     return Some((Lease::NONE, Some(State::Cancelled)));
                 }
                 Err(_) => &mut lease,

@@ -169,11 +169,7 @@ pub(super) fn hand_back(
     if !is_kept || !shard.end(taken.key, true) {
         return Some(taken.value);
     }
-    planted!(
-        "blind.interrupted-retry-hears-nothing",
-        None,
-        contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
-    );
+    contain(shard, || taken.value.will_not_run(State::HandedBack, shard));
     match &mut *lock(&core.delivery.interrupted) {
         Some(interrupted) => interrupted.push((shard.index, taken)),
         None => return Some(taken.value),

@@ -18,9 +18,7 @@ impl<F: Face> Shard<F> {
     }
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
-        let pending = |entry: &Filed<F>| {
-            planted!("blind.pending-lists-what-runs", true, !F::is_running(&entry.value))
-        };
+        let pending = |entry: &Filed<F>| !F::is_running(&entry.value);
         lock(&self.state).wheel.for_each(|key, entry| {
             if pending(entry) {
                 each(key, entry.deadline);
