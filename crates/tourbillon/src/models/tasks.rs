@@ -167,7 +167,7 @@ fn a_moved_sleep_is_never_early() {
         let mut sleep = model.sleep(1);
         assert!(task.poll(&mut sleep).is_pending());
         let time = model.time(1);
-        sleep.reset_at(model.clock.begin + TICK * 2);
+        sleep.reset(model.clock.begin + TICK * 2);
         if task.poll(&mut sleep).is_ready() {
             assert!(model.has_passed(2), "never early");
         }

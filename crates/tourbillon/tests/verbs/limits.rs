@@ -61,12 +61,12 @@ pub(crate) const ROWS: &[(&str, Tries)] = &[
     ("tasks::timeout", |span| by_default(span, elapsed(tasks::timeout(span.after, pending())))),
     ("tasks::timeout_at", |span| by_default(span, elapsed(tasks::timeout_at(span.at, pending())))),
     ("tasks::try_timeout", |span| {
-        by_default(span, timed_out(tasks::try_timeout(span.after, never())))
+        by_default(span, timed_out(tasks::try_timeout(span.after, never())));
     }),
     ("TimeoutExt::timeout", |span| by_default(span, elapsed(pending().timeout(span.after)))),
     ("TimeoutExt::timeout_at", |span| by_default(span, elapsed(pending().timeout_at(span.at)))),
     ("TimeoutExt::try_timeout", |span| {
-        by_default(span, timed_out(never().try_timeout(span.after)))
+        by_default(span, timed_out(never().try_timeout(span.after)));
     }),
     ("tasks::interval", |span| second_tick(span, tasks::interval(span.after))),
     ("tasks::interval_at first", |span| {
