@@ -46,6 +46,16 @@ impl Bitmap {
         }
     }
 
+    /// As `insert`, if there is no larger summary: without a call. `None` otherwise, with nothing changed.
+    #[inline(always)]
+    pub(crate) fn insert_flat(&mut self, number: u32) -> Option<()> {
+        let at = (number / 64) as usize;
+        let word = self.words.get_mut(at).filter(|_| self.summary.is_empty())?;
+        *word |= 1 << (number % 64);
+        self.top |= 1 << (at % 64);
+        Some(())
+    }
+
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
         let word = (number / 64) as usize;

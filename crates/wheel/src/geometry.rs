@@ -30,6 +30,9 @@ pub(crate) trait Geometry {
     /// Marks a slot as occupied by a timer due at `due`, not before the hand. Returns when the hand meets the slot.
     fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick;
 
+    /// The same without a call. `None` if that is not enough: then nothing has changed.
+    fn mark_near(&mut self, level: u8, number: u32, due: Tick) -> Option<Tick>;
+
     /// Marks a slot as empty.
     fn unmark(&mut self, level: u8, number: u32);
 

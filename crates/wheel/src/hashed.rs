@@ -96,6 +96,12 @@ impl Geometry for Hashed {
         due
     }
 
+    #[inline(always)]
+    fn mark_near(&mut self, _level: u8, number: u32, due: Tick) -> Option<Tick> {
+        self.occupied.insert_flat(number)?;
+        Some(due)
+    }
+
     #[inline(never)]
     fn unmark(&mut self, _level: u8, number: u32) {
         self.occupied.remove(number);

@@ -7,8 +7,6 @@
 //!   empty.
 //! - A slot may hold a timer that was moved to later: it is filed again when the hand meets the slot.
 
-use alloc::boxed::Box;
-
 use crate::budget::{Budget, Cut};
 use crate::geometry::Geometry;
 use crate::kind::{Motion, Watch};
@@ -22,17 +20,13 @@ use crate::{GeometryError, OutOfMemory};
 /// The levels of [`HierarchicalWheel`](crate::HierarchicalWheel).
 pub struct Hierarchical {
     levels: Levels,
-    /// For each level but the lowest, a lower bound of when its occupied slots begin.
-    begins: Box<[Tick]>,
-    /// The least of these. Without it every step of the hand would examine every level.
+    /// The least `first` of the levels but the lowest. Without it every step of the hand would examine every level.
     above: Tick,
 }
 
 impl Hierarchical {
     pub(crate) fn new(slots: &[u32]) -> Result<Self, GeometryError> {
-        let levels = Levels::new(slots)?;
-        let begins = levels.iter().map(|_| Tick::MAX).collect();
-        Ok(Hierarchical { levels, begins, above: Tick::MAX })
+        Ok(Hierarchical { levels: Levels::new(slots)?, above: Tick::MAX })
     }
 }
 
@@ -66,21 +60,24 @@ impl Geometry for Hierarchical {
 
     fn unmake(&mut self) {
         self.levels.unmake();
-        self.begins.fill(Tick::MAX);
         self.above = Tick::MAX;
     }
 
-    #[inline]
+    #[inline(never)]
     fn mark(&mut self, level: u8, number: u32, due: Tick) -> Tick {
         let here = self.levels.level_mut(usize::from(level));
         here.mark(here.slot_numbered(number));
         let begin = here.begin(due);
-        if level > planted!("wheel.earlier-slot-above-unnoticed", 1, 0) {
-            let first = &mut self.begins[usize::from(level)];
-            *first = begin.min(*first);
-            self.above = begin.min(self.above);
-        }
+        self.meet(level, begin);
         begin
+    }
+
+    #[inline(always)]
+    fn mark_near(&mut self, level: u8, number: u32, due: Tick) -> Option<Tick> {
+        let here = self.levels.get_mut(usize::from(level))?;
+        let begin = here.mark_near(here.slot_numbered(number), due)?;
+        self.meet(level, begin);
+        Some(begin)
     }
 
     #[inline]
@@ -155,7 +152,7 @@ impl Motion for Hierarchical {
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick {
         let (begin, level) = (self.begin(timers, number), timers.level(number));
         // The bounds of the upper levels must hold, or the hand would skip the slot.
-        let first = self.begins[usize::from(level)].max(self.above);
+        let first = self.levels.level(usize::from(level)).first.max(self.above);
         if level > 0 && begin < first { 0 } else { begin }
     }
 
@@ -192,12 +189,20 @@ impl Motion for Hierarchical {
     }
 
     fn memory(&self) -> usize {
-        let levels = self.levels.iter().map(|level| level.memory());
-        levels.sum::<usize>() + size_of_val(&*self.begins)
+        self.levels.iter().map(|level| level.memory()).sum()
     }
 }
 
 impl Hierarchical {
+    /// Notes that an occupied slot of a level begins at this tick.
+    #[inline(always)]
+    fn meet(&mut self, level: u8, begin: Tick) {
+        if level > planted!("wheel.earlier-slot-above-unnoticed", 1, 0) {
+            self.levels.note_begin(level, begin);
+            self.above = begin.min(self.above);
+        }
+    }
+
     /// Cascades every slot above the lowest level that begins at the hand, and finds when the next one begins. No
     /// cascade adds to a slot that begins now, so each level is examined once.
     fn settle_above<T>(
@@ -207,7 +212,7 @@ impl Hierarchical {
         watch: Watch<'_, '_>,
     ) -> Result<(), Cut> {
         for level in 1..self.levels.top() {
-            if self.begins[level] > timers.hand() {
+            if self.levels.level(level).first > timers.hand() {
                 continue;
             }
             let (slot, begin) = self.levels.level(level).find(timers.hand());
@@ -219,12 +224,14 @@ impl Hierarchical {
                     self.report(timers, level as u8, number, watch);
                 }
             }
-            self.begins[level] = self.levels.level(level).next_after(slot, begin);
+            let here = self.levels.level_mut(level);
+            here.first = here.next_after(slot, begin);
         }
         // A timer that was moved to later may have made a level.
         let top = self.levels.top();
-        let begins = self.begins[1..planted!("wheel.third-level-passed", top.min(2), top)].iter();
-        self.above = begins.copied().min().unwrap_or(Tick::MAX);
+        let above = 1..planted!("wheel.third-level-passed", top.min(2), top);
+        let firsts = above.map(|level| self.levels.level(level).first);
+        self.above = firsts.min().unwrap_or(Tick::MAX);
         Ok(())
     }
 

@@ -106,8 +106,8 @@ mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU64;
     pub(super) type Number = u64;
 }
-// Without 64-bit atomics the numbers run out after four billion wheels (an empty one that is shrunk takes a new
-// number), with a panic instead of a repetition.
+// Without 64-bit atomics there are four billion numbers. A new wheel takes one, and so does a shrink of an empty wheel;
+// when none is left, both panic rather than repeat a number.
 #[cfg(not(target_has_atomic = "64"))]
 mod counter {
     pub(super) type Counter = core::sync::atomic::AtomicU32;

@@ -3,7 +3,8 @@
 //! Level `l` has `slots(l)` slots of `unit(l)` ticks each. The unit of the lowest is 1; a slot of the next level
 //! covers one whole turn of this one. The last level reaches all of `u64`.
 //!
-//! Powers of two use shifts and masks, other sizes a division. Only [`Level::find`] and [`Way`] know the difference.
+//! Powers of two use shifts and masks, other sizes a division. Only [`Level::find`], [`Level::mark_near`] and [`Way`]
+//! know the difference.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -30,6 +31,8 @@ pub(crate) struct Level {
     shift: u8,
     /// The slots that hold a pending timer.
     occupied: Bitmap,
+    /// Above the lowest level: no occupied slot begins before this tick.
+    pub(crate) first: Tick,
 }
 
 impl Level {
@@ -153,6 +156,16 @@ impl Level {
         self.occupied.insert(slot);
     }
 
+    /// Marks a slot and returns when the slot of `due` begins, by shifts alone. `None` if that is not enough.
+    #[inline(always)]
+    pub(crate) fn mark_near(&mut self, slot: u32, due: Tick) -> Option<Tick> {
+        if self.shift == DIVIDE {
+            return None;
+        }
+        self.occupied.insert_flat(slot)?;
+        Some(due >> (self.shift % 64) << (self.shift % 64))
+    }
+
     #[inline]
     pub(crate) fn unmark(&mut self, slot: u32) {
         self.occupied.remove(slot);
@@ -213,6 +226,7 @@ impl Levels {
                 base: UNMADE,
                 shift,
                 occupied: Bitmap::default(),
+                first: Tick::MAX,
             });
             match u64::try_from(span) {
                 Ok(span) => unit = span,
@@ -243,6 +257,19 @@ impl Levels {
     #[inline]
     pub(crate) fn level_mut(&mut self, level: usize) -> &mut Level {
         &mut self.levels[level]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, level: usize) -> Option<&mut Level> {
+        self.levels.get_mut(level)
+    }
+
+    /// Notes that an occupied slot of a level begins at this tick.
+    #[inline(always)]
+    pub(crate) fn note_begin(&mut self, level: u8, begin: Tick) {
+        if let Some(level) = self.levels.get_mut(usize::from(level)) {
+            level.first = begin.min(level.first);
+        }
     }
 
     pub(crate) fn iter(&self) -> core::slice::Iter<'_, Level> {
@@ -314,6 +341,7 @@ impl Levels {
     pub(crate) fn unmake(&mut self) {
         for level in &mut self.levels {
             (level.base, level.occupied) = (UNMADE, Bitmap::default());
+            level.first = Tick::MAX;
         }
         self.find_ways();
     }

@@ -92,6 +92,33 @@ fn halves(due: Tick) -> [u32; 2] {
     [due as u32, (due >> 32) as u32]
 }
 
+/// A vacant node that is about to get a timer.
+pub(crate) struct Vacancy<'a, T> {
+    node: &'a mut Node<T>,
+    vacant: &'a mut Name,
+    pending: &'a mut usize,
+    wheel: WheelId,
+}
+
+impl<T> Vacancy<'_, T> {
+    /// The index of the node.
+    #[inline(always)]
+    pub(crate) fn index(&self) -> u32 {
+        self.vacant.index()
+    }
+
+    /// Puts a timer into the node; its reference is at `position`. Of the node it reads only the name of the next
+    /// vacant one.
+    #[inline(always)]
+    pub(crate) fn fill(self, due: Tick, position: Position, value: T) -> Key {
+        let name = core::mem::replace(self.vacant, self.node.next_vacant());
+        *self.pending += 1;
+        self.node.set_due(due);
+        (self.node.position, self.node.value) = (position, Some(value));
+        Key::new(self.wheel, name)
+    }
+}
+
 pub(crate) struct Nodes<T> {
     /// Arrays of one size, so that one comparison checks an index.
     segments: Vec<Box<[Node<T>; SEGMENT]>>,
@@ -124,32 +151,17 @@ impl<T> Nodes<T> {
     }
 
     /// The index of the next timer's node; beyond all nodes if none is vacant.
-    #[inline(always)]
     pub(crate) fn next(&self) -> u32 {
         self.vacant.index()
     }
 
-    /// Puts a timer into the next vacant node; `file` files its reference. Returns the value if no node is vacant or
-    /// the reference was not filed.
-    ///
-    /// Of the node it reads only the name of the next vacant one.
+    /// The next vacant node, if there is one.
     #[inline(always)]
-    pub(crate) fn occupy(
-        &mut self,
-        due: Tick,
-        value: T,
-        file: impl FnOnce(u32) -> Option<Position>,
-    ) -> Result<Key, T> {
-        let name = self.vacant;
-        let index = name.index() as usize;
-        let Some(segment) = self.segments.get_mut(index / SEGMENT) else { return Err(value) };
-        let Some(position) = file(name.index()) else { return Err(value) };
-        let node = &mut segment[index % SEGMENT];
-        self.vacant = node.next_vacant();
-        self.pending += 1;
-        node.set_due(due);
-        (node.position, node.value) = (position, Some(value));
-        Ok(Key::new(self.wheel, name))
+    pub(crate) fn vacancy(&mut self) -> Option<Vacancy<'_, T>> {
+        let index = self.vacant.index() as usize;
+        let node = &mut self.segments.get_mut(index / SEGMENT)?[index % SEGMENT];
+        let Nodes { vacant, pending, wheel, .. } = self;
+        Some(Vacancy { node, vacant, pending, wheel: *wheel })
     }
 
     /// Rebuilds the list of vacant nodes from `first` on, in front of `others`. Lower ones come first, so that `shrink`

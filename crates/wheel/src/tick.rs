@@ -14,6 +14,7 @@
 //! Nothing here wraps: a deadline before `start` is due at tick 0, and a tick past the end of time has no [`Time`].
 
 use core::fmt;
+use core::num::NonZeroU64;
 
 use crate::GeometryError;
 
@@ -79,39 +80,40 @@ pub(crate) type Tick = u64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     start: u64,
-    /// Units a tick, at least 1.
-    tick: u64,
+    /// Units a tick.
+    tick: NonZeroU64,
 }
 
 impl Scale {
     pub(crate) fn new(start: Time, tick: u64) -> Result<Self, GeometryError> {
-        if tick == 0 { Err(GeometryError::ZeroTick) } else { Ok(Scale { start: start.0, tick }) }
+        let tick = NonZeroU64::new(tick).ok_or(GeometryError::ZeroTick)?;
+        Ok(Scale { start: start.0, tick })
     }
 
     /// The tick at which a deadline is due: the first that is not before it.
     #[inline]
     pub(crate) fn due(self, deadline: Time) -> Tick {
         let units = deadline.0.saturating_sub(self.start);
-        if self.tick == 1 { units } else { divide_up(units, self.tick) }
+        if self.tick.get() == 1 { units } else { divide_up(units, self.tick) }
     }
 
     /// The current tick: the last one that is not after the clock.
     #[inline]
     pub(crate) fn current(self, now: Time) -> Tick {
         let units = now.0.saturating_sub(self.start);
-        if self.tick == 1 { units } else { divide_down(units, self.tick) }
+        if self.tick.get() == 1 { units } else { divide_down(units, self.tick) }
     }
 
     /// The moment of a tick, or `None` if it lies past the end of time.
     #[inline]
     pub(crate) fn time(self, tick: Tick) -> Option<Time> {
-        tick.checked_mul(self.tick)?.checked_add(self.start).map(Time)
+        tick.checked_mul(self.tick())?.checked_add(self.start).map(Time)
     }
 
     /// The moment of a tick, or the end of time.
     #[inline]
     pub(crate) fn time_or_max(self, tick: Tick) -> Time {
-        if self.tick == 1 {
+        if self.tick.get() == 1 {
             return Time(tick.saturating_add(self.start));
         }
         self.time(tick).unwrap_or(Time::MAX)
@@ -122,19 +124,20 @@ impl Scale {
     }
 
     pub(crate) fn tick(self) -> u64 {
-        self.tick
+        self.tick.get()
     }
 }
 
 // Inlined: otherwise every start of a timer would save its registers for a call.
 #[inline]
-fn divide_up(units: u64, tick: u64) -> Tick {
-    planted!("wheel.deadline-rounds-down", units / tick, units.div_ceil(tick))
+fn divide_up(units: u64, tick: NonZeroU64) -> Tick {
+    let down = units / tick;
+    planted!("wheel.deadline-rounds-down", down, down + u64::from(units % tick > 0))
 }
 
 // Not inlined: ticks of one unit are the common case, and a division is slow anyway.
 #[inline(never)]
-fn divide_down(units: u64, tick: u64) -> Tick {
+fn divide_down(units: u64, tick: NonZeroU64) -> Tick {
     units / tick
 }
 

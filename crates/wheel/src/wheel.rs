@@ -128,7 +128,10 @@ impl<T, K: Kind> Wheel<T, K> {
     pub fn insert(&mut self, deadline: Time, value: T) -> Result<Key, Full<T>> {
         let Wheel { scale, timers, kind } = self;
         let due = scale.due(deadline);
-        timers.start(kind, due, value).or_else(|value| timers.start_slowly(kind, due, value))
+        match timers.start(kind, due, value) {
+            Ok(key) => Ok(key),
+            Err(value) => timers.start_slowly(kind, due, value),
+        }
     }
 
     /// Cancels a timer and returns its value: it will never fire. `None` if it is not pending.

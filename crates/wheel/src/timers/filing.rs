@@ -2,15 +2,15 @@
 //!
 //! | the slot holds | a timer is filed | it is removed |
 //! |---|---|---|
-//! | nothing | the slot stores its index: [`file_first`](Timers::file_first) | – |
+//! | nothing | the slot stores its index: [`first`] | – |
 //! | one timer | a ring is opened for both: [`widen`](Timers::widen) | the slot is empty: [`leave`](Timers::leave) |
 //! | a ring | the lowest gap of its head is filled | its bit is cleared, and an empty chunk is released |
 
-use super::{Content, Timers};
+use super::{Content, Slot, Timers};
 use crate::OutOfMemory;
 use crate::chunks::CHUNK;
 use crate::geometry::Geometry;
-use crate::position::{LONE, NONE, Position};
+use crate::position::{LONE, NONE, Position, READY};
 use crate::tick::Tick;
 
 /// Into a slot.
@@ -39,7 +39,6 @@ impl<T> Timers<T> {
     }
 
     /// Files the first timer of a slot, or the only one again.
-    #[inline(never)]
     fn file_first(
         &mut self,
         geometry: &mut impl Geometry,
@@ -47,14 +46,10 @@ impl<T> Timers<T> {
         due: Tick,
         number: u32,
     ) -> Position {
-        let slot = &mut self.slots[number as usize];
-        slot.hold_one(node);
-        slot.set_bound(due, node);
-        let begin = geometry.mark(slot.level(), number, due.max(self.hand));
-        self.stop = self.stop.min(begin);
-        self.earliest =
-            planted!("wheel.first-of-a-slot-raises-the-bound", due, self.earliest.min(due));
-        LONE + planted!("wheel.alone-elsewhere", 0, number)
+        let Timers { slots, hand, stop, earliest, .. } = self;
+        let slot = &mut slots[number as usize];
+        let begin = geometry.mark(slot.level(), number, due.max(*hand));
+        first(slot, (node, due), number, begin, (stop, earliest))
     }
 
     /// Adds a reference to a slot that has no head, or whose head is full.
@@ -166,6 +161,22 @@ impl<T> Timers<T> {
     }
 }
 
+/// Stores the first timer of a slot, which is marked as occupied and begins at `begin`. Lowers `stop` and `earliest`.
+#[inline(always)]
+pub(super) fn first(
+    slot: &mut Slot,
+    (node, due): (u32, Tick),
+    number: u32,
+    begin: Tick,
+    (stop, earliest): (&mut Tick, &mut Tick),
+) -> Position {
+    slot.hold_one(node);
+    slot.set_bound(due, node);
+    *stop = begin.min(*stop);
+    *earliest = planted!("wheel.first-of-a-slot-raises-the-bound", due, due.min(*earliest));
+    LONE + planted!("wheel.alone-elsewhere", 0, number)
+}
+
 /// Out of a slot.
 impl<T> Timers<T> {
     /// Removes the reference at a position from its slot or from the ready queue.
@@ -179,22 +190,24 @@ impl<T> Timers<T> {
     /// Completes the removal of the last reference of a chunk, of an only timer, or of a ready one.
     #[inline(never)]
     fn vacated(&mut self, geometry: &mut impl Geometry, position: Position) {
-        let number = self.chunks.owner(position);
-        if number >= self.slots() {
+        if position < LONE {
+            self.release(geometry, self.chunks.owner(position), position / CHUNK as u32);
+        } else if position >= READY {
             self.ready.lose_one();
-        } else if position >= LONE {
-            self.leave(geometry, number);
         } else {
-            self.release(geometry, number, position / CHUNK as u32);
+            self.leave(geometry, position - LONE);
         }
     }
 
     /// Removes the only timer from its slot.
     #[inline(always)]
     pub(super) fn leave<G: Geometry>(&mut self, geometry: &mut G, number: u32) {
-        self.slots[number as usize].hold_nothing();
+        let slot = &mut self.slots[number as usize];
+        slot.hold_nothing();
         if !G::SCANS || !self.scan.is_of(number) {
-            self.empty(geometry, number);
+            slot.forget_bound();
+            geometry.unmark(slot.level(), number);
+            self.front.forget(number);
         }
     }
 
@@ -206,18 +219,9 @@ impl<T> Timers<T> {
             *head = next;
         }
         self.scan.release(chunk, next);
-        if !self.is_occupied(number) {
-            self.empty(geometry, number);
+        if self.slots[number as usize].is_empty() {
+            self.leave(geometry, number);
         }
-    }
-
-    /// Marks a slot as empty.
-    #[inline(always)]
-    fn empty(&mut self, geometry: &mut impl Geometry, number: u32) {
-        let slot = &mut self.slots[number as usize];
-        slot.forget_bound();
-        self.front.forget(number);
-        geometry.unmark(slot.level(), number);
     }
 }
 

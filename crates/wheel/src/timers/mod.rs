@@ -88,33 +88,42 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Starts a timer in the common case. Otherwise returns the value with nothing changed; see
-    /// [`start_slowly`](Timers::start_slowly).
+    /// Starts a timer whose slot is empty or has a chunk with room. Otherwise returns the value with nothing changed;
+    /// see [`start_slowly`](Timers::start_slowly).
     ///
     /// It contains no call, so no register is saved: that was an eighth of its instructions.
     #[inline(always)]
     pub(crate) fn start<G: Geometry>(
         &mut self,
-        geometry: &G,
+        geometry: &mut G,
         due: Tick,
         value: T,
     ) -> Result<Key, T> {
-        let Timers { nodes, slots, chunks, front, hand, stop, earliest, .. } = self;
-        nodes.occupy(due, value, |index| {
-            let number = geometry.near(due, *hand)?;
-            let slot = slots.get_mut(number as usize)?;
-            if number == front.slot() {
-                return None;
-            }
-            let position = chunks.push(slot.head(), index)?;
+        let Timers { nodes, slots, chunks, front, scan, hand, stop, earliest, .. } = self;
+        let Some(vacancy) = nodes.vacancy() else { return Err(value) };
+        let index = vacancy.index();
+        let Some(number) = geometry.near(due, *hand) else { return Err(value) };
+        let Some(slot) = slots.get_mut(number as usize) else { return Err(value) };
+        if number == front.slot() {
+            return Err(value);
+        }
+        if let Some(position) = chunks.push(slot.head(), index) {
             if slot.lower(due, index) {
                 *earliest = (*earliest).min(due);
                 if G::SCANS {
                     *stop = (*stop).min(due.max(*hand));
                 }
             }
-            Some(position)
-        })
+            return Ok(vacancy.fill(due, position, value));
+        }
+        if !slot.is_empty() || G::SCANS && scan.is_of(number) {
+            return Err(value);
+        }
+        let Some(begin) = geometry.mark_near(slot.level(), number, due.max(*hand)) else {
+            return Err(value);
+        };
+        let position = filing::first(slot, (index, due), number, begin, (stop, earliest));
+        Ok(vacancy.fill(due, position, value))
     }
 
     /// Starts a timer that needs a level, a node or a chunk, or that the front must know.
@@ -134,7 +143,10 @@ impl<T> Timers<T> {
             let spot = self.prepare(geometry, due).ok()?;
             self.file(geometry, index, due, spot)
         });
-        self.nodes.occupy(due, value, |_| position).map_err(Full)
+        match (self.nodes.vacancy(), position) {
+            (Some(vacancy), Some(position)) => Ok(vacancy.fill(due, position, value)),
+            _ => Err(Full(value)),
+        }
     }
 
     #[inline(always)]

@@ -20,8 +20,8 @@ pub(crate) enum Content {
     Ring(u32),
 }
 
-/// In place of a head: the slot holds one timer, without a chunk. No chunk has this number, so adding a reference to
-/// this head fails as in an empty slot, without an extra test.
+/// The value of `head` in a slot that holds one timer and no chunk. No chunk has this number, so the attempt to add to
+/// the head chunk fails as it does in an empty slot, and needs no extra test.
 const ALONE: u32 = NONE - 1;
 
 /// Stores a [`Content`] in fields of its own: as an enum it would be a third larger.

@@ -27,8 +27,10 @@ impl<T, K: Kind> Wheel<T, K> {
         if due <= hand { Place::Due } else { self.kind.place_of(due, hand) }
     }
 
-    /// The occupied slots, level by level, in the order in which the hand meets them. A timer that was moved to later
-    /// counts in the slot in which it belongs, even while its reference is in another. O(n) in the number of timers.
+    /// The occupied slots, level by level, in the order in which the hand meets them. A timer whose deadline was moved
+    /// to later counts in the slot where it belongs, even while its reference is still in another.
+    ///
+    /// O(n) in the number of timers.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Time};
