@@ -1,10 +1,10 @@
-//! A timer for [hyper](https://docs.rs/hyper), on any runtime: [`HyperTimer`].
+//! A timer for [hyper](https://docs.rs/hyper) on any runtime: [`HyperTimer`].
 //!
-//! It uses nothing of Tourbillon but its public API: a [`Sleep`], its `reset`, `poll_elapsed` and `is_on`.
+//! It uses only Tourbillon's public API: a [`Sleep`], its `reset`, `poll_elapsed` and `is_on`.
 
 #![forbid(unsafe_code)]
 
-/// The example of the README, run with the others.
+/// The README's example, run as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -19,14 +19,15 @@ use hyper::rt;
 use tourbillon::Timer;
 use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until};
 
-/// A timer for hyper, on the default engine or on a [`Timer`] of yours: give it to a server's
-/// or client's builder, whatever runtime it is on.
+/// A timer for hyper, on the default engine or on your own [`Timer`].
 ///
-/// hyper's sleeps cannot fail. On a timer that was stopped they never end, and what they limit is not limited. Nor is
-/// it on one that has no room or no thread for a sleep, until that is polled again and finds it.
+/// Pass it to the builder of a server or client, on any runtime.
+///
+/// hyper's sleeps cannot fail. On a timer that was stopped, a sleep never ends, so the timeout that it implements never
+/// expires. If the timer has no room or no thread for a sleep, the sleep is armed by a later poll that finds one.
 ///
 /// # Panics
-/// On the default engine, its sleeps as [`tourbillon::tasks::sleep`].
+/// On the default engine, its sleeps panic as [`tourbillon::tasks::sleep`] does.
 ///
 /// ```
 /// use hyper::rt::Timer as _;
@@ -43,19 +44,19 @@ use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until}
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// The default engine if there is none. Not one sleep to copy: the threads of a server keep to their own shards.
+    /// `None` for the default engine. A timer rather than a sleep to copy: each thread of a server uses its own shard.
     timer: Option<Timer>,
 }
 
 impl HyperTimer {
-    /// On the default engine.
+    /// Creates a timer on the default engine.
     pub fn new() -> Self {
         HyperTimer { timer: None }
     }
 }
 
 impl From<Timer> for HyperTimer {
-    /// On a timer of yours.
+    /// Creates a timer on your own [`Timer`].
     fn from(timer: Timer) -> Self {
         HyperTimer { timer: Some(timer) }
     }
@@ -91,7 +92,7 @@ impl rt::Timer for HyperTimer {
     }
 }
 
-/// Moves a sleep, if it is on the same engine: it stays where it is, and nothing is allocated.
+/// Moves a sleep in place, without an allocation, if it is on the same engine.
 fn reset<H: Home>(
     sleep: Pin<&mut (dyn rt::Sleep + 'static)>,
     at: Instant,

@@ -1,10 +1,10 @@
-//! Timers and a clock for a runtime of [quinn](https://docs.rs/quinn): [`QuinnRuntime`].
+//! Timers and a clock for a [quinn](https://docs.rs/quinn) runtime: [`QuinnRuntime`].
 //!
-//! It uses nothing of Tourbillon but its public API: a [`Sleep`], its `reset` and `poll_elapsed`.
+//! It uses only Tourbillon's public API: a [`Sleep`], its `reset` and `poll_elapsed`.
 
 #![forbid(unsafe_code)]
 
-/// The example of the README, run with the others.
+/// The README's example, run as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -22,14 +22,15 @@ use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
 use tourbillon::Timer;
 use tourbillon::tasks::{Home, Instant as Now, Sleep, sleep_until};
 
-/// A runtime of quinn with another's tasks and sockets and Tourbillon's timers and clock, on
-/// the default engine or on a [`Timer`] of yours.
+/// A quinn runtime with the tasks and sockets of another runtime, and Tourbillon's timers and clock.
 ///
-/// quinn's timers cannot fail. On a timer that was stopped they never end, and connections are not limited by them. Nor
-/// are they on one that has no room or no thread for a timer, until that is polled again and finds it.
+/// The timers are on the default engine or on your own [`Timer`].
+///
+/// quinn's timers cannot fail. On a timer that was stopped, they never fire, so connections have no timeouts. If the
+/// timer has no room or no thread for one, it is armed by a later poll that finds one.
 ///
 /// # Panics
-/// On the default engine, its timers as [`tourbillon::tasks::sleep`].
+/// On the default engine, its timers panic as [`tourbillon::tasks::sleep`] does.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,17 +44,17 @@ use tourbillon::tasks::{Home, Instant as Now, Sleep, sleep_until};
 #[derive(Clone, Debug)]
 pub struct QuinnRuntime {
     inner: Arc<dyn Runtime>,
-    /// The default engine if there is none.
+    /// `None` for the default engine.
     timer: Option<Timer>,
 }
 
 impl QuinnRuntime {
-    /// With timers on the default engine.
+    /// Wraps a runtime, with timers on the default engine.
     pub fn new(inner: Arc<dyn Runtime>) -> Self {
         QuinnRuntime { inner, timer: None }
     }
 
-    /// With timers, and the clock, of a timer of yours.
+    /// Wraps a runtime, with the timers and the clock of your own [`Timer`].
     pub fn with_timer(inner: Arc<dyn Runtime>, timer: Timer) -> Self {
         QuinnRuntime { inner, timer: Some(timer) }
     }

@@ -139,7 +139,7 @@ impl<K, V> KeyTable<K, V> {
         more?.iter_mut().find_map(|pair| look(&mut pair.1))
     }
 
-    /// As `find`, and takes out the value with its key unless it stays. A table that was large gives memory back.
+    /// As `find`, but removes the value with its key unless it stays. A table that was large releases memory.
     #[inline]
     pub(crate) fn take<R>(
         &mut self,

@@ -26,6 +26,7 @@
 //! | one to run again and again | [`Timer::repeat`]; or [`Timer::schedule_repeating`], if it decides when |
 //! | a job that may fail | [`Timer::retry`], with a [`Backoff`] |
 //! | a moment of the wall clock, or of a time zone | [`Timer::schedule_wall`]: it follows the clock when that is set |
+//! | the same again and again | [`Timer::schedule_wall_every`] |
 //! | a cron expression | `Timer::schedule_cron`, with the feature `calendar` |
 //! | values, and no closure at all | [`Engine`]: batches of `T` for one handler, no allocation a timer |
 //! | values that threads wait for | [`DelayQueue`] |

@@ -1,48 +1,48 @@
-//! What happens to the missed beats of a rhythm: the shared arithmetic of everything that repeats.
+//! What happens to missed runs and ticks: the shared arithmetic of everything that repeats.
 
 use tourbillon_wheel::Time;
 
 /// What happens to the missed runs of a repeating timer, or to missed ticks of an interval.
 ///
-/// A run of a [timer](crate::Repeat::every) is missed if it was due while the last one still ran, or before it could
-/// start; a tick of an interval, if it was not taken in time.
+/// A run of a [timer](crate::Repeat::every) is missed if it was due while the previous run was still running, or before
+/// it could start; a tick of an interval, if it was not received in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They follow at once, one after the other, until the rhythm is caught up with: none is left out.
+    /// They follow at once, one after the other, until the schedule is caught up: none is left out.
     #[default]
     Burst,
-    /// They are left out; the next is the next beat of the rhythm.
+    /// They are left out; the next one is due where the schedule says.
     Skip,
-    /// They are left out, and the rhythm shifts.
+    /// They are left out, and the schedule shifts.
     ///
-    /// After a run that started late, or ended after the next was due, the next comes a full period after its end;
-    /// after a tick that was taken late, a full period after it was taken. Late means by more than 5 ms, or one tick of
-    /// the engine if that is longer.
+    /// After a run that started late, or ended after the next one was due, the next run is due a full period after its
+    /// end; after a tick that was received late, a full period after it was received. Late means by more than 5 ms, or
+    /// by more than one tick of the engine if that is longer.
     Delay,
 }
 
 /// Lateness up to this counts as punctual, in nanoseconds. tokio's intervals use the same limit.
 const SLACK: u64 = 5_000_000;
 
-/// A run of a timer, or a tick that was taken.
+/// A run of a timer, or a tick that was received.
 #[derive(Clone, Copy)]
 pub(crate) struct Beat {
     pub(crate) due: Time,
-    /// When it started or was taken.
+    /// When it started or was received.
     pub(crate) began: Time,
     /// When the run ended. A tick has no duration.
     pub(crate) ended: Option<Time>,
 }
 
 impl Missed {
-    /// When the next beat is due. Saturates at the end of time.
+    /// When the next run or tick is due. Saturates at the end of time.
     pub(crate) fn following(self, beat: Beat, period: u64, tick: u64) -> Time {
         let Beat { due, began, ended } = beat;
         let (next, now) = (due + period, ended.unwrap_or(began));
         match self {
             Missed::Burst => next,
-            // A beat that is due at this very moment is not missed.
+            // A run that is due at this very moment is not missed.
             Missed::Skip if planted!("missed.beat-of-now-is-missed", next > now, next >= now) => {
                 next
             }
@@ -75,7 +75,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The next beat after a run that is due and starts at 100 ms and ends at `ended`, with a period of 10 ms.
+    /// The next deadline after a run that is due and starts at 100 ms and ends at `ended`, with a period of 10 ms.
     fn after_run(missed: Missed, ended: u64) -> Time {
         let beat = Beat {
             due: Time::new(100 * MS),
@@ -89,7 +89,7 @@ mod tests {
     fn what_was_missed_is_made_up_for_left_out_or_put_off() {
         use Missed::{Burst, Delay, Skip};
         for (missed, ended, next) in [
-            // Before the next beat, and exactly at it: all agree.
+            // Before the next deadline, and exactly at it: all agree.
             (Burst, 103, 110),
             (Skip, 103, 110),
             (Delay, 103, 110),

@@ -8,7 +8,7 @@
 //! | true | there is something to read |
 //!
 //! The flag is set after the write. In the opposite order, a `clear` in between would read nothing and reset the flag,
-//! and the descriptor would stay readable for ever.
+//! and the descriptor would stay readable forever.
 //!
 //! The model checkers have no descriptors: for them `Eventfd` is a counter behind a mutex (`notifier/model.rs`).
 

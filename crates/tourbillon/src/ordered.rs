@@ -13,10 +13,10 @@
 //! rescheduled and removed in O(1) like any other. A name whose value was taken or rescheduled is stale: it is skipped,
 //! and stale names are removed when they outnumber the others.
 //!
-//! **Invariant**: the front is empty, and nothing is known about the order; or it names every value up to the hand, and
-//! every other value lies after the hand. So the first name of the front is the earliest value if it is not after the
-//! hand. If it is after the hand (it was already due when it was inserted, in a tick that is not over), the hand first
-//! moves to the end of that tick. The hand may be ahead of the clock, so each deadline is compared with the clock
+//! **Invariant**: either the front is empty, and the order is unknown; or the front names every value up to the hand,
+//! and every other value lies after the hand. So the first name of the front is the earliest value if it is not after
+//! the hand. If it is after the hand (it was already due when it was inserted, in a tick that is not over), the hand
+//! first moves to the end of that tick. The hand may be ahead of the clock, so each deadline is compared with the clock
 //! before its value is taken.
 //!
 //! A tick with a single value, which is most of them, does not use the front.
@@ -96,7 +96,7 @@ impl<T> OrderedWheel<T> {
         let named = self.is_named(key);
         self.wheel.reschedule(key, filed(deadline, now))?;
         self.stamp(key, deadline);
-        self.leave(named);
+        self.leave(planted!("blind.names-of-the-moved-are-not-counted", false, named));
         Ok(())
     }
 
@@ -121,7 +121,8 @@ impl<T> OrderedWheel<T> {
                     if planted!("ordered.value-put-late-passes-an-earlier", true, over) {
                         return Progress::Done;
                     }
-                    // All that is due, once: tick by tick, a backlog that was put late would be named for each of them.
+                    // Up to all that is due, once: tick by tick, a backlog that was inserted late would be named again
+                    // for each tick.
                     end.max(now)
                 }
                 (None, None) => match self.next_due_by(now.max(hand)) {
@@ -136,7 +137,7 @@ impl<T> OrderedWheel<T> {
                 return progress;
             }
             if self.wheel.ready() == 0 {
-                // What was to be gathered has left between two calls. What comes after it may be due, too.
+                // The values to be gathered were removed between two calls. Later values may be due, too.
                 self.gathering = None;
                 continue;
             }
@@ -326,7 +327,7 @@ impl<T> OrderedWheel<T> {
         self.wheel.capacity()
     }
 
-    /// Makes room for so many more. `false` if there is no memory for it.
+    /// Makes room for `additional` more values. `false` if memory is exhausted.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn reserve(&mut self, additional: usize) -> bool {
         self.wheel.reserve(additional)

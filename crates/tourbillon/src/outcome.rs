@@ -1,4 +1,4 @@
-//! A timer with a result: what its callback returned, or why it did not run.
+//! A timer with a result: the value that its callback returned, or the reason why there is none.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::timer::{Callback, Context, State, Timeout, Timer, TimerShard};
 pub enum NoResult {
     /// It was cancelled.
     Cancelled,
-    /// The timer was stopped before it started.
+    /// The timer was stopped before the callback started.
     Stopped,
     /// Its callback panicked.
     Panicked,
@@ -38,8 +38,7 @@ impl fmt::Display for NoResult {
 impl std::error::Error for NoResult {}
 
 impl Timer {
-    /// [`schedule`](Timer::schedule) for a callback whose result is wanted: it can be waited for, by a thread or a
-    /// task.
+    /// As [`schedule`](Timer::schedule), but the callback's result can be awaited by a thread or a task.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -78,11 +77,12 @@ impl Timer {
     }
 }
 
-/// The handle of a timer with a result, and the future of it. [`Timer::compute`] makes one. Dropping it changes
-/// nothing: the result is dropped when it is there.
+/// The handle of a timer with a result, and a future of that result. Returned by [`Timer::compute`].
+///
+/// Dropping it does not cancel the timer: the callback runs, and its result is dropped.
 ///
 /// # Cancel safety
-/// The result stays until a poll gives it: dropped earlier, a `&mut` of this loses nothing.
+/// The result stays until a poll returns it, so dropping a `&mut` of this future loses nothing.
 #[must_use = "the result can be waited for; without it there is Timer::schedule"]
 pub struct Scheduled<R> {
     cell: Arc<Cell<R>>,
@@ -101,7 +101,7 @@ enum CellState<R> {
 }
 
 impl<R> Cell<R> {
-    /// The first result counts.
+    /// Stores the result, unless there is one already.
     fn put(&self, result: Result<R, NoResult>) {
         let mut state = lock(&self.state);
         let CellState::Waiting(waker) = &mut *state else {
@@ -112,7 +112,7 @@ impl<R> Cell<R> {
         *state = CellState::Here(result);
         drop(state);
         planted!("timer.result-wakes-no-thread", (), self.put.notify_all());
-        // Of a task that waits, maybe. The caller contains what it does.
+        // The waker of a waiting task. The caller contains its panics.
         planted!("timer.result-wakes-no-task", (), waker.into_iter().for_each(Waker::wake));
     }
 }
@@ -130,24 +130,25 @@ impl<R> CellState<R> {
 }
 
 impl<R> Scheduled<R> {
-    /// The handle of the timer, to cancel it, move it, or ask for its state.
+    /// The handle of the timer, to cancel it, move it, or read its state.
     pub fn timeout(&self) -> &Timeout {
         &self.timeout
     }
 
-    /// Whether the result is here, or is known not to come.
+    /// Whether the result is known, or known never to come.
     pub fn is_over(&self) -> bool {
         !matches!(*lock(&self.cell.state), CellState::Waiting(_))
     }
 
-    /// Waits for the result. A callback that does so keeps a thread from running others; on a timer with a single
-    /// thread it would wait for itself.
+    /// Blocks until the result is known.
+    ///
+    /// A callback that calls this blocks its thread; on a timer with a single thread it would wait for itself.
     ///
     /// # Errors
-    /// The callback will not run, or has panicked.
+    /// If the callback will not run, or has panicked.
     ///
     /// # Panics
-    /// If a poll has given the result before.
+    /// If a poll has already returned the result.
     pub fn wait(self) -> Result<R, NoResult> {
         match self.wait_until(None) {
             Ok(result) => result,
@@ -155,10 +156,10 @@ impl<R> Scheduled<R> {
         }
     }
 
-    /// [`wait`](Scheduled::wait) no longer than `limit`, of real time.
+    /// As [`wait`](Scheduled::wait), for at most `limit` of real time.
     ///
     /// # Errors
-    /// The handle, if the result is not here yet.
+    /// The handle, if the result is not known yet.
     ///
     /// # Panics
     /// As [`wait`](Scheduled::wait).
@@ -174,7 +175,7 @@ impl<R> Scheduled<R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_within(self, limit: Duration) -> Result<Result<R, NoResult>, Self> {
-        // A limit that no clock reaches is none.
+        // A limit that no clock reaches is no limit.
         self.wait_until(Instant::now().checked_add(limit))
     }
 
@@ -199,14 +200,17 @@ impl<R> Future for Scheduled<R> {
     type Output = Result<R, NoResult>;
 
     /// # Panics
-    /// If it is polled again after it was ready.
+    /// If polled again after it was ready.
     fn poll(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        // A waker's code is foreign: cloned before the lock, and the one that is not kept dropped after it.
+        // Wakers are foreign code: this one is cloned before the lock is taken, and the unused one is dropped after it
+        // is released.
         let mut waker = Some(context.waker().clone());
         let mut state = lock(&self.cell.state);
         let result = state.take();
         if let (None, CellState::Waiting(kept)) = (&result, &mut *state) {
-            std::mem::swap(kept, &mut waker);
+            if planted!("timer.result-wakes-only-the-first-task", kept.is_none(), true) {
+                std::mem::swap(kept, &mut waker);
+            }
         }
         let taken = matches!(*state, CellState::Taken) && result.is_none();
         drop(state);
@@ -222,9 +226,9 @@ impl<R> fmt::Debug for Scheduled<R> {
     }
 }
 
-/// The callback, and where its result goes.
+/// The callback, and the cell for its result.
 struct Computing<F, R> {
-    /// There until it runs.
+    /// `Some` until it runs.
     callback: Option<F>,
     cell: Arc<Cell<R>>,
 }
@@ -245,7 +249,7 @@ where
     }
 
     fn will_not_run(&mut self, state: State, _shard: &TimerShard) {
-        // It has run: its result is there, or its drop says that it has panicked.
+        // It has run: its result is stored, or its drop reports the panic.
         if state == State::Fired {
             return;
         }
@@ -255,7 +259,7 @@ where
     }
 }
 
-/// Without a word until now, its callback has panicked.
+/// If there is no result by now, the callback has panicked.
 impl<F, R> Drop for Computing<F, R> {
     fn drop(&mut self) {
         planted!("timer.panic-leaves-who-waits", (), self.cell.put(Err(NoResult::Panicked)));

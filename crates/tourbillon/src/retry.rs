@@ -108,8 +108,8 @@ impl Timer {
 
     /// As [`retry`](Timer::retry), but calls `then` once with the outcome.
     ///
-    /// It runs on the thread of the last attempt, or on the one that cancels or stops. The handle is that of the next
-    /// attempt: it cancels the retry or reschedules the attempt.
+    /// `then` runs on the thread of the last attempt, or on the one that cancels or stops. The returned handle is that
+    /// of the next attempt: it cancels the retry or reschedules the attempt.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule). The error holds both closures, and `then` is not called.
@@ -292,7 +292,11 @@ where
 {
     fn call(&mut self, context: &Context<'_>) {
         let Some((job, _)) = &mut self.closures else { return };
-        let first = *self.began.get_or_insert(context.started);
+        let first = *self.began.get_or_insert(planted!(
+            "timer.time-before-the-first-try-counts",
+            Time::new(context.started.units().saturating_sub(context.lateness().as_nanos() as u64)),
+            context.started
+        ));
         let began = planted!("timer.retry-counts-from-the-last-try", context.started, first);
         self.tries = self.tries.saturating_add(1);
         let attempt = Attempt { number: self.tries, last: Cell::new(false) };

@@ -168,7 +168,7 @@ fn a_worker_that_goes_to_sleep_misses_nothing() {
     });
 }
 
-/// A blocked worker has called another: the timer behind it runs.
+/// A second worker runs the timer that is queued behind a blocked one.
 #[test]
 fn a_blocked_worker_delays_nobody() {
     explore(|| {

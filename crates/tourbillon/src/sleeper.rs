@@ -36,7 +36,7 @@ impl Sleeper {
         Sleeper { shared: Arc::new(bed) }
     }
 
-    /// Sleeps until [`wake`](Sleeper::wake) is called or `limit` has passed; without a limit, for ever.
+    /// Sleeps until [`wake`](Sleeper::wake) is called or `limit` has passed; without a limit, forever.
     ///
     /// Returns at once if `wake` was called since the last sleep. It may return slightly early: check the clock.
     pub fn sleep(&self, limit: Option<Duration>) {

@@ -96,7 +96,7 @@ impl<T> Iterator for Batch<'_, T> {
     fn next(&mut self) -> Option<Fired<T>> {
         let next =
             planted!("later.batch-last-first", self.timers.pop_back(), self.timers.pop_front());
-        let shard = self.shard;
+        let shard = planted!("blind.fired-key-names-the-first-shard", 0, self.shard);
         Some(Fired::new(shard, next?, self.begin))
     }
 

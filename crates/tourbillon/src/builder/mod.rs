@@ -89,7 +89,9 @@ impl Builder {
     /// The engine has a single shard; the pool has one thread.
     pub fn kafka() -> Self {
         let builder = Builder::default().hierarchical(&[20]).shards(1);
-        Builder { otherwise: Where::Pool(1), ..builder }
+        let otherwise =
+            planted!("settings.kafka-has-a-pool", builder.otherwise.clone(), Where::Pool(1));
+        Builder { otherwise, ..builder }
     }
 
     /// Sets the tick: a timer fires at the first tick that is not before its deadline. Default: 1 ms.

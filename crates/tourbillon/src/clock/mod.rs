@@ -118,6 +118,12 @@ impl EngineClock {
 
     #[inline]
     pub(crate) fn now(&self) -> Time {
+        if self.is_system() { self.begin.time() } else { self.other_now() }
+    }
+
+    /// The time of a clock other than the system's monotonic one.
+    #[inline(never)]
+    fn other_now(&self) -> Time {
         match &self.source {
             Source::Monotonic => self.begin.time(),
             #[cfg(target_os = "linux")]

@@ -16,8 +16,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::ScheduleError;
-use crate::timer::wall::Rule;
-use crate::timer::{Callback, Context, Timeout, Timer};
+use crate::timer::{Context, Timeout, Timer};
 pub use error::CronError;
 
 /// A cron expression in a time zone. Cheap to clone.
@@ -229,33 +228,8 @@ impl Timer {
     where
         F: FnMut(&Context<'_>) + Send + 'static,
     {
-        let registry = &self.core().delivery.wall;
-        if let Err(wrong) = registry.attach(self.core()) {
-            return Err(ScheduleError::Thread(callback, wrong));
-        }
-        let seen = registry.epoch();
-        let rule = {
-            let cron = cron.clone();
-            move |after| cron.next_after(after).map(SystemTime::from)
-        };
-        let Some(at) = rule(self.wall_now()) else { return Err(ScheduleError::Never(callback)) };
-        let rule = Some(Box::new(rule) as Box<Rule>);
-        let armed = self.schedule_plan(at, rule, seen, ByRule(callback));
-        armed.map_err(|error| error.map(|by_rule| by_rule.0))
-    }
-}
-
-/// A callback that runs again when its plan has a next time.
-struct ByRule<F>(F);
-
-impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
-    fn call(&mut self, context: &Context<'_>) {
-        (self.0)(context);
-        let Some(plan) = context.plan.filter(|_| context.may_repeat) else { return };
-        if planted!("blind.cron-overrules-again", false, context.wants_again()) {
-            plan.moved();
-        } else if let Some(at) = plan.next(&context.core.context.clock) {
-            context.set_again(at);
-        }
+        let next = |cron: &Cron, after| cron.next_after(after).map(SystemTime::from);
+        let own = cron.clone();
+        self.schedule_rule(|now| next(cron, now), move |after| next(&own, after), callback)
     }
 }

@@ -95,8 +95,8 @@ impl EngineContext {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Returns the places of timers that are no longer pending.
-    /// The caller holds their shard's lock, so that a thread that finds the shard empty also finds the places free.
+    /// Gives back the places under the limit of timers that are no longer pending. The caller holds their shard's lock,
+    /// so a thread that finds the shard empty also finds the places free.
     #[inline]
     pub(crate) fn give_back(&self, places: usize) {
         if let Some(limit) = &self.limit {

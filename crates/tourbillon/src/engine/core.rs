@@ -97,20 +97,21 @@ impl<D: Deliver> Core<D> {
         value: D::Value,
     ) -> Result<(wheel::Key, D::Given), ScheduleError<D::Value>> {
         match shard.arm(deadline, value) {
-            Err(ScheduleError::Stopped(value)) => self.start_and_arm(shard, deadline, value),
-            armed => armed,
+            Ok(armed) => Ok(armed),
+            Err(error) => self.start_and_arm(shard, deadline, error),
         }
     }
 
-    /// The shard is not open: the engine was stopped, or its driver was not started yet.
+    /// Starts the driver and arms the timer, if it was refused because the shard was not open yet.
     #[cold]
     #[inline(never)]
     fn start_and_arm(
         self: &Arc<Self>,
         shard: &Shard<D>,
         deadline: Time,
-        value: D::Value,
+        refused: ScheduleError<D::Value>,
     ) -> Result<(wheel::Key, D::Given), ScheduleError<D::Value>> {
+        let ScheduleError::Stopped(value) = refused else { return Err(refused) };
         match self.start() {
             Ok(()) => shard.arm(deadline, value),
             Err(StartError::Stopped) => Err(ScheduleError::Stopped(value)),
@@ -130,6 +131,9 @@ impl<D: Deliver> Core<D> {
         loop {
             let mut life = lock(&self.life);
             match *life {
+                Life::Closing if planted!("engine.closing-engine-starts", true, false) => {
+                    return Ok(());
+                }
                 Life::Closing | Life::Stopped => return Err(StartError::Stopped),
                 Life::Started => return Ok(()),
                 Life::New => {
@@ -236,7 +240,7 @@ impl<D: Deliver> Core<D> {
 
     /// Waits until nothing is pending and no callback runs, except those that the caller is inside of.
     pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
-        let own = self.depth();
+        let own = planted!("engine.shutdown-in-a-callback-waits-for-itself", 0, self.depth());
         self.context.watch();
         let none = || self.counts().pending == 0 && self.context.busy() <= own;
         self.context.quiescence.wait_until(limit, none)

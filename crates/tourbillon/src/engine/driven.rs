@@ -200,7 +200,8 @@ impl Driver {
         if let Some(clock) = clock.as_virtual() {
             let others = planted!("more.turn-within-passes-over-others", None, clock.next_step());
             let next = others.unwrap_or(Time::MAX).min(Time::new(signal.least()));
-            return clock.advance_to(next.min(end)).is_ok();
+            let moved = clock.advance_to(next.min(end)).is_ok();
+            return planted!("engine.turn-within-in-a-callback-never-ends", true, moved);
         }
         let sleep = |until, sleeper: &_| {
             let last = planted!("engine.turn-within-overstays", Time::MAX, end);

@@ -6,8 +6,8 @@
 //!                              …       ┘  (signal.rs)     (to the pool, on its own thread, or to a handler)
 //! ```
 //!
-//! Lock order: the quiescence mutex, the engine's life, a shard, the plan of a timer on the wall clock, then the
-//! registry of those. A pool's mutex comes before a shard. No thread holds two shards.
+//! Lock order: the mutex of `Quiescence`, `Core::life`, a shard, the plan of a timer that waits for the wall clock, the
+//! registry of these timers. A pool's mutex comes before a shard. No thread holds two shards.
 
 pub(crate) mod context;
 mod core;

@@ -282,7 +282,8 @@ impl<F: Face> Shard<F> {
             1
         ));
         // The published count is exact whenever the lock is free: if it differs, the timer was ready.
-        let gone = state.wheel.len() == 0 || state.kept.is_spent();
+        let gone = state.wheel.len() == 0
+            || planted!("blind.cancelled-crowd-keeps-its-leases", false, state.kept.is_spent());
         if gone || state.wheel.ready() != self.seen_ready() {
             self.leave(state);
         } else {
@@ -328,7 +329,7 @@ impl<F: Face> Shard<F> {
         let fresh = AnyWheel::new(&self.geometry, BEGIN, self.context.tick);
         let mut other = fresh.expect("there is such a wheel");
         let mut state = lock(&self.state);
-        if state.wheel.is_spent() {
+        if planted!("engine.armed-before-the-release-is-lost", true, state.wheel.is_spent()) {
             // Nothing is pending, so one step reaches the time.
             let progress = other.advance(state.wheel.now(), 1);
             debug_assert_eq!(progress, Progress::Done);
@@ -419,7 +420,11 @@ impl<F: Face> Shard<F> {
     pub(crate) fn under_lock<R>(&self, decide: impl FnOnce(&mut F::Kept) -> R) -> R {
         let mut state = lock(&self.state);
         let decided = decide(&mut state.kept);
-        if state.kept.is_spent() {
+        if planted!(
+            "engine.crowd-that-ends-in-a-run-keeps-its-leases",
+            false,
+            state.kept.is_spent()
+        ) {
             self.leave(state);
         }
         decided

@@ -1,4 +1,4 @@
-//! The ordered wheel by itself: any order of its verbs beside a sorted map, and what they cost.
+//! Tests of the ordered wheel alone: random operations compared with a sorted map, and their cost.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn a_gathering_whose_values_have_left_finds_what_is_due_after_them() {
     assert_eq!(take(&mut wheel, now, 2).map(|taken| taken.value), Some(9));
 }
 
-/// The hand goes to the end of what is due at once: each of its steps names all of the backlog.
+/// The hand moves past all due values at once: each of its steps would name the whole backlog.
 #[test]
 fn a_backlog_that_was_put_late_is_named_once() {
     let (mut wheel, now) = (wheel(), BEGIN + 1_000 * TICK);
@@ -43,7 +43,7 @@ fn a_backlog_that_was_put_late_is_named_once() {
     }
 }
 
-/// How long it takes to sleep until each of some values and to take it.
+/// The time it takes to sleep until each value and to take it.
 fn sleep_and_take_each(count: u64, peek: bool) -> Duration {
     let mut wheel = wheel();
     wheel.insert(BEGIN + 1_000_000_000, BEGIN, 0).unwrap();
@@ -62,8 +62,9 @@ fn sleep_and_take_each(count: u64, peek: bool) -> Duration {
     began.elapsed()
 }
 
-/// In real time. Those that lie before the one that was looked at are in the front, all of them: to walk them for each
-/// took fifty times as long.
+/// Real time: a peek at a distant value does not slow down nearer ones.
+///
+/// The peek puts all nearer values into the front. Walking them for each take was fifty times slower.
 #[test]
 fn a_look_at_a_far_value_does_not_make_nearer_ones_dear() {
     let least = |peek| (0..5).map(|_| sleep_and_take_each(2_000, peek)).min().unwrap();
@@ -154,7 +155,7 @@ impl Walk {
         assert_eq!(self.wheel.first_key(), first, "{}", self.name);
     }
 
-    /// What is due is ready, and what comes next is neither due now nor a tick later than it should be.
+    /// Due values are ready, and the next one is neither due now nor a tick later than it should be.
     fn make_ready(&mut self) {
         self.wheel.make_ready(self.now);
         let (now, name) = (self.now, &self.name);

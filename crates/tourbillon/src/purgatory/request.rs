@@ -41,7 +41,12 @@ impl<O> Request<O> {
 
     /// Requests the operation back, unless that was requested already.
     pub(super) fn ask_back(&mut self, request: impl FnOnce() -> Option<End<O>>) {
-        if self.is_back() {
+        let decided = planted!(
+            "purgatory.cancel-overrules-a-completion",
+            matches!(self.end, End::Back(..)),
+            self.is_back()
+        );
+        if decided {
             return;
         }
         if let Some(end) = request() {

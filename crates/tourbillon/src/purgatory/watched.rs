@@ -98,7 +98,9 @@ impl<O> Watched<O> {
     /// It waits for a condition that another thread tries at this moment, and is completed if that holds. Inside a
     /// condition it waits for nobody, and one that is being tried stays where it is.
     pub fn cancel(&self) -> Option<O> {
-        let returned = (!is_trying()).then(Returned::new);
+        let is_trying =
+            planted!("purgatory.handle-in-its-condition-waits-for-itself", false, is_trying());
+        let returned = (!is_trying).then(Returned::new);
         let taken = self.entry.as_ref()?.take(Why::Cancelled, returned.as_ref());
         taken.or_else(|| returned?.collect().pop())
     }

@@ -1,19 +1,19 @@
-//! What can go wrong with a queue.
+//! The errors of a delay queue.
 
 use std::fmt;
 
-/// Why a value was not put. It holds the value; nothing else has changed.
+/// Why a value was not put. The error holds the value; the queue is unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PutError<T> {
     /// The queue was closed.
     Closed(T),
-    /// The limit on values is reached, or there is no memory for another.
+    /// The limit on values is reached, or memory is exhausted.
     Full(T),
 }
 
 impl<T> PutError<T> {
-    /// What was not put.
+    /// Returns the value that was not put.
     pub fn into_inner(self) -> T {
         match self {
             PutError::Closed(value) | PutError::Full(value) => value,
@@ -49,9 +49,9 @@ impl<T> std::error::Error for PutError<T> {}
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeError {
-    /// Nothing is due, or nothing became so within the limit.
+    /// No value is due, or none became due within the limit.
     NothingDue,
-    /// The queue was closed, and stays so.
+    /// The queue was closed. This is final.
     Closed,
 }
 

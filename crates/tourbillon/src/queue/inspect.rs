@@ -1,4 +1,4 @@
-//! Looking at a queue of threads, and emptying it.
+//! Inspecting and emptying a delay queue.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,11 @@ use crate::sync::lock;
 use crate::typed::Fired;
 use crate::view::Pending;
 
-/// Looking. What is due counts as well, as long as nobody has taken it. Values are seen by those who take them: to show
-/// one to a closure would run your code under the queue's lock.
+/// Inspection. A value that is due counts until it is taken.
+///
+/// Only a take shows a value: passing one to a closure would run user code under the queue's lock.
 impl<T: Send + 'static> DelayQueue<T> {
-    /// The key and the deadline of the value that comes next, due or not.
+    /// The key and the deadline of the next value, due or not.
     ///
     /// ```
     /// use std::time::Duration;
@@ -32,12 +33,12 @@ impl<T: Send + 'static> DelayQueue<T> {
         Some(Pending { key: Key::new(0, key), deadline })
     }
 
-    /// When the next value can be taken: a moment that has passed, if it is due.
+    /// When the next value can be taken: an instant in the past if it is already due.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.peek().map(|next| next.deadline)
     }
 
-    /// The keys and deadlines of all values, the earliest first: a copy, made when asked for.
+    /// The keys and deadlines of all values, the earliest first: a copy.
     ///
     /// ```
     /// use std::time::Duration;
@@ -55,7 +56,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         all.into_iter().map(pending).collect()
     }
 
-    /// Whether a value is there still.
+    /// Whether the value is still in the queue.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +76,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
 /// Emptying.
 impl<T: Send + 'static> DelayQueue<T> {
-    /// Takes out every value, due or not, the earliest first. The queue stays open.
+    /// Removes and returns every value, due or not, the earliest first. The queue stays open.
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,7 +97,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         all.into_iter().map(|taken| Fired::new(0, taken, begin)).collect()
     }
 
-    /// Takes out the values that are due, the earliest first, and at most so many. Never blocks.
+    /// Takes the values that are due, the earliest first, and at most `most` of them. Never blocks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -124,12 +125,13 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn clear(&self) {
-        // One that panics when it is dropped must not keep the others.
+        // A panic in one value's drop must not prevent the drops of the others.
         self.drain().into_iter().for_each(drop_quietly);
     }
 
-    /// Puts many values, each after so long. What finds no room, or a closed queue, is dropped:
-    /// [`put`](DelayQueue::put) hands it back.
+    /// Puts many values, each after its delay. A value that the queue refuses is dropped.
+    ///
+    /// The queue refuses it if it is full or closed. To get the value back, use [`put`](DelayQueue::put).
     pub fn extend(&self, values: impl IntoIterator<Item = (Duration, T)>) {
         for (after, value) in values {
             if let Err(refused) = self.put(after, value) {
@@ -146,7 +148,7 @@ impl<T: Send + 'static> Extend<(Duration, T)> for DelayQueue<T> {
     }
 }
 
-/// A queue on the system's clock with these values, each after so long.
+/// Creates a queue on the system's clock with these values, each after its delay.
 impl<T: Send + 'static> FromIterator<(Duration, T)> for DelayQueue<T> {
     fn from_iter<I: IntoIterator<Item = (Duration, T)>>(values: I) -> Self {
         let queue = DelayQueue::new();

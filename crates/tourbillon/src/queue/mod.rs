@@ -1,7 +1,7 @@
-//! `DelayQueue`: values that can be taken when their time has come, by any number of threads.
+//! `DelayQueue`: values that any number of threads can take once their deadline has passed.
 //!
-//! There is no thread of its own: who takes drives. `state.rs` has the wheel and its counts, all under one lock;
-//! `take.rs` has who sleeps until when, and who wakes whom. This file is the face.
+//! The queue has no thread of its own: the threads that take also drive it. `state.rs` has the wheel and its counts,
+//! all under one lock; `take.rs` has the protocol of sleeping and waking. This file is the public interface.
 
 mod error;
 mod inspect;
@@ -26,13 +26,15 @@ pub use error::{PutError, TakeError};
 use take::Shared;
 pub use taker::Taker;
 
-/// Values that can be taken when their time has come, by any number of threads. Clones are the same queue.
+/// A queue of values that any number of threads can take once their deadline has passed.
+///
+/// Clones are the same queue.
 ///
 /// - **Never early**, and less than a tick late, plus the time the system takes to wake a thread.
 /// - **Exactly once**: a value is taken, removed, or handed back by [`close`](DelayQueue::close); one of them, once.
 /// - **The earliest deadline first**, to the nanosecond; equal deadlines in the order in which they were put or moved.
-/// - **No thread**: of those who wait to take, one sleeps until the next value is due, the others until they are
-///   called.
+/// - **No thread of its own**: of the threads that wait to take, one sleeps until the next value is due, and the others
+///   until they are woken.
 /// - Put, move and remove are O(1), whatever the queue holds. So is take, except that the values of one tick are
 ///   sorted. A thread that goes to sleep looks up the next deadline, which may walk the values of one slot.
 ///
@@ -53,10 +55,10 @@ pub use taker::Taker;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Under a [`VirtualClock`](crate::VirtualClock) an advance stops at the moment of each value until whoever waits has
-/// taken it, and goes on; what nobody waits for stays. What a thread does with a value that it has taken is its own
-/// affair: the clock does not wait for that, nor for it to come back for the next. To have all of it happen at its own
-/// moment, give each thread a [`taker`](DelayQueue::taker), or take on the thread that moves the clock:
+/// Under a [`VirtualClock`](crate::VirtualClock), an advance pauses at the deadline of each value until a waiting
+/// thread has taken it. A value for which no thread waits stays in the queue. The clock does not wait for a thread to
+/// process the value that it took, nor for the thread to return for the next one. To make processing happen at the
+/// value's deadline too, give each thread a [`taker`](DelayQueue::taker), or take on the thread that moves the clock:
 ///
 /// ```
 /// use std::time::Duration;
@@ -84,16 +86,16 @@ impl<T: Send + 'static> DelayQueue<T> {
         DelayQueue { shared: Shared::new(settings) }
     }
 
-    /// Adds a value that can be taken after so long. Zero and what is past can be taken at once.
+    /// Adds a value that can be taken after the given delay; at once if the delay is zero.
     ///
     /// # Errors
-    /// The queue is closed or full; the value comes back.
+    /// If the queue is closed or full. The error holds the value.
     pub fn put(&self, after: Duration, value: T) -> Result<Key, PutError<T>> {
         let now = self.shared.clock.now();
         self.put_time(now + nanoseconds(after), now, value)
     }
 
-    /// Adds a value that can be taken from that moment on.
+    /// Adds a value that can be taken from the given instant on; at once if it has passed.
     ///
     /// # Errors
     /// As [`put`](DelayQueue::put).
@@ -108,19 +110,20 @@ impl<T: Send + 'static> DelayQueue<T> {
         Ok(Key::new(0, key))
     }
 
-    /// Takes a value that is due, and waits for one if there is none. With nothing in the queue it waits for somebody
-    /// to put, or to close.
+    /// Takes a value that is due, and waits for one if there is none.
+    ///
+    /// If the queue is empty, it waits until a value is put and becomes due, or the queue is closed.
     ///
     /// # Errors
-    /// [`TakeError::Closed`], and no other.
+    /// Only [`TakeError::Closed`].
     pub fn take(&self) -> Result<T, TakeError> {
         self.shared.take(None).map(|taken| taken.value)
     }
 
-    /// [`take`](DelayQueue::take) that waits no longer than `limit`, of the queue's clock.
+    /// As [`take`](DelayQueue::take), but waits no longer than `limit`, measured by the queue's clock.
     ///
     /// # Errors
-    /// The queue is closed, or nothing became due within the limit.
+    /// If the queue is closed, or no value became due within the limit.
     pub fn take_within(&self, limit: Duration) -> Result<T, TakeError> {
         let end = self.shared.clock.now() + nanoseconds(limit);
         self.shared.take(Some(end)).map(|taken| taken.value)
@@ -129,12 +132,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Takes a value that is due. Never blocks.
     ///
     /// # Errors
-    /// The queue is closed, or nothing is due.
+    /// If the queue is closed, or no value is due.
     pub fn try_take(&self) -> Result<T, TakeError> {
         self.shared.take(Some(Time::ZERO)).map(|taken| taken.value)
     }
 
-    /// [`take`](DelayQueue::take) that gives the value with its key and its deadline.
+    /// As [`take`](DelayQueue::take), but returns the value with its key and its deadline.
     ///
     /// # Errors
     /// As [`take`](DelayQueue::take).
@@ -154,7 +157,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.entry(self.shared.take(None))
     }
 
-    /// [`take_within`](DelayQueue::take_within) that gives the value with its key and its deadline.
+    /// As [`take_within`](DelayQueue::take_within), but returns the value with its key and its deadline.
     ///
     /// # Errors
     /// As [`take_within`](DelayQueue::take_within).
@@ -163,7 +166,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.entry(self.shared.take(Some(end)))
     }
 
-    /// [`try_take`](DelayQueue::try_take) that gives the value with its key and its deadline.
+    /// As [`try_take`](DelayQueue::try_take), but returns the value with its key and its deadline.
     ///
     /// # Errors
     /// As [`try_take`](DelayQueue::try_take).
@@ -175,12 +178,12 @@ impl<T: Send + 'static> DelayQueue<T> {
         taken.map(|taken| Fired::new(0, taken, self.shared.clock.begin()))
     }
 
-    /// A taker, for a thread that a virtual clock is to wait for: see [`Taker`].
+    /// Creates a taker, for a thread that a virtual clock waits for: see [`Taker`].
     pub fn taker(&self) -> Taker<T> {
         Taker::new(self.shared.clone())
     }
 
-    /// Takes a value out before its time, or before somebody else does. `None` if it is no longer there.
+    /// Removes a value that was not taken yet, due or not. `None` if it is no longer in the queue.
     pub fn remove(&self, key: Key) -> Option<T> {
         if key.shard() != 0 {
             return None;
@@ -190,10 +193,10 @@ impl<T: Send + 'static> DelayQueue<T> {
         removed
     }
 
-    /// Moves a value to so long after now; also one that is due, as long as nobody has taken it.
+    /// Moves a value's deadline to the given delay from now, even if it is due, as long as it was not taken.
     ///
     /// # Errors
-    /// It is no longer there, or there was no memory to move it; it is as it was.
+    /// If the value is no longer in the queue, or memory is exhausted. It then keeps its deadline.
     ///
     /// ```
     /// use std::time::Duration;
@@ -210,7 +213,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.move_to(key, now + nanoseconds(after), now)
     }
 
-    /// Moves a value to that moment.
+    /// Moves a value's deadline to the given instant.
     ///
     /// # Errors
     /// As [`reschedule`](DelayQueue::reschedule).
@@ -230,14 +233,16 @@ impl<T: Send + 'static> DelayQueue<T> {
         Ok(())
     }
 
-    /// When a value can be taken, if it is still there.
+    /// The deadline of a value, if the value is still in the queue.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         let time = lock(&self.shared.state).deadline(key.inner())?;
         Some(self.shared.clock.instant(time)).filter(|_| key.shard() == 0)
     }
 
-    /// Closes the queue and hands back every value that was not taken, due or not, each once. Nothing is taken after
-    /// this: whoever waits, or comes later, hears that it is closed. A second close returns nothing.
+    /// Closes the queue and hands back every value that was not taken, due or not, each once.
+    ///
+    /// Nothing is taken after this: threads that wait, and threads that come later, get [`TakeError::Closed`]. A second
+    /// close returns nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -260,40 +265,40 @@ impl<T: Send + 'static> DelayQueue<T> {
         self.shared.close().into_iter().map(|taken| Fired::new(0, taken, begin)).collect()
     }
 
-    /// Whether it was closed.
+    /// Whether the queue was closed.
     pub fn is_closed(&self) -> bool {
         lock(&self.shared.state).is_closed()
     }
 
-    /// How many values are there, due or not.
+    /// The number of values, due or not.
     pub fn len(&self) -> usize {
         self.counts().pending as usize
     }
 
-    /// Whether there is none.
+    /// Whether the queue has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Everything it has done, counted: what was taken has fired, what was removed is cancelled.
+    /// The counts of all operations: a taken value counts as fired, a removed one as cancelled.
     pub fn counts(&self) -> Counts {
         lock(&self.shared.state).counts()
     }
 
-    /// The current time of its clock.
+    /// The current time of the queue's clock.
     pub fn now(&self) -> Instant {
         self.shared.clock.instant(self.shared.clock.now())
     }
 
-    /// Gives back the memory of a peak that has passed.
+    /// Releases the memory of an earlier peak.
     pub fn shrink(&self) {
         lock(&self.shared.state).shrink();
     }
 
-    /// Walks its wheel and names the first invariant that does not hold. For tests.
+    /// Walks the wheel and reports the first broken invariant. For tests.
     ///
     /// # Errors
-    /// The invariant that is broken. That would be a defect of this crate.
+    /// The broken invariant, which would be a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
         lock(&self.shared.state).check()
     }
@@ -302,12 +307,12 @@ impl<T: Send + 'static> DelayQueue<T> {
 /// For models in which time is a thread.
 #[cfg(all(loom, test))]
 impl<T: Send + 'static> DelayQueue<T> {
-    /// Time has passed: who leads looks at the clock.
+    /// Wakes the leader, which reads the clock: time has passed.
     pub(crate) fn pass_time(&self) {
         self.shared.pass_time();
     }
 
-    /// Takes until so long after time began, whenever this is called.
+    /// Takes until the given duration after the clock's beginning, whenever this is called.
     pub(crate) fn take_until(&self, end: Duration) -> Result<T, TakeError> {
         let end = crate::clock::BEGIN + nanoseconds(end);
         self.shared.take(Some(end)).map(|taken| taken.value)

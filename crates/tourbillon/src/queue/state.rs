@@ -1,7 +1,7 @@
-//! What the lock of a queue guards: the wheel, what was counted, and who waits.
+//! The state under a queue's lock: the wheel, the counts, and the waiting threads.
 //!
-//! Invariant: `armed = fired + cancelled + handed back + wheel.len()`. No foreign code runs here: what leaves is
-//! returned, and a clock is read before the lock is taken.
+//! Invariant: `armed = fired + cancelled + handed back + wheel.len()`. No foreign code runs here: values that leave are
+//! returned to the caller, and the clock is read before the lock is taken.
 
 use tourbillon_wheel::{Full, Key, Progress, RescheduleError, Time};
 
@@ -11,7 +11,7 @@ use crate::engine::shard::{AGAIN, Taken};
 use crate::engine::wheels::Geometry;
 use crate::ordered::OrderedWheel;
 
-/// How many values one look may make ready, or hand down, before it gives up the lock.
+/// The most values that one look makes ready or cascades before it releases the lock.
 const BUDGET: usize = 256;
 
 pub(super) struct QueueState<T> {
@@ -22,31 +22,31 @@ pub(super) struct QueueState<T> {
     pub(super) waiting: Waiting,
 }
 
-/// Those who wait to take.
+/// The threads that wait to take.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Until when the one who leads sleeps, if somebody does. [`AWAKE`] once it was woken.
+    /// Until when the leader sleeps, if there is one. [`AWAKE`] once it was woken.
     pub(super) leader: Option<u64>,
-    /// How many wait to be called.
+    /// The number of followers.
     pub(super) followers: usize,
-    /// How many there are altogether, those included that have been called and are on their way.
+    /// The number of all waiting threads, including those that were woken and have not looked yet.
     pub(super) all: usize,
-    /// [Takers](super::Taker) that do not wait: they work on what they took, or have not come yet.
+    /// [Takers](super::Taker) that do not wait: they process a value, or have not begun to take.
     pub(super) busy: usize,
-    /// When those of them give up that have a limit. Not kept for the system's clock, by which each knows it by itself.
+    /// When the waiting threads that have a limit give up. Not kept on the system's clock, where each times out itself.
     pub(super) limits: Vec<u64>,
 }
 
-/// Nothing is due before: who leads was woken, and others need not wake it again.
+/// The leader was woken and looks next, so other threads need not wake it again.
 const AWAKE: u64 = 0;
 
-/// What there is to take.
+/// The result of a look for a due value.
 pub(super) enum Look<T> {
     Due(Taken<T>),
     Nothing,
-    /// There is no memory to look: not before this moment.
+    /// Memory is exhausted: look again not before this moment.
     Later(u64),
-    /// Not known yet: the look has used up its budget.
+    /// Unknown: the look has used up its budget.
     Unknown,
 }
 
@@ -103,7 +103,7 @@ impl<T> QueueState<T> {
         self.wheel.due(key).map_or(u64::MAX, Time::units)
     }
 
-    /// Whether who leads must be woken, because it would sleep past this moment. Asked once: then it is awake.
+    /// Whether the caller must wake the leader, which would sleep past `due`. Marks the leader as awake.
     pub(super) fn wakes_leader(&mut self, due: u64) -> bool {
         let wakes = self.waiting.leader.is_some_and(|until| until != AWAKE && due < until);
         if wakes {
@@ -112,7 +112,7 @@ impl<T> QueueState<T> {
         wakes
     }
 
-    /// Takes what is due first.
+    /// Takes the first value that is due.
     pub(super) fn look(&mut self, now: Time) -> Look<T> {
         let progress = self.wheel.gather(now, BUDGET);
         let taken = if progress == Progress::Done { self.wheel.pop(now) } else { None };
@@ -133,7 +133,7 @@ impl<T> QueueState<T> {
         }
     }
 
-    /// Makes ready all that is due, and says whether something is.
+    /// Makes ready all values that are due, and returns whether there is one.
     pub(super) fn make_ready(&mut self, now: Time) -> bool {
         self.wheel.make_ready(now);
         self.wheel.is_due(now)
@@ -143,12 +143,12 @@ impl<T> QueueState<T> {
         self.wheel.is_due(now)
     }
 
-    /// When the next of those is due that are not due now. It may have to walk the values of a slot.
+    /// When the next value that is not yet due becomes due. May walk the values of a slot.
     pub(super) fn upcoming(&mut self, now: Time) -> Option<u64> {
         self.wheel.upcoming(now).map(Time::units)
     }
 
-    /// Refuses what comes from now on, and takes out all there is.
+    /// Closes the queue and removes all values.
     pub(super) fn close(&mut self) -> Vec<Taken<T>> {
         self.closed = true;
         let mut all = Vec::with_capacity(self.wheel.len());
@@ -167,7 +167,7 @@ impl<T> QueueState<T> {
         all
     }
 
-    /// Takes out all there is. Those who wait go on waiting.
+    /// Removes all values. Waiting threads continue to wait.
     pub(super) fn drain(&mut self) -> Vec<Taken<T>> {
         let mut all = Vec::with_capacity(self.wheel.len());
         for (key, deadline) in self.wheel.sorted() {
@@ -178,12 +178,12 @@ impl<T> QueueState<T> {
         all
     }
 
-    /// The keys and deadlines of all, in their order.
+    /// The keys and deadlines of all values, the earliest first.
     pub(super) fn sorted(&self) -> Vec<(Key, Time)> {
         self.wheel.sorted()
     }
 
-    /// The key and the deadline of the first.
+    /// The key and the deadline of the first value.
     pub(super) fn first(&mut self) -> Option<(Key, Time)> {
         self.wheel.first_key()
     }

@@ -1,22 +1,23 @@
-//! Who takes drives: one of them leads, the others follow.
+//! The threads that take drive the queue: one leads, the others follow.
 //!
-//! Who finds nothing due and nobody leading *leads*: it sleeps until the next value is due. Who finds somebody leading
-//! *follows*: it sleeps until it is called. Everything is decided under the queue's lock, which nobody holds while it
-//! sleeps:
+//! A thread that finds no due value and no leader becomes the *leader*: it sleeps until the next value is due. A thread
+//! that finds a leader becomes a *follower*: it sleeps until it is woken. All decisions are made under the queue's
+//! lock, which no thread holds while it sleeps:
 //!
 //! ```text
-//!   leads          leader = until, unlock, sleep until then or a wake, lock, leader = none, look again
-//!   follows        followers += 1, wait for a call (unlocked), followers -= 1, look again
-//!   puts           earlier than `until`: leader = awake, unlock, wake who leads
-//!   has a limit    which the system's clock does not count: who leads sleeps no longer, and calls when it has passed
-//!   leaves         with a value or without: if nobody leads and somebody follows, call one
+//!   leader         leader = until, unlock, sleep until then or a wake, lock, leader = none, look again
+//!   follower       followers += 1, wait to be woken (unlocked), followers -= 1, look again
+//!   put            earlier than `until`: leader = awake, unlock, wake the leader
+//!   limit          unless on the system's clock: the leader sleeps no longer, and wakes the followers when it passes
+//!   leave          with a value or without: if there is no leader but a follower, wake one follower
 //! ```
 //!
-//! **Whenever somebody follows, somebody leads or is on its way to look.** Who leads stops leading only to look, and if
-//! it then leaves it calls one, who looks in its turn: and takes what is due, or leads. So nothing that is due stays
-//! while somebody waits, and for each value one thread is woken: not all of them, to find that one of them has it.
+//! **Whenever there is a follower, there is a leader or a thread that is about to look.** The leader stops leading only
+//! to look. If it then leaves, it wakes a follower, which looks in turn, and takes the due value or leads. So no due
+//! value stays while a thread waits, and each value wakes one thread, rather than all of them, of which one gets the
+//! value.
 //!
-//! A follower with a limit may wake by itself just when it is called. It leaves like any other, and calls the next.
+//! A follower with a limit may time out just when it is woken. It leaves like any other thread, and wakes the next.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -35,11 +36,11 @@ use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 pub(super) struct Shared<T> {
     pub(super) clock: EngineClock,
     pub(super) state: Mutex<QueueState<T>>,
-    /// Where who leads sleeps.
+    /// Where the leader sleeps.
     sleeper: Sleeper,
-    /// Where those wait who follow.
+    /// Where the followers sleep.
     called: Condvar,
-    /// Where a virtual clock waits for those that it woke.
+    /// Where a virtual clock waits for the threads that it woke.
     left: Condvar,
 }
 
@@ -64,19 +65,19 @@ impl<T: Send + 'static> Shared<T> {
         shared
     }
 
-    /// Takes what is due; waits for it until `end`, or for ever.
+    /// Takes a due value; waits for one until `end`, or without a limit.
     pub(super) fn take(&self, end: Option<Time>) -> Result<Taken<T>, TakeError> {
         self.take_as(end, false)
     }
 
-    /// [`take`](Shared::take), by a [`Taker`](super::Taker) or by somebody else.
+    /// As [`take`](Shared::take); `taker` if the caller is a [`Taker`](super::Taker).
     pub(super) fn take_as(&self, end: Option<Time>, taker: bool) -> Result<Taken<T>, TakeError> {
         let mut here = Here { shared: self, end, counted: false, taker };
         let mut leads = false;
         loop {
-            // Before the lock: it may be a clock of the user. A virtual one is read under it, so that an advance
-            // either is seen here or sees who waits; with an older reading one could follow after the advance has
-            // called.
+            // Read before the lock is taken, because it may be a user's clock. A virtual clock is read again under the
+            // lock, so that either this thread sees an advance, or the advance sees this thread waiting: with an older
+            // reading it could become a follower after the advance has woken the followers.
             let mut now = planted!(
                 "third.clock-read-under-the-queues-lock",
                 {
@@ -139,7 +140,8 @@ impl<T: Send + 'static> Shared<T> {
             false,
             end.is_some_and(|end| state.wakes_leader(end.units()))
         ) {
-            // Any other clock may run at another pace than the system counts here. Who leads sleeps by it, and calls.
+            // Any other clock may run at another pace than the condition variable's timeout. The leader sleeps by that
+            // clock, and wakes the followers.
             self.sleeper.wake();
         }
         state.waiting.followers += 1;
@@ -147,7 +149,7 @@ impl<T: Send + 'static> Shared<T> {
         state.waiting.followers -= 1;
     }
 
-    /// Calls those who follow if the limit of one of them has passed, and says when the next does. For who leads.
+    /// Wakes the followers if a limit has passed, and returns when the next one passes. Called by the leader.
     fn call_late(&self, state: &QueueState<T>, now: Time) -> u64 {
         let limits = state.waiting.limits.iter().copied();
         let now = now.units();
@@ -162,7 +164,7 @@ impl<T: Send + 'static> Shared<T> {
             .unwrap_or(u64::MAX)
     }
 
-    /// Gives up the lock. If the value that was put or moved is due before who leads would wake, wakes it.
+    /// Releases the lock, then wakes the leader if the value that was put or moved is due before the leader would wake.
     pub(super) fn leave_earlier(&self, mut state: MutexGuard<'_, QueueState<T>>, key: Key) {
         let due = state.due(key);
         let wake = state.wakes_leader(due);
@@ -180,15 +182,14 @@ impl<T: Send + 'static> Shared<T> {
         all
     }
 
-    /// A value that was due, or somebody who waited, may have gone: a virtual clock may wait for that. The lock is
-    /// free.
+    /// Notifies a virtual clock that may wait for a due value or a waiting thread to go. The lock is free.
     pub(super) fn gone(&self) {
         if self.clock.as_virtual().is_some() {
             self.left.notify_all();
         }
     }
 
-    /// One more, or one less, of the takers that do not wait.
+    /// Adds or removes one taker that does not wait.
     pub(super) fn count_taker(&self, more: bool) {
         let busy = &mut lock(&self.state).waiting.busy;
         *busy = if more { *busy + 1 } else { *busy - 1 };
@@ -201,7 +202,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 }
 
-/// The drops of values are foreign code: one that panics must not keep the others from theirs, nor end the process.
+/// A panic in one value's drop must not prevent the drops of the others, nor abort the process.
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         let all = lock(&self.state).close();
@@ -214,18 +215,18 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Somebody who takes.
+/// A thread that takes.
 struct Here<'a, T> {
     shared: &'a Shared<T>,
     end: Option<Time>,
-    /// Whether it is among those who wait.
+    /// Whether it is counted among the waiting threads.
     counted: bool,
-    /// Whether a virtual clock waits for it while it does not wait.
+    /// Whether it is a [`Taker`](super::Taker): a virtual clock waits until it waits again.
     taker: bool,
 }
 
 impl<T: Send + 'static> Here<'_, T> {
-    /// It will wait.
+    /// Counts the thread as waiting.
     fn stay(&mut self, state: &mut QueueState<T>) {
         if planted!("blind.who-waits-twice-counts-twice", false, self.counted) {
             return;
@@ -234,7 +235,7 @@ impl<T: Send + 'static> Here<'_, T> {
         state.waiting.all += 1;
         if self.taker {
             state.waiting.busy -= 1;
-            // A virtual clock that waits for it has the lock as soon as this one sleeps.
+            // A virtual clock that waits for this taker gets the lock as soon as this thread sleeps.
             self.shared.gone();
         }
         if !self.shared.clock.is_system() {
@@ -242,7 +243,7 @@ impl<T: Send + 'static> Here<'_, T> {
         }
     }
 
-    /// It goes, and somebody else must look in its place.
+    /// Ends the take, and wakes a follower if there is no leader to look in its place.
     fn leave<R>(self, mut state: MutexGuard<'_, QueueState<T>>, with: R) -> R {
         let waiting = &mut state.waiting;
         if self.counted {
@@ -272,7 +273,7 @@ impl<T: Send + 'static> Here<'_, T> {
     }
 }
 
-/// A virtual clock goes from one moment at which somebody is to wake to the next, and waits there until they have.
+/// A virtual clock steps through the moments at which a thread has to wake, and waits at each until all have.
 impl<T: Send + 'static> Driven for Shared<T> {
     fn next_due(&self) -> Option<Time> {
         let now = self.clock.now();
@@ -291,15 +292,15 @@ impl<T: Send + 'static> Driven for Shared<T> {
         let busy = |state: &QueueState<T>| {
             planted!("queue.advance-does-not-wait-for-takers", false, state.waiting.busy > 0)
         };
-        // A taker may have taken the value that is due before this has the lock: it is still at work.
+        // A taker may have taken the due value before this call got the lock: it is still processing it.
         let taken = planted!("queue.advance-passes-who-took-first", false, busy(&state));
         if nothing && !late(&state) && !taken {
             return;
         }
         self.sleeper.wake();
         self.called.notify_all();
-        // Each of them takes a value, or leaves without one: there are no more of them then, or nothing is left. Takers
-        // are waited for until they wait again.
+        // Each woken thread takes a value or leaves without one, so in the end no thread waits or no value is due. For
+        // takers, this waits until they wait again.
         while busy(&state) || (state.waiting.all > 0 && state.is_due(now)) || late(&state) {
             state = wait(&self.left, state, None);
         }

@@ -1,6 +1,8 @@
 //! Takers: threads that a virtual clock waits for.
 
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +13,18 @@ use super::take::Shared;
 use crate::clock::nanoseconds;
 use crate::typed::Fired;
 
-/// Takes from a [`DelayQueue`](crate::DelayQueue), and holds up a virtual clock while it has work.
+/// Takes from a [`DelayQueue`](crate::DelayQueue), and holds up a virtual clock while it processes a value.
 ///
-/// An [`advance`](crate::VirtualClock::advance) that comes to the moment of a value goes on when every taker waits in
-/// [`take`](Taker::take) again, or is dropped: as it waits for callbacks. So what a thread does with a value happens at
-/// that value's moment, and has happened when the advance returns; also if the thread had not begun to wait before. On
-/// any other clock it takes as the queue does.
+/// An [`advance`](crate::VirtualClock::advance) that reaches a value's deadline continues once every taker waits in
+/// [`take`](Taker::take) again, or is dropped, just as it waits for callbacks. So a thread processes each value at its
+/// deadline, and has finished when the advance returns, even if it was not yet waiting when the advance began. On any
+/// other clock, a taker does what the queue's own `take` does.
 ///
-/// The thread that advances the clock must not hold one, unless that waits: it would wait for itself.
+/// The thread that advances the clock must not own a taker, unless another thread waits on it: the advance would wait
+/// for its own thread.
+///
+/// Each thread has a taker of its own. It can be sent to another thread but not shared: if one thread waited in it
+/// while another worked, the clock could not tell whether it waits.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -43,20 +49,30 @@ use crate::typed::Fired;
 /// worker.join().unwrap();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// ```compile_fail,E0277
+/// let queue = tourbillon::DelayQueue::<u32>::new();
+/// let taker = queue.taker();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| taker.take());
+/// });
+/// ```
 pub struct Taker<T: Send + 'static> {
     shared: Arc<Shared<T>>,
+    /// `Send` and not `Sync`: at most one thread waits in it, which is counted out of the busy ones and in again.
+    one_thread: PhantomData<Cell<()>>,
 }
 
 impl<T: Send + 'static> Taker<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         shared.count_taker(true);
-        Taker { shared }
+        Taker { shared, one_thread: PhantomData }
     }
 
     /// As [`DelayQueue::take`](crate::DelayQueue::take).
     ///
     /// # Errors
-    /// As there.
+    /// As [`DelayQueue::take`](crate::DelayQueue::take).
     pub fn take(&self) -> Result<T, TakeError> {
         self.take_entry().map(|fired| fired.value)
     }
@@ -64,7 +80,7 @@ impl<T: Send + 'static> Taker<T> {
     /// As [`DelayQueue::take_within`](crate::DelayQueue::take_within).
     ///
     /// # Errors
-    /// As there.
+    /// As [`DelayQueue::take_within`](crate::DelayQueue::take_within).
     pub fn take_within(&self, limit: Duration) -> Result<T, TakeError> {
         let end = self.shared.clock.now() + nanoseconds(limit);
         self.entry(Some(end)).map(|fired| fired.value)
@@ -73,7 +89,7 @@ impl<T: Send + 'static> Taker<T> {
     /// As [`DelayQueue::take_entry`](crate::DelayQueue::take_entry).
     ///
     /// # Errors
-    /// As there.
+    /// As [`DelayQueue::take_entry`](crate::DelayQueue::take_entry).
     pub fn take_entry(&self) -> Result<Fired<T>, TakeError> {
         self.entry(None)
     }

@@ -1,4 +1,4 @@
-//! Running one future on the current thread, under a virtual clock that jumps whenever the future waits.
+//! Runs one future on the current thread, under a virtual clock that jumps whenever the future waits.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,18 +8,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::clock::{AdvanceError, VirtualClock};
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Runs a future here, and whenever it waits has the clock [jump](VirtualClock::advance_to_next) to the next deadline:
-/// a test of hours takes microseconds, and takes the same way every time.
+/// Runs a future here; when it waits, the clock [jumps](VirtualClock::advance_to_next) to the next deadline.
 ///
-/// The future is all there is, so when it waits and was not woken, everything is idle. Several tasks are one future: a
-/// join of them, or a single-threaded executor's `run`, as of
-/// [`async_executor`](https://docs.rs/async-executor). Work on other threads cannot be seen from here: the clock does
-/// not wait for it, nor for an [event loop](crate::Driver) to run what is due there. When nothing is pending on the
-/// clock, the thread sleeps until another one wakes the future. So it does for a sleep of
+/// A test that spans hours takes microseconds, and every run takes the same path.
+///
+/// The future is all that runs here, so a future that is pending and was not woken means that everything is idle. To
+/// run several tasks, combine them into one future: join them, or pass the `run` of a single-threaded executor such as
+/// [`async_executor`](https://docs.rs/async-executor). `block_on` cannot see work on other threads: the clock does not
+/// wait for it, nor for an [event loop](crate::Driver) to run the timers that are due there. When nothing is pending on
+/// the clock, the thread blocks until another thread wakes the future. It also blocks for a sleep of
 /// [`Duration::MAX`](std::time::Duration::MAX), which no clock reaches.
 ///
 /// # Errors
-/// Inside a callback of an engine on this clock; the future is dropped then.
+/// If called inside a callback of an engine on this clock; the future is dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,7 +49,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
             let moved = planted!(
                 "more.block-on-waits-for-an-event-loop",
                 clock.advance_to_next(),
-                // Past what is due already and waits for its loop: this cannot wait for that to turn.
+                // Steps past timers that are due but left to an event loop: this thread cannot wait for that loop.
                 clock.go(|| clock.next_step())
             );
             if !moved? {
@@ -59,7 +60,7 @@ pub fn block_on<F: Future>(clock: &VirtualClock, future: F) -> Result<F::Output,
     }
 }
 
-/// Whether the future was woken since it was last polled.
+/// Records whether the future was woken since it was last polled.
 struct Notifier {
     notified: Mutex<bool>,
     condvar: Condvar,

@@ -1,14 +1,14 @@
-//! `DelayQueue`: values that come out when their time has come, as a stream.
+//! `DelayQueue`: a stream of values, each of which expires at its deadline.
 //!
-//! It owns a wheel, which needs no lock, and one [`Sleep`] for the moment of the next: a million items are one timer of
-//! the engine. The sleep is never later than the next item, once the queue was polled:
+//! The queue owns a wheel, which needs no lock, and one [`Sleep`] for the next deadline: a million items cost the
+//! engine one timer. Once the queue was polled, the sleep is never later than the next item:
 //!
-//! | what happens | the sleep | the task that waits |
+//! | event | the sleep | the waiting task |
 //! |---|---|---|
-//! | an earlier item comes, or one is moved to earlier | moved to it | is woken when that is due |
-//! | the earliest is removed, or moved to later | stays | may be woken once for nothing |
-//! | the last is removed | taken out | is woken now: the stream ends |
-//! | the last comes out | taken out | has it |
+//! | an earlier item is inserted, or an item moves to earlier | moves to that item | is woken when the item is due |
+//! | the earliest item is removed, or moves to later | stays | may be woken once spuriously |
+//! | the last item is removed | is disarmed | is woken at once: the stream ends |
+//! | the last item expires | is disarmed | receives the item |
 
 mod capacity;
 mod look;
@@ -37,25 +37,26 @@ use crate::ordered::OrderedWheel;
 use crate::timer::Timer;
 pub use own_keys::QueueKey;
 
-/// So many items are made ready, or handed down, in one poll: more would keep other tasks from their thread.
+/// The most items that one poll cascades or makes ready: more would starve the other tasks of the thread.
 const BUDGET: usize = 1024;
-/// The levels of the wheel, as the engine has them.
+/// The slots of each level, as in the engine's default wheel.
 const SLOTS: u32 = 256;
 
-/// Items that come out when their time has come, the earliest deadline first and equal ones in the order of their
-/// insertion: the expiry side of a cache, for example.
+/// A queue of items that expire, the earliest deadline first: the expiry side of a cache, for example.
 ///
-/// Each has a key of yours, given to [`insert`](DelayQueue::insert), or one of the queue's own making, given by
-/// [`push`](DelayQueue::push). A key that has come out or was removed is unknown, and whatever is asked about it
-/// answers "no"; inserted again, it is a new item.
+/// Items with equal deadlines expire in insertion order.
 ///
-/// As a stream it gives items as they expire, never early, and ends when it is empty. It can go on after that: insert,
-/// and poll it again. A task that waits for it is woken when an item is due, also one that was inserted later and is
-/// due earlier, and when the last one is removed.
+/// Each item has a key: the caller's, passed to [`insert`](DelayQueue::insert), or one that the queue generates,
+/// returned by [`push`](DelayQueue::push). Once an item has expired or was removed, the queue no longer knows its key,
+/// and every lookup answers `None` or `false`. The same key inserted again is a new item.
 ///
-/// Any delay will do, for centuries. Every operation is O(1), but for the items that are due within one tick, which are
-/// sorted; a million items are one timer of the engine, and a queue
-/// that is empty is none. Its memory is kept for what comes next, until [`clear`](DelayQueue::clear).
+/// As a stream, the queue yields items as they expire, never early, and ends when it is empty. A queue that has ended
+/// can continue: insert an item and poll again. A waiting task is woken when an item is due, including an item that was
+/// inserted after the task began to wait, and when the last item is removed.
+///
+/// A delay may be centuries long. Every operation is O(1), except that the items due within one tick are sorted. A
+/// million items are one timer of the engine, and an empty queue is none. The queue keeps its memory for later items
+/// until [`clear`](DelayQueue::clear).
 ///
 /// ```
 /// use std::time::Duration;
@@ -84,14 +85,14 @@ pub struct DelayQueue<K, V, H: Home = Global> {
     wheel: OrderedWheel<Item<K, V>>,
     keys: HashMap<K, wheel::Key>,
     sleep: Sleep<H>,
-    /// Who waits for the next item.
+    /// The task that waits for the next item.
     waiting: Option<Waker>,
-    /// The engine was stopped, and the stream has said so.
+    /// Whether the engine was stopped and the stream has yielded the error.
     stopped: bool,
-    /// What the clock showed when it was last read: of a backlog, an item costs no reading.
+    /// The clock's last reading. Items of a backlog expire without another reading.
     seen: Time,
     streak: Streak,
-    /// The number of the next key of its own making.
+    /// The number of the next generated key.
     next_key: u64,
 }
 
@@ -100,20 +101,20 @@ struct Item<K, V> {
     value: V,
 }
 
-/// An item whose time has come.
+/// An item that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired<K, V> {
-    /// Its key. The queue does not know it any more.
+    /// The item's key. The queue no longer knows it.
     pub key: K,
-    /// What was inserted.
+    /// The value that was inserted.
     pub value: V,
-    /// When it was due.
+    /// The item's deadline.
     pub deadline: Instant,
 }
 
 impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
-    /// An empty queue, on the default engine.
+    /// Creates an empty queue on the default engine.
     pub fn new() -> Self {
         DelayQueue::with(Global::here())
     }
@@ -125,17 +126,19 @@ impl<K: Hash + Eq + Clone, V> Default for DelayQueue<K, V> {
     }
 }
 
-/// Queues, on this timer.
+/// Delay queues on this timer.
 impl Timer {
-    /// An empty [`DelayQueue`]. If the timer is stopped, the stream gives an error once, and ends; what is in the queue
-    /// stays there, to be removed. If there was no room for its timer, or no thread, the stream says so, and the next
+    /// Creates an empty [`DelayQueue`] on this timer.
+    ///
+    /// If the timer is stopped, the stream yields one error and ends; the items stay in the queue and can be removed.
+    /// If the limit on timers is reached or the driver's thread cannot start, the stream yields the error, and the next
     /// poll tries again.
     pub fn delay_queue<K: Hash + Eq + Clone, V>(&self) -> DelayQueue<K, V, Given> {
         DelayQueue::with(Given::on(self))
     }
 }
 
-/// What is in it.
+/// Inserting, moving and removing items.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
     fn with(home: H) -> Self {
         let sleep = Sleep::after(home, Duration::ZERO);
@@ -145,17 +148,19 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         DelayQueue { wheel, keys, sleep, waiting: None, stopped: false, seen, streak, next_key: 0 }
     }
 
-    /// Inserts an item that expires after so long. Gives the value that the key had, if it was there: that one will not
-    /// expire. If the queue is to make the key, there is [`push`](DelayQueue::push).
+    /// Inserts an item that expires after the given delay.
+    ///
+    /// Returns the key's previous value, if there was one; that item does not expire. To have the queue generate the
+    /// key, use [`push`](DelayQueue::push).
     ///
     /// # Errors
-    /// There is no memory for another; the item comes back, and nothing has changed.
+    /// If memory is exhausted. The error holds the item, and the queue is unchanged.
     pub fn insert(&mut self, key: K, value: V, after: Duration) -> Result<Option<V>, Full<(K, V)>> {
         let now = self.sleep.now();
         self.insert_time(key, value, now + nanoseconds(after), now)
     }
 
-    /// Inserts an item that expires at that moment, as [`insert`](DelayQueue::insert) does.
+    /// Inserts an item that expires at the given instant, as [`insert`](DelayQueue::insert) does.
     ///
     /// # Errors
     /// As [`insert`](DelayQueue::insert).
@@ -179,7 +184,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             return Err(Full((key, value)));
         }
         self.wheel.catch_up(now);
-        // The map first: a key whose hash panics leaves everything as it was.
+        // The map comes first: if hashing the key panics, the queue is unchanged.
         let entry = self.keys.entry(key);
         let item = Item { key: entry.key().clone(), value };
         let new = self.wheel.insert(deadline, now, item);
@@ -198,7 +203,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         Ok(old.map(|item| self.value_of(item)))
     }
 
-    /// Takes an item out: it will not expire. `None` if the key is not there.
+    /// Removes an item, which then does not expire. `None` if the key is unknown.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -209,12 +214,12 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         if planted!("tasks.delay-queue-removes-the-last-in-silence", false, self.keys.is_empty()) {
             self.wake();
         }
-        // Only now: the drop of a key is foreign code, and finds a queue that is whole.
+        // Dropped last: the drop of a key is foreign code, and finds a consistent queue.
         drop_contained(&self.sleep, known);
         item.map(|item| self.value_of(item))
     }
 
-    /// The value of an item that has left, without its key.
+    /// Drops the key of a removed item and returns its value.
     fn value_of(&self, item: Item<K, V>) -> V {
         planted!(
             "later.key-of-a-removed-item-panics-out",
@@ -224,8 +229,9 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         item.value
     }
 
-    /// Has an item expire so long after now instead. `false` if the key is not there, or there is no memory to move it:
-    /// it expires when it was to.
+    /// Moves an item's deadline to the given delay from now.
+    ///
+    /// Returns `false` if the key is unknown or memory is exhausted; the item then keeps its deadline.
     pub fn reset<Q>(&mut self, key: &Q, after: Duration) -> bool
     where
         K: Borrow<Q>,
@@ -235,7 +241,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.reset_time(key, now + nanoseconds(after), now)
     }
 
-    /// Has an item expire at that moment instead, as [`reset`](DelayQueue::reset) does.
+    /// Moves an item's deadline to the given instant, as [`reset`](DelayQueue::reset) does.
     pub fn reset_at<Q>(&mut self, key: &Q, at: impl Into<Instant>) -> bool
     where
         K: Borrow<Q>,
@@ -257,22 +263,23 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         true
     }
 
-    /// Drops all items, and gives their memory back: none of them expires.
+    /// Drops all items and releases their memory. None of them expires.
     pub fn clear(&mut self) {
         let keys = std::mem::take(&mut self.keys);
+        planted!("tasks.cleared-queue-makes-its-keys-anew", self.next_key = 0, ());
         let mut items = std::mem::replace(&mut self.wheel, empty(self.sleep.tick()));
         planted!("more.clear-wakes-nobody", (), self.wake());
-        // At the end: the drop of a key or a value finds a queue that is empty.
+        // Dropped last: the drop of a key or a value finds an empty queue.
         drop_all(&self.sleep, keys, &mut items);
     }
 }
 
-/// What comes out.
+/// Receiving expired items.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// Waits for the next item to expire. `None` if the queue is empty, now or while it waits.
+    /// Waits for the next item to expire. `None` if the queue is empty, or becomes empty during the wait.
     ///
     /// # Cancel safety
-    /// An item is taken out when this gives it, and not before: dropped earlier, it loses none.
+    /// An item leaves the queue only when this future returns it, so dropping the future loses none.
     ///
     /// # Panics
     /// As [`sleep`](super::sleep()), on the default engine.
@@ -280,9 +287,11 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         poll_fn(|context| self.poll_expired(context)).await
     }
 
-    /// [`next`](DelayQueue::next), for a future of your own. One poll takes a bounded time: if more than a thousand or
-    /// so have to be handed down, it wakes its task to go on. After 128 items in a row it wakes its task and is pending
-    /// once, so that a backlog does not keep other tasks from running.
+    /// Polls for the next item to expire: [`next`](DelayQueue::next) for handwritten futures.
+    ///
+    /// One poll takes a bounded time: if about a thousand items or more have to cascade, it wakes its task and
+    /// continues in the next poll. After 128 items in a row it wakes its task and returns `Pending` once, so that a
+    /// backlog does not starve other tasks.
     pub fn poll_expired(
         &mut self,
         context: &mut Context<'_>,
@@ -320,7 +329,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
             }
             let due = match progress {
                 Progress::OutOfMemory => self.seen + AGAIN,
-                // What no clock will reach is at the end of time.
+                // A deadline that no clock reaches is at the end of time.
                 _ => self.wheel.upcoming(self.seen).unwrap_or(Time::MAX),
             };
             if self.sleep.due() != due {
@@ -337,7 +346,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
     }
 
-    /// The first item, if it is due as far as the clock was read, and how far the search came.
+    /// Takes the first item if it is due at the clock's last reading, and says how far the search came.
     fn pop(&mut self) -> (Progress, Option<Expired<K, V>>) {
         let progress = self.wheel.gather(self.seen, BUDGET);
         let taken = if progress == Progress::Done { self.wheel.pop(self.seen) } else { None };
@@ -363,7 +372,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         H::output(Err(wrong))
     }
 
-    /// The item was inserted or moved: the sleep must not be longer, if somebody waits.
+    /// Moves the sleep earlier if a task waits and this item, just inserted or moved, is due before it.
     fn sleep_no_longer_than(&mut self, key: wheel::Key) {
         let Some(due) = self.wheel.due(key) else { return };
         let earlier = planted!(
@@ -389,7 +398,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         }
     }
 
-    /// It is empty: nothing is to be pending for it.
+    /// Disarms the sleep of an empty queue and wakes the waiting task.
     fn wake(&mut self) {
         if let Some(waker) = self.rest() {
             self.sleep.contain(|| waker.wake());
@@ -412,7 +421,7 @@ impl<K, V, H: Home> Drop for DelayQueue<K, V, H> {
     }
 }
 
-/// Drops something of the user's. A panic is counted and reported.
+/// Drops a user's value. A panic is counted and reported.
 #[inline]
 fn drop_contained<T, H: Home>(sleep: &Sleep<H>, value: T) {
     if std::mem::needs_drop::<T>() {
@@ -420,7 +429,7 @@ fn drop_contained<T, H: Home>(sleep: &Sleep<H>, value: T) {
     }
 }
 
-/// Drops what is in a queue, one by one: of two drops that panic, the second would end the process.
+/// Drops the items of a queue one by one: during an unwind, a second panicking drop would abort the process.
 fn drop_all<K, V, H: Home>(
     sleep: &Sleep<H>,
     keys: HashMap<K, wheel::Key>,
@@ -436,12 +445,12 @@ fn drop_all<K, V, H: Home>(
     }
 }
 
-/// From the beginning of the engine's time, so that its ticks are the engine's.
+/// Creates an empty wheel whose time begins with the engine's, so that their ticks coincide.
 fn empty<K, V>(tick: u64) -> OrderedWheel<Item<K, V>> {
     OrderedWheel::new(&Geometry::Hierarchical(vec![SLOTS]), tick).expect("an engine has a tick")
 }
 
-/// Ends when the queue is empty, and goes on when there is something in it again.
+/// Ends when the queue is empty, and continues once an item is inserted.
 ///
 /// # Cancel safety
 /// As [`DelayQueue::next`].

@@ -1,4 +1,4 @@
-//! Where the timer of a future lives: on the default engine, or on a `Timer` of yours.
+//! Where the timer of a future lives: on the default engine, or on the caller's `Timer`.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
@@ -15,38 +15,41 @@ use crate::key::Key;
 use crate::timer::Timer;
 use crate::wakers::{TaskCore, TaskShard, Wakers};
 
-/// Where the timer of a future lives: [`Global`] or [`Given`]. It decides what the future gives.
+/// Where the timer of a future lives: [`Global`] or [`Given`]. It determines the future's output.
 #[expect(private_bounds, reason = "nobody else can have one")]
 pub trait Home: HostEngine {
-    /// What a future of `T` gives: on an engine that never stops `T` itself, on one that may a result.
+    /// The output of a future of `T`: `T` on an engine that never stops, a `Result` on one that may.
     type Output<T>;
 }
 
-/// The default engine: it starts with its first timer, keeps one thread, and never stops.
+/// The default engine: it starts with its first timer, has one thread, and never stops.
 ///
-/// Where a [scope](super::scope()) puts a timer in its place, a future that is made there lives on that timer.
+/// Inside a [scope](super::scope()), futures are created on the scope's timer instead.
 #[derive(Clone, Debug)]
 pub struct Global {
-    /// The timer in the place of the default engine, if there was one when the future was made.
+    /// The timer that replaced the default engine when the future was created, if any.
     given: Option<Given>,
 }
 
-/// A [`Timer`](crate::Timer) of yours. It keeps nothing alive: when the last clone of the timer goes, it is stopped,
-/// and its futures give an error.
+/// A [`Timer`](crate::Timer) of the caller's.
+///
+/// It does not keep the timer alive: when the last clone of the timer is dropped, the timer stops and its futures
+/// return an error.
 #[derive(Clone)]
 pub struct Given {
-    /// The shard of the thread that made it, whose count that thread writes: nothing that all threads write.
+    /// The shard of the creating thread, so that clones on different threads do not contend on one reference count.
     shard: Arc<TaskShard>,
 }
 
-/// Why a future on a timer of yours could not wait for its time. The time had not come. What was refused for want of
-/// room or of a thread may be polled again, and tries again.
+/// Why a future on the caller's timer could not wait for its deadline, which had not passed.
+///
+/// After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SleepError {
     /// The timer was stopped.
     Stopped,
-    /// The limit on pending timers is reached, or there is no memory for another.
+    /// The limit on pending timers is reached, or memory is exhausted.
     Full,
     /// The driver's thread could not be started.
     Thread,
@@ -72,13 +75,13 @@ impl From<SleepError> for io::Error {
     }
 }
 
-/// What a future asks of its home.
+/// The engine operations that a future needs.
 pub(crate) trait HostEngine: fmt::Debug + Send + Sync + Unpin + 'static {
     fn clock(&self) -> &EngineClock;
     /// Nanoseconds.
     fn tick(&self) -> u64;
     fn shard(&self, key: Key) -> &TaskShard;
-    /// Where to count what concerns no key.
+    /// The shard for counts that belong to no key.
     fn any_shard(&self) -> &TaskShard;
     fn arm(&self, at: Time, waker: Waker) -> Result<Key, (Waker, SleepError)>;
     fn output<T>(outcome: Result<T, SleepError>) -> Self::Output<T>
@@ -94,7 +97,7 @@ impl Home for Given {
     type Output<T> = Result<T, SleepError>;
 }
 
-/// Why a waker was not armed.
+/// Maps the reason why a waker was not armed.
 #[cold]
 fn refused(error: ScheduleError<Waker>) -> (Waker, SleepError) {
     let why = match &error {
@@ -109,15 +112,14 @@ fn refused(error: ScheduleError<Waker>) -> (Waker, SleepError) {
 
 static DEFAULT: OnceLock<DefaultEngine> = OnceLock::new();
 
-/// The default engine, and its clock where it is found without a detour: a timeout that is ready at once reads nothing
-/// else.
+/// The default engine, with its clock stored inline: a timeout that is ready at once reads nothing else.
 struct DefaultEngine {
     clock: EngineClock,
     core: Arc<TaskCore>,
 }
 
 impl Global {
-    /// The engine that the free functions use on this thread, at this moment.
+    /// The engine that the free functions use on this thread now.
     #[inline]
     pub(super) fn here() -> Self {
         Global { given: current() }
@@ -151,7 +153,11 @@ impl HostEngine for Global {
     fn tick(&self) -> u64 {
         match &self.given {
             None => Global::core().context.tick,
-            Some(given) => given.tick(),
+            Some(given) => planted!(
+                "tasks.scoped-interval-has-the-default-tick",
+                Global::core().context.tick,
+                given.tick()
+            ),
         }
     }
 
@@ -193,13 +199,13 @@ impl HostEngine for Global {
 }
 
 impl Given {
-    /// On the shard of this thread.
+    /// Creates one on this thread's shard of the timer.
     #[inline]
     pub(crate) fn on(timer: &Timer) -> Self {
         Given { shard: timer.core().delivery.tasks.engine().own_shard().clone() }
     }
 
-    /// The shard is not open: its engine was stopped, or nobody drives it yet.
+    /// Arms a waker on a shard that is not open: its engine was stopped, or its driver has not started.
     #[cold]
     fn start_and_arm(
         &self,
@@ -213,13 +219,13 @@ impl Given {
         }
     }
 
-    /// Whether the other one is on the same timer.
+    /// Whether both are on the same timer.
     pub(super) fn shares(&self, other: &Given) -> bool {
         let same = Arc::ptr_eq(&self.shard.context, &other.shard.context);
         planted!("tasks.sleep-claims-to-be-on-any-timer", true, same)
     }
 
-    /// For a model in which time is a thread.
+    /// For models in which time is a thread.
     #[cfg(all(loom, test))]
     pub(crate) fn context(&self) -> &crate::engine::context::EngineContext {
         &self.shard.context

@@ -1,4 +1,4 @@
-//! An `Instant` that follows the clock of the free functions.
+//! An `Instant` on the clock of the free functions.
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::{Duration, Instant as Moment};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant as Moment};
 use super::host::HostEngine;
 use super::scope::current;
 
-/// A moment, as [`std::time::Instant`], whose [`now`](Instant::now) is that of the free functions: inside of a
-/// [scope](super::scope()) the time of the scope's clock, else the system's.
+/// An instant whose [`now`](Instant::now) reads the clock of the free functions.
 ///
-/// It is made of one of the standard library's and becomes one, is compared with it and subtracted from it, and
-/// whatever takes the one takes the other.
+/// Inside a [scope](super::scope()), that is the clock of the scope's timer, otherwise the system's. It converts from
+/// and into [`std::time::Instant`] and supports comparison and subtraction with it. The functions of [`tasks`](super)
+/// take either type.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,42 +39,42 @@ impl Instant {
         }))
     }
 
-    /// The same moment, of the standard library's type.
+    /// Converts into the standard library's type.
     pub fn into_std(self) -> Moment {
         self.0
     }
 
-    /// The same moment as one of the standard library's.
+    /// Converts from the standard library's type.
     pub fn from_std(moment: Moment) -> Self {
         Instant(moment)
     }
 
-    /// The time that has passed since then; zero if it lies ahead.
+    /// The time since this instant; zero if it lies in the future.
     pub fn elapsed(&self) -> Duration {
         Instant::now().duration_since(*self)
     }
 
-    /// The time from an earlier moment to this one; zero if that is later.
+    /// The time from an earlier instant to this one; zero if the other is later.
     pub fn duration_since(&self, earlier: impl Into<Moment>) -> Duration {
         self.0.saturating_duration_since(earlier.into())
     }
 
-    /// The time from an earlier moment to this one; `None` if that is later.
+    /// The time from an earlier instant to this one; `None` if the other is later.
     pub fn checked_duration_since(&self, earlier: impl Into<Moment>) -> Option<Duration> {
         self.0.checked_duration_since(earlier.into())
     }
 
-    /// The same as [`duration_since`](Instant::duration_since).
+    /// As [`duration_since`](Instant::duration_since).
     pub fn saturating_duration_since(&self, earlier: impl Into<Moment>) -> Duration {
         self.duration_since(earlier)
     }
 
-    /// A later moment, if the system can name it.
+    /// The instant `by` later; `None` if the system cannot represent it.
     pub fn checked_add(&self, by: Duration) -> Option<Self> {
         self.0.checked_add(by).map(Instant)
     }
 
-    /// An earlier moment, if the system can name it.
+    /// The instant `by` earlier; `None` if the system cannot represent it.
     pub fn checked_sub(&self, by: Duration) -> Option<Self> {
         self.0.checked_sub(by).map(Instant)
     }
@@ -117,7 +117,7 @@ impl PartialOrd<Instant> for Moment {
 }
 
 /// # Panics
-/// If the system cannot name that moment, as the standard library's does.
+/// If the system cannot represent the result, as for the standard library's type.
 impl Add<Duration> for Instant {
     type Output = Instant;
 
@@ -127,7 +127,7 @@ impl Add<Duration> for Instant {
 }
 
 /// # Panics
-/// If the system cannot name that moment, as the standard library's does.
+/// If the system cannot represent the result, as for the standard library's type.
 impl Sub<Duration> for Instant {
     type Output = Instant;
 

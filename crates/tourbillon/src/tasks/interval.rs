@@ -15,7 +15,7 @@ use crate::clock::nanoseconds;
 use crate::missed::{Beat, Missed};
 use crate::timer::Timer;
 
-/// Ticks at once and then every period; on the default engine.
+/// Ticks at once and then once every period, on the default engine.
 ///
 /// # Panics
 /// As [`sleep`](super::sleep()), when a tick is awaited.
@@ -36,14 +36,14 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(Sleep::after(Global::here(), Duration::ZERO), period)
 }
 
-/// Ticks at that moment and then every period; on the default engine. As [`interval`] otherwise.
+/// Ticks at the given instant and then once every period, on the default engine. Otherwise as [`interval`].
 pub fn interval_at(first: impl Into<Instant>, period: Duration) -> Interval {
     Interval::new(Sleep::at(Global::here(), first.into()), period)
 }
 
-/// Intervals, on this timer: a tick is an error if the timer is stopped before it is due.
+/// Intervals on this timer: a tick is an error if the timer is stopped before the tick is due.
 impl Timer {
-    /// Ticks at once and then every period.
+    /// Ticks at once and then once every period.
     ///
     /// ```
     /// use std::time::Duration;
@@ -65,13 +65,13 @@ impl Timer {
         Interval::new(Sleep::after(Given::on(self), Duration::ZERO), period)
     }
 
-    /// Ticks at that moment and then every period.
+    /// Ticks at the given instant and then once every period.
     pub fn interval_at(&self, first: impl Into<Instant>, period: Duration) -> Interval<Given> {
         Interval::new(Sleep::at(Given::on(self), first.into()), period)
     }
 }
 
-/// Ticks at a fixed rate. It does not drift: each tick is due one period after the one before was due.
+/// Ticks at a fixed rate without drift: each tick is due one period after the previous tick was due.
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,7 +83,7 @@ impl Timer {
 /// tasks::block_on(&clock, async {
 ///     let begin = interval.tick().await?;
 ///     timer.sleep(Duration::from_secs(34)).await?;
-///     // That of 10 s is late. Those of 20 and 30 s were missed.
+///     // The tick at 10 s is late. Those at 20 s and 30 s were missed.
 ///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(10));
 ///     assert_eq!(interval.tick().await? - begin, Duration::from_secs(40));
 ///     Ok::<_, tasks::SleepError>(())
@@ -92,7 +92,7 @@ impl Timer {
 /// ```
 #[must_use = "an interval does nothing until its ticks are awaited"]
 pub struct Interval<H: Home = Global> {
-    /// Until the next tick.
+    /// Sleeps until the next tick.
     next: Sleep<H>,
     /// Nanoseconds, at least one.
     period: u64,
@@ -102,19 +102,19 @@ pub struct Interval<H: Home = Global> {
 
 impl<H: Home> Interval<H> {
     fn new(next: Sleep<H>, period: Duration) -> Self {
-        // Nothing at all would tick for ever at one moment.
+        // A zero period becomes one tick of the engine; otherwise the interval would tick forever at one moment.
         let zero = planted!("tasks.an-interval-of-zero-stays-zero", false, period.is_zero());
         let period = if zero { next.tick() } else { nanoseconds(period) };
         Interval { next, period, missed: Missed::default(), streak: Streak::default() }
     }
 
-    /// What becomes of ticks that were missed: [`Missed::Burst`] if not set.
+    /// Sets what happens to missed ticks. The default is [`Missed::Burst`].
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
     }
 
-    /// Changes what becomes of ticks that were missed, from the next tick on.
+    /// Changes what happens to missed ticks, from the next tick on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -129,20 +129,20 @@ impl<H: Home> Interval<H> {
         self.missed = missed;
     }
 
-    /// What becomes of ticks that were missed.
+    /// What happens to missed ticks.
     pub fn missed_behavior(&self) -> Missed {
         self.missed
     }
 
-    /// The time between two ticks. One of zero counts as one tick of the engine.
+    /// The time between two ticks. A period of zero counts as one tick of the engine.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
 
-    /// Waits for the next tick, and gives the moment at which it was due.
+    /// Waits for the next tick and returns the instant at which it was due.
     ///
     /// # Cancel safety
-    /// A tick is taken when this gives it, and not before: dropped earlier, it loses none.
+    /// A tick is consumed only when this future returns it, so dropping the future loses none.
     ///
     /// # Panics
     /// As [`sleep`](super::sleep()), on the default engine.
@@ -150,8 +150,10 @@ impl<H: Home> Interval<H> {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// [`tick`](Interval::tick), for a future of your own. After 128 ticks in a row it wakes its task and is pending
-    /// once, so that a backlog does not keep other tasks from running.
+    /// Polls for the next tick: [`tick`](Interval::tick) for handwritten futures.
+    ///
+    /// After 128 ticks in a row it wakes its task and returns `Pending` once, so that a backlog does not starve other
+    /// tasks.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<H::Output<Instant>> {
         let mut streak = std::mem::take(&mut self.streak);
         let polled = streak.poll(context.waker(), || self.poll_one(context));
@@ -176,7 +178,7 @@ impl<H: Home> Interval<H> {
         }
     }
 
-    /// The next tick is a period from now, and the rhythm goes on from there.
+    /// Restarts the interval: the next tick is one period from now.
     ///
     /// ```
     /// use std::time::Duration;
@@ -200,7 +202,7 @@ impl<H: Home> Interval<H> {
         );
     }
 
-    /// The next tick is after so long, and the rhythm goes on from there.
+    /// Restarts the interval: the next tick is the given delay from now, and the others follow at the period.
     pub fn reset_after(&mut self, after: Duration) {
         planted!(
             "third.interval-reset-after-the-tick-to-come",
@@ -209,12 +211,12 @@ impl<H: Home> Interval<H> {
         );
     }
 
-    /// The next tick is at that moment, and the rhythm goes on from there.
+    /// Restarts the interval: the next tick is at the given instant, and the others follow at the period.
     pub fn reset_at(&mut self, at: impl Into<Instant>) {
         self.next.reset(at);
     }
 
-    /// The next tick is now, and the rhythm goes on from there.
+    /// Restarts the interval: the next tick is now, and the others follow at the period.
     ///
     /// ```
     /// use std::time::Duration;
@@ -240,7 +242,7 @@ impl<H: Home> Interval<H> {
     }
 }
 
-/// The ticks, without end; on a timer that is stopped, an error once, and then the end.
+/// An endless stream of ticks. If the timer is stopped, it yields one error and then ends.
 ///
 /// ```
 /// use futures_lite::StreamExt;

@@ -1,4 +1,4 @@
-//! Sleep, timeout, interval and delay queue for tasks, on any async runtime; the feature `tasks`.
+//! Sleep, timeout, interval and delay queue for tasks on any async runtime (feature `tasks`).
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,10 +13,11 @@
 //!
 //! # Two engines
 //! The functions here use the *default engine*: it starts with its first timer, has one thread, and never stops. Each
-//! has a twin among the methods of [`Timer`](crate::Timer), for an engine of your own, with its clock, tick and limits.
-//! That one may be stopped, so what the twins give is a result: never an early success, and never a hang.
+//! function has a counterpart among the methods of [`Timer`](crate::Timer), for an engine of your own with its own
+//! clock, tick and limits. Such an engine may be stopped, so the counterparts return a `Result`: never an early
+//! success, and never a hang.
 //!
-//! | default engine | `Timer` of yours | gives |
+//! | default engine | your own `Timer` | returns |
 //! |---|---|---|
 //! | [`sleep`], [`sleep_until`] | [`Timer::sleep`], [`Timer::sleep_until`] | [`Sleep`] |
 //! | [`timeout`](timeout()), [`timeout_at`] | [`Timer::timeout`], [`Timer::timeout_at`] | [`Timeout`] |
@@ -24,49 +25,50 @@
 //! | [`interval`](interval()), [`interval_at`] | [`Timer::interval`], [`Timer::interval_at`] | [`Interval`] |
 //! | [`DelayQueue::new`] | [`Timer::delay_queue`] | [`DelayQueue`] |
 //!
-//! Tasks that sleep are [counted](crate::Timer::counts) with the timers of their engine, and a stop counts them as
-//! handed back; it wakes them, to find the error. They are not among the [pending](crate::Timer::pending) and the
-//! [unfired](crate::Unfired), which have callbacks. The first task of a `Timer` starts a driver for tasks, apart from
-//! that of its callbacks, so that callbacks that block delay no task.
+//! Sleeping tasks are [counted](crate::Timer::counts) with the timers of their engine. A stop wakes them with the error
+//! and counts them as handed back. They are not among the [pending](crate::Timer::pending) and
+//! [unfired](crate::Unfired) timers, which have callbacks. The first task of a `Timer` starts a driver for tasks,
+//! separate from the driver of the callbacks, so that a blocking callback delays no task.
 //!
 //! # Laziness
-//! Nothing is armed before a poll that has to wait: a [`timeout`](timeout()) whose future is ready at once costs a
-//! reading of the clock. What is armed is the task's waker itself, in the wheel: no allocation, nothing to share.
-//! Dropping takes it out.
+//! A future arms nothing before a poll that has to wait: a [`timeout`](timeout()) whose future is ready at once costs
+//! one reading of the clock. Arming stores the task's waker in the wheel, without an allocation or shared state.
+//! Dropping the future removes the waker.
 //!
 //! # Cancel safety
 //! | dropped before it is ready | loses |
 //! |---|---|
-//! | [`Sleep`] | nothing; it is cancelled |
-//! | [`Timeout`] | what its future loses; give it `&mut future` to go on with that |
+//! | [`Sleep`] | nothing; the sleep is cancelled |
+//! | [`Timeout`] | what its future loses; pass `&mut future` to keep the future |
 //! | [`Interval::tick`] | no tick |
 //! | [`DelayQueue::next`], and as a stream | no item |
 //!
-//! Wakers are called on the driver's thread, with none of our locks held. One that panics is contained, and counted. A
-//! worker of your runtime that is blocked keeps its own tasks waiting, and no others.
+//! The driver's thread calls wakers with no lock of this crate held. A panic of a waker is contained and counted. A
+//! blocked worker of your runtime delays its own tasks and no others.
 //!
 //! # Virtual time
-//! On a [`VirtualClock`](crate::VirtualClock) time passes when it is told to, on any runtime and any number of
-//! threads: [`advance`](crate::VirtualClock::advance) returns when the wakers of everything that became due were
-//! called. The tasks themselves run when their runtime comes to it: what they arm then is counted from the new time.
+//! On a [`VirtualClock`](crate::VirtualClock), time passes only on request, on any runtime and any number of threads:
+//! [`advance`](crate::VirtualClock::advance) returns once the wakers of everything that became due were called. The
+//! tasks themselves run when their runtime schedules them; what they arm then counts from the new time.
 //!
-//! *Auto-advance*, a jump to the next deadline whenever everything is idle, needs somebody who knows that everything
-//! is:
-//! - [`block_on`] runs one future, and an executor inside of it, on one thread: when that waits, all of it does.
-//! - tokio's current-thread runtime tells when its thread has nothing to do: with the feature `tokio`,
-//!   `virtual_runtime` builds one that moves the clock then.
+//! *Auto-advance* is a jump to the next deadline whenever everything is idle. It needs an observer that can see all the
+//! work:
+//! - [`block_on`] runs one future, and an executor inside it, on one thread: when that future waits, all the work
+//!   waits.
+//! - tokio's current-thread runtime has a hook for when its thread has nothing to do. With the feature `tokio`,
+//!   `virtual_runtime` builds a runtime whose hook moves the clock.
 //!
-//! Code that calls the functions here, and knows of no timer, is tested so too: in a [`scope`](scope()), under
-//! [`with_timer`], or with [`replace_default`] for the whole process, they use a timer of the test's. In a
-//! `#[tokio::test]`, `pause` does all of it with one line. [`Instant`] follows the clock.
+//! Code that calls the functions here, and takes no timer as an argument, can be tested the same way: in a
+//! [`scope`](scope()), under [`with_timer`], or with [`replace_default`] for the whole process, the functions use the
+//! test's timer. In a `#[tokio::test]`, `pause` does all of this in one line. [`Instant`] follows the clock.
 //!
-//! Elsewhere there is none. On several threads one that parks knows nothing of the others, which may be about to arm an
-//! earlier timer; and a runtime without such a hook, smol's for one, tells nobody. There, advance by hand, or run its
-//! executor inside [`block_on`].
+//! Elsewhere there is no auto-advance. On several threads, a thread that parks cannot know whether another is about to
+//! arm an earlier timer; and a runtime without such a hook, such as smol's, does not report that it is idle. There,
+//! advance by hand, or run the executor inside [`block_on`].
 //!
 //! # hyper and quinn
-//! The crates `tourbillon-hyper` and `tourbillon-quinn` give these timers and their clock to hyper and to quinn. An
-//! adapter for another library takes a [`Sleep`] and its [`poll_elapsed`](Sleep::poll_elapsed), as they do.
+//! The crates `tourbillon-hyper` and `tourbillon-quinn` give hyper and quinn these timers and their clock. An adapter
+//! for another library uses a [`Sleep`] and its [`poll_elapsed`](Sleep::poll_elapsed), as they do.
 //!
 //! [`Timer::sleep`]: crate::Timer::sleep
 //! [`Timer::sleep_until`]: crate::Timer::sleep_until

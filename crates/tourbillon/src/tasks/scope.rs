@@ -1,8 +1,8 @@
-//! Which engine the free functions use: the default one, or a timer that was put in its place.
+//! Which engine the free functions use: the default engine, or a timer that replaces it.
 //!
-//! A timer takes the place of the default engine for a thread, inside of a scope, or for the whole process. The
-//! innermost scope of the thread counts, then the last replacement of the process. A program that has neither pays for
-//! one load: of the number of both.
+//! A timer replaces the default engine for one thread, inside a scope, or for the whole process. The thread's innermost
+//! scope takes precedence, then the latest replacement of the process. A program that uses neither pays for one atomic
+//! load: of the number of scopes and replacements.
 
 use std::cell::RefCell;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -19,19 +19,20 @@ use super::host::Given;
 use crate::clock::VirtualClock;
 use crate::timer::Timer;
 
-/// Scopes and replacements that are alive. Relaxed: a thread sees its own, and of the replacements of others as much as
-/// it has been told.
+/// The number of live scopes and replacements.
+///
+/// Relaxed: a thread always sees its own, and sees another thread's replacement once it synchronized with that thread.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// The replacements of the process, each with its number.
 static REPLACED: Mutex<Vec<(usize, Timer)>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The scopes that the thread is inside of.
-    static SCOPES: RefCell<Vec<Timer>> = const { RefCell::new(Vec::new()) };
+    /// The scopes that the thread is inside, each with its number, the innermost last.
+    static SCOPES: RefCell<Vec<(usize, Timer)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The timer in the place of the default engine, on this thread and now.
+/// The timer that replaces the default engine on this thread now.
 #[inline]
 pub(super) fn current() -> Option<Given> {
     if ALIVE.load(Relaxed) == 0 { None } else { look().map(|timer| Given::on(&timer)) }
@@ -39,7 +40,10 @@ pub(super) fn current() -> Option<Given> {
 
 #[cold]
 fn look() -> Option<Timer> {
-    let own = SCOPES.try_with(|scopes| scopes.borrow().last().cloned()).ok().flatten();
+    let innermost = |scopes: &RefCell<Vec<(usize, Timer)>>| {
+        scopes.borrow().last().map(|(_, timer)| timer.clone())
+    };
+    let own = SCOPES.try_with(innermost).ok().flatten();
     let own = planted!("tasks.scope-is-overruled-by-the-process", None, own);
     own.or_else(|| replaced().last().map(|(_, timer)| timer.clone()))
 }
@@ -48,10 +52,11 @@ fn replaced() -> std::sync::MutexGuard<'static, Vec<(usize, Timer)>> {
     REPLACED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the free functions use this timer inside of the closure, on this thread.
+/// Runs a closure during which the free functions on this thread use this timer.
 ///
-/// What counts is where a future is made: a [`Sleep`](super::Sleep) or a [`DelayQueue`](super::DelayQueue) that is made
-/// in there stays on the timer, wherever it is polled. Should the timer be stopped, it panics.
+/// The place where a future is created decides: a [`Sleep`](super::Sleep) or a [`DelayQueue`](super::DelayQueue) that
+/// is created inside the closure stays on the timer, wherever it is polled. Such a future panics if the timer is
+/// stopped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,17 +74,16 @@ pub fn with_timer<R>(timer: &Timer, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Has the free functions use this timer inside of the future: code that knows nothing of it is tested under virtual
-/// time.
+/// Wraps a future inside which the free functions use this timer: for tests under virtual time.
 ///
-/// A task that the future spawns is not inside of it, as with task-locals; wrap that as well, or
-/// [replace](replace_default) the default engine. As [`with_timer`] otherwise.
+/// The tested code needs no timer argument. As with task-locals, a task that the future spawns is not inside the scope;
+/// wrap it as well, or [replace](replace_default) the default engine. Otherwise as [`with_timer`].
 ///
 /// ```
 /// use std::time::Duration;
 /// use tourbillon::{Timer, VirtualClock, tasks};
 ///
-/// /// What is tested: it calls the free functions.
+/// /// The code under test: it calls the free functions.
 /// async fn patient() -> &'static str {
 ///     tasks::sleep(Duration::from_secs(3600)).await;
 ///     "done"
@@ -96,10 +100,10 @@ pub fn scope<F: IntoFuture>(timer: &Timer, future: F) -> Scope<F::IntoFuture> {
     Scope { timer: timer.clone(), future: future.into_future() }
 }
 
-/// Has the free functions of the whole process use this timer, until the guard is dropped. For tests, of which one runs
-/// at a time: a switch for all threads, and for what they spawn.
+/// Makes the free functions of the whole process use this timer until the guard is dropped.
 ///
-/// Of several the last that is alive counts. What was made before stays where it is. As [`with_timer`] otherwise.
+/// For tests that run one at a time: it applies to all threads, and to those they spawn. With several guards, the
+/// latest that is alive applies. Futures that exist already stay on their engine. Otherwise as [`with_timer`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -108,26 +112,36 @@ pub fn scope<F: IntoFuture>(timer: &Timer, future: F) -> Scope<F::IntoFuture> {
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder().clock(&clock).build()?;
 /// let replaced = tasks::replace_default(&timer);
-/// // Another thread, which knows of nothing.
+/// // Another thread, which has no reference to the timer.
 /// let other = std::thread::spawn(|| tasks::sleep(Duration::from_secs(60)).deadline());
 /// assert_eq!(other.join().unwrap(), clock.now() + Duration::from_secs(60));
 /// drop(replaced);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn replace_default(timer: &Timer) -> Replaced {
-    // Relaxed: a count of what is alive, and numbers that differ.
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    let number = NUMBER.fetch_add(1, Relaxed);
+    let number = number();
     replaced().push((number, timer.clone()));
     ALIVE.fetch_add(1, Relaxed);
     Replaced { number }
 }
 
-/// Moves the virtual clock of the free functions on by so much, and lets other tasks run once.
+/// The number of a scope or a replacement.
+fn number() -> usize {
+    // Relaxed: the numbers only have to differ.
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    NUMBER.fetch_add(1, Relaxed)
+}
+
+/// Takes the timer with this number out of a list.
+fn remove(all: &mut Vec<(usize, Timer)>, number: usize) -> Option<Timer> {
+    let own = all.iter().rposition(|(other, _)| *other == number)?;
+    Some(all.remove(own).1)
+}
+
+/// Advances the virtual clock of the free functions, and lets other tasks run once.
 ///
 /// # Panics
-/// Outside of a [scope](scope()) whose timer is on a [`VirtualClock`], and inside a callback of an engine on that
-/// clock.
+/// Outside a [scope](scope()) whose timer is on a [`VirtualClock`], and inside a callback of an engine on that clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -146,7 +160,7 @@ pub fn replace_default(timer: &Timer) -> Replaced {
 pub async fn advance(by: Duration) {
     let clock = clock().expect("no virtual clock is in the place of the default engine here");
     clock.advance(by).expect("outside of callbacks");
-    let mut yielded = false;
+    let mut yielded = planted!("tasks.advance-lets-no-task-run", true, false);
     poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
             return Poll::Ready(());
@@ -164,7 +178,7 @@ fn clock() -> Option<VirtualClock> {
 }
 
 pin_project! {
-    /// A future whose free functions use a timer of yours. [`scope`] makes one.
+    /// A future inside which the free functions use a given timer. Returned by [`scope`].
     ///
     /// # Cancel safety
     /// As its future.
@@ -187,29 +201,42 @@ impl<F: Future> Future for Scope<F> {
     }
 }
 
-/// While it lives, the thread is inside of a scope.
+/// Guard: the thread is inside a scope while this lives. Guards need not be dropped in the reverse order.
 #[derive(Debug)]
-pub(super) struct Inside(PhantomData<*const ()>);
+pub(super) struct Inside {
+    number: usize,
+    /// It belongs to its thread.
+    here: PhantomData<*const ()>,
+}
 
 impl Inside {
     pub(super) fn enter(timer: &Timer) -> Self {
-        let timer = timer.clone();
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(timer));
+        let (number, timer) = (number(), timer.clone());
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push((number, timer)));
         ALIVE.fetch_add(1, Relaxed);
-        Inside(PhantomData)
+        Inside { number, here: PhantomData }
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Relaxed);
-        // It may be the last clone of the timer, whose end runs foreign drops: not while the list is borrowed.
-        let timer = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
+        // This may be the last clone of the timer, whose drop runs foreign drops: it must not run while the list is
+        // borrowed.
+        let timer = SCOPES.try_with(|scopes| {
+            let mut scopes = scopes.borrow_mut();
+            let number = planted!(
+                "tasks.scope-ends-the-innermost",
+                scopes.last().map_or(0, |(number, _)| *number),
+                self.number
+            );
+            remove(&mut scopes, number)
+        });
         drop(timer);
     }
 }
 
-/// While it lives, the free functions of the process use a timer of yours. [`replace_default`] makes one.
+/// Guard: the free functions of the process use a given timer. Returned by [`replace_default`].
 #[derive(Debug)]
 #[must_use = "dropped at once, it has no effect"]
 pub struct Replaced {
@@ -220,9 +247,12 @@ impl Drop for Replaced {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Relaxed);
         let mut all = replaced();
-        let own = all.iter().position(|(number, _)| *number == self.number);
-        let own = planted!("tasks.replacement-ends-with-another", Some(all.len() - 1), own);
-        let timer = own.map(|own| all.remove(own));
+        let number = planted!(
+            "tasks.replacement-ends-with-another",
+            all.last().map_or(0, |(number, _)| *number),
+            self.number
+        );
+        let timer = remove(&mut all, number);
         drop(all);
         drop(timer);
     }

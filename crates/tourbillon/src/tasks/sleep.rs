@@ -1,19 +1,19 @@
-//! `Sleep`: a future that is ready when its time has come.
+//! `Sleep`: a future that is ready at its deadline.
 //!
 //! | state | its waker | left by |
 //! |---|---|---|
-//! | fresh | nowhere | the first poll, which arms it without a look at the clock: that was read just now |
-//! | idle | nowhere | a poll, which looks at the clock and arms it if its time has not come; refused, it stays idle |
+//! | fresh | none | the first poll, which arms it without reading the clock: the clock was read just before |
+//! | idle | none | a poll, which reads the clock and arms it if the deadline lies ahead; if refused, it stays idle |
 //! | armed | in the wheel, until the driver claims it or a stop hands it back | the poll that finds it gone; a drop |
-//! | over | nowhere | a reset |
+//! | over | none | a reset |
 //!
-//! A waker that is gone was claimed, and then its time has come, or handed back by a stop. Which of the two, the shard
-//! says under its lock: without a stop it was claimed. After a stop the clock decides, so that a success is never
-//! early.
+//! A waker that is gone was either claimed, which means that the deadline has passed, or handed back by a stop. The
+//! shard tells the two apart under its lock: without a stop, the waker was claimed. After a stop the clock decides, so
+//! that a success is never early.
 //!
-//! Nearly no poll takes a lock: the watermark of the shard tells without it what was claimed and what was not, and a
-//! sleep knows which waker it has armed. What was filed behind the hand, or may have been moved there, is in *doubt*:
-//! the poll looks at the clock, and takes the waker out itself if the time has come.
+//! Almost no poll takes a lock: the shard's watermark tells which deadlines were claimed and which were not, and a
+//! sleep knows which waker it armed. A waker that was filed behind the wheel's current time, or may have been moved
+//! there, is in *doubt*: the poll reads the clock, and removes the waker itself if the deadline has passed.
 
 mod adapters;
 
@@ -33,15 +33,15 @@ use crate::key::Key;
 use crate::timer::Timer;
 use crate::wakers::Told;
 
-/// Is ready after so long, never earlier; on the default engine.
+/// Waits until the given delay has passed, never less, on the default engine.
 ///
-/// Nothing is armed before it is first polled. Zero is ready at once.
+/// Nothing is armed before the first poll. A delay of zero is ready at once.
 ///
 /// # Cancel safety
-/// Dropping it cancels it, and nothing is lost.
+/// Dropping the future cancels it, and nothing is lost.
 ///
 /// # Panics
-/// When it is polled, if the default engine cannot start its thread, or there is no memory for another timer.
+/// When polled, if the default engine cannot start its thread, or memory is exhausted.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub fn sleep(after: Duration) -> Sleep {
     Sleep::after(Global::here(), after)
 }
 
-/// Is ready at that moment, never earlier; on the default engine. A moment that has passed is ready at once.
+/// Waits until the given instant, never less, on the default engine. An instant in the past is ready at once.
 ///
 /// # Cancel safety
 /// As [`sleep`].
@@ -70,9 +70,9 @@ pub fn sleep_until(at: impl Into<Instant>) -> Sleep {
     Sleep::at(Global::here(), at.into())
 }
 
-/// Sleeping, on this timer: the outcome is an error if the timer is stopped before the time has come.
+/// Sleeps on this timer: the output is an error if the timer is stopped before the deadline.
 impl Timer {
-    /// Is ready after so long, never earlier.
+    /// Waits until the given delay has passed, never less.
     ///
     /// # Cancel safety
     /// As [`tasks::sleep`](crate::tasks::sleep).
@@ -98,7 +98,7 @@ impl Timer {
         Sleep::after(Given::on(self), after)
     }
 
-    /// Is ready at that moment, never earlier.
+    /// Waits until the given instant, never less.
     ///
     /// # Cancel safety
     /// As [`tasks::sleep`](crate::tasks::sleep).
@@ -108,18 +108,19 @@ impl Timer {
     }
 }
 
-/// A future that is ready when its time has come, not earlier by a nanosecond of its clock. [`sleep`] and
-/// [`Timer::sleep`] make one.
+/// A future that is ready at its deadline, not one nanosecond of its clock earlier.
 ///
-/// It may be polled by one task and then by another, which alone is woken; polled again when it is over, it is ready
-/// again. After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread) a poll tries again. It needs no pin.
+/// [`sleep`] and [`Timer::sleep`] return one.
 ///
-/// The first poll may trust the clock as it was when the sleep was made: if that was long ago and its time has come
-/// meanwhile, it is ready a tick later, when the driver has seen it, rather than at once.
+/// Several tasks may poll it in turn; only the last one is woken. Polled again after it was ready, it is ready again.
+/// After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries again. It is `Unpin`.
+///
+/// The first poll may rely on the clock reading from the sleep's creation. If the deadline has passed since then, the
+/// sleep is ready up to a tick later, once the driver has claimed it, rather than at once.
 ///
 /// # Cancel safety
-/// Dropping it cancels it: it is out of the wheel, and its task will not be woken for it. A wake that is under way at
-/// that moment comes for nothing.
+/// Dropping the future cancels it: its waker leaves the wheel, and its task is not woken for it. A wake that is already
+/// under way is spurious.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep<H: Home = Global> {
     home: H,
@@ -135,7 +136,7 @@ enum SleepState {
     Over(Result<(), SleepError>),
 }
 
-/// Which waker it is that lies in the wheel: as long as it does, no other has these addresses.
+/// Identifies the waker in the wheel: while it is there, no other waker has these addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     data: usize,
@@ -176,12 +177,12 @@ impl<H: Home> Sleep<H> {
         Sleep { home, deadline, state: SleepState::Idle }
     }
 
-    /// When it is to be ready.
+    /// The instant at which it is ready.
     pub fn deadline(&self) -> Instant {
         self.home.clock().instant(self.deadline)
     }
 
-    /// Whether its time has come, and it was polled since. One of zero is so from the beginning.
+    /// Whether a poll has found the deadline passed. A delay of zero has elapsed from the beginning.
     pub fn is_elapsed(&self) -> bool {
         planted!(
             "tasks.a-stopped-sleep-has-elapsed",
@@ -190,9 +191,10 @@ impl<H: Home> Sleep<H> {
         )
     }
 
-    /// Moves it to that moment, whatever has become of it: it may be over, or not have begun.
+    /// Moves the deadline to the given instant, whatever the state: before the first poll, waiting, or ready.
     ///
-    /// A task that waits for it goes on waiting, until the new time. If its time had come before, poll it again.
+    /// A task that waits for it continues to wait, until the new deadline. If the old deadline had passed, poll it
+    /// again.
     ///
     /// ```
     /// use std::time::Duration;
@@ -211,7 +213,7 @@ impl<H: Home> Sleep<H> {
         self.move_to(self.home.clock().time(at.into()));
     }
 
-    /// Moves it to so long after now, as [`reset`](Sleep::reset) does.
+    /// Moves the deadline to the given delay from now, as [`reset`](Sleep::reset) does.
     ///
     /// ```
     /// use std::time::Duration;
@@ -234,12 +236,12 @@ impl<H: Home> Sleep<H> {
         self.move_ahead(clock.now() + nanoseconds(after), ahead);
     }
 
-    /// When it is to be ready, as the engine counts.
+    /// The deadline in the engine's time.
     pub(super) fn due(&self) -> Time {
         self.deadline
     }
 
-    /// Whether a poll has found that its timer was stopped.
+    /// Whether a poll has found that the timer was stopped.
     pub(super) fn was_stopped(&self) -> bool {
         matches!(self.state, SleepState::Over(Err(SleepError::Stopped)))
     }
@@ -256,7 +258,7 @@ impl<H: Home> Sleep<H> {
         self.home.clock().instant(time)
     }
 
-    /// The tick of its engine, in nanoseconds.
+    /// The engine's tick, in nanoseconds.
     pub(super) fn tick(&self) -> u64 {
         self.home.tick()
     }
@@ -266,7 +268,7 @@ impl<H: Home> Sleep<H> {
         self.move_ahead(deadline, false);
     }
 
-    /// Moves it; `ahead` if the new deadline is known to lie ahead of a clock that was read just now.
+    /// Moves the deadline; `ahead` if it is known to lie ahead of a clock reading taken just now.
     #[inline]
     fn move_ahead(&mut self, deadline: Time, ahead: bool) {
         self.deadline = deadline;
@@ -275,7 +277,7 @@ impl<H: Home> Sleep<H> {
             self.state = planted!("tasks.a-sleep-that-is-over-stays-so", self.state, anew);
             return;
         };
-        // Such a clock drives nobody until it is advanced, and real time would wake the task at once.
+        // A virtual clock runs no driver until it is advanced, whereas real time would wake the task at once.
         let clock = self.home.clock();
         let over = clock.as_virtual().is_some() && clock.now() >= deadline;
         if planted!("tasks.a-sleep-moved-to-the-past-waits-for-an-advance", false, over) {
@@ -291,11 +293,11 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// It is in the wheel, ahead of the clock as far as is known.
+    /// Enters the armed state, with a waker that is in the wheel and, as far as is known, ahead of the clock.
     #[inline]
     fn armed(&mut self, key: Key, waker: Identity) {
-        // After it was filed: if it is told to be pending then, it is ahead of the hand, and will be told when it is
-        // claimed.
+        // Read after filing: if the watermark says pending, the waker is ahead of the wheel's current time, and the
+        // watermark will show when it is claimed.
         let told = self.home.shard(key).shown.tell(self.deadline);
         let doubt = planted!(
             "tasks.a-sleep-filed-in-a-pass-is-trusted",
@@ -306,17 +308,17 @@ impl<H: Home> Sleep<H> {
         self.state = SleepState::Armed { key, waker, doubt };
     }
 
-    /// Its waker was claimed or handed back, and the next poll arms it anew; or there was no memory to move it.
+    /// Handles a move that failed: the waker was claimed or handed back, or there is no memory to move it.
     #[cold]
     fn not_moved(&mut self, key: Key, wrong: RescheduleError) {
         planted!("tasks.a-sleep-that-fired-is-taken-for-moved", (), self.state = SleepState::Idle);
-        // It must not keep its old deadline: the task has to arm it anew, or to learn that it cannot.
+        // It must not keep its old deadline: the task has to arm it anew, or receive the error.
         if wrong != RescheduleError::NotPending {
             self.wake(key);
         }
     }
 
-    /// Takes it out of the wheel and wakes its task, which looks at the clock.
+    /// Removes the waker from the wheel and wakes its task, which then reads the clock.
     #[cold]
     fn wake(&mut self, key: Key) {
         self.state = SleepState::Idle;
@@ -326,7 +328,7 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// The outcome, if there is one; else the task will be woken.
+    /// The outcome, if there is one; otherwise the task will be woken.
     #[inline]
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         let outcome = match self.state {
@@ -336,7 +338,7 @@ impl<H: Home> Sleep<H> {
             SleepState::Idle if self.home.clock().now() >= self.deadline => Some(Ok(())),
             SleepState::Idle | SleepState::Fresh => self.arm(waker),
         }?;
-        // Room may be made, and a thread found: only a stop is for ever.
+        // Room or a thread may become available: only a stop is final.
         let over = planted!(
             "tasks.a-refused-sleep-never-tries-again",
             true,
@@ -353,14 +355,15 @@ impl<H: Home> Sleep<H> {
         match self.home.arm(self.deadline, own) {
             Ok(key) => {
                 self.armed(key, identity);
-                // A virtual clock may have gone past it since it was read, and drives nobody until it is told to move.
+                // A virtual clock may have passed the deadline since it was read, and runs no driver until its next
+                // advance.
                 if self.home.clock().as_virtual().is_some() { self.settle(waker) } else { None }
             }
             Err((_waker, wrong)) => Some(self.refused(wrong)),
         }
     }
 
-    /// It was not armed. If its time has come since the clock was read, it need not be.
+    /// The outcome when arming was refused: success if the deadline has passed since the clock was read.
     #[cold]
     fn refused(&self, wrong: SleepError) -> Result<(), SleepError> {
         let over = self.home.clock().now() >= self.deadline;
@@ -377,7 +380,7 @@ impl<H: Home> Sleep<H> {
         let shard = self.home.shard(key);
         match shard.shown.tell(self.deadline) {
             Told::Claimed => return Some(Ok(())),
-            // Should it be claimed just now, its task is woken after this, and asks again.
+            // If it is claimed just now, its task is woken after this and polls again.
             Told::Pending if armed == Identity::of(waker) => return None,
             Told::Pending | Told::Nothing => {}
         }
@@ -391,7 +394,7 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// Whether it is behind the hand or ahead of it, the clock says.
+    /// Settles the doubt with a reading of the clock.
     fn settle(&mut self, waker: &Waker) -> Option<Result<(), SleepError>> {
         if self.home.clock().now() >= self.deadline {
             planted!("tasks.a-sleep-that-was-overtaken-stays-in-the-wheel", (), self.take_out());
@@ -403,18 +406,18 @@ impl<H: Home> Sleep<H> {
         self.look(waker)
     }
 
-    /// Nobody waits for it any more: as if it had not been polled.
+    /// Removes the waker: no task waits any more.
     pub(super) fn rest(&mut self) {
         planted!("blind.resting-queue-leaves-its-waker", (), self.take_out());
         self.state = SleepState::Idle;
     }
 
-    /// Runs foreign code that is no part of a timer. A panic is counted and reported.
+    /// Runs foreign code outside a timer. A panic is counted and reported.
     pub(super) fn contain(&self, foreign: impl FnOnce()) {
         contain(self.home.any_shard(), foreign);
     }
 
-    /// Takes its waker out of the wheel, if it is there.
+    /// Removes the waker from the wheel, if it is there.
     #[inline]
     fn take_out(&mut self) {
         let SleepState::Armed { key, .. } = self.state else { return };
@@ -426,7 +429,7 @@ impl<H: Home> Sleep<H> {
         }
     }
 
-    /// Another task waits now. Its waker is cloned and the old one dropped with no lock held.
+    /// Replaces the waker with another task's. The clone and the drop happen with no lock held.
     #[cold]
     fn replace(&mut self, key: Key, waker: &Waker) -> Option<Result<(), SleepError>> {
         let mut other = waker.clone();

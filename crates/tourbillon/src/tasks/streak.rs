@@ -1,16 +1,16 @@
-//! Cooperative yielding: a task with a long backlog returns to its runtime now and then.
+//! Cooperative yielding: a task with a long backlog yields to its runtime regularly.
 
 use std::task::{Poll, Waker};
 
 /// The most results in a row before a task yields.
 const MOST: u32 = 128;
 
-/// How many results a task was given in a row, without waiting once.
+/// The number of results that a task received in a row without waiting.
 #[derive(Default)]
 pub(super) struct Streak(u32);
 
 impl Streak {
-    /// Polls. After [`MOST`] results in a row it wakes the task and returns `Pending` once instead.
+    /// Polls. After [`MOST`] results in a row, wakes the task and returns `Pending` once instead.
     pub(super) fn poll<T>(&mut self, waker: &Waker, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
         if self.0 == MOST {
             self.0 = planted!("blind.streak-never-begins-anew", self.0, 0);
@@ -18,7 +18,8 @@ impl Streak {
             return Poll::Pending;
         }
         let polled = poll();
-        self.0 = if polled.is_ready() { self.0 + 1 } else { 0 };
+        let waited = planted!("tasks.streak-outlives-a-wait", self.0, 0);
+        self.0 = if polled.is_ready() { self.0 + 1 } else { waited };
         polled
     }
 }

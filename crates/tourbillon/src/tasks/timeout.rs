@@ -12,14 +12,14 @@ use super::host::{Given, Global, Home};
 use super::sleep::Sleep;
 use crate::timer::Timer;
 
-/// The output of the future, or [`Elapsed`] if it is not ready after so long; on the default engine.
+/// Limits a future: its output, or [`Elapsed`] if it is not ready within the delay; on the default engine.
 ///
-/// The future is polled first, and one that is ready at once never touches the wheel. A future that is ready wins, even
-/// if its time has passed.
+/// The future is polled first, and a future that is ready at once never touches the wheel. A future that is ready wins,
+/// even if the limit has passed.
 ///
 /// # Cancel safety
-/// Dropping it drops the future and cancels the limit. So does the end of the limit: the future is dropped with the
-/// `Timeout`. Whether that loses something is the future's affair; give `&mut future` to go on with it.
+/// Dropping the `Timeout` drops the future and cancels the limit. When the limit passes, the future is dropped together
+/// with the `Timeout`. What that loses depends on the future; pass `&mut future` to keep the future.
 ///
 /// # Panics
 /// As [`sleep`](super::sleep()), if the future is not ready at once.
@@ -39,16 +39,17 @@ pub fn timeout<F: IntoFuture>(after: Duration, future: F) -> Timeout<F::IntoFutu
     Timeout { future: future.into_future(), limit: Sleep::after(Global::here(), after) }
 }
 
-/// The output of the future, or [`Elapsed`] if it is not ready at that moment; on the default engine. As [`timeout`]
-/// otherwise.
+/// Limits a future: its output, or [`Elapsed`] if it is not ready by the given instant; on the default engine.
+///
+/// Otherwise as [`timeout`].
 #[inline]
 pub fn timeout_at<F: IntoFuture>(at: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
     Timeout { future: future.into_future(), limit: Sleep::at(Global::here(), at.into()) }
 }
 
-/// Limits, on this timer: the outer result is an error if the timer is stopped before the limit is over.
+/// Timeouts on this timer: the outer result is an error if the timer is stopped before the limit passes.
 impl Timer {
-    /// The output of the future, or [`Elapsed`] if it is not ready after so long.
+    /// Limits a future: its output, or [`Elapsed`] if it is not ready within the delay.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
@@ -76,7 +77,7 @@ impl Timer {
         Timeout { future: future.into_future(), limit: Sleep::after(Given::on(self), after) }
     }
 
-    /// The output of the future, or [`Elapsed`] if it is not ready at that moment.
+    /// Limits a future: its output, or [`Elapsed`] if it is not ready by the given instant.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
@@ -89,7 +90,7 @@ impl Timer {
     }
 }
 
-/// The time of a [`Timeout`] is over, and its future was not ready.
+/// The limit of a [`Timeout`] has passed, and its future was not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 
@@ -116,7 +117,7 @@ impl From<Elapsed> for io::Error {
 }
 
 pin_project! {
-    /// A future and a limit on the time it may take. [`timeout`] and [`Timer::timeout`] make one.
+    /// A future with a limit on its time. [`timeout`] and [`Timer::timeout`] return one.
     ///
     /// # Cancel safety
     /// As [`timeout`].
@@ -132,17 +133,17 @@ pin_project! {
 }
 
 impl<F, H: Home> Timeout<F, H> {
-    /// When the limit is over.
+    /// The instant at which the limit passes.
     pub fn deadline(&self) -> Instant {
         self.limit.deadline()
     }
 
-    /// Moves the end of the limit to that moment, as [`Sleep::reset`] does.
+    /// Moves the limit to the given instant, as [`Sleep::reset`] does.
     pub fn reset(self: Pin<&mut Self>, at: impl Into<Instant>) {
         self.project().limit.reset(at);
     }
 
-    /// Moves the end of the limit to so long after now.
+    /// Moves the limit to the given delay from now.
     ///
     /// ```
     /// use std::pin::pin;
@@ -166,12 +167,12 @@ impl<F, H: Home> Timeout<F, H> {
         );
     }
 
-    /// The future.
+    /// Borrows the future.
     pub fn get_ref(&self) -> &F {
         &self.future
     }
 
-    /// The future, to be changed. For one that is pinned there is [`get_pin_mut`](Timeout::get_pin_mut).
+    /// Borrows the future mutably. If it is pinned, use [`get_pin_mut`](Timeout::get_pin_mut).
     ///
     /// ```
     /// use std::future::{Ready, ready};
@@ -188,12 +189,12 @@ impl<F, H: Home> Timeout<F, H> {
         &mut self.future
     }
 
-    /// The future, to be used where it is.
+    /// Borrows the pinned future mutably.
     pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut F> {
         self.project().future
     }
 
-    /// The future, without the limit.
+    /// Returns the future without the limit.
     pub fn into_inner(self) -> F {
         self.future
     }

@@ -1,4 +1,4 @@
-//! A tokio runtime under virtual time.
+//! tokio runtimes under virtual time.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -14,15 +14,16 @@ use crate::clock::VirtualClock;
 use crate::sync::{Mutex, lock};
 use crate::timer::Timer;
 
-/// A current-thread runtime of tokio that moves this clock to the next deadline whenever all of its tasks wait, as
-/// tokio's own paused clock does; the feature `tokio`.
+/// Builds a current-thread tokio runtime that moves this clock to the next deadline whenever all of its tasks wait.
 ///
-/// The clock moves as long as something is pending on it, whoever that is for: a task of this runtime, a callback, a
-/// thread. So a timer that repeats keeps it moving while the runtime waits for something else, such as a socket; and a
-/// task that waits for [`Duration::MAX`](std::time::Duration::MAX) is never woken, since no clock comes there.
+/// tokio's own paused clock does the same for tokio's timers. Needs the feature `tokio`.
+///
+/// The clock moves as long as anything is pending on it: for a task of this runtime, a callback, or a thread. So a
+/// repeating timer keeps it moving while the runtime waits for something else, such as a socket. A task that waits for
+/// [`Duration::MAX`](std::time::Duration::MAX) is never woken, because no clock reaches it.
 ///
 /// # Errors
-/// The runtime could not be built.
+/// If the runtime cannot be built.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,9 +45,9 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
     let (clock, pulse) = (clock.clone(), Arc::new(Pulse::default()));
     let beats = pulse.clone();
     let park = move || {
-        // Past what is due already and waits for its loop: this cannot wait for that to turn.
+        // Steps past timers that are due but left to an event loop: this thread cannot wait for that loop.
         let moved = clock.go(|| clock.next_step());
-        if moved == Ok(true) {
+        if planted!("blind.virtual-runtime-never-parks", true, moved == Ok(true)) {
             planted!("tasks.runtime-parks-after-a-move-for-others", (), beats.beat());
         }
     };
@@ -55,8 +56,10 @@ pub fn virtual_runtime(clock: &VirtualClock) -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// A task of the runtime that is woken after each move of the clock. tokio calls the hook once before it parks: if the
-/// move woke no other task of this runtime, it would park for ever with timers pending.
+/// A task of the runtime that is woken after each move of the clock.
+///
+/// tokio calls the hook once before it parks: if the move woke no other task of this runtime, the runtime would park
+/// forever with timers pending.
 #[derive(Default)]
 struct Pulse(Mutex<Option<Waker>>);
 
@@ -74,15 +77,20 @@ impl Pulse {
     }
 }
 
-/// Has the free functions of this thread use virtual time, and moves it to the next deadline whenever all tasks of the
-/// runtime wait: what tokio's own `pause` is for tokio's timers. For a `#[tokio::test]`, with or without
-/// `start_paused`.
+/// Gives this thread's free functions virtual time, which jumps to the next deadline whenever all tasks wait.
 ///
-/// It ends when what it returns is dropped. tokio's own clock is paused with it, and tells when everything waits; its
-/// timers see a millisecond pass for each step of this clock, whatever the step, so a test should not mix the two.
+/// It does for these functions what tokio's own `pause` does for tokio's timers. For a `#[tokio::test]`, with or
+/// without `start_paused`.
+///
+/// It ends when the returned guard is dropped. `pause` also pauses tokio's own clock, which detects that all tasks
+/// wait. tokio's timers see one millisecond pass for each step of this clock, whatever the step's length, so a test
+/// should not mix the two.
+///
+/// While all tasks wait for something else, such as another thread, the runtime does not sleep: it looks for a step
+/// again and again, and takes a core. A [`virtual_runtime`] sleeps then.
 ///
 /// # Panics
-/// Outside of a current-thread runtime of tokio that has its time enabled.
+/// Outside a current-thread tokio runtime that has time enabled.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -112,7 +120,7 @@ pub fn pause() -> Paused {
     Paused { inside: Inside::enter(&timer), clock, timer, mover }
 }
 
-/// Virtual time for the free functions of this thread. [`pause`] makes one.
+/// Guard: virtual time for the free functions of this thread. Returned by [`pause`].
 #[derive(Debug)]
 #[must_use = "dropped at once, it has no effect"]
 pub struct Paused {
@@ -129,7 +137,7 @@ impl Paused {
         &self.clock
     }
 
-    /// The timer in the place of the default engine.
+    /// The timer that replaces the default engine.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }
@@ -137,22 +145,22 @@ impl Paused {
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        self.mover.abort();
+        planted!("tasks.pause-outlives-its-guard", (), self.mover.abort());
     }
 }
 
-/// Whether tokio's clock stands still.
+/// Whether tokio's clock is paused.
 fn is_paused() -> bool {
     let (before, begin) = (tokio::time::Instant::now(), Instant::now());
     while begin.elapsed() < Duration::from_micros(10) {}
     tokio::time::Instant::now() == before
 }
 
-/// tokio's paused clock goes on, to this sleep, when no task can run.
+/// Steps the clock whenever tokio's paused clock jumps to this sleep, which it does when no task can run.
 async fn move_when_idle(clock: VirtualClock) {
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        // Nobody is told of an error: a callback that runs a runtime cannot move its own clock.
+        // The error is ignored: a callback that runs a runtime cannot move its own clock.
         let _ = clock.go(|| clock.next_step());
     }
 }

@@ -1,4 +1,4 @@
-//! `TryTimeout`: a limit on a future that may itself fail, with one error for both.
+//! `TryTimeout`: a limit on a fallible future, with one error type for both failures.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -12,10 +12,10 @@ use super::host::{Given, Global, Home, SleepError};
 use super::timeout::{Elapsed, Timeout, timeout, timeout_at};
 use crate::timer::Timer;
 
-/// [`timeout`] of a future that gives a result: one `?` for its own error and for the end of the limit.
+/// As [`timeout`], for a fallible future: one `?` handles its own error and the end of the limit.
 ///
-/// Its error has to be made of [`Elapsed`], as [`io::Error`](std::io::Error) is, of the kind
-/// [`TimedOut`](std::io::ErrorKind::TimedOut); so is `Box<dyn Error>`.
+/// The future's error type must implement `From<Elapsed>`, as [`io::Error`](std::io::Error) does, with the kind
+/// [`TimedOut`](std::io::ErrorKind::TimedOut), and `Box<dyn Error>` does.
 ///
 /// # Cancel safety
 /// As [`timeout`].
@@ -43,8 +43,9 @@ pub fn try_timeout<F: IntoFuture>(after: Duration, future: F) -> TryTimeout<F::I
 }
 
 impl Timer {
-    /// [`timeout`](Timer::timeout) of a future that gives a result: one `?` for its own error, for the end of the limit
-    /// and for the stop of the timer.
+    /// As [`timeout`](Timer::timeout), for a fallible future: one `?` handles all errors.
+    ///
+    /// These are its own error, the end of the limit, and the stop of the timer.
     ///
     /// ```
     /// use std::io;
@@ -65,7 +66,7 @@ impl Timer {
     }
 }
 
-/// Limits as methods of futures, on the default engine.
+/// Time limits as methods of futures, on the default engine.
 ///
 /// ```
 /// use std::future::{pending, ready};
@@ -101,8 +102,9 @@ pub trait TimeoutExt: IntoFuture + Sized {
 impl<F: IntoFuture> TimeoutExt for F {}
 
 pin_project! {
-    /// A future that may fail, and a limit on the time it may take, with one error for both. [`try_timeout`] and
-    /// [`Timer::try_timeout`] make one.
+    /// A fallible future with a limit on its time, and one error type for both failures.
+    ///
+    /// [`try_timeout`] and [`Timer::try_timeout`] return one.
     #[must_use = "a future does nothing until it is polled"]
     pub struct TryTimeout<F, H = Global>
     where
@@ -114,7 +116,7 @@ pin_project! {
 }
 
 impl<F, H: Home> TryTimeout<F, H> {
-    /// The same with two results: of the limit, and of the future.
+    /// Converts into the [`Timeout`] with two nested results: of the limit, and of the future.
     pub fn into_inner(self) -> Timeout<F, H> {
         self.limited
     }

@@ -1,4 +1,4 @@
-//! Callbacks that lie in a box: those that may run again, and those that wait for the wall clock.
+//! Boxed callbacks: those that may run again, and those that wait for the wall clock.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use super::context::Context;
 use super::leases::State;
 use super::wall::Plan;
 
-/// A callback in a box.
+/// A boxed callback.
 pub(crate) trait Callback: IntoAny + Send {
-    /// Runs. It is armed again if the context was [told so](Context::again) and it does not panic.
+    /// Runs it. It is armed again if it calls [`Context::again`] and does not panic.
     fn call(&mut self, context: &Context<'_>);
     /// Whether it can be armed again.
     fn can_repeat(&self) -> bool {
         true
     }
-    /// It will not run any more; the state says why. No lock is held.
+    /// Called when it will not run any more, for the reason `state`. No lock is held.
     fn will_not_run(&mut self, _state: State, _shard: &TimerShard) {}
-    /// When it runs by the wall clock, if it waits for that.
+    /// Its plan, if it waits for the wall clock.
     fn plan(&self) -> Option<&Arc<Plan>> {
         None
     }
 }
 
-/// What is given back as what it was, if it is not armed.
+/// Returns a boxed callback as its concrete type when it could not be armed.
 pub(crate) trait IntoAny {
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }

@@ -1,4 +1,4 @@
-//! What a callback is given.
+//! The context that a callback receives.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{State, Timeout, Timer, TimerCore, TimerShard};
 use crate::clock::nanoseconds;
 use crate::key::Key;
 
-/// What a callback may know and do while it runs.
+/// A callback's view of the timer that runs it, and what it may do with it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,18 +39,19 @@ pub struct Context<'a> {
     pub(super) again: Cell<Option<Time>>,
     /// Whether the timer can be armed again.
     pub(crate) may_repeat: bool,
-    /// When it runs by the wall clock, if it waited for that.
+    /// The timer's plan, if it waited for the wall clock.
     pub(crate) plan: Option<&'a Arc<Plan>>,
 }
 
-/// What a handle of the timer holds.
+/// What the timer's handles hold.
 pub(super) enum Held {
-    /// It has none.
+    /// The timer has no handle.
     ByKey,
-    /// `NONE` if no handle was left when it started. If the timer stays in the wheel while it runs, its mark there has
-    /// the lease.
+    /// The lease; `NONE` if no handle was left when the timer started.
+    ///
+    /// If the timer stays in the wheel while it runs, its mark there has the lease.
     Lease(Cell<Lease>),
-    /// It was handed back, and is run by hand.
+    /// The timer was handed back, and its callback is run by hand.
     HandedBack,
 }
 
@@ -60,12 +61,12 @@ impl Context<'_> {
         Timer::of(self.core)
     }
 
-    /// The key that it was armed with. It is stale now, unless the timer can be armed again.
+    /// The key with which the timer was armed. It is stale now, unless the timer can be armed again.
     pub fn key(&self) -> Key {
         Key::new(self.shard.index, self.key)
     }
 
-    /// Its handle, unless it was [armed by key](Timer::arm).
+    /// The timer's handle, unless it was [armed by key](Timer::arm).
     ///
     /// ```
     /// use std::time::Duration;
@@ -89,14 +90,22 @@ impl Context<'_> {
         Some(Timeout::new(self.shard.clone(), self.key, lease, over))
     }
 
-    /// The lease, for another handle; or how the timer has ended. `None` if there is no lease, and no room for one.
+    /// Shares the lease with another handle, or says how the timer ended.
+    ///
+    /// `None` if it has no lease and there is no room for one.
     fn share_lease(&self, own: &Cell<Lease>) -> Option<(Lease, Option<State>)> {
         self.shard.visit(self.key, |kept, mark| {
             let mut lease = own.get();
             let held = match mark {
                 Ok(mark) => mark.lease()?,
-                // One that can be armed again is in the wheel while it runs, unless it was cancelled.
-                Err(_) if self.may_repeat => {
+                // A timer that can be armed again is in the wheel while it runs, unless it was cancelled.
+                Err(_)
+                    if planted!(
+                        "blind.handle-after-a-cancel-in-the-run-says-running",
+                        false,
+                        self.may_repeat
+                    ) =>
+                {
                     return Some((Lease::NONE, Some(State::Cancelled)));
                 }
                 Err(_) => &mut lease,
@@ -107,13 +116,13 @@ impl Context<'_> {
                     (),
                     kept.leases.share(*held)
                 );
-            } else if kept.leases.has_room() {
+            } else {
                 let state = planted!(
                     "timer.handle-made-in-the-run-says-pending",
                     State::Pending,
                     State::Running
                 );
-                *held = kept.leases.open(state);
+                *held = kept.leases.open(state)?;
             }
             let lease = *held;
             own.set(lease);
@@ -121,12 +130,12 @@ impl Context<'_> {
         })
     }
 
-    /// When it was to run.
+    /// The deadline of this run.
     pub fn deadline(&self) -> Instant {
         self.core.context.clock.instant(self.deadline)
     }
 
-    /// The moment of the wall clock that it waited for, if it [waited for one](Timer::schedule_wall).
+    /// The wall-clock time that it waited for, if it [waited for one](Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
         self.plan?.runs_for()
     }
@@ -141,9 +150,10 @@ impl Context<'_> {
         Duration::from_nanos(started.units().saturating_sub(self.deadline.units()))
     }
 
-    /// Arms the timer again, to run so long after now; its handles stay good. Only for one that was
-    /// [scheduled to repeat](Timer::schedule_repeating); for any other it does nothing and answers `false`. The last
-    /// call counts.
+    /// Arms the timer again, to run after the given delay from now. Its handles stay valid.
+    ///
+    /// Only a timer that [repeats](Timer::schedule_repeating) can be armed again; for any other this does nothing and
+    /// returns `false`. The last call counts.
     pub fn again(&self, after: Duration) -> bool {
         let now = planted!(
             "timer.again-counts-from-the-start",
@@ -153,7 +163,7 @@ impl Context<'_> {
         self.set_again(now + nanoseconds(after))
     }
 
-    /// As [`again`](Context::again), at that moment.
+    /// As [`again`](Context::again), at the given instant.
     pub fn again_at(&self, at: Instant) -> bool {
         self.set_again(self.core.context.clock.time(at))
     }

@@ -1,8 +1,8 @@
 //! Where callbacks run.
 //!
-//! Whoever runs callbacks is never given one: it is given the right to claim the next that is ready. Ready timers
-//! stay in the wheel, where they can be cancelled, moved and handed back until the moment they start; an executor
-//! that refuses or forgets a job loses nothing.
+//! An executor never receives a callback: it receives the right to claim the next callback that is ready. Ready timers
+//! stay in the wheel, where they can be cancelled, moved and handed back until they start. An executor that refuses or
+//! drops a job loses nothing.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -15,8 +15,9 @@ use crate::engine::Deliver;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use crate::sync::lock;
 
-/// An executor of your own, for [`Builder::executor`](crate::Builder::executor). Closures of the same shape are
-/// executors too.
+/// A user-defined executor, for [`Builder::executor`](crate::Builder::executor).
+///
+/// Closures with the same signature are executors too.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -29,7 +30,7 @@ use crate::sync::lock;
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder()
 ///     .clock(&clock)
-///     // A full queue gives the job back, and it is offered again.
+///     // If the queue is full, the job is returned, and offered again later.
 ///     .executor(move |job| jobs.try_send(job).map_err(|full| match full {
 ///         mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,
 ///     }))
@@ -42,11 +43,12 @@ use crate::sync::lock;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Takes a job, to [run](Job::run) it soon on some thread, or gives it back. What is given back is offered again
-    /// a little later.
+    /// Accepts a job, to [run](Job::run) it soon on some thread, or returns it.
+    ///
+    /// A job that is returned is offered again a little later.
     ///
     /// # Errors
-    /// The job, if it cannot be taken now.
+    /// The job, if the executor cannot accept it now.
     fn execute(&self, job: Job) -> Result<(), Job>;
 }
 
@@ -56,19 +58,19 @@ impl<E: Fn(Job) -> Result<(), Job> + Send + Sync + 'static> Executor for E {
     }
 }
 
-/// The right to run one callback: whichever is next when the job runs. One that is dropped is offered again.
+/// The right to run one callback: whichever is next when the job runs. A dropped job is offered again.
 pub struct Job {
-    /// Not the timer itself: an executor that keeps jobs must not keep the timer that owns it.
+    /// Weak: an executor that keeps jobs must not keep alive the timer that owns it.
     core: Weak<TimerCore>,
     shard: usize,
-    /// Whether it holds a place among those that are out.
+    /// Whether it is counted in [`Tickets::out`].
     counted: bool,
 }
 
 impl Job {
-    /// Runs a callback here, if one is ready still.
+    /// Runs a callback on this thread, if one is still ready.
     pub fn run(mut self) {
-        // The job gives up its place before it claims: while it holds one nobody else is sent for that timer.
+        // The job is subtracted before it claims a timer: while it is counted, no other job is sent for that timer.
         if let Some(core) =
             planted!("timer.job-gives-up-its-place-late", self.core.upgrade(), self.give_up())
         {
@@ -77,7 +79,7 @@ impl Job {
         }
     }
 
-    /// Gives up the job's place. `None` if it has none, or there is no timer any more.
+    /// Removes the job from the count. `None` if it is not counted, or the timer is gone.
     fn give_up(&mut self) -> Option<Arc<TimerCore>> {
         let core = self.core.upgrade().filter(|_| std::mem::take(&mut self.counted))?;
         if let Run::Own(_, tickets) = &core.delivery.run {
@@ -106,7 +108,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// Where the callbacks of a timer are to run, as the builder was told.
+/// Where the callbacks of a timer are to run, as configured by the builder.
 #[derive(Clone)]
 pub(crate) enum Where {
     Driver,
@@ -121,9 +123,10 @@ pub(super) enum Run {
     Own(Arc<dyn Executor>, Tickets),
 }
 
-/// The jobs that are out for each shard: never fewer than ready timers, once the driver has been there. Sequentially
-/// consistent, all of it: it is read and written once a job, by the driver and by whoever ends one, and a count that
-/// the driver reads too high would leave a timer without a job.
+/// The outstanding jobs of each shard: never fewer than its ready timers, once the driver has visited the shard.
+///
+/// All accesses are sequentially consistent. The driver, and the thread that ends a job, read and write the count once
+/// per job; if the driver read a count that is too high, it would leave a timer without a job.
 pub(super) struct Tickets {
     out: Box<[AtomicUsize]>,
     /// How long to wait before a refused job is offered again, in nanoseconds.
@@ -161,7 +164,8 @@ impl Tickets {
                         self.wait.store(LEAST_WAIT, SeqCst)
                     );
                 }
-                // Dropped, it has the driver come back to its shard; which may be another, if it is another job.
+                // Dropping the job makes the driver return to the job's shard, which may be another if the executor
+                // returned another job.
                 Some(Err(job)) if job.shard == shard.index => {
                     drop(job);
                     planted!("later.refusal-does-not-end-the-offer", continue, return);
@@ -171,7 +175,7 @@ impl Tickets {
         }
     }
 
-    /// Has the driver offer again after a while, and longer each time until one is taken.
+    /// Makes the driver offer again after a delay, which doubles until a job is accepted.
     fn remind(&self, core: &TimerCore, shard: &TimerShard) {
         let wait = self.wait.load(SeqCst);
         let longer = wait.saturating_mul(2);
@@ -187,7 +191,8 @@ impl Deliver for Callbacks {
         match &core.delivery.run {
             Run::Driver => {
                 let _at_work = core.context.work();
-                // What callbacks arm meanwhile waits for the next pass, or the other shards would wait for it.
+                // Timers that callbacks arm meanwhile wait for the next pass; otherwise the other shards would wait for
+                // them.
                 for _ in 0..shard.count_ready() {
                     run_one(core, shard);
                 }
@@ -200,7 +205,7 @@ impl Deliver for Callbacks {
     fn offer_again(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) {
         match &core.delivery.run {
             Run::Own(executor, tickets) => tickets.offer(&**executor, core, shard),
-            // A worker that was started and never came is not coming.
+            // The pool has no thread: the worker that was started has ended before it could run.
             Run::Pool(pool)
                 if planted!("timer.worker-that-never-came-is-awaited", false, pool.is_empty()) =>
             {

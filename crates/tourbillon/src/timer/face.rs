@@ -1,4 +1,4 @@
-//! A `Timer` as the engine sees it: what it keeps of each shard, and what becomes of a task under the shard's lock.
+//! A `Timer` as the engine sees it: its records in each shard, and each change of a task under the shard's lock.
 
 use tourbillon_wheel::Time;
 
@@ -7,9 +7,9 @@ use super::{Callbacks, Task};
 use crate::clock::{EngineClock, nanoseconds};
 use crate::engine::face::{Face, Kept};
 
-/// What a timer keeps of a shard.
+/// The records of a timer in one shard.
 pub(crate) struct Records {
-    /// What handles know of their timers.
+    /// The states that handles read.
     pub(crate) leases: Leases,
     /// Whether a boxed callback was ever armed: it may wait for the wall clock, or stay in the wheel while it runs.
     pub(crate) boxed: bool,
@@ -36,7 +36,13 @@ impl Kept for Records {
     }
 
     fn take_spent(&mut self) -> Self {
-        Records { leases: self.leases.take_spent(), boxed: false }
+        let leases = self.leases.take_spent();
+        let boxed = planted!(
+            "timer.crowd-that-goes-ends-what-repeats",
+            std::mem::take(&mut self.boxed),
+            false
+        );
+        Records { leases, boxed }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -50,7 +56,7 @@ impl Face for Callbacks {
     type Shown = ();
     type Given = Lease;
 
-    /// A timer that has a handle gets a lease, which both of them hold.
+    /// A timer with a handle gets a lease, which both of them hold.
     #[inline(always)]
     fn arm(task: &mut Task, records: &mut Records) -> Option<Lease> {
         let lease = match task {
@@ -62,10 +68,7 @@ impl Face for Callbacks {
             }
             Task::Running(_) | Task::Alarm(_) => return Some(Lease::BY_KEY),
         };
-        if !records.leases.has_room() {
-            return None;
-        }
-        *lease = records.leases.open(State::Pending);
+        *lease = records.leases.open(State::Pending)?;
         Some(*lease)
     }
 

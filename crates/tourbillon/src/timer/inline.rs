@@ -1,10 +1,10 @@
-//! A callback that runs once and lies where it is put: it takes an allocation only if it is large.
+//! A callback that runs once, stored inline: only a large one is allocated.
 //!
-//! The one file of this crate with unsafe code. A callback of a few words lies in the node of its timer, which the
-//! driver has at hand when it fires. To find it in a box of its own, and to free that, took about half of the time of
-//! a timer that fires.
+//! This is the only file of this crate with unsafe code. A callback of up to two words is stored in its timer's node,
+//! which is in the driver's cache when the timer fires. Looking up and freeing a separate box took about half of the
+//! time that it takes to fire a timer.
 //!
-//! Invariant: `words` holds a value of the type whose `verbs` those are; that type fits, and it is `Send`.
+//! Invariant: `words` holds a value of the type that `verbs` was made for; that type fits, and it is `Send`.
 
 #![allow(unsafe_code, reason = "safe code cannot forget a type and keep its value")]
 
@@ -22,22 +22,22 @@ type Words = MaybeUninit<[usize; WORDS]>;
 pub(crate) struct Inline {
     words: Words,
     verbs: &'static Verbs,
-    /// As one of those, it can be sent to another thread, and not be shared with one.
+    /// `Send` and not `Sync`, like this type.
     like: PhantomData<Box<dyn Send>>,
 }
 
-/// What can be done with a callback whose type is forgotten.
+/// The operations on a callback whose type is erased.
 struct Verbs {
     type_id: fn() -> TypeId,
     /// Moves it out and calls it.
     run: unsafe fn(&Words, &Context<'_>),
-    /// Drops it, if there is anything to do for that.
+    /// Drops it; `None` if its type needs no drop.
     drop: Option<unsafe fn(&mut Words)>,
-    /// Whether it is a box, and of something that has bytes.
+    /// Whether it is a box of a type that is not zero-sized.
     bytes_behind: bool,
 }
 
-/// The verbs of a type.
+/// The operations of a type.
 struct Of<V>(V);
 
 impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
@@ -53,7 +53,7 @@ impl<V: FnOnce(&Context<'_>) + Send + 'static> Of<V> {
         drop: dropping::<Box<V>>(),
         bytes_behind: size_of::<V>() > 0,
     };
-    /// Asks whether there is anything to drop in the box, and forgets the box.
+    /// A fault: asks whether the contents of the box need a drop, and leaks the box itself.
     #[cfg(planted)]
     const IN_A_LEAKING_BOX: Verbs = Verbs {
         drop: if needs_drop::<V>() { dropping::<Box<V>>() } else { None },
@@ -85,39 +85,39 @@ impl Inline {
     #[inline]
     pub(crate) fn run(self, context: &Context<'_>) {
         let this = ManuallyDrop::new(self);
-        // SAFETY: The words are of that type, and nobody uses or drops them after this.
+        // SAFETY: The words hold a value of the type of these verbs, and nothing uses or drops them after this.
         unsafe { (this.verbs.run)(&this.words, context) }
     }
 
-    /// The callback, if it is one of that type, or a box of one.
+    /// The callback, if it is of type `F` or a box of it.
     pub(crate) fn take<F: 'static>(self) -> Option<F> {
         let this = ManuallyDrop::new(self);
         let type_id = (this.verbs.type_id)();
         if type_id == TypeId::of::<F>() {
-            // SAFETY: That is the type, and nobody uses or drops the words after this.
+            // SAFETY: The words hold an `F`, and nothing uses or drops them after this.
             return Some(unsafe { this.words.as_ptr().cast::<F>().read() });
         }
         let boxed = type_id == TypeId::of::<Box<F>>();
         if planted!("more.large-closure-is-not-given-back", false, boxed) {
-            // SAFETY: As above.
+            // SAFETY: The words hold a `Box<F>`, and nothing uses or drops them after this.
             return Some(*unsafe { this.words.as_ptr().cast::<Box<F>>().read() });
         }
         drop(ManuallyDrop::into_inner(this));
         None
     }
 
-    /// Whether it captured something that has to be dropped.
+    /// Whether its type needs a drop.
     #[inline]
     pub(crate) fn needs_drop(&self) -> bool {
         self.verbs.drop.is_some()
     }
 
-    /// Reads a byte of the callback's memory, so that it is near when the callback runs.
+    /// Prefetches the callback.
     #[inline]
     pub(crate) fn touch(&self) {
         if self.verbs.bytes_behind {
-            // SAFETY: The words are a box, which is a pointer, and there is a byte behind it, whatever that is. Nobody
-            // writes to it: the callback came by value, and who takes it out takes this.
+            // SAFETY: The words hold a box, which is a pointer to at least one byte, initialized or not. Nothing writes
+            // to it: the callback was passed by value, and moving it out consumes `self`.
             unsafe {
                 let byte = self.words.as_ptr().cast::<*const MaybeUninit<u8>>().read();
                 black_box(byte.read());
@@ -130,7 +130,7 @@ impl Drop for Inline {
     #[inline]
     fn drop(&mut self) {
         if let Some(drop) = planted!("blind.small-closure-leaks", None, self.verbs.drop) {
-            // SAFETY: The words are of that type: who takes them does not drop this.
+            // SAFETY: The words hold a value of the type of these verbs: code that moves it out forgets `self`.
             unsafe { drop(&mut self.words) }
         }
     }
@@ -144,13 +144,13 @@ const fn fits<V>() -> bool {
 fn put<V>(value: V) -> Words {
     assert!(fits::<V>(), "there is room for it");
     let mut words = Words::uninit();
-    // SAFETY: It fits.
+    // SAFETY: The value fits, in size and alignment.
     unsafe { words.as_mut_ptr().cast::<V>().write(value) };
     words
 }
 
 /// # Safety
-/// The words are a `V`, and are not used after this.
+/// The words hold a `V`, and are not used after this.
 unsafe fn call<V: FnOnce(&Context<'_>)>(words: &Words, context: &Context<'_>) {
     // SAFETY: The caller's promise.
     let callback = unsafe { words.as_ptr().cast::<V>().read() };
@@ -162,7 +162,7 @@ const fn dropping<V>() -> Option<unsafe fn(&mut Words)> {
 }
 
 /// # Safety
-/// The words are a `V`, and are not used after this.
+/// The words hold a `V`, and are not used after this.
 unsafe fn destroy<V>(words: &mut Words) {
     // SAFETY: The caller's promise.
     unsafe { words.as_mut_ptr().cast::<V>().drop_in_place() }
@@ -185,7 +185,7 @@ mod tests {
         assert!(!is_far(move |_| assert!(sender.send(()).is_err())));
         let three = [0_usize; 3];
         assert!(is_far(move |_| assert_eq!(three.len(), 3)));
-        // Two words, which may not lie where a word may.
+        // Two words, but with a larger alignment than a word on most targets.
         let wide = 0_u128;
         assert_eq!(is_far(move |_| assert_eq!(wide, 0)), align_of::<u128>() > align_of::<usize>());
     }

@@ -1,5 +1,4 @@
-//! Looking at a timer: what is pending, what was counted, what its wheels hold. Nothing here changes anything but
-//! memory that is not used.
+//! Inspecting a timer: pending timers, counts, and the contents of its wheels. Only unused memory changes here.
 
 use std::time::Instant;
 
@@ -8,31 +7,31 @@ use super::executor::Run;
 use crate::engine::counts::{Counts, Lateness};
 use crate::view::{Pending, Snapshot};
 
-/// What the callbacks of a timer are doing, from [`Timer::activity`].
+/// The activity of a timer's callbacks, from [`Timer::activity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Threads that run callbacks. One that goes from one callback to the next counts in between.
+    /// Threads that run callbacks. A thread also counts between one callback and the next.
     pub running: usize,
     /// Callbacks that have ended. Exact while none runs.
     pub completed: u64,
-    /// Threads of the pool, those that sleep included. Zero without a pool.
+    /// Threads of the pool, including those that sleep. Zero without a pool.
     pub threads: usize,
 }
 
-/// Looking.
+/// Inspection.
 impl Timer {
-    /// The current time of its clock.
+    /// The current time of the timer's clock.
     pub fn now(&self) -> Instant {
         self.core().context.clock.instant(self.time())
     }
 
-    /// How many timers are pending, tasks that sleep included.
+    /// The number of pending timers, including sleeping tasks.
     pub fn len(&self) -> usize {
         self.counts().pending as usize
     }
 
-    /// Whether none is pending.
+    /// Whether no timer is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,7 +53,7 @@ impl Timer {
         crate::view::pending(self.core())
     }
 
-    /// Everything it has done, counted.
+    /// The counts of all operations.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +74,7 @@ impl Timer {
         counts
     }
 
-    /// What its callbacks are doing at this moment.
+    /// The current activity of its callbacks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -94,9 +93,15 @@ impl Timer {
     /// ```
     pub fn activity(&self) -> Activity {
         let core = self.core();
-        // In this order: what ends in between counts as completed, not as neither.
+        // Read in this order: a callback that ends in between counts as completed, rather than as neither.
         let running = core.context.busy();
-        let completed = core.counts().fired.saturating_sub(running as u64);
+        let counts =
+            planted!("timer.woken-task-is-a-completed-callback", self.counts(), core.counts());
+        let completed = counts.fired.saturating_sub(planted!(
+            "timer.running-callback-is-completed",
+            0,
+            running as u64
+        ));
         let threads = match &core.delivery.run {
             Run::Pool(pool) => pool.threads(),
             Run::Driver | Run::Own(..) => 0,
@@ -104,7 +109,7 @@ impl Timer {
         Activity { running, completed, threads }
     }
 
-    /// How late its timers were, each counted from its deadline, also if that lay in the past when it was scheduled.
+    /// How late its timers were, each measured from its deadline, even if that was in the past when scheduled.
     pub fn lateness(&self) -> Lateness {
         let mut lateness = self.core().lateness();
         planted!(
@@ -115,7 +120,7 @@ impl Timer {
         lateness
     }
 
-    /// What its wheels hold, slot by slot. It costs nothing when nobody asks.
+    /// The contents of its wheels, slot by slot. Computed when called: there is no cost otherwise.
     ///
     /// ```
     /// use std::time::Duration;
@@ -137,16 +142,16 @@ impl Timer {
         snapshot
     }
 
-    /// Gives back the memory of a peak that has passed.
+    /// Releases the memory of an earlier peak.
     pub fn shrink(&self) {
         self.core().shards.iter().for_each(|shard| shard.shrink());
         planted!("timer.shrink-without-tasks", (), self.core().delivery.tasks.shrink());
     }
 
-    /// Walks its wheels and names the first invariant that does not hold. For tests.
+    /// Walks its wheels and reports the first broken invariant. For tests.
     ///
     /// # Errors
-    /// The invariant that is broken. That would be a defect of this crate.
+    /// The broken invariant, which would be a defect of this crate.
     pub fn check(&self) -> Result<(), String> {
         self.core().shards.iter().try_for_each(|shard| shard.check())?;
         self.core().delivery.tasks.check()

@@ -1,39 +1,41 @@
-//! What handles know of their timers: a lease each, under the lock of the shard.
+//! Leases: the states of timers that have handles, under the lock of the shard.
 //!
-//! A handle answers for its timer after that has left the wheel, and a wheel forgets. So a timer with a handle has a
-//! lease: its state, and how many hold it, which are the handles, and the timer itself until it has ended. The last of
-//! them gives the lease back. The tempting alternative, an `Arc`, has to be allocated, found when the timer fires, and
-//! freed by another thread than its own.
+//! A handle answers for its timer after the timer has left the wheel, and a wheel keeps no record of it. So a timer
+//! with a handle has a lease: its state and a reference count of its holders, which are the handles, and the timer
+//! itself until it has ended. The last holder frees the lease. The tempting alternative, an `Arc`, has to be allocated,
+//! looked up when the timer fires, and freed by another thread than the one that allocated it.
 //!
-//! Leases lie in segments of 4096. Growing makes another one and copies nothing; only the first begins small. A segment
-//! in which none is held is given back when the last of a crowd has gone, or by a shrink.
+//! Leases are stored in segments of 4096. Growing adds a segment and copies nothing; only the first segment begins
+//! small. A segment without a held lease is freed when the last lease of all is freed, or by a shrink.
 
-/// What has become of a timer.
+/// The state of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
     /// It waits for its deadline, or for a thread to run on.
     Pending,
-    /// Its callback has started and not yet returned. One that says that it is done, as its last act, is here for a
-    /// moment still: [`Timeout::has_started`](crate::Timeout::has_started) is what to ask then.
+    /// Its callback has started and has not returned.
+    ///
+    /// A callback that reports its end as its last act is still in this state for a moment: use
+    /// [`Timeout::has_started`](crate::Timeout::has_started) after such a report.
     Running,
     /// Its callback has ended, by returning or by a panic.
     Fired,
-    /// It was cancelled, and will never start (again).
+    /// It was cancelled, and never starts (again).
     Cancelled,
     /// The engine was stopped before it started.
     HandedBack,
 }
 
 impl State {
-    /// By their numbers.
+    /// All states, indexed by their discriminants.
     pub(crate) const ALL: [State; 5] =
         [State::Pending, State::Running, State::Fired, State::Cancelled, State::HandedBack];
 }
 
 /// Leases in one segment.
 const SEGMENT: usize = 4096;
-/// So many segments have numbers for all their leases.
+/// The most segments: all their leases have numbers.
 const MOST: usize = u32::MAX as usize / SEGMENT;
 
 /// The number of a lease.
@@ -41,7 +43,7 @@ const MOST: usize = u32::MAX as usize / SEGMENT;
 pub(crate) struct Lease(u32);
 
 impl Lease {
-    /// No handle holds one: the last of them is gone.
+    /// No handle holds a lease: the last handle is gone.
     pub(crate) const NONE: Lease = Lease(u32::MAX - 1);
     /// The timer never has a handle: the caller has its key.
     pub(crate) const BY_KEY: Lease = Lease(u32::MAX);
@@ -58,22 +60,22 @@ impl Lease {
 }
 
 pub(crate) struct Leases {
-    /// Those in the midst of which nothing is held may have been given back: they are empty.
+    /// A segment without a held lease may have been freed, and is then empty.
     segments: Vec<Vec<LeaseEntry>>,
-    /// The segment that the next new lease comes into; all before it are full, or there is none.
+    /// The segment for the next new lease. All segments before it are full.
     filling: usize,
-    /// The first that is free, or `NONE`.
+    /// The first free lease, or `NONE`.
     free: Lease,
-    /// How many are held.
+    /// The number of held leases.
     held: usize,
-    /// The segments of a crowd that has gone, to be freed when the shard's lock is not held.
+    /// Segments that are no longer needed, to be freed while the shard's lock is not held.
     spent: Vec<Vec<LeaseEntry>>,
 }
 
 struct LeaseEntry {
-    /// How many hold it, or the next that is free. A count that has reached its end stays there.
+    /// The number of holders, or for a free lease the next free one. A saturated count stays saturated.
     holders: u32,
-    /// `None` if it is free.
+    /// `None` if the lease is free.
     state: Option<State>,
 }
 
@@ -82,31 +84,28 @@ impl Leases {
         Leases { segments: Vec::new(), filling: 0, free: Lease::NONE, held: 0, spent: Vec::new() }
     }
 
-    /// Whether there is a lease for another handle. Four billion are many, but handles can be forgotten.
+    /// Opens a lease with two holders: the timer and a handle. `None` if there is no room: there are four billion
+    /// leases, but handles can be leaked.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.free != Lease::NONE || self.filling < MOST
-    }
-
-    /// A lease that two hold: the timer and a handle. There must be room.
-    #[inline]
-    pub(crate) fn open(&mut self, state: State) -> Lease {
-        debug_assert!(self.has_room(), "who opens one has asked");
+    pub(crate) fn open(&mut self, state: State) -> Option<Lease> {
         let new = LeaseEntry { holders: 2, state: Some(state) };
-        self.held += 1;
         let lease = self.free;
         if lease == Lease::NONE {
             return self.add(new);
         }
         self.free = Lease(std::mem::replace(self.entry(lease), new).holders);
-        lease
+        self.held += 1;
+        Some(lease)
     }
 
     #[cold]
-    fn add(&mut self, entry: LeaseEntry) -> Lease {
+    fn add(&mut self, entry: LeaseEntry) -> Option<Lease> {
         let full = |segment: &Vec<LeaseEntry>| segment.len() == SEGMENT;
         while self.segments.get(self.filling).is_some_and(full) {
             self.filling += 1;
+        }
+        if self.filling == MOST {
+            return None;
         }
         if self.filling == self.segments.len() {
             self.segments.push(Vec::new());
@@ -116,7 +115,8 @@ impl Leases {
             segment.reserve_exact(SEGMENT - segment.len());
         }
         segment.push(entry);
-        Lease((first + segment.len() - 1) as u32)
+        self.held += 1;
+        Some(Lease((first + segment.len() - 1) as u32))
     }
 
     #[inline]
@@ -125,20 +125,20 @@ impl Leases {
         &mut self.segments[segment][place]
     }
 
-    /// Another handle holds it.
+    /// Adds a holder: another handle.
     pub(crate) fn share(&mut self, lease: Lease) {
         let entry = self.entry(lease);
         entry.holders = entry.holders.saturating_add(1);
     }
 
-    /// What has become of its timer. Somebody must hold it.
+    /// The state of the lease's timer. The lease must be held.
     #[inline]
     pub(crate) fn state(&self, lease: Lease) -> State {
         let (segment, place) = lease.place();
         self.segments[segment][place].state.expect("who holds a lease may ask")
     }
 
-    /// The timer starts. `NONE` if no handle holds the lease: nobody needs to know how it ends.
+    /// Marks the timer as running. Returns `NONE` if no handle holds the lease: then nothing reads how it ends.
     #[inline]
     pub(crate) fn start(&mut self, lease: Lease) -> Lease {
         if !lease.is_held() {
@@ -151,14 +151,14 @@ impl Leases {
         lease
     }
 
-    /// The timer is armed again.
+    /// Marks the timer as pending again.
     pub(crate) fn rearm(&mut self, lease: Lease) {
         if lease.is_held() {
             self.entry(lease).state = Some(State::Pending);
         }
     }
 
-    /// The timer has ended, and holds it no more.
+    /// Marks the timer as ended, and drops its hold on the lease.
     #[inline]
     pub(crate) fn end(&mut self, lease: Lease, state: State) {
         if lease.is_held() {
@@ -167,7 +167,7 @@ impl Leases {
         }
     }
 
-    /// One who held it does so no more. True if now only one does.
+    /// Drops one hold. Returns whether exactly one remains.
     #[inline]
     pub(crate) fn release(&mut self, lease: Lease) -> bool {
         if self.release_last(lease) {
@@ -180,8 +180,10 @@ impl Leases {
         planted!("more.dropped-clone-cuts-the-others-off", true, entry.holders == 1)
     }
 
-    /// A handle has cancelled the timer, and both of them hold the lease. If nobody else does, the lease is given back,
-    /// and the handle has to remember what has become of the timer: true.
+    /// Marks the timer as cancelled by one of its handles; both hold the lease.
+    ///
+    /// If there is no other holder, frees the lease and returns `true`: the handle then has to remember the state
+    /// itself.
     #[inline]
     pub(crate) fn cancel(&mut self, lease: Lease) -> bool {
         let given_back = self.give_back_from(lease, 2);
@@ -191,13 +193,13 @@ impl Leases {
         given_back
     }
 
-    /// Gives the lease back, if only one holds it.
+    /// Frees the lease if it has exactly one holder.
     #[inline]
     pub(crate) fn release_last(&mut self, lease: Lease) -> bool {
         self.give_back_from(lease, 1)
     }
 
-    /// Gives the lease back, if so many hold it.
+    /// Frees the lease if it has exactly `holders` holders.
     #[inline]
     fn give_back_from(&mut self, lease: Lease, holders: u32) -> bool {
         let Lease(next) = self.free;
@@ -216,7 +218,7 @@ impl Leases {
         true
     }
 
-    /// The last of a crowd has gone: so goes the memory of the crowd, as soon as it is [taken](Leases::take_spent).
+    /// Sets the segments aside after the last lease was freed, until they are [taken](Leases::take_spent).
     #[cold]
     fn forget_crowd(&mut self) {
         let crowd = std::mem::replace(self, Leases::new());
@@ -228,13 +230,13 @@ impl Leases {
         !self.spent.is_empty()
     }
 
-    /// The memory of a crowd that has gone.
+    /// Takes the segments that were set aside, to be freed without the lock.
     #[cold]
     pub(crate) fn take_spent(&mut self) -> Leases {
         Leases { spent: std::mem::take(&mut self.spent), ..Leases::new() }
     }
 
-    /// Gives back the segments in which none is held.
+    /// Frees the segments without a held lease.
     pub(crate) fn shrink(&mut self) {
         let is_free = |segment: &Vec<LeaseEntry>| segment.iter().all(|entry| entry.state.is_none());
         for segment in self.segments.iter_mut().filter(|segment| is_free(segment)) {
@@ -263,7 +265,7 @@ impl Leases {
         entries * size_of::<LeaseEntry>() + self.segments.capacity() * size_of::<Vec<LeaseEntry>>()
     }
 
-    /// Walks those that are free.
+    /// Walks the free list.
     pub(crate) fn check(&self) -> Result<(), String> {
         let all = self.segments.iter().flatten();
         let (count, held) =
@@ -293,7 +295,7 @@ mod tests {
     #[test]
     fn a_lease_ends_with_its_last_holder() {
         let mut leases = Leases::new();
-        let lease = leases.open(State::Pending);
+        let lease = leases.open(State::Pending).unwrap();
         leases.share(lease);
         leases.release(lease);
         assert_eq!(leases.start(lease), lease);
@@ -301,9 +303,9 @@ mod tests {
         leases.end(lease, State::Fired);
         assert_eq!(leases.state(lease), State::Fired, "a handle holds it still");
         leases.check().unwrap();
-        assert_ne!(leases.open(State::Pending), lease, "another timer has another");
+        assert_ne!(leases.open(State::Pending).unwrap(), lease, "another timer has another");
         leases.release(lease);
-        assert_eq!(leases.open(State::Pending), lease, "it was free");
+        assert_eq!(leases.open(State::Pending).unwrap(), lease, "it was free");
         leases.release(lease);
         assert_eq!(leases.start(lease), Lease::NONE, "nobody asks for it");
         leases.check().unwrap();
@@ -315,7 +317,7 @@ mod tests {
         for keeper in [0, SEGMENT + 1, 3 * SEGMENT - 1] {
             let mut leases = Leases::new();
             let mut crowd: Vec<Lease> =
-                (0..3 * SEGMENT).map(|_| leases.open(State::Fired)).collect();
+                (0..3 * SEGMENT).map(|_| leases.open(State::Fired).unwrap()).collect();
             let kept = crowd.remove(keeper);
             for lease in crowd {
                 leases.release(lease);
@@ -325,15 +327,15 @@ mod tests {
             leases.check().unwrap();
             assert!(leases.memory() < 2 * SEGMENT * size_of::<LeaseEntry>());
             assert_eq!(leases.state(kept), State::Fired);
-            // They come back where they were.
+            // New leases reuse the freed numbers.
             let again: Vec<Lease> =
-                (0..3 * SEGMENT - 1).map(|_| leases.open(State::Pending)).collect();
+                (0..3 * SEGMENT - 1).map(|_| leases.open(State::Pending).unwrap()).collect();
             leases.check().unwrap();
             assert!(!again.contains(&kept) && leases.segments.len() == 3);
             assert_eq!(leases.state(kept), State::Fired);
         }
         let mut leases = Leases::new();
-        let lease = leases.open(State::Pending);
+        let lease = leases.open(State::Pending).unwrap();
         leases.end(lease, State::Cancelled);
         leases.release(lease);
         leases.shrink();
@@ -344,14 +346,15 @@ mod tests {
     fn there_is_a_last_number() {
         let mut leases = Leases::new();
         leases.filling = MOST;
-        assert!(!leases.has_room(), "the next would be none");
+        assert!(leases.open(State::Pending).is_none(), "the next would be none");
         assert!(MOST * SEGMENT - 1 < Lease::NONE.0 as usize);
     }
 
     #[test]
     fn the_memory_of_a_crowd_goes_with_it() {
         let mut leases = Leases::new();
-        let all: Vec<Lease> = (0..3 * SEGMENT).map(|_| leases.open(State::Pending)).collect();
+        let all: Vec<Lease> =
+            (0..3 * SEGMENT).map(|_| leases.open(State::Pending).unwrap()).collect();
         leases.check().unwrap();
         assert!(leases.memory() >= 3 * SEGMENT * size_of::<LeaseEntry>());
         for lease in all {
@@ -368,7 +371,7 @@ mod tests {
     #[test]
     fn a_count_that_has_reached_its_end_stays_there() {
         let mut leases = Leases::new();
-        let lease = leases.open(State::Pending);
+        let lease = leases.open(State::Pending).unwrap();
         leases.entry(lease).holders = u32::MAX - 1;
         leases.share(lease);
         leases.share(lease);

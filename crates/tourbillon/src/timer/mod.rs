@@ -1,4 +1,4 @@
-//! `Timer`: closures that run when their time has come.
+//! `Timer`: runs closures at their deadlines.
 
 mod callback;
 mod context;
@@ -50,16 +50,16 @@ pub use unfired::Unfired;
 use wakers::Tasks;
 use wall::Registry;
 
-/// Runs closures when their time has come. Clones are the same timer, and any thread may use it.
+/// Runs closures at their deadlines. Clones are the same timer, and any thread may use it.
 ///
-/// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake
-///   a thread.
+/// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake a
+///   thread.
 /// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`](Timer::stop); one of them, once.
-/// - **Silent**: no thread wakes up unless something is due.
+/// - **Silent**: no thread wakes up unless a timer is due.
 /// - A callback may panic, block, schedule, cancel, stop the timer, or drop its last clone.
 ///
-/// Dropping the last clone stops the engine: what is pending is dropped and counted as handed back. It does not wait
-/// for callbacks that run.
+/// Dropping the last clone stops the engine: pending timers are dropped and counted as handed back. The drop does not
+/// wait for running callbacks.
 ///
 /// ```
 /// use std::time::Duration;
@@ -82,7 +82,7 @@ pub struct Timer {
     owner: Arc<TimerOwner>,
 }
 
-/// What the clones of a timer share: the last of them stops the engine.
+/// Shared by the clones of a timer: the last clone to be dropped stops the engine.
 struct TimerOwner {
     core: Arc<TimerCore>,
 }
@@ -96,14 +96,15 @@ impl Drop for TimerOwner {
 pub(crate) type TimerCore = Core<Callbacks>;
 pub(crate) type TimerShard = Shard<Callbacks>;
 
-/// How a timer's callbacks come to run, who owns the timer, and what waits for the wall clock.
+/// Where a timer's callbacks run, the owner of the timer, and the timers that wait for the wall clock.
 pub(crate) struct Callbacks {
     run: Run,
     owner: OnceLock<Weak<TimerOwner>>,
     pub(crate) wall: Arc<Registry>,
     pub(crate) tasks: Tasks,
-    /// The next runs of repeating timers that were running during a stop, until a stop returns them. `None` once the
-    /// last `Timer` is dropped.
+    /// The next runs of repeating timers that ran during a stop, until a stop returns them.
+    ///
+    /// `None` once the last `Timer` is dropped.
     interrupted: Mutex<Option<Interrupted>>,
 }
 
@@ -130,7 +131,7 @@ impl Timer {
         (timer, driver)
     }
 
-    /// The timer of a callback. If its last clone is gone it is stopped, and so is this one.
+    /// The timer of a callback. If the last clone is gone, the timer is stopped, and so is the one returned.
     fn of(core: &Arc<TimerCore>) -> Self {
         let owner = core.delivery.owner.get().and_then(Weak::upgrade);
         let owner = planted!("more.timer-of-a-context-stops-it", None, owner);
@@ -140,11 +141,12 @@ impl Timer {
 
 /// Scheduling.
 impl Timer {
-    /// Runs `callback` once, after so long, never earlier. Zero and what is past run as soon as they can, never inside
-    /// this call.
+    /// Runs `callback` once after the given delay, never earlier.
+    ///
+    /// A delay of zero runs as soon as possible, never inside this call.
     ///
     /// # Errors
-    /// The timer was stopped or is full, or its driver could not be started; the callback comes back.
+    /// If the timer was stopped or is full, or its driver could not be started. The error holds the callback.
     pub fn schedule<F>(&self, after: Duration, callback: F) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnOnce(&Context<'_>) + Send + 'static,
@@ -152,7 +154,7 @@ impl Timer {
         self.schedule_time(self.time() + nanoseconds(after), callback)
     }
 
-    /// Runs `callback` once, at that moment, never earlier.
+    /// Runs `callback` once at the given instant, never earlier. An instant in the past runs as soon as possible.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -174,7 +176,7 @@ impl Timer {
         self.schedule_time(self.core().context.clock.time(at), callback)
     }
 
-    /// Runs `callback` after so long, and again as often as it asks for with [`Context::again`].
+    /// Runs `callback` after the given delay, and again as often as it calls [`Context::again`].
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -187,7 +189,7 @@ impl Timer {
     /// let timer = Timer::builder().clock(&clock).build()?;
     /// let mut delay = Duration::from_secs(1);
     /// let attempts = timer.schedule_repeating(delay, move |context| {
-    ///     // An attempt that failed; twice as long until the next.
+    ///     // The attempt failed: wait twice as long before the next one.
     ///     delay *= 2;
     ///     context.again(delay);
     /// })?;
@@ -208,7 +210,7 @@ impl Timer {
         armed.map_err(|error| error.map(|again| again.0))
     }
 
-    /// [`schedule_repeating`](Timer::schedule_repeating), first at that moment.
+    /// As [`schedule_repeating`](Timer::schedule_repeating), with the first run at the given instant.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -224,7 +226,7 @@ impl Timer {
         armed.map_err(|error| error.map(|again| again.0))
     }
 
-    /// [`schedule`](Timer::schedule) for those who keep millions: it gives a `Copy` key instead of a handle.
+    /// As [`schedule`](Timer::schedule), but returns a `Copy` key instead of a handle: for millions of timers.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -235,7 +237,7 @@ impl Timer {
         self.arm_time(self.time() + nanoseconds(after), callback)
     }
 
-    /// [`arm`](Timer::arm) at that moment.
+    /// As [`arm`](Timer::arm), at the given instant.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -265,7 +267,7 @@ impl Timer {
         armed.map_err(|error| error.map(Task::give_back))
     }
 
-    /// Knows nothing of the callback's type: it is compiled once, and not for every callback.
+    /// Schedules a task. Not generic over the callback, so that it is compiled once.
     fn schedule_task(&self, at: Time, task: Task) -> Result<Timeout, ScheduleError<Task>> {
         let shard = self.core().own_shard();
         match self.core().arm(shard, at, task) {
@@ -293,23 +295,37 @@ impl Timer {
     }
 }
 
-/// What keys are for.
+/// Operations by key.
 impl Timer {
-    /// Cancels a timer. True means that it will never start; false that it has started, was cancelled or handed back
-    /// before, or is another engine's.
+    /// Cancels a timer. `true` means that it never starts.
+    ///
+    /// `false` means that it has started, was cancelled or handed back before, or belongs to another engine.
     pub fn cancel(&self, key: Key) -> bool {
         let settle = |task: &mut Task, kept: &mut Records| {
-            task.mark_ended(State::Cancelled, &mut kept.leases);
+            if planted!(
+                "timer.cancelled-by-key-in-a-run-says-running",
+                !matches!(task, Task::Running(_)),
+                true
+            ) {
+                task.mark_ended(State::Cancelled, &mut kept.leases);
+            }
         };
-        let Some(task) = self.core().cancel(key, settle) else { return false };
-        task.discard(State::Cancelled, &self.core().shards[key.shard()]);
+        let shards = &self.core().shards;
+        let shard = planted!(
+            "timer.foreign-key-panics",
+            Some(&shards[key.shard()]),
+            shards.get(key.shard())
+        );
+        let Some(shard) = shard else { return false };
+        let Some(task) = shard.cancel(key.inner(), settle) else { return false };
+        task.discard(State::Cancelled, shard);
         true
     }
 
-    /// Moves a timer to so long after now.
+    /// Moves a timer's deadline to the given delay from now.
     ///
     /// # Errors
-    /// It is not pending, or there was no memory to move it; it is as it was.
+    /// If the timer is not pending, or memory is exhausted. It then keeps its deadline.
     ///
     /// ```
     /// use std::time::Duration;
@@ -328,7 +344,7 @@ impl Timer {
         self.move_to(key, self.time() + nanoseconds(after))
     }
 
-    /// Moves a timer to that moment.
+    /// Moves a timer's deadline to the given instant.
     ///
     /// # Errors
     /// As [`reschedule`](Timer::reschedule).
@@ -346,14 +362,14 @@ impl Timer {
         self.deadline(key).is_some()
     }
 
-    /// When the timer is to run, if it is pending.
+    /// The timer's deadline, if it is pending.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         self.core().deadline(key)
     }
 }
 
 impl Timer {
-    /// Arms something of another face.
+    /// Arms an alarm, for another front-end of the engine.
     pub(crate) fn arm_alarm(
         &self,
         after: Duration,
@@ -363,7 +379,9 @@ impl Timer {
         self.arm_task(at, Task::Alarm(alarm)).map_err(ScheduleError::reason)
     }
 
-    /// Runs foreign code of another face with no lock held. `None` if it panicked, which is counted and reported here.
+    /// Runs foreign code with no lock held, for another front-end. `None` if it panicked.
+    ///
+    /// The panic is counted and reported.
     #[inline]
     pub(crate) fn contain<R>(&self, foreign: impl FnOnce() -> R) -> Option<R> {
         contain(&*self.core().shards[0], foreign)

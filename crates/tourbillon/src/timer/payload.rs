@@ -1,16 +1,16 @@
-//! What a `Timer` keeps in the wheel.
+//! The payload that a `Timer` stores in the wheel.
 //!
-//! A callback that runs once lies in the wheel itself, if it is [small](super::inline). One that may run again, or
-//! waits for the wall clock, lies in a box. While it runs it is out of the wheel, and a mark keeps its place, its key
-//! and its lease. What its handles need to know of a timer is in its [lease](super::leases):
+//! A callback that runs once is stored in the wheel itself, if it is [small](super::inline). A callback that may run
+//! again, or waits for the wall clock, is boxed. While it runs, the callback is out of the wheel, and a mark keeps its
+//! place, its key and its lease. The state that a timer's handles read is in its [lease](super::leases):
 //!
-//! | state | written | by |
+//! | state | written | by the thread that |
 //! |---|---|---|
-//! | pending | under the shard's lock | who arms it, again too |
-//! | running | under the shard's lock, with the claim | who runs it |
-//! | fired | under the shard's lock, when the callback has returned or panicked | who runs it |
-//! | cancelled | under the shard's lock, with the removal; also during a run, of the mark | who cancels |
-//! | handed back | under the shard's lock, with the removal | who stops the engine, or runs it during the stop |
+//! | pending | under the shard's lock | arms it, or arms it again |
+//! | running | under the shard's lock, with the claim | runs it |
+//! | fired | under the shard's lock, when the callback has returned or panicked | runs it |
+//! | cancelled | under the shard's lock, with the removal; during a run, of the mark | cancels it |
+//! | handed back | under the shard's lock, with the removal | stops the engine, or runs it during the stop |
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub(crate) enum Task {
     Once(Inline, Lease),
     /// A callback that may run again, or waits for the wall clock.
     Boxed(Box<dyn Callback>, Lease),
-    /// The mark of a timer that runs and may run again: whoever runs it has the callback.
+    /// The mark of a repeating timer that is running: the running thread has the callback.
     Running(Lease),
     Alarm(Arc<dyn Alarm>),
 }
 
 impl Task {
-    /// A callback that runs once. The lease says how the caller names the timer: `BY_KEY`, or else by a handle.
+    /// Wraps a callback that runs once. The lease says how the caller refers to it: `BY_KEY`, or by a handle.
     #[inline(always)]
     pub(crate) fn once<F: FnOnce(&Context<'_>) + Send + 'static>(
         callback: F,
@@ -44,7 +44,7 @@ impl Task {
         Task::Once(Inline::new(callback), lease)
     }
 
-    /// The lease that it holds together with its handles.
+    /// The lease that it shares with its handles.
     #[inline]
     pub(crate) fn lease(&mut self) -> Option<&mut Lease> {
         match self {
@@ -53,23 +53,23 @@ impl Task {
         }
     }
 
-    /// It has ended so. The shard's lock is held.
+    /// Records how it ended. The shard's lock is held.
     #[inline]
     pub(crate) fn mark_ended(&mut self, state: State, leases: &mut Leases) {
-        if let Some(lease) = self.lease() {
+        if let Some(lease) = self.lease().filter(|lease| lease.is_held()) {
             leases.end(std::mem::replace(lease, Lease::NONE), state);
         }
     }
 
-    /// The last of its handles is gone: it needs no lease. The shard's lock is held.
+    /// Drops the lease after the last handle is gone. The shard's lock is held.
     #[inline]
     pub(crate) fn forget_lease(&mut self, leases: &mut Leases) {
-        if let Some(lease) = self.lease() {
+        if let Some(lease) = self.lease().filter(|lease| lease.is_held()) {
             leases.release(std::mem::replace(lease, Lease::NONE));
         }
     }
 
-    /// The callback, which was not armed: it runs once, and is of that type.
+    /// Returns the callback, of type `F`, that was not armed.
     pub(crate) fn give_back<F: 'static>(self) -> F {
         let callback = match self {
             Task::Once(callback, _) => callback.take(),
@@ -106,7 +106,7 @@ impl Task {
         matches!(self, Task::Boxed(callback, _) if callback.can_repeat())
     }
 
-    /// It was moved: it no longer waits for the wall clock. The shard's lock is held.
+    /// Records that it was moved: it no longer waits for the wall clock. The shard's lock is held.
     #[inline]
     pub(crate) fn moved(&self) {
         if let Task::Boxed(callback, _) = self {
@@ -116,18 +116,19 @@ impl Task {
         }
     }
 
-    /// If the timer waits for the wall clock, and that is not there yet: how long it has to wait still. If not, it
-    /// starts. The shard's lock is held.
+    /// Starts the timer, unless it waits for the wall clock and has to wait longer; then returns for how long.
+    ///
+    /// The shard's lock is held.
     pub(crate) fn not_yet(&self, clock: &EngineClock) -> Option<Duration> {
         let Task::Boxed(callback, _) = self else { return None };
         callback.plan()?.start(clock)
     }
 
-    /// Drops what is left of a callback that will not run any more, with no lock held; `state` says why.
+    /// Drops a callback that will not run any more, with no lock held; `state` says why.
     #[inline]
     pub(super) fn discard(self, state: State, shard: &TimerShard) {
         match self {
-            // Most callbacks own nothing: then there is nothing to do.
+            // Most callbacks own nothing that needs a drop.
             Task::Once(callback, _) if !callback.needs_drop() => std::mem::forget(callback),
             Task::Running(_) => {}
             task => task.discard_owned(state, shard),
@@ -153,7 +154,7 @@ impl Task {
         });
     }
 
-    /// Tells a callback that listens that it will not run any more. No lock is held, and the caller contains it.
+    /// Notifies the callback that it will not run any more. No lock is held, and the caller contains panics.
     pub(super) fn will_not_run(&mut self, state: State, shard: &TimerShard) {
         match self {
             Task::Boxed(callback, _) => callback.will_not_run(state, shard),
@@ -163,12 +164,12 @@ impl Task {
     }
 }
 
-/// What another face keeps in the wheel: something of ours, which sees to the user's code itself.
+/// The payload of another front-end. It belongs to this crate, and contains the panics of user code itself.
 pub(crate) trait Alarm: Send + Sync {
-    /// The deadline has come. Where callbacks run, with no lock held.
+    /// Called at the deadline, where callbacks run, with no lock held.
     fn notify(&self);
-    /// It will not ring any more; told at least once, with no lock held.
+    /// Called when it will not be notified any more; at least once, with no lock held.
     fn forget(&self);
-    /// Reads a byte of it.
+    /// Prefetches it.
     fn touch(&self) -> u8;
 }

@@ -1,24 +1,25 @@
-//! Threads that run callbacks, so that a slow one delays nobody while a thread is free.
+//! A pool of threads that run callbacks: a slow callback delays no other while a thread is free.
 //!
-//! A worker runs what is ready until nothing is, then sleeps. The driver calls them: one when it has made timers of a
-//! shard ready, or as many again as are at work; and as long as something is ready still, it comes back after
-//! [a while](PATIENCE) and does the same. So callbacks that are many and short wake one thread a shard, and who stands
-//! behind some that block waits for others to be woken, twice as many each time. The tempting alternative, that each
-//! worker calls the next before it runs a callback, has all of them awake for every crowd, on fewer cores, at one lock.
+//! A worker runs ready callbacks until there is none, then sleeps. The driver wakes workers: after it has made timers
+//! of a shard ready, it wakes one, or as many as are already running. While timers are still ready, it returns after [a
+//! while](PATIENCE) and does the same. A large number of short callbacks therefore wakes one thread per shard, and
+//! callbacks that are queued behind blocking ones wait until more workers are woken, twice as many each time. The
+//! tempting alternative, that each worker wakes the next before it runs a callback, would have all of them awake for
+//! every batch, on fewer cores, contending for one lock.
 //!
-//! Only the system's clock is sure to bring the driver back after a while. On any other, a worker is called at once for
-//! each timer that is ready.
+//! Only the system's clock is sure to bring the driver back after a while. On any other clock, the driver wakes a
+//! worker at once for each timer that is ready.
 //!
-//! Nobody is called if nobody is free: every worker that is awake looks once more before it sleeps. That look cannot
-//! miss what a caller knew of, because both go through the shard's lock:
+//! If no worker is free, none is woken: every worker that is awake looks once more before it sleeps. That look cannot
+//! miss a timer that the driver made ready, because both go through the shard's lock:
 //!
 //! ```text
-//!   the driver                                  a worker that wants to sleep
+//!   the driver                                  a worker that is about to sleep
 //!   shard's lock: makes ready                   free += 1
-//!   looks at free                               shard's lock: is anything ready?
+//!   reads free                                  shard's lock: is anything ready?
 //! ```
 //!
-//! Whoever takes the lock second sees what the other wrote before.
+//! Whichever takes the lock second sees what the other wrote before.
 
 use std::sync::Arc;
 
@@ -30,8 +31,9 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::timer::TimerShard;
 
-/// The driver comes back after so long, in nanoseconds, or after an eighth of a tick if that is less: about as long as
-/// it takes to wake a thread.
+/// How long until the driver returns, in nanoseconds; an eighth of a tick if that is less.
+///
+/// It is about the time that it takes to wake a thread.
 const PATIENCE: u64 = 125_000;
 
 pub(crate) struct Pool {
@@ -40,7 +42,7 @@ pub(crate) struct Pool {
     spawn: Spawn,
     state: Mutex<Workers>,
     called: Condvar,
-    /// Workers that sleep and were not called, and those that may still be started. Written under the mutex.
+    /// The workers that sleep and were not woken, plus those that may still be started. Written under the mutex.
     free: AtomicUsize,
 }
 
@@ -48,7 +50,7 @@ pub(crate) struct Pool {
 struct Workers {
     threads: usize,
     sleeping: usize,
-    /// Calls that no sleeping worker has answered yet: never more than sleep.
+    /// Wake-ups that no sleeping worker has taken yet: never more than there are sleeping workers.
     calls: usize,
     closed: bool,
 }
@@ -60,12 +62,13 @@ impl Pool {
         Pool { most, name, spawn, state, called, free: AtomicUsize::new(most) }
     }
 
-    /// Sees to it that what is ready runs. The driver calls this, after it was at the shard.
+    /// Makes ready timers run. The driver calls this after it visited the shard.
     pub(super) fn deliver(&self, core: &Arc<TimerCore>, shard: &TimerShard) {
         let ready = || core.shards.iter().map(|shard| shard.seen_ready()).sum::<usize>();
         let first = ready();
         if core.context.clock.is_system() {
-            // As many again as are at work. Each takes one at least; for more than that somebody has to come back.
+            // As many again as are running. Each worker takes one timer at least; for more than that, the driver has to
+            // return.
             let more = (self.most - self.free.load(Relaxed)).max(1).min(first);
             let called = (0..more).take_while(|_| self.call(core)).count();
             if planted!(
@@ -73,7 +76,16 @@ impl Pool {
                 first > called,
                 called == more && first > more
             ) {
-                shard.remind(core.context.clock.now() + PATIENCE.min(core.context.tick / 8));
+                let patience = planted!(
+                    "timer.pool-waits-an-eighth-of-a-long-tick",
+                    PATIENCE.max(core.context.tick / 8),
+                    PATIENCE.min(core.context.tick / 8)
+                );
+                planted!(
+                    "timer.nobody-comes-back-for-those-behind",
+                    (),
+                    shard.remind(core.context.clock.now() + patience)
+                );
             }
             return;
         }
@@ -84,9 +96,9 @@ impl Pool {
         }
     }
 
-    /// There is work: has a worker look for it, if one is free. `false` if none is.
+    /// Makes a free worker look for work. `false` if none is free.
     fn call(&self, core: &Arc<TimerCore>) -> bool {
-        // Relaxed: the shard's lock orders it, see above.
+        // Relaxed: the shard's lock orders it, as the module's documentation explains.
         self.free.load(Relaxed) > 0 && self.call_one(core)
     }
 
@@ -121,7 +133,8 @@ impl Pool {
             return true;
         }
         if planted!("timer.no-worker-at-all-runs-nothing", false, self.is_empty()) {
-            // Then the driver called, and better here and now than never.
+            // There is no worker at all, so the driver's thread is the caller: run the callbacks here rather than
+            // never.
             let _at_work = planted!(
                 "later.callback-on-the-driver-is-not-at-work",
                 None,
@@ -138,18 +151,18 @@ impl Pool {
         lock(&self.state).threads == 0
     }
 
-    /// How many threads it has.
+    /// The number of its threads.
     pub(super) fn threads(&self) -> usize {
         lock(&self.state).threads
     }
 
     fn count_free(&self, workers: &Workers) {
-        // In this order nothing overflows: those that sleep are among the threads.
+        // In this order nothing overflows: sleeping workers are among the threads.
         let free = self.most - workers.threads + (workers.sleeping - workers.calls);
         self.free.store(free, Relaxed);
     }
 
-    /// Ends the workers, as soon as each has returned from its callback.
+    /// Ends the workers, each as soon as it has returned from its callback.
     pub(super) fn close(&self) {
         planted!("timer.stop-leaves-the-workers", (), lock(&self.state).closed = true);
         planted!(
@@ -159,7 +172,7 @@ impl Pool {
         );
     }
 
-    /// Sleeps until called, or not at all if there is work. `false` if the pool was closed.
+    /// Sleeps until woken, or not at all if there is work. `false` if the pool was closed.
     fn sleep(&self, core: &TimerCore) -> bool {
         let mut workers = lock(&self.state);
         workers.sleeping += 1;
@@ -170,7 +183,7 @@ impl Pool {
             workers = wait(&self.called, workers, None);
         }
         workers.sleeping -= 1;
-        // Awake without being called, it leaves the call to one that sleeps, if there is one.
+        // A worker that is awake without a wake-up leaves it to one that sleeps, if there is one.
         if !work || workers.calls > workers.sleeping {
             workers.calls = workers.calls.saturating_sub(1);
         }
@@ -179,7 +192,7 @@ impl Pool {
     }
 }
 
-/// One of the threads of a pool, which it counts as such until it is dropped, however it ends.
+/// A thread of a pool. The pool counts it until it is dropped, however the thread ends.
 struct Worker(Arc<TimerCore>);
 
 impl Worker {
@@ -206,8 +219,9 @@ impl Drop for Worker {
     }
 }
 
-/// Runs one callback of any shard, each in its turn: a shard that is never done must not keep the others waiting.
-/// `false` if there is none.
+/// Runs one callback of any shard. `false` if there is none.
+///
+/// The shards take turns: a shard that never runs out of work must not starve the others.
 fn run_any(core: &Arc<TimerCore>, from: &mut usize) -> bool {
     let count = core.shards.len();
     let last = planted!("timer.worker-begins-at-the-same-shard", 0, *from);

@@ -1,19 +1,19 @@
-//! Timers that run again and again: the rhythm, and what becomes of the runs that were missed.
+//! Repeating timers: their schedule, and what happens to missed runs.
 //!
-//! Time goes to the right, each run is a line, and `|` stands where a run was to be. The second takes too long:
+//! Time goes to the right, each run is a line, and `|` marks where a run is due. The second run takes too long:
 //!
 //! ```text
 //!            |     |     |     |     |     |     |
-//!   Burst    ==    =============== == ==    ==    ==       every run takes place; what was missed follows at once
-//!   Skip     ==    ===============    ==    ==    ==       what was missed is left out; the rhythm is kept
-//!   Delay    ==    ===============     ==    ==    ==      what was missed is left out; a new rhythm begins
+//!   Burst    ==    =============== == ==    ==    ==       every run takes place; missed runs follow at once
+//!   Skip     ==    ===============    ==    ==    ==       missed runs are left out; the schedule is kept
+//!   Delay    ==    ===============     ==    ==    ==      missed runs are left out; a new schedule begins
 //!
-//!   after_each     ==     ==============     ==     ==     there is no rhythm: the pause between them is the same
+//!   after_each     ==     ==============     ==     ==     there is no schedule: the pauses between runs are equal
 //! ```
 //!
-//! The next deadline of a rhythm is the last deadline and the period, in whole nanoseconds, and never a reading of the
-//! clock: it cannot drift. A run is armed when the one before has ended, so runs of one timer never overlap, and each
-//! arming is counted as any other.
+//! At a fixed rate, the next deadline is the previous deadline plus the period, in whole nanoseconds, and never depends
+//! on a reading of the clock: it cannot drift. A run is armed when the previous one has ended, so runs of one timer
+//! never overlap, and each arming is counted like any other.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,7 +36,7 @@ use crate::missed::{Beat, Missed};
 /// let clock = VirtualClock::new();
 /// let timer = Timer::builder().clock(&clock).build()?;
 /// let minute = Duration::from_secs(60);
-/// // At once, then every minute; if it takes longer than one, it waits for the next.
+/// // At once, then every minute; a run longer than a minute skips the missed ones.
 /// let rhythm = Repeat::every(minute).first(Duration::ZERO).missed(Missed::Skip);
 /// let report = timer.repeat(rhythm, |_| ())?;
 ///
@@ -69,13 +69,15 @@ enum Pace {
 }
 
 impl Repeat {
-    /// At a fixed rate: each run is due one period after the one before was due, whenever that ran. It does not drift,
-    /// not by a nanosecond. A period of zero counts as one tick.
+    /// A fixed rate: each run is due one period after the previous run was due.
+    ///
+    /// It does not depend on when that run started, and does not drift by a nanosecond. A period of zero counts as one
+    /// tick.
     pub fn every(period: Duration) -> Self {
         Repeat::new(Pace::Rate(nanoseconds(period)))
     }
 
-    /// With a fixed pause: each run is due so long after the one before has ended. A pause of zero counts as one tick.
+    /// A fixed pause: each run is due `pause` after the previous run has ended. A pause of zero counts as one tick.
     pub fn after_each(pause: Duration) -> Self {
         Repeat::new(Pace::Pause(nanoseconds(pause)))
     }
@@ -84,14 +86,15 @@ impl Repeat {
         Repeat { pace, first: None, missed: Missed::default(), survives: false }
     }
 
-    /// The first run is after so long, instead of one period or pause.
+    /// Sets the delay of the first run, which is one period or pause by default.
     pub fn first(mut self, after: Duration) -> Self {
         self.first = Some(First::After(after));
         self
     }
 
-    /// The first run is at that moment, instead of after one period or pause. If it has passed, the runs since then
-    /// count as missed.
+    /// Sets the instant of the first run, instead of one period or pause from now.
+    ///
+    /// If the instant has passed, the runs since then count as missed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,8 +115,10 @@ impl Repeat {
         self
     }
 
-    /// The first run is when the wall clock shows that moment, as it is set when the timer is made. The rhythm is that
-    /// of the engine's clock: to follow a wall clock that is set, there is [`schedule_wall`](Timer::schedule_wall).
+    /// Sets the wall-clock time of the first run, by the wall clock as it is set when the timer is created.
+    ///
+    /// Later runs follow the engine's clock. For a timer that follows the wall clock when that is set, use
+    /// [`schedule_wall`](Timer::schedule_wall).
     ///
     /// ```
     /// use std::time::Duration;
@@ -132,13 +137,13 @@ impl Repeat {
         self
     }
 
-    /// What becomes of runs that were missed: [`Missed::Burst`] if not set. With a pause none can be.
+    /// Sets what happens to missed runs. The default is [`Missed::Burst`]. With a fixed pause, none is missed.
     pub fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
     }
 
-    /// A run that panics is reported and counted as ever, but does not end the timer.
+    /// Keeps the timer alive when a run panics. The panic is reported and counted as usual.
     ///
     /// ```
     /// use std::time::Duration;
@@ -173,14 +178,15 @@ impl Repeat {
         }
     }
 
-    /// The period or the pause. Nothing at all would let a virtual clock, or a driver, never get any further.
+    /// The period or the pause. Zero becomes one tick: otherwise a virtual clock or a driver would never get past it.
     fn step(&self, tick: u64) -> u64 {
         let (Pace::Rate(step) | Pace::Pause(step)) = self.pace;
         if planted!("timer.period-of-zero-is-no-tick", false, step == 0) { tick } else { step }
     }
 
-    /// When the next run is due, after one that started and ended then. `None` at the end of time, where everything
-    /// would be due at once for ever.
+    /// When the next run is due, after a run with these times. `None` at the end of time.
+    ///
+    /// There, all further runs would be due at once, forever.
     fn next(&self, due: Time, began: Time, ended: Time, tick: u64) -> Option<Time> {
         let step = self.step(tick);
         let next = match self.pace {
@@ -196,13 +202,15 @@ impl Repeat {
 
 /// Repeating.
 impl Timer {
-    /// Runs `callback` again and again, in a rhythm or with a pause, until it is cancelled, panics, or the timer is
-    /// stopped. Never early, and never while the last run still runs.
+    /// Runs `callback` repeatedly, at a fixed rate or with a fixed pause.
     ///
-    /// The handle is good for all runs: [`cancel`](Timeout::cancel) says `true` if no further run starts, also during
-    /// one and from inside of it. To [move](Timeout::reschedule) it moves the next run, and the rhythm is counted from
-    /// there; so does a callback that says [`again`](Context::again). For a period that the callback chooses each time
-    /// there is [`schedule_repeating`](Timer::schedule_repeating).
+    /// It runs until it is cancelled or panics, or the timer is stopped; never early, and never while the previous run
+    /// still runs.
+    ///
+    /// The handle is valid for all runs: [`cancel`](Timeout::cancel) returns `true` if no further run starts, also
+    /// during a run and from inside it. [Moving](Timeout::reschedule) the timer moves the next run, and the later runs
+    /// count from there; so does a callback that calls [`again`](Context::again). For a period that the callback
+    /// chooses each time, use [`schedule_repeating`](Timer::schedule_repeating).
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule).
@@ -235,7 +243,7 @@ impl Timer {
     }
 }
 
-/// A callback that runs in a rhythm.
+/// A callback that runs at a fixed rate or with a fixed pause.
 struct Rhythmic<F> {
     repeat: Repeat,
     callback: F,
@@ -299,7 +307,7 @@ mod tests {
             assert_eq!(next(every(7, missed), u64::MAX - 1, u64::MAX - 1), Some(u64::MAX));
             assert_eq!(next(every(7, missed), u64::MAX, u64::MAX), None, "{missed:?}");
         }
-        // The next of the rhythm would lie past the end.
+        // The next deadline of the schedule would lie past the end of time.
         assert_eq!(next(every(u64::MAX - 10, Missed::Skip), 2, u64::MAX), Some(u64::MAX));
         let pause = Repeat::after_each(Duration::from_nanos(1));
         assert_eq!(next(pause, 0, u64::MAX), Some(u64::MAX));

@@ -1,4 +1,4 @@
-//! Running one callback: the claim, the call with empty hands, and what comes after.
+//! Running one callback: the claim, the call with no lock held, and the end.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{TimerCore, TimerShard};
 use crate::contain::contain;
 use crate::engine::shard::{Claimed, Taken};
 
-/// Claims a ready timer of the shard and runs it here, for a thread that is at work. `false` if there was none.
+/// Claims a ready timer of the shard and runs it on this thread, which counts as working. `false` if there was none.
 #[inline]
 pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
     if !shard.has_ready() {
@@ -49,10 +49,18 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
             match if ran.is_some() { again } else { panics } {
                 Some(at) if stays => arm_again(&context, callback, at),
                 _ => {
-                    // What it captured goes before its handles say that it has ended.
+                    planted!(
+                        "timer.ended-before-its-captures-are-dropped",
+                        {
+                            let _ended = stays && shard.end(key, false);
+                        },
+                        ()
+                    );
+                    // Captured values are dropped before the handles show that the timer has ended.
                     planted!("timer.second-panic-hides-the-first", drop(callback), {
                         contain(shard, || {
-                            // One that would go on, and had no memory to stay in the wheel, has to say so.
+                            // A callback that wanted to continue, but had no memory to stay in the wheel, has to report
+                            // it.
                             callback.will_not_run(State::Fired, shard);
                             drop(callback);
                         });
@@ -71,13 +79,13 @@ pub(super) fn run_one(core: &Arc<TimerCore>, shard: &Arc<TimerShard>) -> bool {
         Task::Running(_) => debug_assert!(false, "a mark is never due"),
     }
     if spent {
-        // After the callback, which was due before.
+        // After the callback, which was due earlier.
         shard.release();
     }
     true
 }
 
-/// The timer has left the wheel and run: tells its handles.
+/// Records in the lease that the timer, which has left the wheel, has run.
 #[inline]
 fn end_lease(shard: &TimerShard, context: &Context<'_>) {
     if let Held::Lease(lease) = &context.held {
@@ -88,8 +96,9 @@ fn end_lease(shard: &TimerShard, context: &Context<'_>) {
     }
 }
 
-/// Arms a timer again that has run and stayed in the wheel. If that cannot be, its next run is handed back by the stop,
-/// or it has ended.
+/// Arms a timer again that ran and stayed in the wheel.
+///
+/// If that fails, the stop hands its next run back, or the timer has ended.
 fn arm_again(context: &Context<'_>, callback: Box<dyn Callback>, at: Time) {
     let Context { core, shard, key, plan, .. } = *context;
     planted!(

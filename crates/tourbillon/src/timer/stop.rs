@@ -11,14 +11,14 @@ use crate::key::Key;
 use crate::stopped::Stopped;
 use crate::sync::lock;
 
-/// The next runs of timers that ran during a stop, each with its shard.
+/// The next runs of timers that were running during a stop, each with its shard.
 pub(super) type Interrupted = Vec<(usize, Taken<Task>)>;
 
 impl Timer {
-    /// Starts the driver now instead of with the first timer. Once it runs, this does nothing.
+    /// Starts the driver now instead of with the first timer. Does nothing if it runs already.
     ///
     /// # Errors
-    /// The timer was stopped, or the thread could not be started.
+    /// If the timer was stopped, or the thread could not be started.
     ///
     /// ```
     /// use tourbillon::{StartError, Timer};
@@ -34,10 +34,11 @@ impl Timer {
         self.core().start()
     }
 
-    /// Stops the timer and hands back every timer that has not started, each once. Nothing starts after this, and
-    /// scheduling is refused. It waits until the callbacks that run have ended, except the one that it is called from,
-    /// and hands back the next run of those that were to run again. A second stop returns nothing but the next run of
-    /// what still ran when the first one returned.
+    /// Stops the timer and hands back every timer that has not started, each once.
+    ///
+    /// No timer starts after this, and scheduling is refused. The call waits until running callbacks have ended, except
+    /// the one that it is called from, and also hands back the next runs of repeating timers among them. A second stop
+    /// returns only the next runs of callbacks that were still running when the first one returned.
     ///
     /// ```
     /// use std::time::Duration;
@@ -55,17 +56,19 @@ impl Timer {
         self.stop_and_wait(None).unfired
     }
 
-    /// [`stop`](Timer::stop) that waits no longer than `limit`, of real time.
+    /// As [`stop`](Timer::stop), but waits no longer than `limit` of real time.
     pub fn stop_within(&self, limit: Duration) -> Stopped<Unfired> {
         self.stop_and_wait(Some(limit))
     }
 
-    /// Refuses new timers, runs those that are pending at their time, and stops when none is left, or when `limit`, of
-    /// real time, has passed; what is pending then is handed back, as by [`stop`](Timer::stop).
+    /// Refuses new timers, runs the pending ones at their deadlines, and stops when none is left.
     ///
-    /// A timer that repeats runs once more, if a run is pending, and then ends. Tasks that sleep are waited for too.
-    /// The wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock) somebody else has to advance it, and
-    /// inside a callback the others need a thread of their own.
+    /// It also stops when `limit` of real time has passed, and then hands back the pending timers, as
+    /// [`stop`](Timer::stop) does.
+    ///
+    /// A repeating timer whose next run is pending runs once more and then ends. Sleeping tasks are waited for too. The
+    /// wait is for time to pass: under a [`VirtualClock`](crate::VirtualClock), another thread has to advance the
+    /// clock; inside a callback, the other callbacks need a thread of their own.
     ///
     /// ```
     /// use std::time::Duration;
@@ -88,7 +91,9 @@ impl Timer {
         let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
         planted!("timer.shutdown-takes-new-timers", (), core.refuse());
         tasks.refuse();
-        let _idle = core.wait_until_idle(left()) && tasks.wait_until_idle(left());
+        let asleep =
+            || planted!("timer.shutdown-cuts-sleeps-short", true, tasks.wait_until_idle(left()));
+        let _idle = core.wait_until_idle(left()) && asleep();
         self.stop_and_wait(left())
     }
 
@@ -100,7 +105,7 @@ impl Timer {
             limit.and_then(|limit| Instant::now().checked_add(limit))
         );
         let mut first = core.stop();
-        // Before the wait: a callback that runs may wait for a task, or to hear of a timer.
+        // Before the wait: a running callback may be waiting for a task, or for news of a timer.
         planted!(
             "later.stop-waits-before-it-wakes-the-tasks",
             {
@@ -122,7 +127,7 @@ impl Timer {
                 contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
             });
         }
-        // A callback and a waker are inside of the same timer, and must not wait for each other.
+        // A callback and a waker of the same timer must not wait for each other.
         let outside = || core.depth() + tasks.depth() == 0;
         let wait = planted!(
             "timer.two-stops-from-inside-wait-for-each-other",
@@ -152,14 +157,15 @@ impl Timer {
         Stopped { unfired: unfired.collect(), finished }
     }
 
-    /// Whether it was stopped.
+    /// Whether the timer was stopped.
     pub fn is_stopped(&self) -> bool {
         self.core().is_stopped()
     }
 }
 
-/// Keeps the next run of a timer that ran while the engine was stopped, for `stop` to return. It comes back if the
-/// engine was not stopped, the timer was cancelled meanwhile, or the last `Timer` is dropped.
+/// Keeps the next run of a timer that ran during a stop, for `stop` to return.
+///
+/// Returns the task if the engine was not stopped, the timer was cancelled meanwhile, or the last `Timer` is dropped.
 pub(super) fn hand_back(
     core: &TimerCore,
     shard: &TimerShard,
@@ -169,7 +175,9 @@ pub(super) fn hand_back(
     if !is_kept || !shard.end(taken.key, true) {
         return Some(taken.value);
     }
-    contain(shard, || taken.value.will_not_run(State::HandedBack, shard));
+    planted!("blind.interrupted-retry-hears-nothing", None, {
+        contain(shard, || taken.value.will_not_run(State::HandedBack, shard))
+    });
     match &mut *lock(&core.delivery.interrupted) {
         Some(interrupted) => interrupted.push((shard.index, taken)),
         None => return Some(taken.value),

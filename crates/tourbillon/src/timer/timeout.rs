@@ -13,7 +13,7 @@ use crate::clock::nanoseconds;
 use crate::key::Key;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The handle of one timer. Dropping it changes nothing; clones are the same handle.
+/// The handle of one timer. Dropping it does not affect the timer; clones are the same handle.
 ///
 /// Its answers are exact as long as it lives.
 ///
@@ -33,10 +33,11 @@ use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub struct Timeout {
     shard: Arc<TimerShard>,
     key: wheel::Key,
-    /// What it holds of the shard, unless `over` is set.
+    /// Its lease in the shard, unless `over` is set.
     lease: Lease,
-    /// How the timer has ended, if the lease was given back before the handle is gone. `Pending` if it was not.
-    /// Relaxed: it is read and written under the shard's lock, or by the one who drops the handle.
+    /// How the timer ended, if its [lease](super::leases) was freed before the handle was dropped; otherwise `Pending`.
+    ///
+    /// Relaxed: it is read and written under the shard's lock, or by the thread that drops the handle.
     over: AtomicU8,
 }
 
@@ -51,17 +52,18 @@ impl Timeout {
         Timeout { shard, key, lease, over: AtomicU8::new(over.unwrap_or(State::Pending) as u8) }
     }
 
-    /// How the timer has ended, if the lease was given back.
+    /// How the timer ended, if the lease was freed.
     #[inline]
     fn over(&self) -> Option<State> {
         let over = self.over.load(Relaxed);
         (over != State::Pending as u8).then(|| State::ALL[usize::from(over)])
     }
 
-    /// Cancels the timer. True means that it will never start (again); false that it has started, was cancelled
-    /// before, or was handed back.
+    /// Cancels the timer. `true` means that it never starts (again).
     ///
-    /// A [repeating](crate::Timer::schedule_repeating) timer that runs at this moment finishes that run.
+    /// `false` means that it has started, was cancelled before, or was handed back.
+    ///
+    /// A [repeating](crate::Timer::schedule_repeating) timer that is running finishes its current run.
     pub fn cancel(&self) -> bool {
         if planted!("timer.cancel-in-a-run-forgotten", self.state() == State::Running, false) {
             return true;
@@ -83,17 +85,17 @@ impl Timeout {
         true
     }
 
-    /// Moves the timer to so long after now.
+    /// Moves the deadline to the given delay from now.
     ///
     /// Moving it to later, as a keep-alive does, is the cheapest operation of all.
     ///
     /// # Errors
-    /// It is not pending, or there was no memory to move it; it is as it was.
+    /// If the timer is not pending, or memory is exhausted. It then keeps its deadline.
     pub fn reschedule(&self, after: Duration) -> Result<(), RescheduleError> {
         self.move_to(self.shard.context.clock.now() + nanoseconds(after))
     }
 
-    /// Moves the timer to that moment.
+    /// Moves the deadline to the given instant.
     ///
     /// # Errors
     /// As [`reschedule`](Timeout::reschedule).
@@ -105,13 +107,13 @@ impl Timeout {
         self.shard.reschedule(self.key, deadline)
     }
 
-    /// When it is to run, if it is pending.
+    /// The deadline, if the timer is pending.
     pub fn deadline(&self) -> Option<Instant> {
         let time = self.shard.deadline(self.key)?;
         Some(self.shard.context.clock.instant(time))
     }
 
-    /// When it is to run by the wall clock, if it is pending and [waits for that](crate::Timer::schedule_wall).
+    /// The wall-clock deadline, if it is pending and [waits for the wall clock](crate::Timer::schedule_wall).
     pub fn wall_deadline(&self) -> Option<SystemTime> {
         self.shard.visit(self.key, |_, pending| match pending {
             Ok(Task::Boxed(callback, _)) => callback.plan().and_then(|plan| plan.waits_for()),
@@ -119,7 +121,7 @@ impl Timeout {
         })
     }
 
-    /// How long it has to wait, if it is pending: zero if it is due.
+    /// The time left until the deadline, if it is pending: zero if it is due.
     pub fn remaining(&self) -> Option<Duration> {
         let time = self.shard.deadline(self.key)?;
         let now = self.shard.context.clock.now();
@@ -131,7 +133,7 @@ impl Timeout {
         Some(Duration::from_nanos(left))
     }
 
-    /// What has become of it. The lock of its shard is taken to look.
+    /// The timer's state. Takes the lock of its shard.
     pub fn state(&self) -> State {
         self.shard.under_lock(|kept| self.over().unwrap_or_else(|| kept.leases.state(self.lease)))
     }
@@ -141,15 +143,15 @@ impl Timeout {
         self.state() == State::Pending
     }
 
-    /// Its key, for those who keep that instead: the same for all runs of a timer that repeats.
+    /// Its key, for code that stores keys instead of handles: the same for all runs of a repeating timer.
     pub fn key(&self) -> Key {
         Key::new(self.shard.index, self.key)
     }
 
-    /// Whether its callback has started: it runs, or has run. A repeating timer that waits for its next run has not.
+    /// Whether its callback has started: it is running or has run. False for a repeating timer between runs.
     ///
-    /// For a test that has heard from the callback, on a channel for example: the callback has started for certain, and
-    /// [`state`](Timeout::state) says [`Running`](State::Running) until it has returned, which may be a moment later.
+    /// For a test that received a message from the callback: the callback has certainly started, but
+    /// [`state`](Timeout::state) is [`Running`](State::Running) until it has returned, which may be a moment later.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -167,12 +169,12 @@ impl Timeout {
         matches!(self.state(), State::Running | State::Fired)
     }
 
-    /// Whether it has that key, on that shard.
+    /// Whether it has this key on this shard.
     pub(super) fn is_at(&self, shard: &Arc<TimerShard>, key: Key) -> bool {
         Arc::ptr_eq(&self.shard, shard) && self.key() == key
     }
 
-    /// A guard that cancels it when it is dropped.
+    /// Converts into a guard that cancels the timer when dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -181,7 +183,7 @@ impl Timeout {
     /// let timer = Timer::new();
     /// {
     ///     let _limit = timer.schedule(Duration::from_secs(5), |_| ())?.cancel_on_drop();
-    ///     // What must not take longer.
+    ///     // The work that must not take longer than 5 s.
     /// }
     /// assert_eq!(timer.len(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -207,14 +209,21 @@ impl Clone for Timeout {
 impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
-        if self.over().is_some() {
-            return;
+        if self.over.load(Relaxed) == State::Pending as u8 {
+            self.release();
         }
+    }
+}
+
+impl Timeout {
+    /// Drops its hold on the lease.
+    #[inline(never)]
+    fn release(&self) {
         self.shard.visit(self.key, |kept, pending| {
             let held =
                 planted!("timer.handle-of-a-timer-that-is-over-leaks", pending.is_ok(), true);
             if held && kept.leases.release(self.lease) {
-                // What is left is the timer, which needs it for nobody.
+                // Only the timer is left, and no handle can ask any more.
                 pending.into_iter().for_each(|task| task.forget_lease(&mut kept.leases));
             }
         });
@@ -227,13 +236,13 @@ impl fmt::Debug for Timeout {
     }
 }
 
-/// Cancels its timer when it is dropped.
+/// A guard that cancels its timer when dropped.
 #[derive(Debug)]
 #[must_use = "dropped at once, it cancels at once"]
 pub struct CancelOnDrop(Option<Timeout>);
 
 impl CancelOnDrop {
-    /// The handle, which no longer cancels when it is dropped.
+    /// Returns the handle, which does not cancel when dropped.
     ///
     /// ```
     /// use std::time::Duration;

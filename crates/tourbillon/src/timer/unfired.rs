@@ -1,4 +1,4 @@
-//! What the stop of a timer hands back.
+//! The timers that a stop hands back.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,22 +17,23 @@ use crate::key::Key;
 
 /// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
 ///
-/// The next try of a [retry](crate::Timer::retry) is among them, and has nothing left to run: its outcome was told.
+/// The next try of a [retry](crate::Timer::retry) is among them, but has nothing left to run: its outcome was already
+/// delivered.
 pub struct Unfired {
     pub(super) core: Arc<TimerCore>,
     pub(super) key: Key,
     pub(super) deadline: Time,
-    /// There until it is run or dropped.
+    /// `Some` until it is run or dropped.
     pub(super) task: Option<Task>,
 }
 
 impl Unfired {
-    /// The key it had.
+    /// The timer's key.
     pub fn key(&self) -> Key {
         self.key
     }
 
-    /// Whether it is the timer of that handle, which has its key on the same engine.
+    /// Whether it is the timer of this handle: the same key on the same engine.
     ///
     /// ```
     /// use std::time::Duration;
@@ -50,13 +51,15 @@ impl Unfired {
         timeout.is_at(&self.core.shards[self.key.shard()], self.key)
     }
 
-    /// When it was to run.
+    /// The timer's deadline.
     pub fn deadline(&self) -> Instant {
         self.core.context.clock.instant(self.deadline)
     }
 
-    /// Runs the callback here and now; to arm itself again does nothing. A panic goes to the caller, except that of one
-    /// which [survives its panics](crate::Repeat::survive_panics): that is reported and counted as ever.
+    /// Runs the callback on this thread now. Arming itself again has no effect.
+    ///
+    /// A panic propagates to the caller, except that of a timer which [survives panics](crate::Repeat::survive_panics):
+    /// that panic is reported and counted as usual.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         let shard = &self.core.shards[self.key.shard()];
@@ -80,7 +83,7 @@ impl Unfired {
                 let plan = callback.plan().cloned();
                 let context = context(Held::HandedBack, plan.as_ref());
                 let ran = catch_unwind(AssertUnwindSafe(|| callback.call(&context)));
-                // What it captured is dropped after a panic and not during it: a second one would abort.
+                // Captured values are dropped after a panic, not during the unwind, where a second panic would abort.
                 planted!("timer.unfired-keeps-its-callback", std::mem::forget(callback), {
                     contain(shard, || drop(callback));
                 });

@@ -1,10 +1,11 @@
-//! The part of a timer that wakes tasks: an engine of its own, made for the first of them.
+//! The part of a timer that wakes tasks: a separate engine, created with the first task.
 //!
-//! Wakers have wheels and a driver apart from callbacks. In one wheel they would stand behind callbacks among what is
-//! ready, and would have to be looked for there, or wait for a thread of the pool: a pool full of callbacks that block
-//! must not delay tasks. And a key that names a task's waker would be within reach of who cancels by key.
+//! Wakers have wheels and a driver separate from those of callbacks. In one wheel, ready wakers would queue behind
+//! ready callbacks, and would have to be searched for there or wait for a thread of the pool, but a pool full of
+//! blocking callbacks must not delay tasks. Also, a key of a task's waker would be reachable for code that cancels by
+//! key.
 //!
-//! Without the feature nothing of it is there, and every verb does nothing.
+//! Without the feature `tasks` there is no such engine, and every method does nothing.
 
 #[cfg(feature = "tasks")]
 pub(crate) use with::Tasks;
@@ -25,7 +26,9 @@ mod with {
     pub(crate) struct Tasks {
         settings: Settings,
         core: OnceLock<Arc<TaskCore>>,
-        /// Whether the timer was stopped. Who makes the engine holds the lock: a stop finds it, or it is made stopped.
+        /// Whether the timer was stopped.
+        ///
+        /// Held while the engine is created: a stop either finds the engine, or it is created stopped.
         stopped: Mutex<bool>,
     }
 
@@ -33,20 +36,20 @@ mod with {
         pub(crate) fn new(settings: &Settings) -> Self {
             let name = format!("{}-tasks", settings.name);
             let mut settings = Settings { name, ..settings.clone() };
-            // One limit for both.
+            // Callbacks and tasks share one limit.
             let limit = settings.context.limit.take();
             settings.context.limit = planted!(
                 "later.tasks-have-a-limit-of-their-own",
                 limit.map(|limit| Arc::new(crate::engine::context::Limit::new(limit.most()))),
                 limit
             );
-            // Who turns the timer turns its callbacks. Tasks have a thread, from the first of them on.
+            // An event loop drives only the callbacks. All tasks share one thread, which starts with the first of them.
             settings.context.driven =
                 planted!("tasks.sleeps-are-left-to-the-event-loop", settings.context.driven, false);
             Tasks { settings, core: OnceLock::new(), stopped: Mutex::new(false) }
         }
 
-        /// The engine. Who arms there first starts it.
+        /// The engine, created if necessary. Arming its first timer starts it.
         #[inline]
         pub(crate) fn engine(&self) -> &Arc<TaskCore> {
             self.core.get().unwrap_or_else(|| self.make())
@@ -59,22 +62,22 @@ mod with {
                 if planted!("tasks.a-stopped-timer-makes-a-live-engine", true, !*stopped) {
                     return Wakers::engine(self.settings.clone());
                 }
-                // It will never start: who comes after a stop must find that.
+                // It never starts: futures that are created after a stop must find it stopped.
                 let core = Wakers::engine(Settings { shards: 1, ..self.settings.clone() });
                 hand_back(&core);
                 core
             })
         }
 
-        /// Hands all tasks back: they wake, and find an error.
+        /// Hands all tasks back: they wake and return an error.
         pub(crate) fn stop(&self) {
             *lock(&self.stopped) = true;
             self.core.get().into_iter().for_each(|core| hand_back(core));
         }
 
-        /// Refuses tasks from now on. Those that sleep are woken at their time.
+        /// Refuses tasks from now on. Tasks that sleep are woken at their deadlines.
         pub(crate) fn refuse(&self) {
-            *lock(&self.stopped) = true;
+            *lock(&self.stopped) = planted!("timer.shutdown-lets-the-first-task-in", false, true);
             self.core.get().into_iter().for_each(|core| core.refuse());
         }
 
@@ -83,13 +86,13 @@ mod with {
             self.core.get().is_none_or(|core| core.wait_until_idle(limit))
         }
 
-        /// How many wakers of this timer the thread is inside of.
+        /// The number of this timer's wakers that are on the thread's call stack.
         pub(crate) fn depth(&self) -> usize {
             let depth = self.core.get().map_or(0, |core| core.depth());
             planted!("tasks.a-waker-that-stops-counts-as-outside", 0, depth)
         }
 
-        /// Waits for the wakers that are being called, except those that the caller is inside of.
+        /// Waits for the wakers that are being called, except those on the caller's stack.
         pub(crate) fn wait_for_silence(&self, limit: Option<Duration>) -> bool {
             let wait = |core: &Arc<TaskCore>| core.wait_for_silence(limit);
             planted!("tasks.stop-does-not-wait-for-wakers", true, self.core.get().is_none_or(wait))

@@ -189,3 +189,53 @@ fn those_who_wait_for_what_runs() {
     ]);
     stand(&rows, TIME);
 }
+
+/// A task that waits for a thread, on a clock that has nowhere to go: whoever moves the clock sleeps too.
+#[cfg(feature = "tasks")]
+fn waits_for_a_thread(sleeps: bool, run: fn(&VirtualClock, Task)) -> End {
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).build().unwrap();
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+    let task = async move {
+        if sleeps {
+            // No clock comes there.
+            let sleep = timer.sleep(Duration::MAX);
+            futures_lite::future::or(async { _ = sleep.await }, async { _ = receiver.await }).await;
+        } else {
+            _ = receiver.await;
+        }
+    };
+    let waiting = thread::spawn(move || run(&clock, Box::pin(task)));
+    Box::new(move || {
+        sender.send(()).unwrap();
+        waiting.join().unwrap();
+    })
+}
+
+#[cfg(feature = "tasks")]
+type Task = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[cfg(feature = "tasks")]
+#[test]
+fn tasks_that_wait_for_a_thread_under_virtual_time() {
+    use tourbillon::tasks;
+    type Run = fn(&VirtualClock, Task);
+    let runs: &[(&str, Run)] = &[
+        ("block_on", |clock, task| tasks::block_on(clock, task).unwrap()),
+        #[cfg(feature = "tokio")]
+        ("virtual_runtime", |clock, task| tasks::virtual_runtime(clock).unwrap().block_on(task)),
+        #[cfg(feature = "tokio")]
+        ("virtual_runtime, a task of its own", |clock, task| {
+            let runtime = tasks::virtual_runtime(clock).unwrap();
+            let other = runtime.spawn(task);
+            runtime.block_on(other).unwrap();
+        }),
+    ];
+    let rows = runs.iter().flat_map(|&(name, run)| {
+        [false, true].map(|sleeps| {
+            let name = format!("{name}, something waits for ever: {sleeps}");
+            Row::new(&name, WAKES, move || waits_for_a_thread(sleeps, run))
+        })
+    });
+    stand(&rows.collect::<Vec<_>>(), TIME);
+}

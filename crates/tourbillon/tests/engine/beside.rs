@@ -1,9 +1,9 @@
 //! A callback that takes long delays no other for which there is a thread. In real time, milliseconds of it: under a
 //! virtual clock nothing else becomes due while a callback runs.
 
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{MS, case, eventually};
 use tourbillon::{Builder, Job, Timer};
@@ -67,6 +67,31 @@ fn who_is_due_while_others_run_finds_another_thread() {
                     eventually(|| timer.counts().fired == 4 * (round + 1));
                     thread::sleep(5 * MS);
                 }
+                assert!(timer.stop().is_empty());
+            });
+        }
+    }
+}
+
+/// All that is due at once finds its threads at once: in microseconds, whatever the tick. It would be minutes if the
+/// driver came back after a part of the longest tick.
+#[test]
+fn all_who_are_due_together_find_their_threads_whatever_the_tick() {
+    const THREADS: usize = 8;
+    for tick in [Duration::from_micros(1), MS, 3600 * 1000 * MS] {
+        for shards in [1, 4] {
+            case(format!("a tick of {tick:?}, {shards} shards"), move || {
+                // Before the engine began: due at once. A moment after that would round up to the first tick.
+                let before = Instant::now();
+                let builder = Timer::builder().tick(tick).shards(shards).pool(THREADS);
+                let timer = builder.build().unwrap();
+                let meet = Arc::new(Barrier::new(THREADS + 1));
+                for _ in 0..THREADS {
+                    let meet = meet.clone();
+                    timer.arm_at(before, move |_| _ = meet.wait()).unwrap();
+                }
+                // None of them ends before all have begun.
+                meet.wait();
                 assert!(timer.stop().is_empty());
             });
         }

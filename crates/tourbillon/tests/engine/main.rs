@@ -27,3 +27,4 @@ mod stop_within;
 mod stopping;
 mod typed;
 mod virtual_time;
+mod walk;

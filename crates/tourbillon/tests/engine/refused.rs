@@ -56,6 +56,9 @@ const VERBS: &[Verb] = &[
     ("Timer::schedule_wall", |timer, held| {
         done(timer.schedule_wall(timer.wall_now() + HOUR, holds(held)))
     }),
+    ("Timer::schedule_wall_every", |timer, held| {
+        done(timer.schedule_wall_every(timer.wall_now() + HOUR, HOUR, holds(held)))
+    }),
     #[cfg(feature = "calendar")]
     ("Timer::schedule_cron", |timer, held| {
         let cron = tourbillon::Cron::parse("0 12 * * *", "UTC").unwrap();

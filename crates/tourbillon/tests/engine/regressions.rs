@@ -333,3 +333,19 @@ fn again_answers_no_after_a_stop() {
     timer.stop().pop().unwrap().run();
     assert_eq!(log.take(), [(false, false)]);
 }
+
+/// A stop that took a timer out forgot that it had been armed by key, and its callback was given a handle.
+#[test]
+fn a_callback_that_is_handed_back_has_a_handle_only_if_it_had_one() {
+    let timer = Timer::new();
+    let (tell, heard) = mpsc::channel();
+    let other = tell.clone();
+    timer.arm(HOUR, move |context| tell.send(context.timeout().is_some()).unwrap()).unwrap();
+    let handle =
+        timer.schedule(2 * HOUR, move |context| other.send(context.timeout().is_some()).unwrap());
+    let mut unfired = timer.stop();
+    unfired.sort_by_key(tourbillon::Unfired::deadline);
+    unfired.into_iter().for_each(tourbillon::Unfired::run);
+    assert_eq!(heard.iter().collect::<Vec<_>>(), [false, true]);
+    assert_eq!(handle.unwrap().state(), State::HandedBack);
+}

@@ -1,4 +1,5 @@
-//! The builder: what cannot be is an error that names it; presets; the limit; when threads start.
+//! The builder: what cannot be is an error that names it; presets; the limit; when threads start. In real time where
+//! threads are counted, milliseconds of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -280,4 +281,26 @@ fn names_are_given_to_threads() {
     timer.schedule(Duration::ZERO, |_| ()).unwrap();
     eventually(|| timer.counts().fired == 1);
     assert_eq!(names.take(), ["mine-driver", "mine-worker"]);
+}
+
+/// The presets differ in where callbacks run, also from what they would do by default.
+#[test]
+fn a_preset_runs_its_callbacks_where_it_says() {
+    type Preset = (&'static str, fn() -> Builder, usize);
+    let presets: [Preset; 2] = [("netty", Builder::netty, 0), ("kafka", Builder::kafka, 1)];
+    for (name, preset, pool) in presets {
+        let timer = preset().build().unwrap();
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..4 {
+            let (running, most) = (running.clone(), most.clone());
+            let run = move |_: &Context<'_>| {
+                most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+                thread::sleep(2 * MS);
+                running.fetch_sub(1, SeqCst);
+            };
+            timer.arm(Duration::ZERO, run).unwrap();
+        }
+        eventually(|| timer.activity().completed == 4);
+        assert_eq!((most.load(SeqCst), timer.activity().threads), (1, pool), "{name}");
+    }
 }

@@ -27,7 +27,7 @@ fn fails(_: &Attempt) -> Result<(), ()> {
     Err(())
 }
 
-pub(crate) const VERBS: [Verb; 14] = [
+pub(crate) const VERBS: [Verb; 15] = [
     ("start", |timer| refused(timer.start())),
     ("arm", |timer| refused(timer.arm(MS, |_| ()))),
     ("arm_at", |timer| refused(timer.arm_at(timer.now(), |_| ()))),
@@ -36,6 +36,9 @@ pub(crate) const VERBS: [Verb; 14] = [
     ("schedule_repeating", |timer| refused(timer.schedule_repeating(MS, |_| ()))),
     ("repeat", |timer| refused(timer.repeat(Repeat::every(MS), |_| ()))),
     ("schedule_wall", |timer| refused(timer.schedule_wall(SystemTime::now(), |_| ()))),
+    ("schedule_wall_every", |timer| {
+        refused(timer.schedule_wall_every(SystemTime::now(), MS, |_| ()))
+    }),
     ("retry", |timer| refused(timer.retry(Backoff::new(MS), fails))),
     ("retry_then", |timer| refused(timer.retry_then(Backoff::new(MS), fails, |_| ()))),
     ("KeyedTimer::schedule", |timer| {

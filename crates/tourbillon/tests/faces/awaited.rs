@@ -156,6 +156,18 @@ pub(crate) const FACES: &[Face] = &[
         let poll: PollOf<Queue> = |queue, context| pin!(queue.next()).poll(context).map(drop);
         polled(env.queue(after), poll, |queue, _, after| assert!(queue.reset("due", after)))
     }),
+    Face::new("Timer::compute", |env, after| {
+        let result = env.timer.compute(after, |_| ()).unwrap();
+        future(result, |result, _, after| result.timeout().reschedule(after).unwrap())
+    }),
+    Face::new("Timer::compute that is cancelled", |env, after| {
+        unmoved(env.timer.compute(1000 * after, |_| ()).unwrap())
+    })
+    .by(|env| {
+        // No task is among them.
+        let all = env.timer.pending();
+        assert!(all.iter().all(|pending| env.timer.cancel(pending.key)));
+    }),
     Face::new("Purgatory::wait that expires", |env, after| {
         unmoved(env.purgatory.wait([1, 2], after, || None::<()>))
     }),

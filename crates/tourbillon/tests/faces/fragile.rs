@@ -4,22 +4,23 @@ use std::any::Any;
 use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use tourbillon::{Driver, KeyedTimer, Operation, Purgatory, ScheduleError, Timer, VirtualClock};
 
-use crate::common::{HOUR, Log, PLACES, panic_quietly, running_on};
+use crate::common::{HOUR, Log, PLACES, PanicsWhenDropped, panic_quietly, running_on};
 
-/// Counts its drop, and panics. Dropped while a panic unwinds, it ends the process.
+/// Counts its drop, and panics with a payload whose drop panics too.
+/// Dropped while a panic unwinds, it ends the process.
 pub(crate) struct Fragile(Arc<AtomicU64>);
 
 impl Drop for Fragile {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
-        panic_quietly();
+        resume_unwind(Box::new(PanicsWhenDropped));
     }
 }
 
@@ -87,7 +88,7 @@ impl Borrow<str> for Cloned {
 
 /// Drops what came back, in the hands of the user, whose affair the panic is. Whether there was one.
 pub(crate) fn drop_in_hand<T>(value: T) -> bool {
-    catch_unwind(AssertUnwindSafe(|| drop(value))).is_err()
+    catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(std::mem::forget).is_err()
 }
 
 /// A key that may be fragile. It is told from others by its name alone.

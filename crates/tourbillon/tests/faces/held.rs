@@ -106,6 +106,10 @@ pub(crate) const CALLBACKS: &[Holder] = &[
     Holder::new("schedule_wall, large", |bench, after, value| {
         held(bench.timer.schedule_wall(bench.timer.wall_now() + after, large(value)), by_handle)
     }),
+    Holder::new("schedule_wall_every", |bench, after, value| {
+        let first = bench.timer.wall_now() + after;
+        held(bench.timer.schedule_wall_every(first, after, cancelling(value)), by_handle)
+    }),
     Holder::new("schedule_cron", |bench, _, value| {
         held(bench.timer.schedule_cron(&every_second(), cancelling(value)), by_handle)
     }),

@@ -243,6 +243,18 @@ const QUEUE: &[Scene] = &[
         assert!(drop_in_hand(queue.put(SECOND, items.fragile()).unwrap_err()), "closed");
         assert_eq!(queue.check(), Ok(()));
     }),
+    ("DelayQueue, cleared", |items| {
+        let (queue, clock, _) = queue(items);
+        queue.clear();
+        items.are_gone();
+        queue_goes_on(items, &queue, &clock);
+    }),
+    ("DelayQueue, extended by more than it has room for", |items| {
+        let (queue, clock, _) = queue(items);
+        queue.extend(items.mixed().map(|item| (SECOND, item)));
+        assert_eq!((queue.len(), items.broken.count()), (4, 2), "the others are dropped");
+        queue_goes_on(items, &queue, &clock);
+    }),
     ("DelayQueue, dropped", |items| drop(queue(items).0)),
 ];
 

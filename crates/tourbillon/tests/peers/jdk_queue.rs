@@ -2,6 +2,7 @@
 //!
 //! Some in real time: one that gives up does so in real time, and so does one that waits for another thread.
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -101,10 +102,14 @@ fn a_take_with_a_limit_gives_up_and_later_finds_what_was_put() {
     within(|| {
         let (queue, clock) = queue();
         let (taker, other) = (queue.taker(), clock.clone());
+        let (gives_up, has_given_up) = mpsc::channel();
         let taking = thread::spawn(move || {
-            (taker.take_within(SECOND), other.elapsed(), taker.take_within(HOUR))
+            let first = (taker.take_within(SECOND), other.elapsed());
+            gives_up.send(()).unwrap();
+            (first.0, first.1, taker.take_within(HOUR))
         });
-        while clock.elapsed() < 2 * SECOND {
+        // However late the thread starts: its second begins when it takes.
+        while has_given_up.try_recv().is_err() {
             clock.advance(SECOND / 2).unwrap();
             thread::sleep(MS);
         }

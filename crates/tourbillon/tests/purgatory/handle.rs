@@ -1,12 +1,12 @@
 //! The handle of one operation, and operations as Kafka has them.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use tourbillon::{Delayed, DelayedOperation, Operation, Purgatory, Timer, VirtualClock};
+use tourbillon::{Delayed, DelayedOperation, Operation, Purgatory, Timer, VirtualClock, Watched};
 
-use crate::common::{Log, SECOND, within};
+use crate::common::{Log, SECOND, case, within};
 
 struct Op {
     name: &'static str,
@@ -169,4 +169,62 @@ fn a_delayed_operation_is_answered_however_it_ends() {
     watch(false);
     clock.advance(SECOND).unwrap();
     assert_eq!(log.take(), ["complete", "expiration"]);
+}
+
+/// Its condition does what it is told, once, and does not hold.
+struct Told {
+    deed: Arc<Mutex<Option<Deed>>>,
+    log: Log<&'static str>,
+}
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+impl Operation for Told {
+    fn try_complete(&mut self) -> bool {
+        let deed = self.deed.lock().unwrap().take();
+        deed.into_iter().for_each(|deed| deed());
+        false
+    }
+    fn on_complete(self) {
+        self.log.add("completed");
+    }
+    fn on_expire(self) {
+        self.log.add("expired");
+    }
+}
+
+/// A handle that a condition uses waits for nobody: neither for that condition, nor for itself.
+#[test]
+fn inside_a_condition_a_handle_waits_for_nobody() {
+    type Verb = (&'static str, fn(&Watched<Told>) -> bool, [bool; 2], [bool; 2]);
+    // What it returns and whether the operation is over then, of the operation that is tried and of another one.
+    let verbs: [Verb; 4] = [
+        ("cancel", |watched| watched.cancel().is_some(), [false, false], [true, true]),
+        ("complete", Watched::complete, [true, true], [true, true]),
+        ("is_over", Watched::is_over, [false, false], [false, false]),
+        ("is_completed", Watched::is_completed, [false, false], [false, false]),
+    ];
+    for (name, verb, tried, another) in verbs {
+        for (own, [returns, is_over]) in [(true, tried), (false, another)] {
+            case(format!("{name} of its own: {own}"), move || {
+                let world = World::new();
+                let purgatory = Purgatory::new(&world.timer);
+                let deed = Arc::new(Mutex::new(None));
+                let watch = |key, deed: &Arc<Mutex<Option<Deed>>>| {
+                    let told = Told { deed: deed.clone(), log: Log::new() };
+                    Arc::new(purgatory.watch(told, [key], SECOND).unwrap())
+                };
+                let (mine, other) = (watch(1, &deed), watch(2, &Arc::default()));
+                let (told, heard) = mpsc::channel();
+                let target = if own { mine.clone() } else { other.clone() };
+                let used = target.clone();
+                *deed.lock().unwrap() = Some(Box::new(move || told.send(verb(&used)).unwrap()));
+                purgatory.check(&1);
+                assert_eq!(heard.try_recv(), Ok(returns));
+                assert_eq!(target.is_over(), is_over);
+                // What is not over yet is still there.
+                assert_eq!(target.cancel().is_some(), !is_over);
+            });
+        }
+    }
 }

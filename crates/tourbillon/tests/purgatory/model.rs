@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::{Log, MS};
 use crate::{End, Flag, Op, is_empty, purgatory};
+use tourbillon::Watched;
 
 struct Known {
     name: usize,
@@ -12,14 +13,35 @@ struct Known {
     due: u32,
 }
 
+/// A handle, and how its operation has ended: `None` if it waits, and within that `None` if nobody was told.
+type Handle = (Watched<Op>, Option<Option<End>>);
+
 /// What must have ended, in this order where it can be known.
 #[derive(Default)]
 struct Model {
     now: u32,
     waiting: Vec<Known>,
+    /// All that there ever were, by their names.
+    handles: Vec<Handle>,
 }
 
 impl Model {
+    /// Takes out one that waits, if its condition leaves it to others.
+    fn take_one(&mut self, name: usize) -> Option<Known> {
+        self.take(|op| op.name == name).pop()
+    }
+
+    fn ended(&mut self, ends: &[(usize, End)]) {
+        ends.iter().for_each(|&(name, end)| self.handles[name].1 = Some(Some(end)));
+    }
+
+    /// What the handle of any of them says.
+    fn look(&self, name: usize) {
+        let (handle, ended) = &self.handles[name];
+        let completed = *ended == Some(Some(End::Completed));
+        assert_eq!((handle.is_over(), handle.is_completed()), (ended.is_some(), completed));
+    }
+
     /// Takes out those that are such, in the order in which they came.
     fn take(&mut self, such: impl Fn(&Known) -> bool) -> Vec<Known> {
         let (taken, rest) = std::mem::take(&mut self.waiting).into_iter().partition(such);
@@ -48,10 +70,26 @@ fn life(seed: u64) {
                 let own: BTreeSet<u64> = (0..rng.usize(1..6)).map(|_| rng.u64(0..keys)).collect();
                 let (flag, after) = (Flag::new(), rng.u32(1..300));
                 let op = Op::flagged(names, &flag, &log);
-                purgatory.try_complete_else_watch(op, own.clone(), MS * after).unwrap();
+                let handle = purgatory.watch(op, own.clone(), MS * after).unwrap();
+                model.handles.push((handle, None));
                 let due = model.now + after;
                 model.waiting.push(Known { name: names, keys: own, flag, due });
                 names += 1;
+            }
+            50..56 if names > 0 => {
+                let name = if rng.bool() { rng.usize(0..names) } else { names - 1 };
+                let there = model.take_one(name).is_some();
+                let handle = &model.handles[name].0;
+                if rng.bool() {
+                    assert_eq!(handle.complete(), there, "seed {seed}, step {step}");
+                    assert_eq!(log.len(), usize::from(there));
+                    model.ended(&log.take());
+                } else {
+                    // Its condition may hold: nobody has tried it.
+                    let back = handle.cancel().map(|op| op.name);
+                    assert_eq!(back, there.then_some(name), "seed {seed}, step {step}");
+                    model.handles[name].1 = model.handles[name].1.or(Some(None));
+                }
             }
             50..70 => {
                 let ready = rng.u32(0..4);
@@ -63,6 +101,7 @@ fn life(seed: u64) {
                 let expected: Vec<_> =
                     expected.iter().map(|op| (op.name, End::Completed)).collect();
                 assert_eq!(log.take(), expected, "seed {seed}, step {step}");
+                model.ended(&expected);
             }
             90..93 => {
                 let expected = model.take(|op| op.keys.contains(&key));
@@ -70,6 +109,7 @@ fn life(seed: u64) {
                     purgatory.cancel_key(&key).iter().map(|op| op.name).collect();
                 let expected: Vec<usize> = expected.iter().map(|op| op.name).collect();
                 assert_eq!(back, expected, "seed {seed}, step {step}");
+                back.into_iter().for_each(|name| model.handles[name].1 = Some(None));
             }
             _ => {
                 let by = rng.u32(1..40);
@@ -87,13 +127,23 @@ fn life(seed: u64) {
                 ended.sort_by_key(|end| end.0);
                 expected.sort_by_key(|end| end.0);
                 assert_eq!(ended, expected, "seed {seed}, step {step}");
+                model.ended(&ended);
             }
+        }
+        if names > 0 {
+            model.look(rng.usize(0..names));
         }
         let watched: usize = model.waiting.iter().map(|op| op.keys.len()).sum();
         assert_eq!(purgatory.watched(), watched, "seed {seed}, step {step}");
         assert_eq!(purgatory.delayed(), model.waiting.len(), "seed {seed}, step {step}");
         assert_eq!(timer.len(), model.waiting.len(), "seed {seed}, step {step}");
     }
-    assert_eq!(purgatory.stop().len(), model.waiting.len());
+    let stopped: Vec<usize> = purgatory.stop().iter().map(|op| op.name).collect();
+    assert_eq!(stopped.len(), model.waiting.len());
+    stopped.into_iter().for_each(|name| model.handles[name].1 = Some(None));
+    (0..names).for_each(|name| model.look(name));
+    assert!(
+        model.handles.iter().all(|(handle, _)| !handle.complete() && handle.cancel().is_none())
+    );
     is_empty(&purgatory, &timer);
 }

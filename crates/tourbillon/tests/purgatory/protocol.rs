@@ -3,12 +3,12 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use self::Kind::{Closure, Future, Operation};
-use self::Meanwhile::{Cancel, Check, Dropped, Stop, Timeout};
+use self::Meanwhile::{Cancel, Check, Dropped, Force, Stop, TakeBack, Timeout};
 use crate::common::asleep::spawn_asleep;
 use crate::common::{Log, SECOND, case};
 use crate::{End, Op, is_empty, purgatory};
@@ -21,6 +21,10 @@ enum Meanwhile {
     Timeout,
     Cancel,
     Stop,
+    /// Its handle completes it.
+    Force,
+    /// Its handle takes it back.
+    TakeBack,
     /// The future is dropped.
     Dropped,
 }
@@ -59,7 +63,9 @@ fn expected(script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
             (_, Some(_)) => {}
             (Check, None) => again = true,
             (Timeout, None) => expires = true,
-            (Cancel, None) => back = Some(Fate::Cancelled),
+            // Whatever its condition says, and whatever comes after.
+            (Force, None) => (again, back) = (false, Some(Fate::Completed)),
+            (Cancel | TakeBack, None) => back = Some(Fate::Cancelled),
             (Stop, None) => back = Some(Fate::Stopped),
         }
     }
@@ -97,12 +103,12 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
         }
         met.is_some_and(|met| own.len() >= met)
     };
-    let (told, mut future) = (fates.clone(), None);
+    let (told, mut future, mut handle) = (fates.clone(), None, None);
     match kind {
         Operation => {
             let ends = |end| if end == End::Completed { Fate::Completed } else { Fate::Expired };
             let op = Op::new(condition, move |end| told.add(ends(end)));
-            purgatory.try_complete_else_watch(op, [1], SECOND).unwrap();
+            handle = Some(Arc::new(purgatory.watch(op, [1], SECOND).unwrap()));
         }
         Closure => {
             let then = move |outcome| told.add(fate(outcome));
@@ -122,18 +128,30 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
             Closure | Future => assert!(verb(&own).is_empty()),
         }
     };
-    for meanwhile in script {
+    let mut taking = Vec::new();
+    for (step, meanwhile) in script.iter().enumerate() {
         match meanwhile {
             Check => assert_eq!(purgatory.check(&1), 0, "it does not wait"),
             Timeout => clock.advance(SECOND).unwrap(),
             Cancel => ends(Fate::Cancelled, |purgatory| purgatory.cancel_key(&1)),
             Stop => ends(Fate::Stopped, Purgatory::stop),
+            Force => {
+                let before = &script[..step];
+                let first =
+                    !before.iter().any(|end| matches!(end, Cancel | Stop | Force | TakeBack));
+                assert_eq!(handle.as_ref().unwrap().complete(), first, "it promises what it does");
+            }
+            TakeBack => {
+                let own = handle.clone().unwrap();
+                taking.push(spawn_asleep(move || usize::from(own.cancel().is_some())));
+            }
             Dropped => drop(future.take()),
         }
     }
     leave.send(()).unwrap();
     let completed = trial.join().unwrap();
-    for (fate, thread) in waiting {
+    let taking = taking.into_iter().map(|thread| (Fate::Cancelled, thread));
+    for (fate, thread) in waiting.into_iter().chain(taking) {
         (0..thread.join().unwrap()).for_each(|_| fates.add(fate));
     }
     if let Some(future) = &mut future {
@@ -147,6 +165,10 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     let (fates, tried) = (fates.take(), tried.len());
     assert_eq!(fates.len(), 1, "{fates:?}");
     assert_eq!(completed, usize::from(fates[0] == Fate::Completed));
+    if let Some(handle) = handle {
+        let ended = (handle.is_over(), handle.is_completed());
+        assert_eq!(ended, (fates[0] != Fate::Rests, completed == 1), "the handle knows it");
+    }
     assert_eq!(purgatory.delayed(), usize::from(fates[0] == Fate::Rests));
     purgatory.stop();
     is_empty(&purgatory, &timer);
@@ -167,8 +189,9 @@ fn scripts(of: &[Meanwhile]) -> Vec<Vec<Meanwhile>> {
 
 #[test]
 fn whatever_comes_during_a_trial_it_ends_as_the_table_says() {
+    let by_handle = [Check, Timeout, Cancel, Stop, Force, TakeBack];
     let all = [Check, Timeout, Cancel, Stop, Dropped];
-    for (kind, meanwhile) in [(Operation, &all[..4]), (Closure, &all[..4]), (Future, &all[..])] {
+    for (kind, meanwhile) in [(Operation, &by_handle[..]), (Closure, &all[..4]), (Future, &all)] {
         for script in scripts(meanwhile) {
             case(format!("{kind:?}, {script:?}"), move || {
                 for met in [None, Some(TRIAL), Some(TRIAL + 1)] {

@@ -8,6 +8,7 @@ mod queue;
 mod queue_limits;
 mod queue_order;
 mod queue_threads;
+mod queue_walk;
 mod repeating;
 mod repeating_edges;
 mod retrying;

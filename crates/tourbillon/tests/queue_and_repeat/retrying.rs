@@ -103,6 +103,37 @@ fn the_time_of_a_slow_try_counts() {
     assert_eq!(retry.unwrap().wait(), Retried::GaveUp { error: 3, tries: 3 });
 }
 
+/// However late that is: because the loop was not turned, or because it was moved.
+#[test]
+fn the_limits_count_from_the_first_try() {
+    let every = || Backoff::new(SECOND).factor(1.0);
+    let rows = [
+        (every().tries(1), 1),
+        (every().tries(4), 4),
+        (every().within(Duration::ZERO), 1),
+        (every().within(SECOND * 3), 4),
+        (every().within(SECOND * 3).tries(2), 2),
+        (every().within(SECOND * 3).tries(9), 4),
+    ];
+    for late in [Duration::ZERO, MS, SECOND, SECOND * 3, HOUR] {
+        for moved in [false, true] {
+            for (backoff, tries) in rows.clone() {
+                let clock = VirtualClock::new();
+                let (timer, mut driver) = Timer::builder().clock(&clock).build_driven().unwrap();
+                let retry = timer.retry(backoff, fails(99)).unwrap();
+                if moved {
+                    retry.timeout().reschedule(late).unwrap();
+                } else {
+                    clock.advance(late).unwrap();
+                }
+                while driver.turn_within(HOUR).ran > 0 {}
+                let gave_up = Retried::GaveUp { error: tries, tries };
+                assert_eq!(retry.wait(), gave_up, "late by {late:?}, moved: {moved}");
+            }
+        }
+    }
+}
+
 #[test]
 fn jitter_with_a_seed_is_the_same_in_every_run() {
     let times = || {

@@ -23,6 +23,7 @@ pub(crate) enum Verb {
     ScheduleRepeating,
     Repeat,
     ScheduleWall,
+    ScheduleWallEvery,
     ScheduleCron,
 }
 
@@ -36,12 +37,13 @@ pub(crate) enum Kind {
     PlainData,
 }
 
-pub(crate) const VERBS: [Verb; 6] = [
+pub(crate) const VERBS: [Verb; 7] = [
     Verb::Schedule,
     Verb::Arm,
     Verb::ScheduleRepeating,
     Verb::Repeat,
     Verb::ScheduleWall,
+    Verb::ScheduleWallEvery,
     Verb::ScheduleCron,
 ];
 pub(crate) const KINDS: [Kind; 3] = [Kind::Small, Kind::Large, Kind::PlainData];
@@ -115,6 +117,9 @@ where
         Verb::ScheduleRepeating => timer.schedule_repeating(after, callback),
         Verb::Repeat => timer.repeat(Repeat::every(HOUR).first(after), callback),
         Verb::ScheduleWall => timer.schedule_wall(timer.wall_now() + after, callback),
+        Verb::ScheduleWallEvery => {
+            timer.schedule_wall_every(timer.wall_now() + after, HOUR, callback)
+        }
         // Not at that moment, but every second of the wall clock.
         Verb::ScheduleCron => {
             thread_local! {

@@ -1,18 +1,21 @@
 //! A crowd comes and goes: when the last of it has gone, so has its memory. Nobody has to ask for that.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use tourbillon::{KeyedTimer, Purgatory, Timer, VirtualClock, WaitError};
+use tourbillon::{Backoff, KeyedTimer, Purgatory, Repeat, Timeout, Timer, VirtualClock, WaitError};
 
 use crate::allocator::held;
-use crate::common::{HOUR, SECOND, case};
+use crate::common::{HOUR, SECOND, YEAR, case};
 
 /// More than an engine keeps the memory of.
 const CROWD: u32 = 20_000;
+
+/// More handles than an engine keeps the memory of.
+const HELD: usize = 9_000;
 
 /// What a crowd has left behind is less than this part of what it needed.
 const PART: usize = 20;
@@ -199,6 +202,69 @@ const REMAINDERS: &[Crowd] = &[
     }),
 ];
 
+/// What each of a crowd calls when it runs.
+type Run = Arc<dyn Fn() + Send + Sync>;
+
+/// A verb that gives a handle: to run that far from now, once.
+type Verb = (&'static str, fn(&Timer, Duration, Run) -> Timeout);
+
+const HANDLES: &[Verb] = &[
+    ("schedule", |timer, after, run| timer.schedule(after, move |_| run()).unwrap()),
+    ("schedule_at", |timer, after, run| {
+        timer.schedule_at(timer.now() + after, move |_| run()).unwrap()
+    }),
+    ("schedule_repeating", |timer, after, run| {
+        timer.schedule_repeating(after, move |_| run()).unwrap()
+    }),
+    ("repeat", |timer, after, run| {
+        let ends = move |context: &tourbillon::Context<'_>| {
+            run();
+            _ = context.timeout().unwrap().cancel();
+        };
+        timer.repeat(Repeat::every(after), ends).unwrap()
+    }),
+    ("schedule_wall", |timer, after, run| {
+        timer.schedule_wall(timer.wall_now() + after, move |_| run()).unwrap()
+    }),
+    ("compute", |timer, after, run| {
+        timer.compute(after, move |_| run()).unwrap().timeout().clone()
+    }),
+    ("retry", |timer, after, run| {
+        let job = move |_: &tourbillon::Attempt| {
+            run();
+            Ok::<_, ()>(())
+        };
+        let retry = timer.retry(Backoff::new(after), job).unwrap();
+        retry.timeout()
+    }),
+];
+
+/// How a crowd goes. The last way leaves the handles to the last run.
+type Goes = (&'static str, fn(&VirtualClock, Vec<Timeout>));
+
+const WAYS: &[Goes] = &[
+    ("cancelled", |_, all| assert!(all.iter().all(Timeout::cancel))),
+    ("cancelled, dropped one by one", |_, all| {
+        all.into_iter().for_each(|handle| assert!(handle.cancel()));
+    }),
+    ("cancelled by a clone", |_, all| {
+        let clones = all.clone();
+        drop(all);
+        assert!(clones.into_iter().all(|handle| handle.cancel()));
+    }),
+    ("fired", |clock, all| {
+        clock.advance(far(CROWD)).unwrap();
+        assert!(all.iter().all(|handle| !handle.is_pending()));
+    }),
+    ("fired without a handle", |clock, all| {
+        drop(all);
+        clock.advance(far(CROWD)).unwrap();
+    }),
+    (IN_A_RUN, |clock, _| clock.advance(far(CROWD)).unwrap()),
+];
+
+const IN_A_RUN: &str = "fired, and dropped by the last run";
+
 fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
@@ -221,6 +287,46 @@ fn the_memory_of_a_crowd_goes_with_the_last_of_it() {
 #[test]
 fn one_that_stays_keeps_no_more_than_its_own_memory() {
     each(REMAINDERS);
+}
+
+/// A timer without a handle stays, and with it the wheel: but what the handles needed has gone with the last of them.
+#[test]
+fn handles_that_are_gone_leave_no_memory() {
+    let _alone = crate::alone();
+    let clock = VirtualClock::new();
+    let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();
+    let one = timer.arm(YEAR, |_| ()).unwrap();
+    // The wheel grows now, to what a crowd needs that fires one by one, or all at once.
+    for after in [far, |_| Duration::ZERO] {
+        (0..CROWD).for_each(|n| _ = timer.arm(after(n), |_| ()).unwrap());
+        clock.advance(far(CROWD)).unwrap();
+    }
+    for &(verb, schedule) in HANDLES {
+        for &(way, go) in WAYS {
+            let (timer, clock) = (timer.clone(), clock.clone());
+            case(format!("{verb}, {way}"), move || {
+                let before = held();
+                let (ran, kept): (_, Arc<Mutex<Vec<_>>>) = (AtomicUsize::new(0), Arc::default());
+                let own = kept.clone();
+                let run: Run = Arc::new(move || {
+                    if ran.fetch_add(1, Relaxed) + 1 == HELD {
+                        *own.lock().unwrap() = Vec::new();
+                    }
+                });
+                let all = (0..HELD as u32).map(|n| schedule(&timer, far(n), run.clone()));
+                let mut all: Vec<_> = all.collect();
+                drop(run);
+                if way == IN_A_RUN {
+                    *kept.lock().unwrap() = std::mem::take(&mut all);
+                }
+                go(&clock, all);
+                drop(kept);
+                let left = held().saturating_sub(before);
+                assert!(left < HELD, "{left} bytes are left of {HELD} handles");
+                assert!(timer.is_pending(one) && timer.check().is_ok());
+            });
+        }
+    }
 }
 
 /// Inside an action, the actions of others wait for their turn.

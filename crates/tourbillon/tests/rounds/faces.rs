@@ -16,6 +16,11 @@ use crate::{Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named};
 /// With so many keys every table of keys, 256 at most, has had one: it keeps the memory of its first.
 const ALL_TABLES: usize = 1 << 13;
 
+/// What is done with a value that is due while nobody takes it.
+pub(crate) const DUE: [&str; 2] = ["moved", "removed"];
+/// So often in a round: a queue keeps account of some of them.
+pub(crate) const OFTEN: usize = 300;
+
 /// So large that it lies in a box, or a node of its own.
 type Large = [u8; 2048];
 const LARGE: Large = [7; 2048];
@@ -38,7 +43,10 @@ pub(crate) fn cases() -> Vec<Case> {
         ("Purgatory that is stopped", stopped_purgatory),
         ("all of them on a timer that is stopped", stopped_timer),
     ];
-    rows.into_iter().flat_map(|(name, make)| named(&[name], ROUNDS, make)).collect()
+    let names = DUE.map(|way| format!("DelayQueue of threads, what is due is {way}"));
+    let due = named(&names.each_ref().map(String::as_str), ROUNDS, due_queue);
+    let rows = rows.into_iter().flat_map(|(name, make)| named(&[name], ROUNDS, make));
+    rows.chain(due).collect()
 }
 
 fn keyed(_: usize) -> Round {
@@ -150,6 +158,24 @@ fn queue(_: usize) -> Round {
         assert!(queue.put(HOUR, Vec::new()).is_err(), "full");
         keys.into_iter().for_each(|key| drop(queue.remove(key).unwrap()));
         assert_eq!(queue.check(), Ok(()));
+    })
+}
+
+fn due_queue(way: usize) -> Round {
+    let clock = VirtualClock::new();
+    let queue = Timer::builder().clock(&clock).queue::<u32>().unwrap();
+    let first = queue.put(SECOND, 1).unwrap();
+    let second = queue.put(SECOND, 2).unwrap();
+    clock.advance(SECOND).unwrap();
+    Box::new(move || {
+        assert_eq!(queue.peek().unwrap().key, first);
+        for _ in 0..OFTEN {
+            match DUE[way] {
+                "moved" => queue.reschedule(second, Duration::ZERO).unwrap(),
+                _ => assert_eq!(queue.remove(queue.put(Duration::ZERO, 3).unwrap()), Some(3)),
+            }
+        }
+        assert_eq!((queue.peek().unwrap().key, queue.len(), queue.check()), (first, 2, Ok(())));
     })
 }
 

@@ -10,6 +10,7 @@ use tourbillon::tasks::{self, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
 use crate::common::{HOUR, SECOND};
+use crate::faces::{DUE, OFTEN};
 use crate::{
     Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named, give_back, take_all_places,
 };
@@ -36,7 +37,10 @@ pub(crate) fn cases() -> Vec<Case> {
         ("tasks of a timer that is stopped", stopped),
         ("the default engine", by_default),
     ];
-    rows.into_iter().flat_map(|(name, make)| named(&[name], ROUNDS, make)).collect()
+    let names = DUE.map(|way| format!("DelayQueue of tasks, what is due is {way}"));
+    let due = named(&names.each_ref().map(String::as_str), ROUNDS, due_queue);
+    let rows = rows.into_iter().flat_map(|(name, make)| named(&[name], ROUNDS, make));
+    rows.chain(due).collect()
 }
 
 fn timer() -> (Timer, VirtualClock) {
@@ -115,6 +119,27 @@ fn queue(_: usize) -> Round {
         assert!(poll(&mut Box::pin(short.next())).is_pending());
         drop(short);
         all_places(&timer);
+    })
+}
+
+/// The first of what is due is taken.
+fn due_queue(way: usize) -> Round {
+    let (timer, clock) = timer();
+    let mut queue = timer.delay_queue();
+    (0..3).for_each(|key| assert_eq!(queue.insert(key, key, SECOND).unwrap(), None));
+    assert!(poll(&mut Box::pin(queue.next())).is_pending());
+    clock.advance(SECOND).unwrap();
+    assert!(poll(&mut Box::pin(queue.next())).is_ready());
+    Box::new(move || {
+        for _ in 0..OFTEN {
+            if DUE[way] == "moved" {
+                assert!(queue.reset(&2, Duration::ZERO));
+            } else {
+                assert_eq!(queue.insert(3, 3, Duration::ZERO).unwrap(), None);
+                assert_eq!(queue.remove(&3), Some(3));
+            }
+        }
+        assert_eq!((queue.len(), queue.peek()), (2, Some((&1, &1))));
     })
 }
 

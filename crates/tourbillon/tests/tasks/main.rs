@@ -16,3 +16,4 @@ mod scopes;
 mod sleeping;
 mod stopping;
 mod timeouts;
+mod walks;

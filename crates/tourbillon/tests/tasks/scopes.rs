@@ -1,6 +1,6 @@
 //! The free functions under a given timer: scopes, the switch of the process, and tokio's tests.
 
-use std::future::Future;
+use std::future::{Future, IntoFuture, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -118,6 +118,65 @@ mod on_tokio {
         assert_eq!(spawned(HOUR).await, [1, 2, 3, 4].map(|hour| (hour - 1) * 3600));
     }
 
+    /// Each guard ends its own pause, in whatever order they go.
+    #[tokio::test]
+    async fn the_order_of_the_guards_does_not_matter() {
+        for first in [0, 1, 2] {
+            let mut guards: Vec<_> = (0..3).map(|_| tasks::pause()).collect();
+            drop(guards.remove(first));
+            let innermost = guards.last().unwrap().clock().clone();
+            tasks::sleep(HOUR).await;
+            assert_eq!(innermost.elapsed(), HOUR, "without {first}");
+            drop(guards.remove(0));
+            tasks::sleep(HOUR).await;
+            assert_eq!(innermost.elapsed(), 2 * HOUR, "without {first} and the outermost");
+        }
+        // A pause outlives the scope in which it began, and nothing of that scope stays.
+        let clock = VirtualClock::new();
+        let timer = Timer::builder().clock(&clock).build().unwrap();
+        let paused = tasks::with_timer(&timer, tasks::pause);
+        tasks::sleep(HOUR).await;
+        assert_eq!((paused.clock().elapsed(), clock.elapsed()), (HOUR, Duration::ZERO));
+        drop(paused);
+        clock.advance(HOUR * 24 * 365).unwrap();
+        assert!(Instant::now() < timer.now(), "the system's again");
+    }
+
+    /// When the guard is gone its clock stands still, whatever waits on it; and one that is paused again has its own.
+    #[tokio::test]
+    async fn time_stands_still_without_its_guard() {
+        let mut before = Vec::new();
+        for round in 0..3 {
+            let paused = tasks::pause();
+            let (clock, timer) = (paused.clock().clone(), paused.timer().clone());
+            tasks::sleep(HOUR).await;
+            assert_eq!(clock.elapsed(), HOUR);
+            timer.arm(HOUR, |_| ()).unwrap();
+            if round == 1 {
+                // What is woken by its end does not move it either.
+                drop(tokio::spawn(tasks::sleep(HOUR / 2)));
+            }
+            drop(paused);
+            before.push((clock, timer));
+            // tokio's clock jumps, as it does when all tasks wait.
+            tokio::time::sleep(SECOND / 10).await;
+            assert!(before.iter().all(|(clock, _)| clock.elapsed() == HOUR), "round {round}");
+        }
+    }
+
+    /// Several of them, as one that is woken first may not be polled first.
+    #[tokio::test]
+    async fn an_advance_returns_when_the_woken_tasks_have_run() {
+        let _paused = tasks::pause();
+        let sleeping: Vec<_> = (1..4).map(|n| tokio::spawn(tasks::sleep(SECOND * n))).collect();
+        tokio::task::yield_now().await;
+        for passed in 0..=4 {
+            let over = sleeping.iter().filter(|task| task.is_finished()).count();
+            assert_eq!(over, passed.min(3));
+            tasks::advance(SECOND).await;
+        }
+    }
+
     /// An advance by hand, in a test that jumps by itself otherwise.
     #[tokio::test]
     async fn time_is_advanced_by_hand_there_too() {
@@ -128,6 +187,98 @@ mod on_tokio {
         tasks::advance(5 * SECOND).await;
         sleeping.await.unwrap();
         assert_eq!(begin.elapsed(), 5 * SECOND);
+    }
+}
+
+/// A future, and how long it takes.
+type Waits = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+
+/// A free function, and the method of a timer that does the same.
+type Pair = (&'static str, fn(Duration) -> Waits, fn(&Timer, Duration) -> Waits);
+
+const PAIRS: &[Pair] = &[
+    ("sleep", |after| waits(tasks::sleep(after)), |timer, after| waits(timer.sleep(after))),
+    (
+        "sleep_until",
+        |after| waits(tasks::sleep_until(Instant::now() + after)),
+        |timer, after| waits(timer.sleep_until(timer.now() + after)),
+    ),
+    (
+        "timeout",
+        |after| waits(tasks::timeout(after, pending::<()>())),
+        |timer, after| waits(timer.timeout(after, pending::<()>())),
+    ),
+    (
+        "timeout_at",
+        |after| waits(tasks::timeout_at(Instant::now() + after, pending::<()>())),
+        |timer, after| waits(timer.timeout_at(timer.now() + after, pending::<()>())),
+    ),
+    (
+        "interval",
+        |after| ticks(tasks::interval(after)),
+        |timer, after| ticks(timer.interval(after)),
+    ),
+    (
+        "interval_at",
+        |after| ticks(tasks::interval_at(Instant::now() + after, after)),
+        |timer, after| ticks(timer.interval_at(timer.now() + after, after)),
+    ),
+    (
+        "DelayQueue",
+        |after| expires(tasks::DelayQueue::new(), after),
+        |timer, after| expires(timer.delay_queue(), after),
+    ),
+];
+
+fn waits(future: impl IntoFuture<IntoFuture: 'static>) -> Waits {
+    let future = future.into_future();
+    Box::pin(async move { _ = future.await })
+}
+
+fn ticks<H: tasks::Home>(mut interval: Interval<H>) -> Waits {
+    Box::pin(async move {
+        for _ in 0..5 {
+            interval.tick().await;
+        }
+    })
+}
+
+fn expires<H: tasks::Home>(mut queue: tasks::DelayQueue<u32, u32, H>, after: Duration) -> Waits {
+    queue.insert(1, 1, after).unwrap();
+    Box::pin(async move { _ = queue.next().await })
+}
+
+/// Whatever the tick of the timer is: it is that of the default engine for none of them.
+#[test]
+fn a_free_function_in_a_scope_does_what_the_method_does() {
+    let nanosecond = Duration::from_nanos(1);
+    for tick in [nanosecond, Duration::from_millis(7), SECOND * 3] {
+        for after in [Duration::ZERO, nanosecond, SECOND, HOUR + nanosecond] {
+            for (name, free, method) in PAIRS {
+                let took = |make: &dyn Fn(&Timer) -> Waits| {
+                    let clock = VirtualClock::new();
+                    let timer = Timer::builder().tick(tick).clock(&clock).build().unwrap();
+                    tasks::block_on(&clock, make(&timer)).unwrap();
+                    clock.elapsed()
+                };
+                let free = took(&|timer| tasks::with_timer(timer, || free(after)));
+                let method = took(&|timer| method(timer, after));
+                assert_eq!(free, method, "{name}, {after:?}, a tick of {tick:?}");
+            }
+        }
+    }
+}
+
+/// The clock has moved when it is polled, and once more it is polled after all who were woken by that.
+#[test]
+fn an_advance_lets_the_others_run_before_it_returns() {
+    for by in [Duration::ZERO, Duration::from_nanos(1), HOUR] {
+        let ((timer, clock), task) = (timer(), crate::by_hand::Task::new());
+        let mut advance = Box::pin(tasks::scope(&timer, tasks::advance(by)));
+        assert!(task.poll(&mut advance).is_pending());
+        assert_eq!((clock.elapsed(), task.wakes()), (by, 1));
+        assert!(task.poll(&mut advance).is_ready());
+        assert_eq!((clock.elapsed(), task.wakes()), (by, 0), "once");
     }
 }
 

@@ -33,6 +33,11 @@ pub(crate) const ROWS: &[Row] = &[
     row("Timer::schedule_wall", |bench, span| {
         handle(bench, |timer, ring| timer.schedule_wall(span.wall, ring).unwrap())
     }),
+    row("Timer::schedule_wall_every", |bench, span| {
+        handle(bench, |timer, ring| {
+            timer.schedule_wall_every(span.wall, Duration::MAX, ring).unwrap()
+        })
+    }),
     row("Timer::reschedule", |bench, span| {
         key(bench, |timer, ring| {
             let key = timer.arm(elsewhere(span), ring).unwrap();

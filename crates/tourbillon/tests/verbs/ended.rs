@@ -56,6 +56,10 @@ const ROWS: &[Row] = &[
         let timeout = timer.schedule_wall(timer.wall_now() + HOUR, |_| ()).unwrap();
         Box::new(move || timeout.wall_deadline().is_some())
     }),
+    ("Timeout::wall_deadline, of a rhythm", |timer| {
+        let timeout = timer.schedule_wall_every(timer.wall_now(), HOUR, |_| ()).unwrap();
+        Box::new(move || timeout.wall_deadline().is_some())
+    }),
     ("Timeout::wall_deadline, of a cron job", |timer| {
         let cron = Cron::parse("@yearly", "UTC").unwrap();
         let timeout = timer.schedule_cron(&cron, |_| ()).unwrap();

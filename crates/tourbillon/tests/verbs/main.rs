@@ -4,16 +4,21 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod activity;
 mod advancing;
 mod bench;
 mod callbacks;
+mod crowd_goes;
 mod crowds;
 mod durations;
 mod ended;
 mod futures;
+mod inside;
+mod interrupted;
 mod limits;
 mod moves;
 mod overdue;
 mod questions;
 mod running;
+mod shutdown;
 mod stopping;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use tourbillon::tasks::{self, SleepError};
 use tourbillon::{
-    Attempt, Backoff, BootClock, Builder, Clock, DelayQueue, Driver, KeyedTimer, Operation,
-    Purgatory, Retried, ScheduleError, TakeError, Timer, VirtualClock, WaitError,
+    Attempt, Backoff, BootClock, Builder, Clock, DelayQueue, Driver, KeyedTimer, NoResult,
+    Operation, Purgatory, Retried, ScheduleError, TakeError, Timer, VirtualClock, WaitError,
 };
 
 use crate::common::asleep::spawn_asleep;
@@ -85,6 +85,18 @@ const WAITING: &[Row] = &[
         let timers = KeyedTimer::new(timer);
         timers.retry(1, hourly(), fails, move |outcome| told.send(outcome).unwrap()).unwrap();
         Box::new(move || outcome.recv() == Ok(Retried::Stopped) && timers.is_empty())
+    }),
+    row("Scheduled::wait", |timer| {
+        let result = timer.compute(HOUR, |_| ()).unwrap();
+        Box::new(|| result.wait() == Err(NoResult::Stopped))
+    }),
+    row("Scheduled::wait_within", |timer| {
+        let result = timer.compute(HOUR, |_| ()).unwrap();
+        Box::new(|| result.wait_within(Duration::MAX).unwrap() == Err(NoResult::Stopped))
+    }),
+    row("Scheduled::poll", |timer| {
+        let result = timer.compute(HOUR, |_| ()).unwrap();
+        Box::new(|| block_on(result) == Err(NoResult::Stopped))
     }),
     owning("Purgatory::wait", |timer| {
         let purgatory: Purgatory<u32> = Purgatory::new(timer);

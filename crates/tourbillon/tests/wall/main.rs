@@ -7,4 +7,5 @@ mod common;
 mod extremes;
 mod handles;
 mod real;
+mod rhythm;
 mod stepped;

@@ -68,7 +68,8 @@ pub(crate) fn attach(engine: Weak<dyn Follows>) -> io::Result<Attached> {
         }
     };
     watch.numbers += 1;
-    let number = watch.numbers;
+    let number =
+        planted!("wall.watch-number-given-twice", watch.engines.len() as u64, watch.numbers);
     watch.engines.push((number, engine));
     Ok(Attached { number, notifier })
 }

@@ -20,7 +20,7 @@ impl<F: Face> Shard<F> {
     pub(crate) fn for_each(&self, mut each: impl FnMut(Key, Time)) {
         let pending = |entry: &Filed<F>| !F::is_running(&entry.value);
         lock(&self.state).wheel.for_each(|key, entry| {
-            if pending(entry) {
+            if planted!("blind.what-runs-is-listed-as-pending", true, pending(entry)) {
                 each(key, entry.deadline);
             }
         });

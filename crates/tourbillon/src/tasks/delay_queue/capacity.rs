@@ -1,4 +1,4 @@
-//! The memory of a queue.
+//! The memory of a delay queue.
 
 use std::hash::Hash;
 
@@ -6,10 +6,10 @@ use super::DelayQueue;
 use crate::tasks::host::Home;
 
 impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
-    /// An empty queue on the default engine, with room for so many items.
+    /// Creates an empty queue on the default engine, with room for `capacity` items.
     ///
     /// # Panics
-    /// If there is no memory for it.
+    /// If memory is exhausted.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut queue = DelayQueue::new();
         queue.reserve(capacity);
@@ -19,15 +19,15 @@ impl<K: Hash + Eq + Clone, V> DelayQueue<K, V> {
 
 /// Memory.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// How many items it can hold without asking for more memory.
+    /// The number of items that it can hold without allocating.
     pub fn capacity(&self) -> usize {
         self.keys.capacity().min(self.wheel.capacity())
     }
 
-    /// Makes room for so many more items.
+    /// Makes room for `additional` more items.
     ///
     /// # Panics
-    /// If there is no memory for it. To insert without room is an error, and no panic.
+    /// If memory is exhausted. An insertion for which memory is exhausted is an error, not a panic.
     ///
     /// ```
     /// use tourbillon::tasks::DelayQueue;
@@ -48,7 +48,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         assert!(reserved, "no memory for {additional} more items");
     }
 
-    /// Gives back the memory of items that have gone.
+    /// Releases the memory of items that have left.
     pub fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
         self.wheel.shrink();

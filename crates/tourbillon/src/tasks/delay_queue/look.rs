@@ -1,4 +1,4 @@
-//! Looking at what is in a queue.
+//! Inspecting a delay queue.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -7,15 +7,16 @@ use std::time::Instant;
 use super::{DelayQueue, Item};
 use crate::tasks::host::Home;
 
-/// Looking.
+/// Inspection.
 impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
-    /// The item that expires next: the one with the earliest deadline, and of those with the same the first that was
-    /// inserted. If none is due it may walk all items.
+    /// The item that expires next: the earliest deadline, and among equals the first inserted.
+    ///
+    /// If no item is due, this may walk all items.
     pub fn peek(&self) -> Option<(&K, &V)> {
         self.wheel.first().map(|(item, _)| (&item.key, &item.value))
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if the key is present.
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -24,7 +25,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.item(key).map(|item| &item.value)
     }
 
-    /// When a key expires, if it is there.
+    /// The deadline of a key, if the key is present.
     pub fn deadline<Q>(&self, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
@@ -41,7 +42,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.wheel.get(*self.keys.get(key)?)
     }
 
-    /// How many items are in it, those included whose time has come and that were not given yet.
+    /// The number of items, including those that are due but not yet returned.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -51,7 +52,7 @@ impl<K: Hash + Eq + Clone, V, H: Home> DelayQueue<K, V, H> {
         self.keys.is_empty()
     }
 
-    /// Whether an item has that key. One that has come out or was removed has none.
+    /// Whether the key is present. The key of an item that expired or was removed is not.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,

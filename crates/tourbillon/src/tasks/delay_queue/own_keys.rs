@@ -1,4 +1,4 @@
-//! Keys of the queue's own making.
+//! Keys that the queue generates.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use tourbillon_wheel::Full;
 use super::DelayQueue;
 use crate::tasks::host::Home;
 
-/// A key that a [`DelayQueue`] has made. No other item of that queue ever has it.
+/// A key that a [`DelayQueue`] generated. No other item of that queue ever has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueKey(u64);
 
-/// Items without keys of yours.
+/// Inserting items under generated keys.
 impl<V, H: Home> DelayQueue<QueueKey, V, H> {
-    /// Inserts an item that expires after so long, and makes a key for it.
+    /// Inserts an item that expires after the given delay, under a new key.
     ///
     /// # Errors
-    /// There is no memory for another; the value comes back, and nothing has changed.
+    /// If memory is exhausted. The error holds the value, and the queue is unchanged.
     ///
     /// ```
     /// use std::time::Duration;
@@ -38,7 +38,7 @@ impl<V, H: Home> DelayQueue<QueueKey, V, H> {
         inserted.map(|_| key).map_err(|Full((_, value))| Full(value))
     }
 
-    /// Inserts an item that expires at that moment, as [`push`](DelayQueue::push) does.
+    /// Inserts an item that expires at the given instant, as [`push`](DelayQueue::push) does.
     ///
     /// # Errors
     /// As [`push`](DelayQueue::push).

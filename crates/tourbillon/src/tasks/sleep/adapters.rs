@@ -1,4 +1,4 @@
-//! What an adapter for another library needs of a sleep.
+//! Operations of a sleep for adapters to other libraries.
 
 use std::task::{Context, Poll};
 
@@ -8,8 +8,10 @@ use crate::timer::Timer;
 
 /// For adapters.
 impl Sleep<Given> {
-    /// Whether it is on that timer. An adapter asks before it moves a sleep that it is given: one on another timer has
-    /// another clock, and has to be made anew.
+    /// Whether it is on the given timer.
+    ///
+    /// An adapter asks before it moves a sleep that a caller passes in: a sleep on another timer has another clock, and
+    /// has to be created anew.
     ///
     /// ```
     /// use std::time::Duration;
@@ -26,11 +28,10 @@ impl Sleep<Given> {
 
 /// For adapters.
 impl<H: Home> Sleep<H> {
-    /// Polls it for an adapter whose own trait has no place for an error: ready when its time has come, and never for
-    /// another reason.
+    /// Polls it for an adapter whose own trait has no room for an error.
     ///
-    /// On a timer that was stopped it is pending for ever. On one that has no room or no thread for it, the next poll
-    /// tries again.
+    /// It is ready once its deadline has passed, and for no other reason. On a timer that was stopped it is pending
+    /// forever. If the timer has no room or no thread for it, the next poll tries again.
     ///
     /// # Panics
     /// As [`sleep`](crate::tasks::sleep()), on the default engine.
@@ -41,7 +42,7 @@ impl<H: Home> Sleep<H> {
     /// use std::time::Instant;
     /// use tourbillon::tasks::{Home, Sleep};
     ///
-    /// /// The timer that some library asks for: it cannot fail.
+    /// /// The timer trait of some library: its timers cannot fail.
     /// trait LibraryTimer {
     ///     fn reset(&mut self, at: Instant);
     ///     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;

@@ -67,7 +67,6 @@ impl Fired {
     }
 
     /// Whether an occurrence right after one that fired has not fired itself.
-    #[cfg(feature = "calendar")]
     pub(super) fn has_passed_over(&self, rule: &Rule) -> bool {
         let in_a_span = |at| {
             self.spans.iter().any(|&(first, last)| {
@@ -132,7 +131,6 @@ mod tests {
         assert_eq!(run(&mut fired, 6, 3), [7, 17, 18].map(hour));
     }
 
-    #[cfg(feature = "calendar")]
     #[test]
     fn spans_that_follow_upon_each_other_have_no_gap() {
         let until_13 = |after| every_hour(after).filter(|&at| at <= hour(13));

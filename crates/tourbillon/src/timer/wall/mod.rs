@@ -1,4 +1,4 @@
-//! Timers that wait for the wall clock: for a moment, or by the calendar.
+//! Timers that wait for the wall clock: for a moment, in a rhythm, or by the calendar.
 //!
 //! Such a timer is an ordinary one whose deadline is computed from the wall clock. Two mechanisms make it follow that
 //! clock:
@@ -25,11 +25,12 @@ mod registry;
 mod tests;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{Callback, Context, State, Timeout, Timer, TimerShard};
 use crate::error::ScheduleError;
-pub(crate) use plan::{Plan, Rule};
+pub(crate) use plan::Plan;
+use plan::Rule;
 pub(crate) use registry::Registry;
 
 /// Scheduling by the wall clock.
@@ -111,8 +112,84 @@ impl Timer {
         armed.map_err(|error| error.map(|once| once.0.expect("it has not run")))
     }
 
+    /// Runs `callback` whenever the wall clock shows `first` or a multiple of `period` after it.
+    ///
+    /// It runs until it is cancelled or panics, the timer is stopped, or the system cannot represent the next moment.
+    /// If `first` has passed, the latest moment that has passed is due now. A period shorter than a tick counts as one
+    /// tick.
+    ///
+    /// It follows the wall clock, as [`schedule_wall`](Timer::schedule_wall) does. If the clock is set forward past one
+    /// or more moments, it runs once, for the first of them. If it is set back, the timer waits: it never runs twice
+    /// for the same moment, but it does run for one that was skipped. Runs never overlap: moments that pass during a
+    /// run are skipped. For days and months, which differ in length, use `schedule_cron` of the feature `calendar`.
+    ///
+    /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
+    /// set the next run; after it, the rhythm applies again.
+    ///
+    /// # Errors
+    /// As [`schedule`](Timer::schedule).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tourbillon::{Timer, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new();
+    /// let timer = Timer::builder().clock(&clock).build()?;
+    /// let (began, minute) = (clock.wall_now(), Duration::from_secs(60));
+    /// let beat = timer.schedule_wall_every(began + minute, 10 * minute, |_| ())?;
+    /// clock.advance(25 * minute)?;
+    /// assert_eq!(timer.counts().fired, 3);
+    ///
+    /// // The clock is set forward past two moments: one run.
+    /// clock.set_wall(began + 45 * minute)?;
+    /// assert_eq!(timer.counts().fired, 4);
+    /// assert_eq!(beat.wall_deadline(), Some(began + 51 * minute));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule_wall_every<F>(
+        &self,
+        first: impl Into<SystemTime>,
+        period: Duration,
+        callback: F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let tick = Duration::from_nanos(self.core().context.tick);
+        let (first, period) = (first.into(), period.max(tick));
+        let rule = move |after| next_of_rhythm(first, period, after);
+        // Of the moments that have passed the last one runs. To begin with the first would count all of them as run,
+        // and a clock that is set back among them would find nothing to do.
+        let begin = move |now| {
+            let last = last_of_rhythm(first, period, now);
+            planted!("wall.rhythm-begins-with-its-first", None, last).or(Some(first))
+        };
+        self.schedule_rule(begin, rule, callback)
+    }
+
+    /// Runs `callback` at the moments of a rule, which returns the first moment after the given one. `begin` returns
+    /// the very first, given the present one.
+    pub(crate) fn schedule_rule<F>(
+        &self,
+        begin: impl FnOnce(SystemTime) -> Option<SystemTime>,
+        rule: impl Fn(SystemTime) -> Option<SystemTime> + Send + Sync + 'static,
+        callback: F,
+    ) -> Result<Timeout, ScheduleError<F>>
+    where
+        F: FnMut(&Context<'_>) + Send + 'static,
+    {
+        let registry = &self.core().delivery.wall;
+        if let Err(wrong) = registry.attach(self.core()) {
+            return Err(ScheduleError::Thread(callback, wrong));
+        }
+        let seen = registry.epoch();
+        let Some(at) = begin(self.wall_now()) else { return Err(ScheduleError::Never(callback)) };
+        let armed = self.schedule_plan(at, Some(Box::new(rule)), seen, ByRule(callback));
+        armed.map_err(|error| error.map(|by_rule| by_rule.0))
+    }
+
     /// Arms a timer by its plan. `seen` is the registry's [epoch](Registry::epoch) when `at` was determined.
-    pub(crate) fn schedule_plan<C: Callback + 'static>(
+    fn schedule_plan<C: Callback + 'static>(
         &self,
         at: SystemTime,
         rule: Option<Box<Rule>>,
@@ -141,6 +218,36 @@ impl<F: FnOnce(&Context<'_>) + Send + 'static> Callback for AtMoment<F> {
     fn can_repeat(&self) -> bool {
         false
     }
+}
+
+/// A callback that runs again when its plan has a next time.
+struct ByRule<F>(F);
+
+impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
+    fn call(&mut self, context: &Context<'_>) {
+        (self.0)(context);
+        let Some(plan) = context.plan.filter(|_| context.may_repeat) else { return };
+        if planted!("blind.cron-overrules-again", false, context.wants_again()) {
+            plan.moved();
+        } else if let Some(at) = plan.next(&context.core.context.clock) {
+            context.set_again(at);
+        }
+    }
+}
+
+/// The first moment after `after` in a rhythm that begins with `first`; `None` if the system cannot represent it.
+fn next_of_rhythm(first: SystemTime, period: Duration, after: SystemTime) -> Option<SystemTime> {
+    let Some(last) = last_of_rhythm(first, period, after) else { return Some(first) };
+    let next = last.checked_add(period)?;
+    // A system whose clock is coarser than the period may have rounded it down.
+    if next > after { Some(next) } else { next.checked_add(period) }
+}
+
+/// The last moment not after `now` in such a rhythm; `None` if it has not begun.
+fn last_of_rhythm(first: SystemTime, period: Duration, now: SystemTime) -> Option<SystemTime> {
+    let since = now.duration_since(first).ok()?;
+    let part = since.as_nanos() % period.as_nanos();
+    now.checked_sub(Duration::new((part / 1_000_000_000) as u64, (part % 1_000_000_000) as u32))
 }
 
 /// A callback, and when it runs by the wall clock.

@@ -15,7 +15,6 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-#[cfg(feature = "calendar")]
 use tourbillon_wheel::Time;
 
 use super::fired::Fired;
@@ -35,7 +34,7 @@ pub(crate) struct Plan {
 }
 
 /// Returns the first moment to run at after the given one. Called with no lock held.
-pub(crate) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
+pub(super) type Rule = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
 
 struct PlanState {
     phase: Phase,
@@ -53,10 +52,6 @@ enum Phase {
     Waits(SystemTime),
     Stranded,
     Moved,
-    #[cfg_attr(
-        not(feature = "calendar"),
-        allow(dead_code, reason = "only what repeats is planned")
-    )]
     Planned(Option<SystemTime>),
     Runs(Option<SystemTime>),
 }
@@ -150,7 +145,6 @@ impl Plan {
     }
 
     /// Plans the next run after one has ended, and returns when to arm it; `None` if that was the last.
-    #[cfg(feature = "calendar")]
     pub(crate) fn next(&self, clock: &EngineClock) -> Option<Time> {
         // In this order, a change of the clock that is not seen here is seen by `settle`.
         let seen = self.registry.epoch();
@@ -206,7 +200,10 @@ impl Plan {
             }
         };
         // The rule is called with no lock held: a thread that claims a timer of the shard might wait for this lock.
-        let (new, jumped) = fired.choose(self.rule.as_ref()?, now, true)?;
+        // A moment that the clock shows now has come, and has not passed.
+        let before = now.checked_sub(Duration::from_nanos(1)).unwrap_or(now);
+        let before = planted!("wall.set-back-onto-a-moment-skips-it", now, before);
+        let (new, jumped) = fired.choose(self.rule.as_ref()?, before, true)?;
         let mut state = lock(&self.state);
         if state.phase != phase || state.seen != seen {
             return None;

@@ -3,7 +3,8 @@
 //! The tests do not set the system's clock. They make a deadline wrong instead, as a setting would, and trigger the
 //! watch.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -82,6 +83,39 @@ fn the_watch_reaches_every_timer() {
     }
 }
 
+/// Real time, milliseconds: whichever engines come and go, in any order, the watch reaches those that are there.
+#[test]
+fn the_watch_knows_engines_apart() {
+    struct Looks(AtomicUsize);
+    impl watch::Follows for Looks {
+        fn look_again(&self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+        fn is_waiting(&self) -> bool {
+            true
+        }
+    }
+    let _alone = ALONE.lock();
+    let (mut random, mut engines) = (fastrand::Rng::with_seed(7), Vec::new());
+    for step in 0..200 {
+        if random.usize(0..6) >= engines.len() {
+            let engine: Arc<Looks> = Arc::new(Looks(AtomicUsize::new(0)));
+            let follows: Arc<dyn watch::Follows> = engine.clone();
+            engines.push((engine, watch::attach(Arc::downgrade(&follows)).unwrap()));
+        } else {
+            engines.swap_remove(random.usize(0..engines.len()));
+        }
+        let looks = || engines.iter().map(|(engine, _)| engine.0.load(SeqCst));
+        let before: Vec<usize> = looks().collect();
+        assert!(engines.is_empty() || watch::pretend());
+        let began = Instant::now();
+        while !looks().zip(&before).all(|(now, before)| now > *before) {
+            assert!(began.elapsed() < Duration::from_secs(10), "step {step}: one is not reached");
+            thread::yield_now();
+        }
+    }
+}
+
 /// Real time: the thread starts with the first timer that needs it, ends with the last such engine, and starts again.
 #[test]
 fn the_watch_ends_with_the_last_engine() {
@@ -112,7 +146,6 @@ fn the_watch_ends_with_the_last_engine() {
 
 /// The clock is set after a run was planned and before it is armed again.
 /// The registry skips the timer, and the thread that arms it looks again.
-#[cfg(feature = "calendar")]
 #[test]
 fn a_setting_between_the_plan_and_the_arming_is_not_lost() {
     use crate::timer::{Callback, Context};
