@@ -8,8 +8,8 @@
 //!    ├─ hours ─────┼─ days ────────┼─ months ─────────────────┼─ eras ──────────────── 9999
 //! ```
 //!
-//! Minutes and seconds exist only where an hour has more timers than the window may hold. A **cell** is the unit of
-//! the forecast: a minute, or a day for timers in a bucket wider than a day.
+//! Buckets of a minute or a second exist only within an hour that has more timers than the window may hold in memory. A
+//! **cell** is the unit of the forecast: a minute, or a day for timers in a bucket wider than a day.
 
 use std::cmp::Ordering;
 

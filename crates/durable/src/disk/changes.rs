@@ -1,4 +1,4 @@
-//! The changes of a commit, as bytes: what the log holds, and what a copy repeats.
+//! The changes of a commit as bytes: written to the log, and applied to a copy.
 //!
 //! ```text
 //!   ┌──────────────┬───────┬───────────────────────────────────────────────────────────┐
@@ -9,7 +9,7 @@
 //!   └──────────────┴───────┴───────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Every change is absolute: to make the changes of a commit twice is the same as to make them once. Keys of numbered
+//! Every change is absolute, so applying a commit's changes twice is the same as applying them once. Keys of numbered
 //! tables are big-endian, so that they compare as their numbers do.
 
 use redb::WriteTransaction;
@@ -25,12 +25,12 @@ const DROP: u8 = 3;
 /// The bytes in front, which `log.rs` fills.
 pub(super) const HEAD: usize = 32;
 
-/// The changes of one commit, in their order.
+/// The changes of one commit, in order.
 pub(super) struct Changes {
     bytes: Vec<u8>,
     /// The table of the last change.
     table: String,
-    /// How many they are.
+    /// The number of changes.
     pub(super) count: usize,
 }
 
@@ -91,12 +91,12 @@ impl Changes {
         self.count += 1;
     }
 
-    /// The bytes, with room for a head in front.
+    /// The bytes, with room for a record's head in front.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What they take, with the head.
+    /// The length in bytes, including the head.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -112,7 +112,7 @@ fn short(bytes: &[u8]) -> [u8; 2] {
     u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_le_bytes()
 }
 
-/// Reads changes from their bytes. It ends at the first that is not one.
+/// Reads changes from their bytes. Ends at the first invalid change.
 pub(super) struct Iter<'a> {
     rest: &'a [u8],
     table: &'a str,
@@ -162,7 +162,7 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// Makes changes in another transaction. Each table is opened once; the changes of one stay in their order.
+/// Applies changes to another transaction. Each table is opened once; the changes of a table keep their order.
 pub(super) fn repeat<'a>(
     changes: impl Iterator<Item = Change<'a>>,
     transaction: &WriteTransaction,
@@ -180,7 +180,7 @@ pub(super) fn repeat<'a>(
     Ok(())
 }
 
-/// Makes changes of one table.
+/// Applies the changes of one table.
 fn repeat_in(name: &str, changes: &[Change<'_>], transaction: &WriteTransaction) -> Outcome {
     if changes.is_empty() {
         return Ok(());

@@ -91,12 +91,15 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
     // Its log stays behind.
     store.flush()?;
     drop(store);
-    fs::rename(&path, &aside).map_err(written)?;
+    // At every moment there is a file with the name of the store: without one, an open would make a new store.
+    let _ = fs::remove_file(&aside);
+    fs::hard_link(&path, &aside).or_else(|_| fs::copy(&path, &aside).map(drop)).map_err(written)?;
+    fs::rename(beside.join(FILE), &path).map_err(written)?;
+    // The old log does not belong to the new file, which ignores it.
     let log = log_of(&path);
     if log.exists() {
         fs::rename(&log, log.with_file_name(format!("{LOG_FILE}.damaged"))).map_err(written)?;
     }
-    fs::rename(beside.join(FILE), &path).map_err(written)?;
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(written)?;
     fs::remove_dir_all(&beside).map_err(written)?;
     report.set_aside = Some(aside);

@@ -16,18 +16,19 @@ use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, ReadTransaction, ReadableDatabase};
+use redb::{Database, ReadTransaction, ReadableDatabase};
 use redb::{TableHandle, WriteTransaction};
 
 use super::FILE;
+use super::behind::Tables;
 use super::changes::{Change, Changes, repeat};
 use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
 
 /// Maximum rows and bytes that one commit copies, unless it changes many itself.
-const ROWS: usize = if cfg!(test) { 3 } else { 4096 };
-const BYTES: usize = 1 << 20;
+const ROWS: usize = if cfg!(test) { 3 } else { 1024 };
+const BYTES: usize = 256 << 10;
 
 /// The name of the new file. An open removes it.
 pub(super) fn path(directory: &Path) -> PathBuf {
@@ -37,7 +38,7 @@ pub(super) fn path(directory: &Path) -> PathBuf {
 /// A copy in progress.
 pub(super) struct Copy {
     path: PathBuf,
-    target: Database,
+    target: Tables,
     /// The table being copied, and the last key copied; `None` before the first part.
     cursor: Option<(String, Option<Vec<u8>>)>,
 }
@@ -46,13 +47,13 @@ impl Copy {
     pub(super) fn begin(directory: &Path, cache: usize) -> Outcome<Self> {
         let path = path(directory);
         remove(&path)?;
-        let target = Builder::new().set_cache_size(cache).create(&path)?;
+        let target = Tables::open(&path, cache)?;
         Ok(Copy { path, target, cursor: None })
     }
 
     /// Repeats the changes of a commit and copies the next part. Returns whether the copy is complete.
     pub(super) fn step(&mut self, source: &Database, changes: &Changes) -> Outcome<bool> {
-        let mut transaction = self.target.begin_write()?;
+        let mut transaction = self.target.database.begin_write()?;
         self.repeat(changes, &transaction)?;
         let from = source.begin_read()?;
         let mut names: Vec<String> =
@@ -72,9 +73,13 @@ impl Copy {
                 break;
             }
         }
-        // Needed before a crash can open the copy; an incomplete copy is never opened.
+        // The store is opened with it after a crash; an incomplete copy never is.
         transaction.set_quick_repair(whole);
         transaction.commit()?;
+        if whole {
+            let durable = || self.target.behind.drain();
+            planted!("disk.copy-not-waited-for", Ok(()), durable())?;
+        }
         Ok(whole)
     }
 
@@ -92,15 +97,19 @@ impl Copy {
     /// Renames the copy to the name of the store. `false`: the store is unchanged. After an error it is unknown which
     /// file is the store.
     pub(super) fn rename(&self, directory: &Path) -> Outcome<bool> {
+        #[cfg(test)]
+        super::crash::renamed(directory);
         if fs::rename(&self.path, directory.join(FILE)).is_err() {
             return Ok(false);
         }
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(|error| Fault::Failed(format!("{}: {error}", directory.display())))?;
+        #[cfg(test)]
+        super::crash::named(directory);
         Ok(true)
     }
 
-    pub(super) fn into_database(self) -> Database {
+    pub(super) fn into_tables(self) -> Tables {
         self.target
     }
 

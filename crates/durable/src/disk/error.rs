@@ -31,6 +31,11 @@ impl Fault {
         Fault::Damaged(Damage { table: table.into(), row, wrong: wrong.to_string() })
     }
 
+    /// A file that cannot be written.
+    pub(super) fn disk(path: &Path, error: &io::Error) -> Self {
+        Fault::Failed(unusable(path, "written", error))
+    }
+
     /// A value that cannot be decoded.
     pub(super) fn value(table: impl Into<String>, row: String, wrong: &DecodeError) -> Self {
         Fault::damage(table, Some(row), wrong)
@@ -69,6 +74,10 @@ pub(super) fn text(panic: &(dyn Any + Send)) -> String {
 
 /// A file or directory that cannot be used.
 pub(super) fn io(path: &Path, done: &str, error: &io::Error) -> StoreError {
+    StoreError::Refused(unusable(path, done, error))
+}
+
+fn unusable(path: &Path, done: &str, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             ": give this user the right to, or name another directory"
@@ -77,7 +86,7 @@ pub(super) fn io(path: &Path, done: &str, error: &io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some room",
         _ => "",
     };
-    StoreError::Refused(format!("{} cannot be {done}: {error}{advice}", path.display()))
+    format!("{} cannot be {done}: {error}{advice}", path.display())
 }
 
 /// A database that cannot be opened.

@@ -6,8 +6,9 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
+use super::behind::Tables;
 use super::compact;
 use super::error::{self, Fault, Outcome, contain};
 use super::log::{self, Log};
@@ -23,7 +24,7 @@ use crate::values::QueueName;
 pub(super) fn open(
     directory: &Path,
     cache: usize,
-) -> Result<(Database, Log, Head, View), StoreError> {
+) -> Result<(Tables, Log, Head, View), StoreError> {
     let path = directory.join(FILE);
     // Left by an unfinished copy.
     compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
@@ -44,36 +45,40 @@ pub(super) fn open(
     if length == 0 {
         return Err(error::damaged(&path, "it is empty"));
     }
-    let opened = contain(|| Ok(Builder::new().set_cache_size(cache).open(&path)));
-    let database = match opened {
-        Ok(Ok(database)) => database,
+    let opened = contain(|| Ok(Tables::open(&path, cache)));
+    let tables = match opened {
+        Ok(Ok(tables)) => tables,
         Ok(Err(error)) => return Err(error::open(&path, error)),
         Err(fault) => return Err(refuse(&path, fault)),
     };
     let read = || {
-        let read = contain(|| read_head(&database.begin_read()?));
+        let read = contain(|| read_head(&tables.database.begin_read()?));
         let (head, view) = read.map_err(|fault| refuse(&path, fault))?;
         Ok((head.map_err(|format| error::newer(&path, format))?, view))
     };
     // A format that is not known is refused before anything is written.
     let (mut head, mut view) = read()?;
-    log.row = contain(|| log::row(&database)).map_err(|fault| refuse(&path, fault))?;
+    log.row = contain(|| log::row(&tables.database)).map_err(|fault| refuse(&path, fault))?;
     let (commits, damage) =
         log::read(directory, log.row).map_err(|error| error::io(&log_path, "read", &error))?;
     if let Some(damage) = damage {
         return Err(error::damaged(&log_path, &damage.to_string()));
     }
     if !commits.is_empty() {
-        contain(|| log::replay(&database, &commits)).map_err(|fault| refuse(&path, fault))?;
+        let replay = || {
+            log::replay(&tables.database, &commits)?;
+            tables.behind.drain()
+        };
+        contain(replay).map_err(|fault| refuse(&path, fault))?;
         (head, view) = read()?;
-        log.row = contain(|| log::row(&database)).map_err(|fault| refuse(&path, fault))?;
+        log.row = contain(|| log::row(&tables.database)).map_err(|fault| refuse(&path, fault))?;
     }
     if log.row.store == 0 {
         log.row.store = ShardRow::new_name();
     }
     match view.damage.first() {
         Some(damage) => Err(error::damaged(&path, &damage.to_string())),
-        None => Ok((database, log, head, view)),
+        None => Ok((tables, log, head, view)),
     }
 }
 

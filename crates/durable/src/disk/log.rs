@@ -1,65 +1,82 @@
-//! The log: commits that are durable here before redb has written them.
+//! The log: a write-ahead log of commits that redb has not flushed yet.
 //!
-//! A commit of redb with quick-repair writes some twenty pages and flushes twice. A small commit is appended to this
-//! file instead, flushed once, and made in redb without a flush. When the log is full, or a commit is large, redb
-//! makes everything durable, and the log begins anew at its front, in the blocks that it has.
+//! A redb commit with quick-repair writes about twenty pages and flushes twice. A small commit is instead appended to
+//! this file, flushed once, and committed in redb without a flush. The log has two halves. When one is full, redb
+//! flushes its file in the background (`behind.rs`), and the next records go to the other half.
 //!
 //! ```text
-//!   0          4096                 12288
-//!   ├──────────┼────────────────────┼──────────┬─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─┐
-//!   │ record 7 │ record 8           │ record 9 │ older records, or zeros │
-//!   └──────────┴────────────────────┴──────────┴─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─┘
+//!   0          4096                 12288                     half
+//!   ├──────────┼────────────────────┼──────────┬─ ─ ─ ─ ─ ─ ─ ┼──────────┬──────────┬─ ─ ─ ─ ─ ─ ─ ─┐
+//!   │ record 7 │ record 8           │ record 9 │ older, zeros │ record 5 │ record 6 │ older, zeros  │
+//!   └──────────┴────────────────────┴──────────┴─ ─ ─ ─ ─ ─ ─ ┴──────────┴──────────┴─ ─ ─ ─ ─ ─ ─ ─┘
 //!   head of a record: magic, length, store, number, CRC32C of these and the changes
 //! ```
 //!
-//! # The law
-//! - A record is flushed before its commit is answered, and before the next record is written.
-//! - A record begins at a whole block, so nothing that was answered is ever written again before redb has it.
-//! - Commits are numbered. Every state of redb names the last commit in it: records up to that one are old. To open
-//!   makes the ones after it, which must follow each other without a gap.
-//! - A record that cannot be read ends the log if nothing newer follows: it was being written, and was not answered. If
-//!   something newer follows, an answered record was damaged, and the store is not opened.
-//! - The records name their store: a log beside a file that was put in its place is not that file's.
+//! # Invariants
+//! - A record is flushed before its commit is acknowledged, and before the next record is written.
+//! - A record begins at a block boundary, and a half is overwritten only when redb has flushed its commits. So no write
+//!   touches a record that is still needed.
+//! - Commits are numbered. Every state of redb names the last commit in it: records up to that one are old. Opening
+//!   applies the records after it, which must follow each other without a gap.
+//! - An unreadable record ends the log if no newer record exists: it was being written, and was not acknowledged.
+//!   If a newer one exists, an acknowledged record was damaged, and the store is not opened.
+//! - The records name their store, so the log of another file is not mistaken for this one's.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadableDatabase};
 
 use super::FILE;
+use super::behind::Ticket;
 use super::changes::{Changes, HEAD, Iter, repeat};
+use super::device::Device;
 use super::error::{Fault, Outcome};
 use super::table::{LOG, Small};
 use crate::codec::{LogRow, decode};
 use crate::store::Damage;
 
-/// The name of the file in the directory.
+/// The name of the log file in the store's directory.
 pub const LOG_FILE: &str = "timers.log";
-/// What the log may hold: as much as redb's file, from the least to the most, so that it is never most of what a small
-/// store takes. redb writes a row once, however often it was changed meanwhile, and not at all if it came and
-/// went: a larger log means less work, and a longer pause when redb makes it durable.
-const LEAST: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
-const SIZE: u64 = if cfg!(test) { 64 << 10 } else { 16 << 20 };
-/// A larger commit is redb's at once.
-const LARGEST: usize = SIZE as usize / 16;
+/// Bounds of what half of the log may hold. Within them it is half of redb's file.
+///
+/// So the log is never most of a small store. redb writes a row once, however often it was changed meanwhile, and not
+/// at all if it was inserted and removed: a larger log means less work, and a longer flush when a half is full.
+const LEAST: u64 = if cfg!(test) { 16 << 10 } else { 512 << 10 };
+const MOST: u64 = if cfg!(test) { 16 << 10 } else { 2 << 20 };
+/// A commit that is larger than this, or than a half, goes to redb directly.
+const LARGEST: u64 = MOST / 2;
 /// Records begin at multiples of this: the largest sector that a disk writes in one piece.
 const BLOCK: u64 = 4096;
-/// The file grows by this much, in zeros, because a flush of a file that grows is slower.
+/// The file grows by this much, in zeros, because flushing a growing file is slower.
 const GROWTH: usize = 512 << 10;
 const MAGIC: [u8; 4] = *b"tbL1";
 
 pub(super) struct Log {
     path: PathBuf,
-    file: File,
-    /// Where the next record goes; `None`: the next commit is redb's.
+    device: Device,
+    /// Where the next record goes; `None` if the next commit goes to redb directly.
     next: Option<u64>,
+    /// Where the half of the next record ends.
+    end: u64,
+    /// The size of a half.
+    half: u64,
     length: u64,
-    /// What it may hold now.
-    size: u64,
+    /// The flush of redb's file after which the other half is no longer needed.
+    pub(super) written: Ticket,
     /// The store, and the last commit.
     pub(super) row: LogRow,
+}
+
+/// Where the record of a commit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Into the half of the last record.
+    Here,
+    /// Into the other half, once redb has flushed its commits.
+    Other,
+    /// Nowhere: the commit goes to redb directly.
+    None,
 }
 
 pub(super) fn path(directory: &Path) -> PathBuf {
@@ -67,19 +84,31 @@ pub(super) fn path(directory: &Path) -> PathBuf {
 }
 
 impl Log {
-    /// Opens the file, which is made if it is not there. Its name is durable when the caller has synced the directory.
+    /// Opens the file, and creates it if necessary. Its name is durable once the caller has synced the directory.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
         let path = path(directory);
-        let file =
-            File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-        let length = file.metadata()?.len();
-        Ok(Log { path, file, next: None, length, size: 0, row: LogRow::default() })
+        let device = Device::open(&path)?;
+        let length = device.len()?;
+        let (written, row) = (Ticket::default(), LogRow::default());
+        Ok(Log { path, device, next: None, end: 0, half: 0, length, written, row })
     }
 
-    /// Whether a commit of these changes goes here.
-    pub(super) fn takes(&self, changes: &Changes) -> bool {
-        let end = |next: u64| next + (changes.len() as u64).next_multiple_of(BLOCK);
-        changes.len() <= LARGEST && self.next.is_some_and(|next| end(next) <= self.size)
+    /// Where a commit of these changes goes.
+    pub(super) fn room(&self, changes: &Changes) -> Room {
+        let bytes = (changes.len() as u64).next_multiple_of(BLOCK);
+        match self.next {
+            Some(next) if bytes <= LARGEST.min(self.half) => {
+                if next + bytes <= self.end {
+                    Room::Here
+                } else if self.end > self.half && self.wanted() >= 2 * self.half {
+                    // This commit goes to redb directly, then neither half is needed, and they grow.
+                    Room::None
+                } else {
+                    Room::Other
+                }
+            }
+            _ => Room::None,
+        }
     }
 
     /// Appends a record of the commit that `row` names, and flushes it.
@@ -94,10 +123,9 @@ impl Log {
         bytes[16..24].copy_from_slice(&self.row.commit.to_le_bytes());
         let sum = checksum(&bytes[..length]);
         bytes[24..28].copy_from_slice(&sum.to_le_bytes());
-        let at = self.next.take().unwrap_or(SIZE);
-        self.write(&bytes, at).map_err(|error| {
-            Fault::Failed(format!("{} cannot be written: {error}", self.path.display()))
-        })?;
+        // Until the record is durable there is no room for another.
+        let at = self.next.take().unwrap_or(self.end);
+        self.write(&bytes, at).map_err(|error| Fault::disk(&self.path, &error))?;
         self.next = Some(at + bytes.len() as u64);
         Ok(())
     }
@@ -105,29 +133,41 @@ impl Log {
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         let end = at + bytes.len() as u64;
         if end > self.length {
-            let zeros = vec![0; GROWTH.min((SIZE - self.length) as usize)];
-            self.file.write_all_at(&zeros, self.length)?;
+            let zeros = vec![0; GROWTH.min((2 * MOST).saturating_sub(self.length) as usize)];
+            self.device.write(&zeros, self.length)?;
             self.length = end.max(self.length + zeros.len() as u64);
         }
-        self.file.write_all_at(bytes, at)?;
-        self.file.sync_data()
+        self.device.write(bytes, at)?;
+        planted!("disk.record-not-flushed", Ok(()), self.device.sync())
     }
 
-    /// Whether it holds commits that redb has not flushed.
+    /// Whether it may hold commits that redb has not flushed.
     pub(super) fn is_used(&self) -> bool {
         self.next != Some(0)
     }
 
-    /// The next commit is redb's.
+    /// Sends the next commit to redb directly.
     pub(super) fn end(&mut self) {
         self.next = None;
     }
 
-    /// Everything is durable in redb: the log begins anew.
+    /// Restarts the log at its front: everything is durable in redb.
     pub(super) fn begin(&mut self) {
+        self.half = self.wanted();
+        (self.next, self.end) = (Some(0), self.half);
+        self.written = Ticket::default();
+    }
+
+    /// Switches to the other half, which is no longer needed.
+    pub(super) fn turn(&mut self) {
+        let next = if self.end > self.half { 0 } else { self.half };
+        (self.next, self.end) = (Some(next), next + self.half);
+    }
+
+    fn wanted(&self) -> u64 {
         let file = std::fs::metadata(self.path.with_file_name(FILE));
-        self.size = file.map_or(LEAST, |file| file.len()).clamp(LEAST, SIZE);
-        self.next = Some(0);
+        let half = file.map_or(LEAST, |file| file.len() / 2).clamp(LEAST, MOST);
+        half.next_multiple_of(BLOCK)
     }
 }
 
@@ -137,35 +177,35 @@ pub(super) struct Commit {
     bytes: Vec<u8>,
 }
 
-/// The commits after one, in their order, and what is wrong with the log.
+/// Reads the commits after `row.commit`, in order, and what is damaged in the log.
 pub(super) fn read(directory: &Path, row: LogRow) -> io::Result<(Vec<Commit>, Option<Damage>)> {
     let bytes = match std::fs::read(path(directory)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
         bytes => bytes?,
     };
-    let (mut commits, mut damage, mut at) = (Vec::new(), None, 0);
-    let mut next = row.commit + 1;
+    let (mut commits, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let Some((number, length)) = record(&bytes[at..], row.store) else {
             at += BLOCK as usize;
             continue;
         };
-        if number >= next {
-            if number > next {
-                let what = Some(format!("commit {next}"));
-                let wrong = format!("it cannot be read, and commit {number} follows it");
-                damage.get_or_insert(Damage { table: LOG_FILE.into(), row: what, wrong });
-            }
-            next = number + 1;
+        if number > row.commit {
             let bytes = bytes[at + HEAD..at + length].to_vec();
             commits.push(Commit { number, bytes });
         }
         at += length.next_multiple_of(BLOCK as usize);
     }
+    commits.sort_by_key(|commit| commit.number);
+    let gap = (row.commit + 1..).zip(&commits).find(|(next, commit)| *next != commit.number);
+    let damage = gap.map(|(next, commit)| Damage {
+        table: LOG_FILE.into(),
+        row: Some(format!("commit {next}")),
+        wrong: format!("it cannot be read, and commit {} follows it", commit.number),
+    });
     Ok((commits, damage))
 }
 
-/// The number and the length of the record of a store that begins there.
+/// The number and the length of the record of `store` at the beginning of `bytes`.
 fn record(bytes: &[u8], store: u64) -> Option<(u64, usize)> {
     let head = bytes.first_chunk::<HEAD>()?;
     let eight = |at: usize| head[at..].first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
@@ -178,7 +218,7 @@ fn record(bytes: &[u8], store: u64) -> Option<(u64, usize)> {
     (checksum(whole) == four(24)?).then_some((eight(16)?, length))
 }
 
-/// Of the head, but for this sum, and of the changes.
+/// The checksum of a record's head, without the checksum itself, and of its changes.
 fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..24]), &record[HEAD..])
 }
@@ -192,7 +232,7 @@ pub(super) fn row(database: &Database) -> Outcome<LogRow> {
     decode(name, LOG, value.value()).map_err(|wrong| Fault::value(name, "log".into(), &wrong))
 }
 
-/// Makes commits of the log in redb, durably.
+/// Commits the log's commits in redb. They are durable once its file is flushed.
 pub(super) fn replay(database: &Database, commits: &[Commit]) -> Outcome {
     for commit in commits {
         let mut transaction = database.begin_write()?;

@@ -1,9 +1,9 @@
 //! The store on disk: one redb file in its own directory, with one table per bucket.
 //!
 //! # How it implements the rules of [`store`](crate::store)
-//! - A small commit is durable in the log (`log.rs`) after one flush, and is then applied to redb. A large one, or one
-//!   that does not fit the log, is a redb transaction with two flushes. With quick-repair, opening after a crash reads
-//!   the log and no timers.
+//! - A small commit is durable in the log (`log.rs`) after one flush, and is then applied to redb, whose file is
+//!   flushed in the background (`behind.rs`). A large commit is a redb transaction with two flushes. With quick-repair,
+//!   opening after a crash reads the log, and no table of timers.
 //! - A bucket is append-only, in the order of generations. Removing a row appends a marker; each commit reclaims a
 //!   bounded part of the removed rows (`sweep.rs`), and a bucket is dropped whole.
 //! - A file that is mostly unused is copied into a new one, a bounded part with each commit (`compact.rs`). The space
@@ -27,9 +27,13 @@
 //! # Ok::<(), tourbillon_durable::store::StoreError>(())
 //! ```
 
+mod behind;
 mod changes;
 mod check;
 mod compact;
+#[cfg(test)]
+mod crash;
+mod device;
 mod error;
 mod file;
 mod least;
@@ -49,17 +53,18 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{Database, Durability, ReadableDatabase};
+use redb::{Durability, ReadableDatabase};
 
 use crate::codec::ShardState;
 use crate::store::{Damage, Head, Loaded, Op, Query, Snapshot, Store, StoreError};
+use behind::Tables;
 use changes::Changes;
 pub use check::{Report, check, repair};
 use compact::Copy;
 use error::{Fault, Outcome, contain, discard};
 use lock::Lock;
 pub use log::LOG_FILE;
-use log::Log;
+use log::{Log, Room};
 use order::Order;
 use read::Reader;
 use view::View;
@@ -86,12 +91,12 @@ pub struct DiskStore {
 struct Opened {
     directory: PathBuf,
     cache: usize,
-    database: Database,
+    tables: Tables,
     log: Log,
     /// Shared with the snapshots of this file.
     held: Arc<()>,
     /// Files replaced by compaction, kept until their last snapshot is dropped.
-    replaced: Vec<(Database, Arc<()>)>,
+    replaced: Vec<(Tables, Arc<()>)>,
     state: ShardState,
     view: View,
     order: Option<Order>,
@@ -179,12 +184,12 @@ impl Store for DiskStore {
         if self.lock.is_none() {
             self.lock = Some(Lock::take(&self.directory)?);
         }
-        let (database, log, head, view) = file::open(&self.directory, self.cache)?;
+        let (tables, log, head, view) = file::open(&self.directory, self.cache)?;
         let state = ShardState { epoch: head.epoch, row: head.shard };
         self.opened = Some(Opened {
             directory: self.directory.clone(),
             cache: self.cache,
-            database,
+            tables,
             log,
             held: Arc::default(),
             replaced: Vec::new(),
@@ -216,7 +221,7 @@ impl Store for DiskStore {
 
     fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
         let opened = self.opened()?;
-        let outcome = contain(|| Ok(opened.database.begin_read()?));
+        let outcome = contain(|| Ok(opened.tables.database.begin_read()?));
         let (view, held) = (opened.view.clone(), opened.held.clone());
         let mut rows = snapshot::Rows::new(self.end(outcome, false)?, view);
         rows.held = Some(held);
@@ -245,24 +250,41 @@ impl Store for DiskStore {
 
 impl Opened {
     fn commit(&mut self, ops: &[Op]) -> Outcome {
-        let mut transaction = self.database.begin_write()?;
-        let Opened { database, state, view, order, .. } = self;
-        let mut writer = Writer::new(&transaction, database, view, state, order);
+        // A failure behind the last commit is reported now, not when the log is full.
+        self.tables.behind.check()?;
+        let Opened { tables, state, view, order, .. } = self;
+        let mut transaction = tables.database.begin_write()?;
+        let mut writer = Writer::new(&transaction, &tables.database, view, state, order);
         for op in ops {
             writer.apply(op)?;
         }
         self.log.row.commit += 1;
         let changes = writer.finish(self.log.row, self.copy.is_none())?;
         self.close_replaced();
-        if self.log.takes(&changes) {
-            // Before redb shows it to a reader.
-            self.log.append(&changes)?;
-            transaction.set_durability(Durability::None).map_err(redb::Error::from)?;
-            transaction.commit()?;
-        } else {
-            transaction.set_quick_repair(true);
-            transaction.commit()?;
-            self.log.begin();
+        // A record in the log is durable before redb shows its commit to a reader.
+        match self.log.room(&changes) {
+            Room::Here => {
+                self.log.append(&changes)?;
+                transaction.set_durability(Durability::None).map_err(redb::Error::from)?;
+                transaction.commit()?;
+            }
+            Room::Other => {
+                let written = self.log.written;
+                let durable = || self.tables.behind.wait(written);
+                planted!("disk.half-not-waited-for", Ok(()), durable())?;
+                self.log.turn();
+                self.log.append(&changes)?;
+                transaction.set_quick_repair(true);
+                transaction.commit()?;
+                self.log.written = self.tables.behind.ticket();
+            }
+            Room::None => {
+                transaction.set_quick_repair(true);
+                transaction.commit()?;
+                let durable = || self.tables.behind.drain();
+                planted!("disk.large-not-waited-for", Ok(()), durable())?;
+                self.log.begin();
+            }
         }
         self.compact(&changes)
     }
@@ -271,11 +293,11 @@ impl Opened {
     /// commit, which is durable. But after an `Err` it is unknown which file is the store.
     fn compact(&mut self, changes: &Changes) -> Outcome {
         let copied = contain(|| match &mut self.copy {
-            Some(copy) => copy.step(&self.database, changes),
+            Some(copy) => copy.step(&self.tables.database, changes),
             None => {
                 self.look.changed(changes.count as u64);
-                let Opened { directory, view, database, .. } = self;
-                if self.look.is_wanted(directory, view, database)? {
+                let Opened { directory, view, tables, .. } = self;
+                if self.look.is_wanted(directory, view, &tables.database)? {
                     self.copy = Some(Copy::begin(directory, self.cache)?);
                 }
                 Ok(false)
@@ -291,7 +313,7 @@ impl Opened {
             Err(_) => false,
         };
         match self.copy.take() {
-            Some(copy) if renamed => self.replaced(copy.into_database()),
+            Some(copy) if renamed => self.replaced(copy.into_tables()),
             copy => {
                 self.look.failed();
                 copy.into_iter().for_each(Copy::abandon);
@@ -301,13 +323,13 @@ impl Opened {
     }
 
     /// Makes the new file the store.
-    fn replaced(&mut self, new: Database) {
-        let old = std::mem::replace(&mut self.database, new);
+    fn replaced(&mut self, new: Tables) {
+        let old = std::mem::replace(&mut self.tables, new);
         self.replaced.push((old, std::mem::take(&mut self.held)));
         self.log.begin();
-        let Opened { directory, view, database, .. } = self;
+        let Opened { directory, view, tables, .. } = self;
         // If no estimate can be made now, the next look reports it.
-        let _ = contain(|| self.look.done(directory, view, database));
+        let _ = contain(|| self.look.done(directory, view, &tables.database));
     }
 
     /// Closes replaced files that no snapshot reads.
@@ -324,7 +346,7 @@ impl Opened {
     }
 
     fn load(&mut self, query: &Query) -> Outcome<Loaded> {
-        let transaction = self.database.begin_read()?;
+        let transaction = self.tables.database.begin_read()?;
         let mut reader = Reader::new(&transaction, &mut self.view);
         if let Query::Sorted { bucket, queue, floor, after, limit } = query
             && let Some(rows) =

@@ -7,10 +7,10 @@ use super::*;
 use crate::conformance;
 
 /// A directory that is removed after the test.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "tourbillon-disk-{}-{}",

@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Queue {
-    /// Runs `handler` for every due timer of the queue that has no webhook, up to `parallel` at once on own threads.
+    /// Runs `handler` for every due timer of the queue that has no webhook, on up to `parallel` threads of the worker.
     ///
     /// `Ok` acks; an error or a panic nacks with its text. The lease is extended while the handler runs, for at most
     /// an hour; after that the timer may be handed to another worker.
@@ -205,7 +205,7 @@ impl Shared {
         let extending = self.extend(&delivery);
         let handled = catch_unwind(AssertUnwindSafe(|| (self.handler)(&delivery)));
         drop(extending);
-        // The receipts are dropped: if an answer is lost, the timer is handed out again.
+        // Nobody waits for these receipts: if an answer to the store is lost, the timer is handed out again.
         match handled {
             Ok(Ok(())) => drop(delivery.ack()),
             Ok(Err(nack)) => drop(delivery.nack(nack)),

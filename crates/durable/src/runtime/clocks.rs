@@ -1,8 +1,8 @@
 //! Both clocks of a runtime, and the alarms that wake its thread.
 //!
-//! A clock reading rounds down to a millisecond and a requested moment rounds up, so nothing is early. Alarms are
-//! timers of the engine: one follows the wall clock when it is set, one runs on the monotonic clock. An alarm is
-//! rearmed only if its moment has changed, so an idle runtime never wakes up needlessly.
+//! A clock reading rounds down to a millisecond and a requested moment rounds up, so nothing is early. There are two
+//! alarms, both timers of the engine: one follows the wall clock, also when that clock is set; the other runs on the
+//! monotonic clock. An alarm is rearmed only if its moment has changed, so an idle runtime never wakes up needlessly.
 
 use std::io;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Walks: requests over many rows, a page at a time: lists, cancelling by prefix, and redriving dead timers.
 //!
-//! A walk by key, over the dead rows or over the remembered rows reads the pages of one query. By time, the rows of a
-//! queue lie in several places, so a list proceeds in **stretches**: from its cursor to the next bucket edge. In a
-//! stretch at most one bucket of each level has rows. A page of each of these buckets, of the waiting rows and of the
-//! rows that are out are merged, in the order of a timer's life: a timer that moves on meanwhile is met later. Dead
-//! rows are ordered by the time they were given up, not by their next attempt, so a list reads all of them once and
-//! keeps the earliest.
+//! A list by key, of dead timers, or of remembered ones (done or cancelled) reads the pages of one query. A list by
+//! time reads several tables, so it proceeds in **stretches**, each from its cursor to the next bucket edge. In a
+//! stretch at most one bucket of each level has rows. The list merges one page of each of these buckets, one of the
+//! timers that wait for a taker, and one of those that are handed out. It reads them in the order in which a timer
+//! passes through them, so it does not miss a timer that moves on meanwhile. Dead rows are ordered by the time they
+//! were given up, not by their next attempt, so a list reads all of them once and keeps the earliest.
 //!
 //! Assigned keys are in no index. A walk over them reads every place, one page per turn, in the order of a timer's
 //! life (`Shard::place_after`); a list keeps the least keys that it meets.
@@ -181,8 +181,8 @@ impl Shard {
 
 /// Walks over every place.
 impl Shard {
-    /// The source to read after this one, in the order of a timer's life: a timer that moves on meanwhile is met
-    /// later. Buckets made by a split sort after the one that is split.
+    /// The source to read after this one, in the order in which a timer passes through them: a timer that moves on
+    /// meanwhile is read there. The buckets that a split makes come after the bucket that is split.
     fn place_after(&self, walk: &Walk, source: Option<&Source>) -> Option<Source> {
         let queue = walk.request.queue()?.clone();
         let behind = match source {
@@ -244,8 +244,8 @@ impl Shard {
         self.next_place(walk);
     }
 
-    /// Keeps the rows with the least keys after the cursor: as many as the answer may hold, plus one to show that
-    /// more exist.
+    /// Keeps the rows that come first by key after the cursor: as many as the answer may hold, plus one that shows
+    /// whether there are more.
     fn keep_least(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
         let after = match &walk.after {

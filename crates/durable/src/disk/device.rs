@@ -1,0 +1,80 @@
+//! A file of the store, as far as durability goes: everything that is written to it or synced passes here.
+//!
+//! In this crate's tests a [`Recorder`] hears of each step, and a crash is made from what it heard (`crash.rs`).
+
+use std::fs::File;
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+
+#[cfg(test)]
+use super::crash::Recorder;
+
+#[derive(Debug)]
+pub(super) struct Device {
+    file: FileBackend,
+    #[cfg(test)]
+    recorder: Option<Recorder>,
+}
+
+impl Device {
+    /// Opens a file, which is created if it is not there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = FileBackend::new(file).map_err(io::Error::other)?;
+        Ok(Device {
+            file,
+            #[cfg(test)]
+            recorder: Recorder::of(path),
+        })
+    }
+
+    pub(super) fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    pub(super) fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    pub(super) fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.recorder.iter().for_each(|recorder| recorder.write(offset, bytes));
+        self.file.write(offset, bytes)
+    }
+
+    pub(super) fn set_len(&self, length: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.recorder.iter().for_each(|recorder| recorder.set_len(length));
+        self.file.set_len(length)
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        let begun = self.recorder.as_ref().map_or(0, Recorder::now);
+        self.file.sync_data()?;
+        #[cfg(test)]
+        self.recorder.iter().for_each(|recorder| recorder.sync(begun));
+        Ok(())
+    }
+
+    pub(super) fn try_lock(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    pub(super) fn unlock(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+
+    pub(super) fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+}
