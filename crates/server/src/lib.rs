@@ -152,7 +152,8 @@ impl Api {
 
     /// Posts timers that have a webhook, until [`stop_polls`](Api::stop_polls) is called.
     ///
-    /// Then posts in progress have 3 s; those not answered by then are released. Run it once, on tokio.
+    /// After that, webhooks in progress have 3 s to be answered; the timers of those that are not are released. Run it
+    /// once, on tokio.
     pub fn post_webhooks(&self) -> impl Future<Output = ()> + Send + use<> {
         let agent = Agent::new(self.app.durable.clone(), self.app.settings.webhooks.clone());
         agent.run(self.stopping.subscribe())

@@ -1,4 +1,4 @@
-// Asks the API of this server. Keeps the token for the session of the tab, and the server's clock.
+// Requests to this server's API. Keeps the token for the session of the tab, and the server's clock.
 
 let offset = 0;
 
@@ -11,7 +11,7 @@ export const token = {
   forget: () => sessionStorage.removeItem("token"),
 };
 
-// The server refused: its status, its code and its words, and the token that was sent.
+// An error answer: its status, code and message, and the token that was sent.
 export class Refused extends Error {
   constructor(status, problem, sent) {
     super(problem.detail ?? `status ${status}`);
@@ -21,7 +21,7 @@ export class Refused extends Error {
   }
 }
 
-// An answer as it comes; throws if there is none, or if it is a refusal.
+// Returns the raw response; throws if there is none, or if it is an error.
 export async function open(method, path, body, signal) {
   const headers = {};
   const sent = token.get();
@@ -41,5 +41,5 @@ export async function ask(method, path, body) {
 
 export const queuePath = (queue) => `/v1/queues/${encodeURIComponent(queue)}`;
 
-// A key of dots alone is no part of a path for a browser: it has no timer.
+// Browsers drop path segments that consist only of dots, so such a key cannot be requested.
 export const timerPath = (queue, key) => `${queuePath(queue)}/timers/${encodeURIComponent(key)}`;

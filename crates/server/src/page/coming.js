@@ -1,4 +1,4 @@
-// What is coming: bars from this minute to the next year, from the forecasts of the queues.
+// The forecast: bars from this minute to the next year, summed over the queues.
 
 import { ask, clock, queuePath } from "./api.js";
 import { $, make, put } from "./rows.js";
@@ -7,10 +7,10 @@ import { count, word } from "./words.js";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-// Each part begins where the one before it ends: its name, its end, and how many bars it has.
+// Each part begins where the previous one ends: its name, its end, and its number of bars.
 const PARTS = [["minutes", 10 * MINUTE, 10], ["hour", HOUR, 10], ["day", DAY, 23], ["month", 30 * DAY, 29],
   ["year", 365 * DAY, 11]];
-// The most queues that are asked: the largest.
+// The most queues that are queried: the largest.
 const MOST = 8;
 const END = "9999-12-31T00:00:00Z";
 
@@ -28,9 +28,9 @@ export class Coming {
     $("strip").append(...PARTS.map(part));
   }
 
-  // Asks for it again, if the last time is a while ago.
+  // Queries again, if the last query is a while ago.
   async look(force = false) {
-    // Nothing to ask before the queues are known.
+    // The queues are not known yet.
     if (this.page.right === null) return;
     if (this.#asking || (!force && performance.now() - this.#last < 5000)) return;
     this.#asking = true;
@@ -42,7 +42,7 @@ export class Coming {
     try {
       this.parts = await Promise.all(PARTS.map((_, i) => this.#part(i, asked)));
     } catch {
-      // A queue that has just gone: the next look does without it.
+      // A queue was removed: the next query omits it.
     } finally {
       this.#last = performance.now();
       this.#asking = false;
@@ -50,7 +50,7 @@ export class Coming {
     this.draw();
   }
 
-  // The bars of a part, over these queues.
+  // The bars of a part, summed over these queues.
   async #part(number, asked) {
     const [, end, many] = PARTS[number];
     const minute = Math.floor(clock() / MINUTE) * MINUTE;
@@ -68,8 +68,8 @@ export class Coming {
     return bars;
   }
 
-  // A forecast counts by the minute, so this minute has timers that are due already. Those to come are the scheduled
-  // ones that are not later.
+  // A forecast counts whole minutes, so this minute includes timers that are already due. The remaining ones are the
+  // scheduled timers that are not in a later minute.
   async #thisMinute(queue, { scheduled }, next) {
     const later = await ask("GET", `${queuePath(queue)}/forecast?from=${next}&to=${END}&buckets=1`);
     return Math.max(0, scheduled - later.buckets.reduce((sum, { count }) => sum + count, 0));
@@ -86,7 +86,7 @@ export class Coming {
       put(figure.lastChild.lastChild, word(PARTS[i][0]));
       bars.forEach((bar, j) => {
         const element = figure.firstChild.children[j];
-        // Roots: one timer beside a million can still be seen.
+        // Square roots, so that one timer beside a million is still visible.
         element.style.height = bar.count ? `${Math.max(4, 100 * Math.sqrt(bar.count / most))}%` : "1px";
         element.classList.toggle("some", bar.count > 0);
         element.title = bar.from ? `${bar.from.slice(0, 16)} – ${bar.to.slice(0, 16)}: ${count(bar.count)}` : "";

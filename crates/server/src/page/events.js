@@ -1,15 +1,15 @@
-// The stream of events: the last of them as a list, and the failures of the last minute for each queue.
+// The stream of events: the latest as a list, and the failures of the last minute for each queue.
 //
-// A busy server sends more events than anybody can read. Of each chunk only the last are parsed; the others are
-// scanned for failures.
+// A busy server sends more events than a person can read. Only the last events of each chunk are parsed; all of them
+// are scanned for failures.
 
 import { open } from "./api.js";
 import { $, make } from "./rows.js";
 import { word } from "./words.js";
 
-// How many events are shown.
+// The number of events shown.
 const MOST = 25;
-// The server sends something every 15 s; after this much silence the connection counts as lost.
+// The server sends something every 15 s; after this long a silence the connection counts as lost.
 const SILENCE = 40_000;
 const MINUTE = 60;
 
@@ -25,7 +25,7 @@ export class Events {
     this.page = page;
   }
 
-  // Follows the stream, and begins anew when it ends.
+  // Follows the stream, and reconnects when it ends.
   async follow() {
     for (;;) {
       const stop = new AbortController();
@@ -69,7 +69,7 @@ export class Events {
     setTimeout(() => requestAnimationFrame(() => this.draw()), 200);
   }
 
-  // The name of a queue has no character that JSON escapes.
+  // A regular expression suffices: the name of a queue has no character that JSON escapes.
   #count(pieces) {
     for (const piece of pieces) {
       const [, queue] = /^event: failed\ndata: \{"queue":"([^"]*)"/.exec(piece) ?? [];
@@ -81,7 +81,7 @@ export class Events {
     }
   }
 
-  // How many attempts failed in the last minute, by queue, as far as this page has seen.
+  // The number of failed attempts in the last minute, by queue, as far as this page received them.
   failures() {
     const since = performance.now() / 1000 - MINUTE;
     this.#failures = this.#failures.filter(({ now }) => now >= since);

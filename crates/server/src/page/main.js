@@ -1,14 +1,14 @@
-// The page: queues, what is coming, the timers of a queue, one timer, and what happens. It asks this server alone.
+// The page: queues, the forecast, the timers of a queue, one timer, and events. It contacts only this server.
 //
 // | file | owns |
 // |---|---|
 // | api | requests, the token, the server's clock |
-// | queues, coming | the totals, the table of queues, the strip of forecasts |
-// | timers, timer | the queue that is chosen, the timer that is chosen |
-// | events, play | what happens; a first visit |
-// | rows, words, shared | the document, what is said, language and colours |
+// | queues, coming | the totals, the table of queues, the forecast |
+// | timers, timer | the chosen queue, the chosen timer |
+// | events, play | the event list; the first visit |
+// | rows, words, shared | DOM helpers, texts, language and colours |
 //
-// What is chosen is in the address: `#/QUEUE/KEY`.
+// The choice is in the address: `#/QUEUE/KEY`.
 
 import { Refused, ask, clock, queuePath, token } from "./api.js";
 import { Coming } from "./coming.js";
@@ -23,7 +23,7 @@ import { far, word } from "./words.js";
 
 const RIGHTS = ["read", "write", "admin"];
 
-// What the parts share.
+// State that the parts share.
 const page = { chosen: { queue: null, key: null }, right: null, may, work, notice, happened, streamFailed };
 page.events = new Events(page);
 page.queues = new Queues(page);
@@ -31,12 +31,12 @@ page.coming = new Coming(page);
 page.timers = new Timers(page);
 page.timer = new Timer(page);
 
-// Whether the token has that right, or a larger one.
+// Whether the token has this right, or a higher one.
 function may(right) {
   return RIGHTS.indexOf(page.right) >= RIGHTS.indexOf(right);
 }
 
-// Does something that changes timers, says what is wrong with it, and looks at what came of it.
+// Runs a change, reports its error, and refreshes the page.
 async function work(change) {
   try {
     const answer = await change();
@@ -50,13 +50,13 @@ async function work(change) {
 }
 
 function refused(error) {
-  // A refusal of an older token says nothing about the one that was entered meanwhile.
+  // An error for an older token says nothing about the one that was entered meanwhile.
   if (error.status === 401 && error.token !== token.get()) happened(true);
   else if (error.status === 401) wantToken();
   else notice(() => `${word("wrong")}: ${error.message}`);
 }
 
-// A toast: a function, so that it speaks the language that is chosen meanwhile.
+// Shows a toast. `tell` is a function, so that the text follows a change of language.
 let told = null;
 let hide = 0;
 function notice(tell) {
@@ -77,8 +77,8 @@ function wantToken() {
   token.forget();
 }
 
-// Looks again soon after something has happened: at most twice a second, and less often if looking takes long; but at
-// once after what the visitor did.
+// Refreshes soon after an event: at most twice a second, and less often if a refresh takes long, but at once after the
+// visitor's own action.
 let [looking, asked, urgent, last, pause, hurry] = [false, false, false, -Infinity, 500, () => {}];
 async function happened(atOnce = false) {
   asked = true;
@@ -108,7 +108,7 @@ async function look() {
     page.queues.all = answer.queues;
     page.right = answer.right;
     $("damaged").hidden = !answer.damaged;
-    // All buttons at once: a new right that showed some of them before the others would mislead.
+    // Shows all buttons at once: a new right that showed some of them before the others would mislead.
     draw();
     await Promise.all([page.timers.look(true), page.timer.look(), page.coming.look()]);
     connected();
@@ -136,12 +136,12 @@ function streamFailed(error) {
   happened();
 }
 
-// Everything that the page has written itself: after a look, every second, and in another language.
+// Draws everything that the page has written itself: after a refresh, every second, and after a change of language.
 function draw() {
   const empty = page.right !== null && page.queues.all.length === 0;
   $("offer").hidden = !empty || !may("write");
   $("scheduleBox").hidden = !may("write");
-  // Beside a long list of timers, the events have their place below the queues.
+  // Beside a long list of timers, the events move below the queues.
   const home = $(page.chosen.queue ? "left" : "right");
   if ($("eventsBox").parentElement !== home) home.append($("eventsBox"));
   document.body.classList.toggle("chosen", page.chosen.queue !== null);
@@ -188,13 +188,13 @@ $("schedule").onsubmit = async (event) => {
   event.preventDefault();
   const timer = [`"in":${JSON.stringify($("in").value)}`];
   if ($("key").value) timer.push(`"key":${JSON.stringify($("key").value)}`);
-  // As it was typed: the server says if it is no JSON.
+  // As typed: the server reports invalid JSON.
   if ($("newPayload").value) timer.push(`"payload":${$("newPayload").value}`);
   const made = await work(() => ask("POST", `${queuePath($("toQueue").value)}/timers`, `{${timer}}`));
   if (made) notice(() => `${made.key} ${word("scheduledAs")} ${far(made.due, clock())}`);
 };
 
-// The tour is there if the server has it.
+// The link to the tour is shown if the server has the tour.
 fetch("/tour/", { method: "HEAD" }).then((answer) => ($("tour").hidden = !answer.ok), () => {});
 
 addEventListener("hashchange", choose);
@@ -208,7 +208,7 @@ setInterval(() => {
   if (!document.hidden) draw();
 }, 1000);
 
-// Rates and lateness change also while nothing happens.
+// Rates and lateness change even without events.
 setInterval(happened, 5000);
 
 startPlay(page);

@@ -1,4 +1,4 @@
-// A first visit: a few timers in a queue of their own, and this page as their worker for a minute.
+// The first visit: a few timers in a queue of their own, with this page as their worker for a minute.
 
 import { ask, queuePath } from "./api.js";
 import { $ } from "./rows.js";
@@ -25,7 +25,7 @@ export function startPlay(page) {
   };
 }
 
-// Takes what is due and acknowledges it, as a worker does, until the first minute is over.
+// Receives due timers and acknowledges them, as a worker does, until the first minute is over.
 async function takeThem(page) {
   const end = performance.now() + 60_000;
   while (performance.now() < end) {

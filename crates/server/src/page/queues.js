@@ -1,15 +1,15 @@
-// The queues: the totals of all of them, and a table, trouble first.
+// The queues: the totals of all of them, and a table, those in trouble first.
 
 import { clock } from "./api.js";
 import { $, Rows, make, put } from "./rows.js";
 import { count, duration, far, lengthOf, millisOf, word } from "./words.js";
 
-// The most rows of the table: of more, the filter shows those that are looked for.
+// The most rows of the table: with more queues, use the filter.
 const MOST = 200;
 const STATES = ["scheduled", "due", "delivering", "dead"];
-// Columns that a phone has no room for.
+// Columns that are hidden on a phone.
 const WIDE = [3, 5, 6, 7, 9];
-// Timers that wait this long for a worker are trouble; before that they are work.
+// Timers that wait this long for a worker count as trouble; until then they are normal work.
 const OVERDUE = 10_000;
 
 const overdue = ({ oldest_due }) => oldest_due !== null && clock() - Date.parse(oldest_due) > OVERDUE;
@@ -29,7 +29,7 @@ export class Queues {
     const wanted = $("filter").value.trim().toLowerCase();
     this.failures = this.page.events.failures();
     const found = this.all.filter(({ queue }) => queue.toLowerCase().includes(wanted));
-    // Ranked before they are sorted: of ten thousand queues, each is compared many times.
+    // Ranked before sorting: with ten thousand queues, each is compared many times.
     const ranked = found.map((queue) => [trouble(queue), queue]);
     ranked.sort(([one, { queue: a }], [other, { queue: b }]) => other - one || (a < b ? -1 : 1));
     this.rows.show(ranked.slice(0, MOST).map(([, queue]) => queue), ({ queue }) => queue);
@@ -78,7 +78,7 @@ export class Queues {
     const failed = this.failures.get(queue) ?? 0;
     const texts = STATES.map((state) => count(counts[state]));
     texts.push(count(failed), per_second.toFixed(1), duration(lateness.p99));
-    // What is next was read a moment ago: less than a second is now.
+    // The next deadline was read a moment ago: less than a second away counts as now.
     const coming = next && Date.parse(next) < now + 1000 ? word("now") : next && far(next, now);
     texts.push(oldest_due ? age(stats) : "", coming ?? "");
     texts.forEach((text, i) => put(row.cells[i + 1], text));

@@ -1,4 +1,4 @@
-// Small helpers of the document. Text of others is text here, never markup.
+// DOM helpers. Text from users is inserted as text, never as markup.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -8,16 +8,16 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// Writes only what differs: a table that is looked at ten times a minute mostly stays as it is.
+// Writes only differences: a table that is refreshed ten times a minute is mostly unchanged.
 export function put(element, text) {
   if (element.textContent !== `${text}`) element.textContent = text;
 }
 
-// The rows of a table: one for each key, kept while it is there, so that focus and selection stay.
+// The rows of a table, one for each key. A row is kept while its key is present, so that focus and selection stay.
 export class Rows {
   #known = new Map();
 
-  // `build` makes a row with cells; `write` writes an item into it.
+  // `build` creates a row with its cells; `write` writes an item into it.
   constructor(body, build, write) {
     Object.assign(this, { body, build, write });
   }

@@ -1,11 +1,11 @@
-// What the pages share: two languages, light and dark, and what the browser remembers of both.
+// Shared by both pages: two languages, light and dark colours, and the stored choice of both.
 //
-// An element with `data-w` gets its text from the words of its page, one with `data-label` its label, one with
-// `data-title` its tooltip, one with `data-hint` the text of an empty field.
+// An element with `data-w` gets its text from the page's texts, one with `data-label` its label, one with `data-title`
+// its tooltip, one with `data-hint` its placeholder.
 
 let words = {};
 
-// 0 is English, 1 Chinese: what was chosen, or the first of the visitor's languages that we speak.
+// 0 is English, 1 Chinese: the stored choice, or the first of the visitor's languages that is supported.
 export let language = navigator.languages.find((tag) => /^(zh|en)/.test(tag))?.startsWith("zh") ? 1 : 0;
 
 export const word = (key) => words[key][language];
@@ -14,7 +14,7 @@ export function useWords(table) {
   words = table;
 }
 
-// Starts the buttons for language and colours; `redraw` writes again what the page has written itself.
+// Starts the buttons for language and colours; `redraw` writes the page's own texts again.
 export function startLook(redraw) {
   const button = (id) => document.getElementById(id);
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -56,7 +56,7 @@ function speak(number) {
   }
 }
 
-// A browser may refuse to remember; the page works without.
+// A browser may refuse storage; the page works without it.
 export function keep(key, value) {
   try {
     localStorage.setItem(key, value);

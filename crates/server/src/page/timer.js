@@ -1,10 +1,10 @@
-// The timer that is chosen: what it is, and what can be done with it.
+// The chosen timer: its properties and actions.
 
 import { Refused, ask, clock, timerPath } from "./api.js";
 import { $, make, put } from "./rows.js";
 import { duration, far, word } from "./words.js";
 
-// The most characters of a payload that are shown.
+// The most characters shown of a payload.
 const MOST = 4000;
 
 export class Timer {
@@ -96,7 +96,7 @@ export class Timer {
     await this.page.work(() => ask(method, timerPath(queue, key) + verb, body));
   }
 
-  // Cancelling cannot be undone: the button asks once more, and gives up when the focus leaves it.
+  // Cancelling cannot be undone: the button asks for confirmation, and resets when it loses the focus.
   async #cancel() {
     const sure = this.#sure;
     this.#ask(!sure);

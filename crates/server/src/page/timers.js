@@ -1,4 +1,4 @@
-// The queue that is chosen: its timers by state or by prefix, pausing it, and reviving its dead.
+// The chosen queue: its timers by state or by prefix, pausing it, and reviving its dead timers.
 
 import { ask, clock, queuePath } from "./api.js";
 import { $, Rows, make, put } from "./rows.js";
@@ -16,7 +16,7 @@ export class Timers {
   constructor(page) {
     this.page = page;
     this.rows = new Rows($("list"), (timer) => this.#build(timer), (row, timer) => this.#write(row, timer));
-    // Enter opens the timer that has exactly this key.
+    // Enter opens the timer with exactly this key.
     $("search").onsubmit = (event) => {
       event.preventDefault();
       const [queue, key] = [this.page.chosen.queue, $("prefix").value];
@@ -28,7 +28,7 @@ export class Timers {
     $("redrive").onclick = () => this.#redrive();
   }
 
-  // As many timers as are wanted: a page of a list may be short. By itself it looks only at a list that costs little.
+  // Loads as many timers as requested, since one page of results may be short. Automatic refreshes skip long lists.
   async look(byItself = false) {
     const { queue } = this.page.chosen;
     if (!queue || (byItself && this.#wanted > 3 * A_PAGE)) return;
@@ -48,14 +48,14 @@ export class Timers {
     this.draw();
   }
 
-  // Another search: from its beginning. The list that is shown stays until the new one is there.
+  // Starts another search. The current list stays until the new one has arrived.
   restart() {
     this.#wanted = A_PAGE;
     $("list").ariaBusy = true;
     return this.page.work(() => this.look());
   }
 
-  // Another queue.
+  // Opens another queue.
   open() {
     [this.list, this.#next] = [[], null];
     return this.restart();
@@ -118,7 +118,7 @@ export class Timers {
     await this.page.work(() => ask("PATCH", queuePath(queue), { paused }));
   }
 
-  // All of the dead, ten thousand a call.
+  // Revives all dead timers, ten thousand per call.
   async #redrive() {
     const { queue } = this.page.chosen;
     let [revived, more] = [0, true];

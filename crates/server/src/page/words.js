@@ -1,4 +1,4 @@
-// The words of the page, in English and in Chinese. States have the names that the API has.
+// The texts of the page, in English and in Chinese. States have the same names as in the API.
 
 import { language, useWords, word } from "./shared.js";
 
@@ -107,7 +107,7 @@ export { language, word };
 
 const STEPS = [1, 1000, 60_000, 3_600_000, 86_400_000];
 
-// A length of time in its two largest units.
+// A duration in its two largest units.
 export function lengthOf(millis) {
   const units = word("units");
   let at = STEPS.findLastIndex((step) => millis >= step);
@@ -118,7 +118,7 @@ export function lengthOf(millis) {
   return at > 1 && second ? `${text} ${second}${units[at - 1]}` : text;
 }
 
-// How far a moment is from now, as the server's clock has it.
+// The distance of a moment from now, by the server's clock.
 export function far(moment, now) {
   const millis = Date.parse(moment) - now;
   return word(millis < 0 ? "ago" : "inThe").replace("{}", lengthOf(Math.abs(millis)));
@@ -126,7 +126,7 @@ export function far(moment, now) {
 
 export const count = (number) => number.toLocaleString(["en", "zh-Hans"][language]);
 
-// A duration of the API, as "1h30m", for people.
+// A duration of the API, such as "1h30m", as text.
 export const duration = (text) => lengthOf(millisOf(text));
 
 export function millisOf(text) {
