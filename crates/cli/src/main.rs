@@ -1,7 +1,7 @@
 //! The command `tourbillon`: owns the terminal and the exit code, and leaves the rest to the library.
 //!
-//! Exit codes: 0 good, 1 an expectation did not hold, 2 bad input or output that could not be written. `serve` has its
-//! own: 0 stopped, 1 failed, 2 a wrong command line or setting.
+//! Exit codes: 0 success, 1 an expectation failed, 2 bad input or output that cannot be written. `serve` has its own: 0
+//! stopped, 1 failed, 2 a wrong command line or setting.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -118,7 +118,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Has an item for each SIGHUP.
+/// Yields an item for each SIGHUP.
 #[cfg(unix)]
 fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -130,7 +130,7 @@ fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
     Ok(receive)
 }
 
-/// Other systems have no such signal.
+/// Never yields: other systems have no such signal.
 #[cfg(not(unix))]
 fn reload_signal() -> io::Result<mpsc::Receiver<()>> {
     Ok(mpsc::channel(1).1)
@@ -147,7 +147,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 }
 
 fn replay_files(args: &args::Replay) -> io::Result<u8> {
-    // A replay may print millions of lines: a large buffer, and no lock taken for each.
+    // A replay may print millions of lines: a large buffer avoids one write and one lock for each.
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let verdict = replay::files(&args.files, args.quiet, &mut out, &mut io::stderr().lock())?;
     Ok(verdict.code())
@@ -218,7 +218,7 @@ fn completions(shell: clap_complete::Shell) -> io::Result<u8> {
     Ok(0)
 }
 
-/// A page for the command, and one for each of its subcommands.
+/// Writes a man page for the command, and one for each subcommand.
 fn man(directory: &std::path::Path) -> io::Result<u8> {
     let written = std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(args::Cli::command(), directory));
@@ -243,11 +243,11 @@ fn ended(outcome: Result<Verdict, StoreProblem>) -> io::Result<u8> {
     }
 }
 
-/// Prints a text, or an error.
+/// Prints a text or an error.
 fn show(told: Result<Vec<u8>, String>) -> io::Result<u8> {
     match told {
         Ok(text) => {
-            // Colours on a terminal, unless NO_COLOR says otherwise; plain text elsewhere.
+            // Colours on a terminal, unless NO_COLOR is set; plain text elsewhere.
             let mut out = anstream::AutoStream::auto(io::stdout().lock());
             out.write_all(&text)?;
             out.flush()?;
@@ -261,6 +261,6 @@ fn show(told: Result<Vec<u8>, String>) -> io::Result<u8> {
 }
 
 fn complain(message: &str) {
-    // If not even stderr can be written, the exit code has to say it all.
+    // If standard error cannot be written either, only the exit code remains.
     let _ = writeln!(io::stderr(), "tourbillon: {message}");
 }

@@ -21,38 +21,38 @@ use tourbillon_server::{Allow, Api, Connections, Hosts, Secrets, Tls, Tokens, We
 
 use crate::demo;
 
-/// What the command line says.
+/// The arguments of the command.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The directory of the store; made if it is not there.
+    /// The directory of the store; created if it does not exist.
     pub data: PathBuf,
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// Further names by which clients may call the server.
+    /// Further host names that requests may use.
     pub hosts: Vec<String>,
-    /// Listens on other addresses than loopback, too.
+    /// Allows an address other than loopback without tokens.
     pub insecure: bool,
-    /// A file of tokens, a line each.
+    /// A file of tokens, one per line.
     pub token_file: Option<PathBuf>,
-    /// The most requests of a token in a second.
+    /// The most requests per second for each token.
     pub token_rate: Option<u32>,
-    /// PEM files of a certificate and its key, for HTTPS.
+    /// The PEM files of a certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Hosts and networks that may be posted to, beside public addresses.
+    /// The hosts and networks that webhooks may be sent to, besides public addresses.
     pub webhook_allow: Vec<Allow>,
-    /// A file of secrets that sign posts, a line each.
+    /// A file of secrets that sign webhooks, one per line.
     pub webhook_secret_file: Option<PathBuf>,
-    /// The most connections to a host that is posted to.
+    /// The most webhook connections to one host.
     pub webhook_connections: usize,
     /// The largest payload in bytes.
     pub max_payload: usize,
-    /// The most timers.
+    /// The most timers that are not done or cancelled.
     pub max_timers: u64,
-    /// The wall clock can be set, and reads this at first, or what the system's reads.
+    /// If set, the wall clock can be set; it starts at this moment, or at the system's time.
     pub test_clock: Option<Option<Moment>>,
 }
 
-/// In `./tourbillon-data`, on any port of loopback, with the limits of the server's own settings.
+/// In `./tourbillon-data`, on any port of loopback, with the defaults of the server.
 impl Default for Settings {
     fn default() -> Self {
         let webhooks = Webhooks::default();
@@ -74,16 +74,16 @@ impl Default for Settings {
     }
 }
 
-/// Why a server did not start, or did not go on.
+/// Why a server did not start, or stopped.
 #[derive(Debug)]
 pub enum ServeError {
-    /// The settings do not go together.
+    /// The settings are invalid or contradict each other.
     Settings(String),
     /// The store cannot be opened.
     Store(OpenError),
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     Listen(SocketAddr, io::Error),
-    /// The system refused something else.
+    /// Another error of the operating system.
     System(io::Error),
 }
 
@@ -100,10 +100,10 @@ impl fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// Checks what the command line cannot: settings that do not go together.
+/// Checks for settings that contradict each other, which the command line's parser cannot.
 ///
 /// # Errors
-/// The first two that do not.
+/// The first contradiction.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
     let address = settings.listen;
     let open = !address.ip().is_loopback();
@@ -135,12 +135,14 @@ fn secrets(path: &Path) -> Result<Secrets, String> {
     read.map_err(|wrong| format!("--webhook-secret-file {}: {wrong}", path.display()))
 }
 
-/// Serves until `stop` ends. With each item of `reload` the tokens are read again. `ready` is called with the scheme
-/// and the address
-/// when clients can connect.
+/// Serves until `stop` completes.
+///
+/// Each item of `reload` makes the server read the tokens again. `ready` is called with the scheme and the address once
+/// clients can connect.
 ///
 /// # Errors
-/// The settings do not go together, the store cannot be opened, or the address cannot be listened on.
+/// If the settings contradict each other, a file of the settings is invalid, the store cannot be opened, or the server
+/// cannot listen on the address.
 pub async fn run(
     settings: Settings,
     stop: impl Future<Output = ()>,
@@ -210,15 +212,14 @@ pub async fn run(
         () = api.serve(listener, router, connections, stop) => {}
         () = reloading => {}
     }
-    // Posts under way have had as long as the connections.
+    // Webhook posts under way had as long to finish as the connections.
     let _ = posting.await;
-    // What was answered is durable already; what is under way is carried out.
+    // What was acknowledged is already durable; operations under way are completed.
     let closed = tokio::task::spawn_blocking(move || durable.close()).await;
     closed.map_err(|error| ServeError::System(io::Error::other(error)))
 }
 
-/// Connections that wait to be accepted, if the system allows as many: a crowd that comes at once is not sent away to
-/// try again a second later.
+/// The length of the accept queue, as far as the system allows: a burst of clients need not retry a second later.
 const BACKLOG: u32 = 16_384;
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -228,10 +229,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A clock that can be set and runs on: a virtual one, moved by the real one.
+/// Creates a clock that can be set and keeps running: a virtual clock that a thread advances in real time.
 fn test_clock(first: Option<Moment>) -> VirtualClock {
     let clock = VirtualClock::new();
-    // Refused only inside a callback.
+    // Fails only inside a callback.
     let _ = clock.set_wall(first.map_or_else(SystemTime::now, SystemTime::from));
     let moved = clock.clone();
     let mut last = Instant::now();

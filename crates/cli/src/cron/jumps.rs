@@ -1,23 +1,23 @@
-//! Where a zone's clock jumps, and what becomes of an expression there.
+//! Where a zone's clock jumps, and what happens to an expression there.
 
 use jiff::civil::{DateTime, Time};
 use jiff::{Span, Timestamp, Zoned};
 use tourbillon::Cron;
 
-/// So many changes of the clock are looked at beyond the runs: fifty years of most zones.
+/// The number of clock changes that are examined beyond the runs: fifty years of most zones.
 pub(super) const LOOKED_AT: usize = 100;
 
-/// A change of the clock at which the expression names a time.
+/// A clock change that skips or repeats a time that the expression names.
 pub(super) struct Jump {
     pub(super) at: Timestamp,
-    /// What the clock shows before it, and after.
+    /// What the clock shows before the change, and after.
     pub(super) before: DateTime,
     pub(super) after: DateTime,
-    /// The first time that the expression names in the gap or the fold: of those that have a run, if one has.
+    /// The first time that the expression names in the gap or the fold: one that has a run, if there is one.
     pub(super) first: DateTime,
-    /// Whether it names more than that one.
+    /// Whether the expression names another time there.
     pub(super) more: bool,
-    /// Whether the time lies in a day that is left out as a whole, which has no runs.
+    /// Whether the time is on a day that the gap skips as a whole, which has no runs.
     pub(super) no_such_day: bool,
 }
 
@@ -26,14 +26,15 @@ impl Jump {
         self.before < self.after
     }
 
-    /// The times of day that do not exist, or come twice.
+    /// The local times that do not exist, or occur twice.
     pub(super) fn range(&self) -> (DateTime, DateTime) {
         (self.before.min(self.after), self.before.max(self.after))
     }
 }
 
-/// The changes between the two moments that touch the expression; and then the first gap and the first fold, if they
-/// come later.
+/// The changes between the two moments that touch the expression.
+///
+/// Then the first gap and the first fold, if they come later.
 pub(super) fn touching(cron: &Cron, from: &Zoned, until: &Zoned) -> Vec<Jump> {
     let (mut gap, mut fold, mut beyond) = (false, false, 0);
     let mut jumps = Vec::new();
@@ -65,7 +66,7 @@ fn touch(cron: &Cron, at: Timestamp, before: DateTime, after: DateTime) -> Optio
     let mut first = named(begin)?;
     let mut no_such_day = false;
     if before < after {
-        // Of a day that is left out as a whole no time has a run, but one before or after it may have.
+        // On a day that the gap skips as a whole no time has a run, but a time before or after that day may have one.
         let left_out = |time: DateTime| Some(time).filter(|&time| is_left_out(time, begin, end));
         let day_after =
             |time: DateTime| Some(time.date().tomorrow().ok()?.to_datetime(Time::midnight()));
@@ -80,7 +81,7 @@ fn touch(cron: &Cron, at: Timestamp, before: DateTime, after: DateTime) -> Optio
     Some(Jump { at, before, after, first, more, no_such_day })
 }
 
-/// Whether the gap leaves out all of the day.
+/// Whether the gap skips the whole day.
 fn is_left_out(time: DateTime, begin: DateTime, end: DateTime) -> bool {
     let midnight = time.date().to_datetime(Time::midnight());
     begin <= midnight

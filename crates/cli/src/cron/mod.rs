@@ -1,8 +1,8 @@
-//! `tourbillon cron`: when a cron expression runs, for people.
+//! `tourbillon cron`: when a cron expression runs, as text for people.
 //!
-//! [`Settings`] is what the command line asks for; [`preview`] reads them and tells the next runs, what becomes of them
-//! where the zone's clock jumps, and when that is. The text carries colours as ANSI codes; a caller whose output is no
-//! terminal strips them.
+//! [`Settings`] holds the command's arguments. [`preview`] lists the next runs, the clock changes of the zone that
+//! affect them, and what happens there. The text has colours as ANSI codes; the caller strips them if its output is not
+//! a terminal.
 
 mod jumps;
 mod tell;
@@ -14,32 +14,32 @@ use tourbillon::{Cron, CronError};
 
 use jumps::Jump;
 
-/// What to preview.
+/// The arguments of a preview.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The expression.
     pub expression: String,
-    /// The name of the time zone; the system's if there is none.
+    /// The name of the time zone; `None` for the system's.
     pub zone: Option<String>,
-    /// After when: a date and a time in the zone, or one with an offset; now if there is none.
+    /// The moment after which runs are listed: a date and time in the zone, or with an offset; `None` for now.
     pub from: Option<String>,
-    /// How many runs.
+    /// The number of runs.
     pub count: usize,
 }
 
-/// A preview that can be told.
+/// A preview, ready to be printed.
 struct Preview {
     cron: Cron,
     from: Zoned,
     runs: Vec<Zoned>,
-    /// Changes of the clock that touch the expression, in order.
+    /// The clock changes that touch the expression, in order.
     jumps: Vec<Jump>,
 }
 
-/// Tells the next runs.
+/// Lists the next runs.
 ///
 /// # Errors
-/// What is wrong with the expression, and where, or with another setting, and what to do.
+/// What is wrong with the expression or another setting, where, and what to do.
 pub fn preview(settings: &Settings) -> Result<Vec<u8>, String> {
     let zone = zone(settings.zone.as_deref())?;
     let from = from(settings.from.as_deref(), &zone)?;
@@ -54,10 +54,10 @@ pub fn preview(settings: &Settings) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// The message, and the expression with carets below what is wrong.
+/// The message, and the expression with carets below the part that is wrong.
 fn point_at(expression: &str, wrong: &CronError) -> String {
     let Some(span) = wrong.span() else { return wrong.to_string() };
-    // On one line, whatever is in it.
+    // Control characters would break the line.
     let line = expression.replace(char::is_control, " ");
     let count = |part: Option<&str>| part.map_or(0, |part| part.chars().count());
     let (before, width) = (count(expression.get(..span.start)), count(expression.get(span)));
@@ -81,7 +81,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, String> {
     })
 }
 
-/// Zones whose last part begins with the last part of that name.
+/// The zones whose last part begins with the last part of this name.
 fn zones_like(name: &str) -> Vec<String> {
     let last = |name: &str| {
         let last = name.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The words of a preview.
+//! The text of a preview.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use jiff::tz::AmbiguousOffset;
 use super::Preview;
 use super::jumps::{Jump, LOOKED_AT};
 
-/// How runs are written.
+/// The style of runs.
 const STRONG: Style = Style::new().bold();
-/// So many gaps and folds are told.
+/// The most gaps and folds that are printed.
 const TOLD: usize = 8;
-/// How a gap or a fold is written.
+/// The style of a gap or a fold.
 const JUMP: Style = AnsiColor::Yellow.on_default();
 
 pub(super) fn tell(out: &mut Vec<u8>, preview: &Preview) -> io::Result<()> {
@@ -23,7 +23,7 @@ pub(super) fn tell(out: &mut Vec<u8>, preview: &Preview) -> io::Result<()> {
 
 struct Teller<'a> {
     preview: &'a Preview,
-    /// Whether any run has some: else nobody needs to read them.
+    /// Whether a run is not at a whole minute: otherwise seconds are omitted.
     seconds: bool,
 }
 
@@ -59,7 +59,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// What is odd about a run.
+    /// What is unusual about a run.
     fn note(&self, run: &Zoned) -> Option<String> {
         let Preview { cron, jumps, .. } = self.preview;
         let at = |jump: &&Jump| jump.at == run.timestamp() && jump.is_gap() && !jump.no_such_day;
@@ -126,7 +126,7 @@ impl Teller<'_> {
     }
 }
 
-/// The time of day, with seconds if it has some; with the date if the jump is over more than a day's end.
+/// The time of day, with seconds if they are not zero, and with the date if the jump crosses midnight.
 fn time_of(jump: &Jump, time: DateTime) -> String {
     let (first, last) = jump.range();
     let clock = if time.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
@@ -135,7 +135,7 @@ fn time_of(jump: &Jump, time: DateTime) -> String {
     time.strftime(&format).to_string()
 }
 
-/// How far away it is, in the two largest units.
+/// The distance between two moments, in its two largest units.
 fn distance(from: &Zoned, to: &Zoned) -> String {
     let mut left = from.duration_until(to).as_secs();
     let mut parts = Vec::new();

@@ -1,14 +1,14 @@
-//! What is sent to the page: the lines of `replay`, and what changed.
+//! The answers to the page: the lines of `replay`, and what changed.
 //!
-//! Times are written as strings: a number of JavaScript holds only 53 bits. A timer is `[name, due, fires, level,
-//! slot]`; one that is in no slot, because it is already due or never will be, has level 0.
+//! Times are strings, because a JavaScript number holds only 53 bits. A timer is `[name, due, fires, level, slot]`; a
+//! timer in no slot, because it is already due or never will be, has level 0.
 
 use serde_json::{Value, json};
 use tourbillon_wheel::Place;
 
 use crate::replay::{Live, Seen};
 
-/// The state after a message; with the levels of the wheel if it was the first.
+/// The state after a message; after the first message, with the levels of the wheel.
 pub(super) fn state(live: &mut Live, first: bool) -> String {
     let mut gone = Vec::new();
     let mut timers = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn state(live: &mut Live, first: bool) -> String {
     state.to_string()
 }
 
-/// A refusal, of a message or of the whole run.
+/// An error, of one message or of the whole run.
 pub(super) fn wrong(what: &str, over: bool) -> String {
     json!({ "error": what, "over": over }).to_string()
 }

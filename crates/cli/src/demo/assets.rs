@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program, and the way to each.
+//! The files of the page, which are compiled into the program, and their routes.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -10,7 +10,7 @@ use axum::routing::get;
 use super::gate::{gate, headers};
 use super::session::{self, Sessions};
 
-/// Path, kind and text of each file; what it shares with the page of the server is there.
+/// The path, content type and text of each file. Files shared with the server's page are in the server's crate.
 macro_rules! files {
     ($($kind:literal: $($name:literal)*;)*) => {
         &[$($(($name, $kind, include_str!(concat!("page/", $name)))),*),*]
@@ -25,12 +25,12 @@ const FILES: &[(&str, &str, &str)] = files! {
         "shapes.js" "sparks.js" "story.js" "touch.js" "wire.js" "words.js";
 };
 
-/// The page on its own server.
+/// The page as a server of its own.
 pub(super) fn router() -> Router {
     page().layer(from_fn(gate))
 }
 
-/// The page, to mount where somebody else looks at the `Host` and the `Origin`. Its files name each other relatively.
+/// The page, to mount where another layer checks the `Host` and the `Origin`. Its files link to each other relatively.
 pub fn page() -> Router {
     Router::new()
         .route("/live", get(session::upgrade))

@@ -1,8 +1,8 @@
 //! Which requests are accepted, and the headers of every answer.
 //!
-//! A page of a foreign site may make a browser talk to this server in two ways. It may point its own name at this
-//! machine (DNS rebinding); then the `Host` is a name, and only numbers and `localhost` are let in. Or it may open
-//! a WebSocket across sites, which browsers allow; then the `Origin` is not the `Host`.
+//! A page of a foreign site can make a browser send requests to this server in two ways. It can point its own name at
+//! this machine (DNS rebinding); then the `Host` is a name, and only IP addresses and `localhost` are accepted. Or it
+//! can open a WebSocket across sites, which browsers allow; then the `Origin` differs from the `Host`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
+/// No content from elsewhere, no inline scripts, no embedding in frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -20,11 +20,11 @@ const HEADERS: &[(HeaderName, &str)] = &[
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    // The next version of this program may be asked for the same address.
+    // Another version of this program may later serve other files at the same address.
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Lets a request in or turns it away.
+/// Passes a request on, or refuses it.
 pub(super) async fn gate(request: Request, next: Next) -> Response {
     match refusal(&request) {
         Some(refusal) => with_headers(refusal.into_response()),
@@ -32,7 +32,7 @@ pub(super) async fn gate(request: Request, next: Next) -> Response {
     }
 }
 
-/// Says what every answer says.
+/// Adds the headers of every answer.
 pub(super) async fn headers(request: Request, next: Next) -> Response {
     with_headers(next.run(request).await)
 }
@@ -68,7 +68,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Whether a host, with or without a port, is not a name that somebody could have pointed here.
+/// Whether a host, with or without a port, cannot be a foreign name that resolves to this machine.
 fn is_number_or_localhost(host: &str) -> bool {
     if let Some((six, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return six.parse::<Ipv6Addr>().is_ok();

@@ -1,8 +1,8 @@
-//! Sockets and connections: how many, for how long.
+//! Sockets and connections: how many, and for how long.
 //!
-//! A connection serves one request. It has [`PATIENCE`] to send its head and to take the answer, so that a slow client
-//! only wastes its own time. At [`MOST_CONNECTIONS`] the next one gets an error and is closed. Sessions of the page
-//! leave this count when they become WebSockets, and have their own limit.
+//! A connection serves one request. It has [`PATIENCE`] to send its head and to receive the answer, so that a slow
+//! client delays only itself. Beyond [`MOST_CONNECTIONS`], a new connection gets an error and is closed. Sessions of
+//! the page leave this count when they become WebSockets, and have their own limit.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -18,15 +18,15 @@ use tokio::time::{sleep, timeout};
 
 use super::{PORT, assets};
 
-/// The most connections at once, beside those that are sessions.
+/// The most connections at once, apart from sessions.
 pub const MOST_CONNECTIONS: usize = 128;
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Listens on `port` of `address`. Without a port it takes [`PORT`], or any other if that one is taken.
+/// Listens on `port` of `address`. Without a port, listens on [`PORT`], or on any other if that one is taken.
 ///
 /// # Errors
-/// The address is not one of this machine, or the port is taken or not allowed.
+/// If the address does not belong to this machine, or the port is taken or not allowed.
 pub async fn listen(address: IpAddr, port: Option<u16>) -> io::Result<TcpListener> {
     let bind = |port| TcpListener::bind(SocketAddr::new(address, port));
     match (port, bind(port.unwrap_or(PORT)).await) {
@@ -35,14 +35,14 @@ pub async fn listen(address: IpAddr, port: Option<u16>) -> io::Result<TcpListene
     }
 }
 
-/// Serves the page to whoever connects, for as long as it is polled.
+/// Serves the page for as long as it is polled.
 pub async fn serve(listener: TcpListener) {
     let service = TowerToHyperService::new(assets::router());
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            // Of one connection, or too many open files: neither is the end of the others.
+            // The error is of one connection, or there are too many open files: the other connections continue.
             Err(_) => {
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -60,14 +60,14 @@ pub async fn serve(listener: TcpListener) {
             .serve_connection(TokioIo::new(stream), service.clone())
             .with_upgrades();
         tokio::spawn(async move {
-            // What ends a connection early is the other side's affair.
+            // An error ends only this connection, and is the client's concern.
             let _ = timeout(PATIENCE, connection).await;
             drop(place);
         });
     }
 }
 
-/// Says why, as far as that goes without waiting.
+/// Sends the reason, as far as that is possible without blocking.
 fn turn_away(stream: TcpStream) {
     const FULL: &[u8] =
         b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 10\r\n\

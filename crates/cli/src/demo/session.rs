@@ -1,14 +1,15 @@
 //! One connection of the page: a run that receives its steps over a WebSocket.
 //!
-//! A message is answered before the next one is read, so that nothing piles up for a slow reader. A reader that does
-//! not take an answer within [`PATIENCE`] is disconnected. A small number of threads beside the sockets does the work.
+//! A message is answered before the next one is read, so that nothing accumulates for a slow reader. A reader that does
+//! not receive an answer within [`PATIENCE`] is disconnected. A few threads, apart from those of the sockets, do the
+//! work.
 //!
 //! | limit | bounds |
 //! |---|---|
-//! | [`MOST_SESSIONS`] | runs at once |
-//! | [`MOST_MESSAGE`] | a scenario or a list of steps, and what reading it takes |
+//! | [`MOST_SESSIONS`] | concurrent runs |
+//! | [`MOST_MESSAGE`] | a scenario or a list of steps, and the cost of reading it |
 //! | [`MOST_SLOTS`], [`MOST_LEVELS`] | the memory of an empty wheel |
-//! | [`MOST_TIMERS`], [`MOST_NAMES`] | what a run remembers |
+//! | [`MOST_TIMERS`], [`MOST_NAMES`] | the memory of a run |
 //! | [`MOST_LINES`](crate::replay::MOST_LINES) | the time that a message takes, and the size of its answer |
 
 use std::sync::Arc;
@@ -32,18 +33,18 @@ pub const MOST_SESSIONS: usize = 16;
 pub const MOST_MESSAGE: usize = 1 << 20;
 /// The most slots of a level: a day of seconds.
 pub const MOST_SLOTS: u32 = 86_400;
-/// The most levels that are listed.
+/// The most levels that a scenario may list.
 const MOST_LEVELS: usize = 64;
-/// The most timers that are pending after a message.
+/// The most pending timers after a message.
 pub const MOST_TIMERS: u64 = 20_000;
-/// The most names of timers in the life of a run.
+/// The most names of timers in one run.
 const MOST_NAMES: usize = 100_000;
-/// How many messages are worked on at once.
+/// The number of messages that are processed concurrently.
 const WORKERS: usize = 4;
-/// How long a browser may take to begin, or to take an answer.
+/// How long a browser may take to send its first message, or to receive an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The places for runs and for the work on them.
+/// The permits for runs and for processing.
 #[derive(Clone)]
 pub(super) struct Sessions {
     runs: Arc<Semaphore>,
@@ -86,12 +87,12 @@ async fn session(mut socket: WebSocket, work: Arc<Semaphore>, place: OwnedSemaph
         }
         next = receive(&mut socket).await;
     }
-    // A last word of ours that is not taken does not matter.
+    // It does not matter if the close message is not received.
     let _ = timeout(PATIENCE, socket.send(Message::Close(None))).await;
     drop(place);
 }
 
-/// The next text, if one comes.
+/// The next text message, if one comes.
 async fn receive(socket: &mut WebSocket) -> Option<String> {
     loop {
         match socket.recv().await?.ok()? {
@@ -102,7 +103,7 @@ async fn receive(socket: &mut WebSocket) -> Option<String> {
     }
 }
 
-/// The run after a message, if it goes on, and the answer.
+/// The run after a message, if it continues, and the answer.
 fn answer_to(live: Option<Live>, text: String) -> (Option<Live>, String) {
     let first = live.is_none();
     let told = match live {
@@ -119,7 +120,7 @@ fn answer_to(live: Option<Live>, text: String) -> (Option<Live>, String) {
     }
 }
 
-/// A run, with what is wrong if nothing happened; or what is wrong with a run that is over.
+/// The run, with an error if the message had no effect; or the error that ended the run.
 type Told = Result<(Live, Option<String>), String>;
 
 fn open(text: &str) -> Told {

@@ -165,7 +165,7 @@ impl<W: Write> Printer<'_, W> {
         counts.iter().try_for_each(|(name, count)| writeln!(self.out, "{count} {name}"))
     }
 
-    /// A table; a heading that ends with `>` is of a column that is aligned to the right.
+    /// Prints a table. A heading that ends with `>` makes its column right-aligned.
     fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
         let head = headings.iter().map(|heading| heading.trim_end_matches('>').to_owned());
         let mut all = vec![head.collect::<Vec<_>>()];
@@ -185,13 +185,13 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// How far from now.
+    /// The distance from now.
     fn far(&self, at: SystemTime) -> String {
         far(self.now, at)
     }
 }
 
-/// How far a moment is from another, in the two largest units.
+/// The distance of a moment from another, in its two largest units.
 pub(super) fn far(now: SystemTime, at: SystemTime) -> String {
     match at.duration_since(now) {
         Ok(left) => format!("in {}", length(left)),
@@ -199,7 +199,7 @@ pub(super) fn far(now: SystemTime, at: SystemTime) -> String {
     }
 }
 
-/// How long ago a moment was.
+/// The time since a moment.
 pub(super) fn age(now: SystemTime, at: SystemTime) -> String {
     length(now.duration_since(at).unwrap_or_default())
 }

@@ -21,7 +21,7 @@ use super::print::{age, far, length, plain};
 const QUEUES_ASKED: usize = 5;
 /// The maximum number of timers that are shown.
 const NEXT_SHOWN: u16 = 8;
-/// How many refreshes the chart shows.
+/// The number of refreshes that the chart shows.
 const LOOKS: usize = 300;
 
 /// The state that is drawn.
@@ -106,7 +106,7 @@ fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error
     }
     next.sort_by_key(|timer| timer.next_attempt);
     next.truncate(NEXT_SHOWN.into());
-    // Trouble first, then what is busy.
+    // Queues in trouble first, then busy ones.
     queues.sort_by(|one, other| {
         let trouble = |queue: &QueueStats| queue.counts.dead + queue.counts.due;
         trouble(other).cmp(&trouble(one)).then(other.per_second.total_cmp(&one.per_second))
@@ -122,7 +122,7 @@ fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error
 
 fn draw(frame: &mut Frame<'_>, view: &View) {
     let area = frame.area();
-    // On a terminal with few lines, the queues get the space of what is due next.
+    // On a terminal with few lines, the queues get the space of the timers that are due next.
     let lines = (area.height / 4).clamp(1, NEXT_SHOWN);
     let next = u16::try_from(view.next.len()).unwrap_or(NEXT_SHOWN).clamp(1, lines) + 2;
     let [head, rates, queues, coming, keys] = Layout::vertical([
@@ -244,7 +244,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    /// What a terminal of this size shows, with a queue in trouble and text that is hostile.
+    /// The text of a terminal of this size, with a queue in trouble and a key with control characters.
     fn shown(width: u16, height: u16) -> String {
         let queue = r#"{"queue":"orders","counts":{"scheduled":1000000,"due":17,"delivering":5,"dead":3},
             "next":null,"oldest_due":"2026-01-01T00:00:00Z","paused":true,"per_second":12.5,

@@ -1,4 +1,4 @@
-//! Expectations against the state of a run.
+//! Checks expectations against the state of a run.
 
 use serde_json::{Map, Value, json};
 use tourbillon_wheel::{self as wheel, Place};
@@ -7,11 +7,11 @@ use super::event::Sink;
 use super::run::{Run, Whereabouts};
 use crate::scenario::{Check, Expect, Id};
 
-/// What was expected and what was found, each an object with the key that did not hold.
+/// The expected and the actual value, each as an object with the key that failed.
 type Broken = (Value, Value);
 
 impl<K: wheel::Kind, S: Sink> Run<K, S> {
-    /// The first check that does not hold.
+    /// The first check that fails.
     pub(super) fn broken(&mut self, expect: &Expect) -> Option<Broken> {
         expect.checks.iter().find_map(|check| self.broken_check(check))
     }
@@ -52,11 +52,11 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         }
     }
 
-    /// The slot that a timer is in now. One that is already due is in none.
+    /// The slot that a timer is in now. `None` if it is already due.
     pub(super) fn place(&self, id: Id) -> Option<Place> {
         let pending = self.pending(id)?;
-        // The wheel moves a timer lazily: until the clock moves, a timer that was moved is said to be where it
-        // was filed, as its line said.
+        // The wheel moves a timer lazily: until the clock moves, a rescheduled timer is reported at the place where it
+        // was filed, as its event said.
         let place = match (pending.moved, pending.whereabouts) {
             (Some(clock), _) if clock == self.clock => Some(pending.filed),
             (_, Whereabouts::Wheel(key)) => self.wheel.place(key),
@@ -85,8 +85,9 @@ fn differ(key: &str, expected: Value, got: Value) -> Option<Broken> {
     (expected != got).then(|| (json!({ key: expected }), json!({ key: got })))
 }
 
-/// The same list with the timers of each moment in a fixed order: the engine's own does not matter. The order of
-/// the moments does, so this sorts only stretches of equal moments.
+/// The same list with the timers of each moment in a fixed order, because their order is unspecified.
+///
+/// The order of the moments matters, so this sorts only runs of equal moments.
 fn by_moment(fired: &[(Id, u64)]) -> Vec<(Id, u64)> {
     let mut fired = fired.to_vec();
     for moment in fired.chunk_by_mut(|a, b| a.1 == b.1) {

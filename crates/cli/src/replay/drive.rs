@@ -1,9 +1,9 @@
 //! The three ways to drive a wheel through an `advance`: where the clock stops, and how often.
 //!
-//! Each drive names its next stop at which something can happen; the stops before it at which nothing can are
-//! counted and not walked. All three fire the same timers at the same times.
+//! Each drive determines its next stop at which something can happen; idle stops before it are counted without visiting
+//! them. All three fire the same timers at the same times.
 //!
-//! | drive | next stop | stops that are only counted |
+//! | drive | next stop | idle stops, only counted |
 //! |---|---|---|
 //! | `tick` | the next slot to begin (hashed: the next due time) | every tick on the way there |
 //! | `bucket` | the same | hashed: each turn of an occupied slot on the way there |
@@ -17,7 +17,7 @@ use crate::scenario::{Drive, Kind};
 
 impl<K: wheel::Kind, S: Sink> Run<K, S> {
     pub(super) fn advance(&mut self, to: u64) -> Result<()> {
-        // What is already due fires first; without any, that is no stop.
+        // Timers that are already due fire first; if there are none, this is no stop.
         let passes = self.passes()?;
         self.wakes(passes);
         while !self.stopped {
@@ -37,15 +37,16 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         }
         self.clock = to;
         if !self.stopped {
-            // Handing down on the way costs no stop, and nothing is due any more.
+            // Cascading on the way costs no stop, and nothing is due any more.
             let due = self.begin_pass()?;
             assert!(!due, "a timer was due and its stop was missed");
         }
         Ok(())
     }
 
-    /// All there is to do at the clock: slots that begin here are handed down, then passes fire what is due until
-    /// nothing is. Says how many passes it took.
+    /// Processes everything at the clock, and returns the number of passes.
+    ///
+    /// Slots that begin here cascade, then passes fire due timers until none is left.
     fn passes(&mut self) -> Result<u64> {
         let mut passes = 0;
         while !self.stopped && self.begin_pass()? {
@@ -66,7 +67,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         next.map(Time::units)
     }
 
-    /// Counts the stops at which nothing happens, after the clock up to `to`, without the last `but` ticks.
+    /// Counts the idle stops after the clock up to `to`, without the last `but` ticks.
     fn count_idle(&mut self, to: u64, but: u64) {
         let tick_of = |time: u64| (time - self.wheel.start().units()) / self.wheel.tick();
         let (from, to) = (tick_of(self.clock), tick_of(to) - but);

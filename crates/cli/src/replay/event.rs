@@ -1,17 +1,17 @@
-//! What happens in a replay, and how it is written: one JSON object a line, `at` and `event` first.
+//! The events of a replay, and how they are written: one JSON object per line, `at` and `event` first.
 //!
-//! A run tells a [`Sink`] of each event. [`JsonLines`] writes them; a test or a page may collect them instead.
+//! A run passes each event to a [`Sink`]. [`JsonLines`] writes them; a test or a page may collect them instead.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 use tourbillon_wheel::Place;
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A timer was started.
+    /// A timer was scheduled.
     Scheduled {
         /// Its name.
         id: &'a str,
@@ -20,7 +20,7 @@ pub enum Event<'a> {
         /// Where it was filed; [`Place::Due`] if it is already due.
         place: Place,
     },
-    /// A timer was handed down to a lower level.
+    /// A timer cascaded to a lower level.
     Cascaded {
         /// Its name.
         id: &'a str,
@@ -33,78 +33,78 @@ pub enum Event<'a> {
     Fired {
         /// Its name.
         id: &'a str,
-        /// The deadline that was asked for.
+        /// The requested deadline.
         due: u64,
     },
-    /// A timer was to be cancelled.
+    /// A cancel was requested.
     Cancelled {
         /// Its name.
         id: &'a str,
-        /// Whether it was pending and now will never fire.
+        /// Whether it was pending; it then never fires.
         ok: bool,
     },
-    /// A timer was to be moved.
+    /// A reschedule was requested.
     Rescheduled {
         /// Its name.
         id: &'a str,
         /// Its new deadline and place, if it was pending.
         moved: Option<(u64, Place)>,
     },
-    /// A timer was not started.
+    /// A timer was not scheduled.
     Rejected {
         /// Its name.
         id: &'a str,
-        /// Why not.
+        /// The reason.
         reason: Reason,
     },
     /// The engine stopped.
     Stopped {
-        /// Those still pending, by due time, then in the order scheduled.
+        /// The timers that were still pending, by deadline, then in the order of scheduling.
         unfired: &'a [&'a str],
     },
     /// The run is over.
     Done(Totals),
-    /// An expectation did not hold: the run is over.
+    /// An expectation failed: the run is over.
     Failed {
         /// The step, counted from 0.
         step: usize,
-        /// The key that did not hold, with what was expected.
+        /// The key that failed, with the expected value.
         expected: Value,
-        /// The key with what was found.
+        /// The key with the actual value.
         got: Value,
     },
 }
 
-/// Why a timer was not started.
+/// Why a timer was not scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// As many timers are pending as the scenario allows.
+    /// The scenario's limit on pending timers is reached.
     Limit,
     /// The engine has stopped.
     Stopped,
 }
 
-/// What a whole run came to.
+/// The totals of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Timers still pending.
     pub pending: u64,
     /// Timers that fired.
     pub fired: u64,
-    /// Cancels that said true.
+    /// Cancels that succeeded.
     pub cancelled: u64,
-    /// Stops of the clock, and at one stop each further pass.
+    /// Stops of the clock, and each further pass at one stop.
     pub wakes: u64,
-    /// Timers handed down.
+    /// Cascades of timers.
     pub cascades: u64,
 }
 
-/// Is told what happens, in order.
+/// Receives the events of a run, in order.
 pub trait Sink {
-    /// Takes note of an event at a moment of the clock.
+    /// Receives an event at a moment of the clock.
     ///
     /// # Errors
-    /// It could not be noted, which ends the run.
+    /// If the event cannot be recorded, which ends the run.
     fn event(&mut self, at: u64, event: &Event<'_>) -> io::Result<()>;
 }
 
@@ -181,7 +181,7 @@ fn head(out: &mut impl Write, at: u64, event: &str, id: &str) -> io::Result<()> 
     json_string(out, id)
 }
 
-/// A due time and, unless it is already past, the place it was filed at.
+/// Writes a deadline and, unless it has passed, the place where the timer was filed.
 fn filed(out: &mut impl Write, due: u64, place: Place) -> io::Result<()> {
     write!(out, r#","due":{due}"#)?;
     if place != Place::Due {
@@ -201,7 +201,7 @@ fn string_list(out: &mut impl Write, list: &[&str]) -> io::Result<()> {
     out.write_all(if list.is_empty() { b"[]" } else { b"]" })
 }
 
-/// A JSON string, with the quotes and escapes it needs.
+/// Writes a JSON string, quoted and escaped.
 pub(super) fn json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
     serde_json::to_writer(out, text).map_err(io::Error::from)
 }

@@ -1,4 +1,4 @@
-//! The command itself: files in, lines out, an exit code.
+//! The command itself: reads files, writes lines, returns an exit code.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,14 +7,14 @@ use super::event::{Event, JsonLines, Sink, json_string};
 use super::{Outcome, RunError, run};
 use crate::scenario::{self, Scenario};
 
-/// How it went, from good to bad: the worst of several files counts.
+/// The result of a run, from good to bad: the worst of several files counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Every expectation held.
     Passed,
     /// An expectation did not hold.
     Failed,
-    /// A file is no scenario, or its run ended with an error.
+    /// A file is not a scenario, or its run ended with an error.
     Error,
 }
 
@@ -29,11 +29,12 @@ impl Verdict {
     }
 }
 
-/// Runs each file and writes what happened to `out`, and what is wrong with a file to `err`. Quietly, it writes
-/// only what failed, and a last line with counts.
+/// Runs each file; writes its events to `out`, and errors of the file to `err`.
+///
+/// If `quiet`, it writes only failures, and a last line with counts.
 ///
 /// # Errors
-/// Writing failed.
+/// If writing fails.
 pub fn files<P: AsRef<Path>>(
     paths: &[P],
     quiet: bool,
@@ -114,7 +115,7 @@ fn name_file(out: &mut impl Write, path: &Path) -> io::Result<()> {
     out.write_all(b"}\n")
 }
 
-/// What is wrong goes after the lines already printed, also where both streams meet on one terminal.
+/// Writes an error after the lines already printed, even if both streams go to one terminal.
 fn complain(
     out: &mut impl Write,
     err: &mut impl Write,

@@ -1,8 +1,8 @@
-//! A run that takes its steps one at a time, and can be inspected in between.
+//! A run that receives its steps one at a time, and can be inspected in between.
 //!
-//! Whatever list of steps it has been told, in however many pieces, the lines that it has given are those that
-//! [`run`](super::run()) tells for the same steps at once, and [`Live::done`] is the last one. A run that has failed
-//! is over: what the failing step had already done stays done, so that there is nothing sensible to go on with.
+//! However the steps are split into calls, the lines are those that [`run`](super::run()) writes for all steps at once,
+//! and [`Live::done`] is the last one. A run that has failed is over: the effects of the failing step remain, so there
+//! is no sensible state to continue from.
 //!
 //! ```
 //! use tourbillon_cli::replay::Live;
@@ -27,23 +27,23 @@ use super::run::{Run, Whereabouts};
 use super::{RunError, hashed, hierarchical};
 use crate::scenario::{Further, Id, Kind, Scenario, ScenarioError, Step};
 
-/// The most lines that one call may bring about: a repeating timer could go on for ever.
+/// The most lines that one call may produce: a repeating timer could continue forever.
 pub const MOST_LINES: usize = 100_000;
 
-/// A run that takes its steps one at a time.
+/// A run that receives its steps one at a time.
 pub struct Live {
     further: Further,
     machine: Box<dyn Machine + Send>,
 }
 
-/// What is to be seen of a timer.
+/// The visible state of a timer.
 #[derive(Debug)]
 pub struct Seen<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether it is pending. The rest is empty if it is not.
+    /// Whether it is pending. If not, the other fields are `None`.
     pub pending: bool,
-    /// Its deadline; `None` if that lies past the end of time.
+    /// Its deadline; `None` if it lies past the end of time.
     pub due: Option<u64>,
     /// The tick at which it fires, as a moment of the clock.
     pub fires: Option<u64>,
@@ -52,10 +52,10 @@ pub struct Seen<'a> {
 }
 
 impl Live {
-    /// Runs the steps that the scenario has.
+    /// Runs the steps of the scenario.
     ///
     /// # Errors
-    /// As for [`run`](super::run()); or a step is an expectation, or brings about more than [`MOST_LINES`].
+    /// As for [`run`](super::run()); also if a step is an expectation, or produces more than [`MOST_LINES`].
     pub fn new(scenario: &Scenario) -> Result<Live, RunError> {
         let mut machine: Box<dyn Machine + Send> = match scenario.wheel.kind {
             Kind::Hierarchical => {
@@ -68,17 +68,18 @@ impl Live {
         Ok(Live { further: Further::new(scenario), machine })
     }
 
-    /// Runs further steps, a JSON array of them.
+    /// Runs further steps, given as a JSON array.
     ///
     /// # Errors
-    /// [`LiveError::Unread`] if they are not steps: then nothing has happened. Otherwise the run is over.
+    /// [`LiveError::Unread`] if the text is not a list of steps; the run is then unchanged. Any other error ends the
+    /// run.
     pub fn tell(&mut self, steps: &str) -> Result<(), LiveError> {
         let steps = self.further.read(steps).map_err(LiveError::Unread)?;
         self.machine.learn(self.further.names());
         self.machine.steps(&steps).map_err(LiveError::Over)
     }
 
-    /// The lines since they were last taken.
+    /// The lines since the last call.
     pub fn take_lines(&mut self) -> String {
         self.machine.take_lines()
     }
@@ -91,24 +92,24 @@ impl Live {
         String::from_utf8(line.0).expect("JSON is text")
     }
 
-    /// The timers that came, moved or went since the last look.
+    /// The timers that were added, moved or removed since the last call.
     pub fn look<T>(&mut self, mut see: impl FnMut(Seen<'_>) -> T) -> Vec<T> {
         let names = self.further.names();
         let touched = self.machine.touched().into_iter();
         touched.map(|id| see(self.machine.seen(id, &names[id.0 as usize]))).collect()
     }
 
-    /// How many names of timers it has met.
+    /// The number of timer names so far.
     pub fn names(&self) -> usize {
         self.further.names().len()
     }
 
-    /// The clock.
+    /// The current time of the clock.
     pub fn clock(&self) -> u64 {
         self.machine.clock()
     }
 
-    /// What it has come to.
+    /// The totals so far.
     pub fn totals(&self) -> Totals {
         self.machine.totals()
     }
@@ -118,7 +119,7 @@ impl Live {
         self.machine.empty_wakes()
     }
 
-    /// The next moment at which its drive stops and something can happen: the clock, if something is already due.
+    /// The next moment at which the drive stops and something can happen: the clock, if a timer is already due.
     pub fn next_stop(&mut self) -> Option<u64> {
         self.machine.next_stop()
     }
@@ -129,12 +130,12 @@ impl Live {
     }
 }
 
-/// Why a live run did not do what it was told.
+/// Why a live run did not run its steps.
 #[derive(Debug)]
 pub enum LiveError {
-    /// These are not steps. Nothing has happened.
+    /// The text is not a list of steps. The run is unchanged.
     Unread(ScenarioError),
-    /// A step failed, and with it the run.
+    /// A step failed, which ended the run.
     Over(RunError),
 }
 
@@ -149,7 +150,7 @@ impl fmt::Display for LiveError {
 
 impl std::error::Error for LiveError {}
 
-/// A run of either wheel.
+/// A run of either kind of wheel.
 trait Machine {
     fn watch(&mut self);
     fn learn(&mut self, names: &[String]);
@@ -220,7 +221,7 @@ impl<K: wheel::Kind> Machine for Run<K, Lines> {
         if self.stopped {
             return None;
         }
-        // What is already due waits in no slot.
+        // A timer that is already due is in no slot.
         let due = self.wheel.next_due().map(Time::units).filter(|due| *due <= self.clock);
         due.map(|_| self.clock).or_else(|| Run::next_stop(self))
     }
@@ -230,7 +231,7 @@ impl<K: wheel::Kind> Machine for Run<K, Lines> {
     }
 }
 
-/// Lines in memory, not too many.
+/// Collects lines in memory, up to a limit.
 #[derive(Default)]
 struct Lines {
     text: Vec<u8>,

@@ -1,7 +1,6 @@
 //! `tourbillon replay`: scenarios on the real wheels, under virtual time.
 //!
-//! [`run`] runs one scenario and tells a [`Sink`] what happens; [`files`] is the command. The same scenario always
-//! tells the same.
+//! [`run`] runs one scenario and passes its events to a [`Sink`]; [`files`] is the command. A run is deterministic.
 //!
 //! ```
 //! use tourbillon_cli::replay::{JsonLines, Outcome, run};
@@ -44,7 +43,7 @@ pub use live::{Live, LiveError, MOST_LINES, Seen};
 use crate::scenario::{Id, Kind, Scenario};
 use run::Run;
 
-/// The most timers that one run may fire: a repeating timer could go on for ever.
+/// The most timers that one run may fire: a repeating timer could continue forever.
 pub const MOST_FIRED: u64 = 10_000_000;
 
 /// How a run ended.
@@ -52,15 +51,15 @@ pub const MOST_FIRED: u64 = 10_000_000;
 pub enum Outcome {
     /// Every expectation held.
     Passed,
-    /// One did not; the sink was told which.
+    /// An expectation failed; the sink has received which.
     Failed,
 }
 
-/// Runs a scenario to its end, to its first expectation that does not hold, or to an error.
+/// Runs a scenario to its end, to its first expectation that fails, or to an error.
 ///
 /// # Errors
-/// The scenario did something that it may not, or the sink did not take an event. What happened before it has been
-/// told to the sink.
+/// If the scenario does something that is not allowed, or the sink refuses an event. The sink has received the events
+/// before the error.
 pub fn run(scenario: &Scenario, sink: &mut impl Sink) -> Result<Outcome, RunError> {
     let steps = &scenario.steps;
     match scenario.wheel.kind {
@@ -85,17 +84,17 @@ fn refused(error: GeometryError) -> RunError {
     RunError::at("wheel".into(), error.to_string())
 }
 
-/// What ended a run before its end.
+/// Why a run ended early.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The sink did not take an event.
+    /// The sink refused an event.
     Sink(io::Error),
-    /// A step could not be done.
+    /// A step failed.
     Step {
-        /// As `steps[0].then[1]`.
+        /// The place of the step, such as `steps[0].then[1]`.
         place: String,
-        /// What was wrong, and what would be right.
+        /// What is wrong, and what would be right.
         message: String,
     },
 }
@@ -105,12 +104,12 @@ impl RunError {
         RunError::Step { place, message }
     }
 
-    /// At a place that the caller knows: see [`RunError::or_at`].
+    /// An error whose place the caller adds with [`RunError::or_at`].
     fn at_once(message: String) -> Self {
         RunError::at(String::new(), message)
     }
 
-    /// Adds the place, unless something further inside has.
+    /// Adds the place, unless it is already known.
     fn or_at(self, here: impl FnOnce() -> String) -> Self {
         match self {
             RunError::Step { place, message } if place.is_empty() => RunError::at(here(), message),

@@ -1,9 +1,9 @@
-//! Passes: what is due leaves the wheel, waits for its turn, and fires.
+//! Passes: due timers leave the wheel, are queued, and fire.
 //!
-//! A pass fires what was due when it began, at most a budget of it, in the order of ticks. A wheel gives out the
-//! timers of one advance in that order, but those that were already due when they came are all alike to it; so
-//! what it gives out goes through a queue. Until it is its turn a timer is pending: an earlier callback of the pass
-//! may cancel or move it, and its entry in the queue is then a dead one.
+//! A pass fires the timers that were due when it began, up to a budget, in the order of their ticks. A wheel returns
+//! the timers of one advance in that order, but does not order those that were already due when they were inserted, so
+//! the returned timers go through a queue. A queued timer is still pending: an earlier callback of the pass may cancel
+//! or move it, and its entry in the queue is then stale.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,18 +15,19 @@ use super::run::{Result, Run, Whereabouts};
 use super::{MOST_FIRED, RunError};
 use crate::scenario::Id;
 
-/// What has left the wheel and has not fired.
+/// The timers that have left the wheel and not fired.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// What waits for a pass, the first to fire on top.
+    /// The timers that wait for a pass, the first to fire on top.
     waiting: BinaryHeap<Reverse<Ready>>,
-    /// What the running pass still has to fire, in order.
+    /// The timers that the current pass has not fired yet, in order.
     pass: VecDeque<Ready>,
-    /// How many timers the wheel has given out.
+    /// The number of timers that the wheel has returned.
     given_out: u64,
 }
 
-/// A timer that the wheel has given out, in the order of firing: by tick, then as the wheel gave them.
+/// A timer that the wheel has returned. Timers are ordered as they fire: by tick, then in the order in which the wheel
+/// returned them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ready {
     tick: Time,
@@ -36,7 +37,7 @@ struct Ready {
 }
 
 impl<K: wheel::Kind, S: Sink> Run<K, S> {
-    /// Hands down what begins on the way to the clock, and chooses what fires in a pass. False if nothing does.
+    /// Cascades slots up to the clock, and selects the timers of a pass. `false` if there are none.
     pub(super) fn begin_pass(&mut self) -> Result<bool> {
         let budget = self.rules.budget.and_then(|budget| usize::try_from(budget.get()).ok());
         let budget = budget.unwrap_or(usize::MAX);
@@ -50,7 +51,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Ok(!self.queue.pass.is_empty())
     }
 
-    /// Fires what the pass holds.
+    /// Fires the timers of the pass.
     pub(super) fn fire_pass(&mut self) -> Result<()> {
         while let Some(ready) = self.queue.pass.pop_front() {
             if self.is_alive(ready) {
@@ -60,12 +61,12 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Ok(())
     }
 
-    /// Whether an entry still stands for its timer: it was neither cancelled nor moved since.
+    /// Whether an entry is current: its timer was neither cancelled nor moved since.
     fn is_alive(&self, ready: Ready) -> bool {
         self.pending(ready.id).is_some_and(|pending| pending.arming == ready.arming)
     }
 
-    /// Turns the wheel to the clock, a budget at a time, and takes out what is due.
+    /// Advances the wheel to the clock, a budget at a time, and takes out the due timers.
     fn turn(&mut self, budget: usize) -> Result<()> {
         let mut handed_down = Vec::new();
         loop {

@@ -1,11 +1,11 @@
-//! One run on one wheel: the timers and the verbs.
+//! One run on one wheel: its timers and operations.
 //!
-//! A run takes its steps all at once or one at a time. It owns the clock and a table of the timers by name. The
-//! wheel has the deadlines and says what is due; the table has what a wheel does not know: the exact deadline, the
-//! period, the callback. A timer is in the table exactly as long as it is pending.
+//! A run receives its steps all at once or one at a time. It owns the clock and a table of the timers by name. The
+//! wheel has the deadlines and determines what is due; the table has what a wheel does not store: the exact deadline,
+//! the period, the callback. A timer is in the table exactly while it is pending.
 //!
-//! The hand of the wheel is always in the tick of the clock, except between the beginning of a stop and its first
-//! pass: so `place_of` answers for the current clock, as the format wants.
+//! The hand of the wheel is always in the tick of the clock, except between the beginning of a stop and its first pass.
+//! So `place_of` answers for the current clock, as the format requires.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -29,26 +29,26 @@ pub(super) struct Run<K, S> {
     pub(super) stopped: bool,
     /// By [`Id`].
     timers: Vec<Option<Pending>>,
-    /// How many timers have been scheduled: the last one's place in that order.
+    /// The number of timers scheduled so far.
     scheduled: u64,
-    /// How many times any timer was armed or moved: the number of the last arming.
+    /// The number of times that any timer was armed or moved: the number of the last arming.
     armed: u64,
     pub(super) queue: Queue,
     /// Only for a hashed wheel driven bucket by bucket.
     pub(super) turns: Option<Turns>,
     pub(super) totals: Totals,
-    /// Passes so far. Each fires something, so that the other wakes were for nothing.
+    /// Passes so far. Each fires something, so all other wakes were idle.
     pub(super) passes: u64,
-    /// The timers that came, moved or went, for whoever draws them.
+    /// The timers that were added, moved or removed, if a caller draws them.
     pub(super) touched: Option<BTreeSet<Id>>,
     /// The totals at the previous expectation.
     pub(super) before: Totals,
-    /// What has fired since the previous expectation, if the next one will ask.
+    /// The timers fired since the previous expectation, if the next one checks them.
     pub(super) fired: Vec<(Id, u64)>,
     pub(super) record_fired: bool,
 }
 
-/// What holds for a whole run.
+/// The settings of a whole run.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub(super) kind: Kind,
@@ -60,16 +60,16 @@ pub(super) struct Rules {
 #[derive(Clone)]
 pub(super) struct Pending {
     pub(super) whereabouts: Whereabouts,
-    /// Wider than the clock: the next run of a repeating timer may lie past the end of time.
+    /// Wider than the clock: the next deadline of a repeating timer may lie past the end of time.
     pub(super) due: u128,
-    /// Its place in the order of scheduling.
+    /// Its position in the order of scheduling.
     pub(super) order: u64,
-    /// The number of its arming: tells it from its earlier selves.
+    /// The number of its arming, which distinguishes it from earlier armings of the same timer.
     pub(super) arming: u64,
     pub(super) schedule: Arc<Schedule>,
-    /// Where it was when it was filed.
+    /// Its place when it was filed.
     pub(super) filed: Place,
-    /// The clock when it was moved, if it was.
+    /// The clock when it was last moved, if it was.
     pub(super) moved: Option<u64>,
 }
 
@@ -79,9 +79,10 @@ pub(super) enum Whereabouts {
     Wheel(Key),
     /// Out of the wheel, about to fire.
     Ready,
-    /// A repeating timer whose next due time lies past the end of time. It is pending and never fires, like any
-    /// timer whose tick lies there, but no wheel can hold it. Clamping it to the end of time was the tempting
-    /// alternative: it would be early, and at the end of time it would fire again and again.
+    /// A repeating timer whose next deadline lies past the end of time.
+    ///
+    /// It is pending and never fires, like any timer whose tick lies there, but no wheel can hold it. The tempting
+    /// alternative was to clamp it to the end of time: it would be early, and there it would fire again and again.
     Never,
 }
 
@@ -131,7 +132,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Ok(Outcome::Passed)
     }
 
-    /// Does a step that is no expectation.
+    /// Runs a step other than an expectation.
     pub(super) fn step(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Advance(to) => self.advance(*to),
@@ -143,7 +144,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         self.sink.event(self.clock, event).map_err(RunError::Sink)
     }
 
-    /// Emits an event of a timer, which needs its name.
+    /// Emits an event of a timer, with its name.
     pub(super) fn emit_of(
         &mut self,
         id: Id,
@@ -157,7 +158,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         &self.names[id.0 as usize]
     }
 
-    /// Makes room for timers whose names were not known before, at the end of all names.
+    /// Adds timers whose names are new, at the end of `names`.
     pub(super) fn learn(&mut self, names: &[String]) {
         self.names.extend_from_slice(&names[self.names.len()..]);
         self.timers.resize(self.names.len(), None);
@@ -171,14 +172,14 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         self.timers[id.0 as usize].as_ref()
     }
 
-    /// Takes note that what is known of a timer has changed, if anybody asked.
+    /// Records that a timer has changed, if a caller asked for changes.
     pub(super) fn touch(&mut self, id: Id) {
         if let Some(touched) = &mut self.touched {
             touched.insert(id);
         }
     }
 
-    /// What a step of the scenario or of a callback does.
+    /// Runs a step of the scenario or of a callback.
     pub(super) fn act(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Schedule(schedule) => self.schedule(schedule),
@@ -223,7 +224,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Ok(place)
     }
 
-    /// Enters a timer into the table.
+    /// Adds a timer to the table.
     fn enter(
         &mut self,
         schedule: &Arc<Schedule>,
@@ -248,7 +249,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         self.met(filed, Turns::add);
     }
 
-    /// Takes a timer out of the table.
+    /// Removes a timer from the table.
     pub(super) fn disarm(&mut self, id: Id) -> Option<Pending> {
         let pending = self.timers[id.0 as usize].take()?;
         self.touch(id);
@@ -257,7 +258,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Some(pending)
     }
 
-    /// Keeps the count of the occupied slots of a ring, where it is needed.
+    /// Updates the count of occupied slots, on a wheel that has one.
     fn met(&mut self, place: Place, change: impl FnOnce(&mut Turns, u32)) {
         if let (Some(turns), Place::Ring { slot, .. }) = (&mut self.turns, place) {
             change(turns, slot);
@@ -315,7 +316,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
     }
 }
 
-/// What fires is kept only if it will be asked for: a run may fire ten million timers.
+/// Whether the next expectation checks fired timers. Otherwise they are not kept: a run may fire ten million.
 fn next_expectation_wants_fired(steps: &[Step]) -> bool {
     let mut expectations = steps.iter().filter_map(|step| match step {
         Step::Expect(expect) => Some(expect),

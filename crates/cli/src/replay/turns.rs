@@ -1,13 +1,13 @@
-//! How often the hand of a hashed wheel meets an occupied slot, counted and not walked.
+//! Counts how often the hand of a hashed wheel meets an occupied slot, without walking.
 //!
-//! Driven bucket by bucket, a hashed wheel stops at each turn of each occupied slot: one timer a thousand years
-//! away on a ring of 8 is met four billion times before it fires. This keeps which slots are occupied in a Fenwick
-//! tree, so that the stops in any stretch of ticks are a product and two sums of O(log slots).
+//! Driven bucket by bucket, a hashed wheel stops at each turn of each occupied slot: the hand meets a timer a thousand
+//! years away on a ring of 8 four billion times before it fires. A Fenwick tree records which slots are occupied, so
+//! that the stops in any range of ticks are a product and two sums of O(log slots).
 
 /// The occupied slots of a ring.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Timers in each slot.
+    /// The number of timers in each slot.
     timers: Vec<u32>,
     /// A Fenwick tree over "slot is occupied": entry `i` (from 1) sums the `i & -i` slots that end with `i - 1`.
     sums: Vec<u32>,
@@ -36,12 +36,12 @@ impl Turns {
         }
     }
 
-    /// How many of the ticks after `from`, up to and including `to`, are those of an occupied slot.
+    /// The number of ticks after `from`, up to and including `to`, whose slot is occupied.
     pub(super) fn between(&self, from: u64, to: u64) -> u64 {
         debug_assert!(from <= to);
         let slots = self.timers.len() as u64;
         let (turns, rest) = ((to - from) / slots, (to - from) % slots);
-        // The stretch that is left covers the slots after `first`, up to `first + rest`, perhaps past the end.
+        // The remaining slots are `first..first + rest`, modulo the number of slots.
         let first = from % slots + 1;
         let end = first + rest;
         let part = if end <= slots {
@@ -52,7 +52,7 @@ impl Turns {
         turns * u64::from(self.occupied) + u64::from(part)
     }
 
-    /// How many of the slots below `end` are occupied.
+    /// The number of occupied slots below `end`.
     fn below(&self, end: u64) -> u32 {
         let mut i = usize::try_from(end).expect("no more than the slots");
         let mut sum = 0;

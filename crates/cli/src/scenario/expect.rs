@@ -1,4 +1,4 @@
-//! Expectations: what a scenario may check, and how it says so.
+//! Expectations: what a scenario may check, and how it is written.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{Id, ScenarioError};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// What must hold, in the order of the file.
+/// The checks of an expectation, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Expect {
     /// The checks.
@@ -20,24 +20,24 @@ pub struct Expect {
 /// One key of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// How many are pending.
+    /// The number of pending timers.
     Pending(u64),
     /// When the next timer will fire, if one ever will.
     NextDue(Option<u64>),
-    /// Where timers are, as `L2[1]` or `[6]`.
+    /// Where timers are, such as `L2[1]` or `[6]`.
     Place(Vec<(Id, String)>),
-    /// How many full turns remained for a timer when it was filed.
+    /// The number of full turns that remained for a timer when it was filed.
     Rounds(Vec<(Id, u64)>),
-    /// What has fired since the previous expectation, and at which clock.
+    /// The timers fired since the previous expectation, and the clock of each.
     Fired(Vec<(Id, u64)>),
-    /// How often the clock stopped since the previous expectation.
+    /// The number of stops of the clock since the previous expectation.
     Wakes(u64),
-    /// How many timers were handed down since the previous expectation.
+    /// The number of cascades since the previous expectation.
     Cascades(u64),
 }
 
 impl Expect {
-    /// Whether it looks at what has fired.
+    /// Whether it checks the fired timers.
     pub fn wants_fired(&self) -> bool {
         self.checks.iter().any(|check| matches!(check, Check::Fired(_)))
     }
@@ -75,7 +75,7 @@ fn check(key: &str, value: &Json<'_>, place: &Place<'_>, names: &mut Names) -> R
     })
 }
 
-/// An object with one entry for each timer.
+/// Reads an object with one entry for each timer.
 fn by_timer<T>(
     json: &Json<'_>,
     place: &Place<'_>,
@@ -115,8 +115,10 @@ fn fired(json: &Json<'_>, place: &Place<'_>, names: &mut Names) -> Result<Vec<(I
     Ok(list)
 }
 
-/// A place as `replay` writes it. A place that no wheel has is an error of the file, which distinguishes a typing
-/// mistake from a timer that is elsewhere.
+/// Reads a place as `replay` writes it.
+///
+/// A place that no wheel has is an error of the file, which distinguishes a typing mistake from a timer that is
+/// elsewhere.
 fn slot(json: &Json<'_>, place: &Place<'_>) -> Result<String> {
     let text = string(json, place)?;
     let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());

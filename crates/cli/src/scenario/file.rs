@@ -1,4 +1,4 @@
-//! Reading a scenario's file: whatever is on the disk, a clear answer and bounded memory.
+//! Reading a scenario's file: with clear errors and bounded memory, whatever the file contains.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,8 +12,8 @@ pub const MOST_BYTES: u64 = 64 << 20;
 /// Reads the scenario in a file.
 ///
 /// # Errors
-/// The file cannot be read, is larger than [`MOST_BYTES`], is not UTF-8, or is not a valid scenario. The place
-/// is empty unless it is inside the file.
+/// If the file cannot be read, is larger than [`MOST_BYTES`], is not UTF-8, or is not a valid scenario. The error's
+/// place is empty unless it is inside the file.
 pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
     Scenario::parse(&text(path)?)
 }
@@ -23,7 +23,7 @@ fn text(path: &Path) -> Result<String, ScenarioError> {
     let unreadable = |error: io::Error| whole(format!("cannot be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    // One byte more than allowed shows that there is more, whatever the file says its length is.
+    // Reading one byte more than allowed detects a larger file, whatever length the file system reports.
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(whole(format!("larger than {} MiB: split the scenario", MOST_BYTES >> 20)));

@@ -1,11 +1,11 @@
-//! JSON text into a small tree, with the place of the first thing that is wrong.
+//! Reads JSON text into a small tree, and reports the place of the first error.
 //!
-//! Owns the reading of untrusted text. Promises: an error names the place (`steps[3].then`), a text nested ten
-//! thousand deep is an error and not a stack overflow, the tree is bounded by [`MOST_VALUES`], and an integer of
-//! any size keeps every digit where a scenario may hold one (`delay` is wider than `i64` and `u64` together).
+//! The text is untrusted. An error names its place (`steps[3].then`). A text nested ten thousand deep is an error and
+//! not a stack overflow. The tree is bounded by [`MOST_VALUES`]. An integer of any size keeps every digit where a
+//! scenario may hold one (`delay` is wider than `i64` and `u64` together).
 //!
-//! `serde_json::Value` was the tempting alternative: it turns large integers into floats, silently keeps the last
-//! of two equal keys, and forgets where it was when it fails.
+//! `serde_json::Value` was the tempting alternative: it turns large integers into floats, silently keeps the last of
+//! two equal keys, and does not report the place of an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,8 +20,10 @@ use super::{MOST_NESTED, ScenarioError};
 /// The most values (numbers, strings, arrays, objects) in one text.
 const MOST_VALUES: usize = 5_000_000;
 
-/// The deepest nesting of arrays and objects: enough for the deepest `then` (two for each, three around them)
-/// and what is inside it, and below the 128 at which serde_json would give up without a helpful word.
+/// The deepest nesting of arrays and objects: enough for the deepest `then` and its contents.
+///
+/// Each `then` takes two levels, and three surround them. It is below the 128 at which serde_json gives up without a
+/// helpful message.
 const DEEPEST: usize = 2 * MOST_NESTED + 10;
 
 #[derive(Debug)]
@@ -29,16 +31,16 @@ pub(super) enum Json<'a> {
     Null,
     Bool(bool),
     Int(i128),
-    /// A number with a point or an exponent, or an integer that nothing here could hold.
+    /// A number with a point or an exponent, or an integer too large for any field.
     Float(f64),
     String(Cow<'a, str>),
     Array(Vec<Json<'a>>),
-    /// In the order of the text, with any repetitions.
+    /// In the order of the text, including repeated keys.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 impl Json<'_> {
-    /// What it is, in the words of an error message.
+    /// Describes it in an error message.
     pub(super) fn describe(&self) -> String {
         match self {
             Json::Null => "null".into(),
@@ -52,7 +54,7 @@ impl Json<'_> {
     }
 }
 
-/// A text of any length, cut to what a message can hold.
+/// Shortens a text to what a message can hold.
 pub(super) fn clip(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
@@ -81,7 +83,7 @@ pub(super) fn parse(text: &str) -> Result<Json<'_>, ScenarioError> {
     })
 }
 
-/// Two kinds of file for which a JSON parser has no good words.
+/// Two kinds of file for which a JSON parser has no helpful message.
 fn not_even_close(text: &str) -> Option<&'static str> {
     if text.trim().is_empty() {
         return Some(
@@ -92,7 +94,7 @@ fn not_even_close(text: &str) -> Option<&'static str> {
         .then_some("begins with a byte order mark: save it as UTF-8 without one")
 }
 
-/// Where the reading is, and how much it has read. After an error the path still points at it.
+/// Where the reader is, and how much it has read. After an error, the path still points at it.
 struct State<'de> {
     path: Vec<Segment<'de>>,
     values: usize,
@@ -182,15 +184,15 @@ impl<'de> Visitor<'de> for Seed<'_, 'de> {
     }
 }
 
-/// A value that may be an integer of more than 64 bits: from its raw text, as serde_json would make it a float.
+/// Reads a value that may be an integer of more than 64 bits: from its raw text, as serde_json would make it a float.
 fn wide<'de, E: de::Error>(raw: &'de RawValue, state: &mut State<'de>) -> Result<Json<'de>, E> {
     let text = raw.get();
     if let Ok(value) = text.parse() {
         return Ok(Json::Int(value));
     }
     match text.as_bytes()[0] {
-        // Wrong anyway, so that what is inside does not matter: reading it again at every level of a nest of
-        // `delay`s would be quadratic.
+        // Arrays and objects are wrong here, so their contents do not matter: reading them again at every level of
+        // nested `delay`s would be quadratic.
         b'[' => Ok(Json::Array(Vec::new())),
         b'{' => Ok(Json::Object(Vec::new())),
         _ => Seed(state)
@@ -200,7 +202,7 @@ fn wide<'de, E: de::Error>(raw: &'de RawValue, state: &mut State<'de>) -> Result
 }
 
 impl State<'_> {
-    /// The path has one segment for each array or object around the place.
+    /// Checks the depth: the path has one segment for each array or object around the place.
     fn check_depth<E: de::Error>(&self) -> Result<(), E> {
         if self.path.len() < DEEPEST {
             return Ok(());

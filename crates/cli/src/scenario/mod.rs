@@ -1,8 +1,8 @@
-//! Scenarios: a wheel, a clock, and what happens. One JSON file each.
+//! Scenarios: a wheel, a clock, and steps. One JSON file each.
 //!
-//! Owns what a scenario may say. A [`Scenario`] that exists is valid: every number is in its range, every step has
-//! one verb, every callback holds only what a callback may do. What is wrong with a file is a [`ScenarioError`]
-//! that names the place and what would be right.
+//! This module defines the format. A [`Scenario`] that exists is valid: every number is in its range, every step has
+//! one verb, every callback holds only steps that a callback may take. An invalid file is a [`ScenarioError`], which
+//! names the place and what would be right.
 //!
 //! ```
 //! use tourbillon_cli::scenario::Scenario;
@@ -30,7 +30,7 @@ pub use expect::{Check, Expect};
 pub use file::{MOST_BYTES, read};
 pub use parse::Further;
 
-/// The deepest that `then` may be nested.
+/// The deepest nesting of `then`.
 pub const MOST_NESTED: usize = 50;
 
 /// A valid scenario.
@@ -38,17 +38,17 @@ pub const MOST_NESTED: usize = 50;
 pub struct Scenario {
     /// What it shows, in one line.
     pub name: String,
-    /// Prose.
+    /// A description.
     pub about: Option<String>,
-    /// The wheel to make.
+    /// The wheel to create.
     pub wheel: WheelSpec,
     /// How time moves inside an `advance`.
     pub drive: Drive,
-    /// The most timers pending at once.
+    /// The most pending timers.
     pub limit: Option<NonZeroU64>,
-    /// The most timers fired in one pass.
+    /// The most timers that one pass fires.
     pub budget: Option<NonZeroU64>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
     /// The names of the timers. An [`Id`] is an index into it.
     pub ids: Vec<String>,
@@ -57,29 +57,29 @@ pub struct Scenario {
 /// The wheel of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WheelSpec {
-    /// Which of the two.
+    /// The kind of wheel.
     pub kind: Kind,
-    /// Units a slot of the lowest level covers.
+    /// The number of time units that a slot of the lowest level covers.
     pub tick: NonZeroU64,
-    /// Slots a level, lowest first; exactly one number for a hashed wheel.
+    /// The slots of each level, lowest first; exactly one number for a hashed wheel.
     pub slots: Vec<u32>,
-    /// The clock when the wheel is made.
+    /// The clock when the wheel is created.
     pub start: u64,
 }
 
 /// The kinds of wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Levels, each turning slower than the one below.
+    /// Levels, each turning more slowly than the one below.
     Hierarchical,
-    /// One ring; rounds tell the turns apart.
+    /// One ring; a count of rounds distinguishes its turns.
     Hashed,
 }
 
 /// Where the clock stops on its way through an `advance`. All three fire the same timers at the same times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// At every tick, whether or not anything is there.
+    /// At every tick, occupied or not.
     Tick,
     /// Where an occupied slot of any level begins.
     Bucket,
@@ -88,10 +88,10 @@ pub enum Drive {
 }
 
 impl Drive {
-    /// All of them, the most restless first.
+    /// All of them, the one with the most stops first.
     pub const ALL: [Drive; 3] = [Drive::Tick, Drive::Bucket, Drive::Due];
 
-    /// The word for it in a scenario.
+    /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Drive::Tick => "tick",
@@ -105,56 +105,56 @@ impl Drive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u32);
 
-/// One thing that happens.
+/// One step of a scenario.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Start a timer.
+    /// Schedules a timer.
     Schedule(Arc<Schedule>),
-    /// Cancel it.
+    /// Cancels a timer.
     Cancel(Id),
-    /// Move a pending timer.
+    /// Moves a pending timer.
     Reschedule(Id, When),
-    /// Move the clock, and fire what is due on the way.
+    /// Advances the clock, and fires the timers that become due.
     Advance(u64),
-    /// Stop the engine.
+    /// Stops the engine.
     Stop,
-    /// Check.
+    /// Checks expectations.
     Expect(Box<Expect>),
 }
 
-/// A timer to start.
+/// A timer to schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// Its name.
     pub id: Id,
     /// When it is due.
     pub when: When,
-    /// The period, for a timer that repeats.
+    /// The period, for a repeating timer.
     pub every: Option<NonZeroU64>,
-    /// What its callback does.
+    /// The steps of its callback.
     pub then: Option<Box<Callback>>,
 }
 
-/// What a timer does each time it fires: schedule, cancel, reschedule and stop only.
+/// The steps that a timer runs each time it fires: schedule, cancel, reschedule and stop only.
 #[derive(Clone, Debug)]
 pub struct Callback {
-    /// Where the list is in the file, as `steps[0].then`.
+    /// The place of the list in the file, such as `steps[0].then`.
     pub place: String,
-    /// What it does, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// A due time, absolute or from now.
+/// A deadline, absolute or relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// So much from now, −(2^64−1) to 2^64−1.
+    /// This much from now, −(2^64−1) to 2^64−1.
     Delay(i128),
     /// At this time.
     At(u64),
 }
 
 impl When {
-    /// The due time as of `clock`: clamped to the beginning and the end of time, it never wraps.
+    /// The deadline as of `clock`: clamped to the beginning and the end of time, so it never wraps.
     pub fn from(self, clock: u64) -> u64 {
         match self {
             When::At(time) => time,
@@ -170,7 +170,7 @@ impl Scenario {
     /// Reads a scenario from the text of its file.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first error in the text.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
         parse::scenario(text)
     }
@@ -184,7 +184,7 @@ impl Scenario {
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// As `steps[3].delay`; empty if it is the whole text.
+    /// The place, such as `steps[3].delay`; empty if it is the whole text.
     pub place: String,
     /// What is wrong, and what would be right.
     pub message: String,

@@ -1,4 +1,4 @@
-//! From a JSON tree to a [`Scenario`]: the one place that knows the fields of the format.
+//! From a JSON tree to a [`Scenario`]: the only file that knows the fields of the format.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ fn slots(json: &Json<'_>, place: &Place<'_>, kind: Kind) -> Result<Vec<u32>> {
     list.iter().enumerate().map(one).collect()
 }
 
-/// `depth` is how many `then`s are around the list.
+/// Reads a list of steps. `depth` is the number of `then`s around it.
 fn steps(json: &Json<'_>, place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>> {
     if depth > MOST_NESTED {
         return Err(place
@@ -191,29 +191,29 @@ pub struct Further {
 }
 
 impl Further {
-    /// Of this scenario, whose timers keep their numbers.
+    /// Continues this scenario, whose timers keep their numbers.
     pub fn new(scenario: &Scenario) -> Self {
         let list = scenario.ids.clone();
         let ids = (0..).map(Id).zip(&list).map(|(id, name)| (name.clone(), id)).collect();
         Further { names: Names { list, ids } }
     }
 
-    /// The steps in a JSON array.
+    /// Reads the steps in a JSON array.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, at a place such as `steps[0].delay`.
+    /// The first error in the text, at a place such as `steps[0].delay`.
     pub fn read(&mut self, text: &str) -> Result<Vec<Step>> {
         let json = json::parse(text)?;
         steps(&json, &Place::TOP.key("steps"), 0, &mut self.names)
     }
 
-    /// The names of all timers met so far, by [`Id`].
+    /// The names of all timers so far, by [`Id`].
     pub fn names(&self) -> &[String] {
         &self.names.list
     }
 }
 
-/// The names of the timers met so far, each with its number.
+/// The names of the timers so far, each with its number.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     list: Vec<String>,

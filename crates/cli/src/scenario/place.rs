@@ -1,23 +1,23 @@
-//! Places in a scenario file, written the way people point at them: `steps[3].then[0].delay`.
+//! Places in a scenario file, written as paths: `steps[3].then[0].delay`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::ScenarioError;
 
-/// One step of the way from the top of the file.
+/// One segment of the path from the top of the file.
 #[derive(Clone, Debug)]
 pub(super) enum Segment<'a> {
     Key(Cow<'a, str>),
     Index(usize),
 }
 
-/// A place, as a chain from the inside to the top: going one deeper allocates nothing.
+/// A place, as a chain from the inside to the top: a deeper place needs no allocation.
 pub(super) struct Place<'p> {
     up: Option<(&'p Place<'p>, Segment<'p>)>,
 }
 
-/// A place longer than this is cut in the middle when shown.
+/// A longer path is cut in the middle when shown.
 const SHOWN: usize = 16;
 
 impl<'p> Place<'p> {

@@ -1,6 +1,6 @@
-//! The leaves of a scenario: numbers, strings, lists and objects out of a JSON tree, each with its place.
+//! Typed reads from a JSON tree: numbers, strings, lists and objects, each with its place.
 //!
-//! Every function here says in its error what it found and what would be right.
+//! Every error says what was found and what would be right.
 
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
@@ -44,7 +44,7 @@ pub(super) fn string<'j>(json: &'j Json<'_>, place: &Place<'_>) -> Result<&'j st
     }
 }
 
-/// One of a few words.
+/// Reads one of a few words.
 pub(super) fn word<T: Copy>(json: &Json<'_>, place: &Place<'_>, words: &[(&str, T)]) -> Result<T> {
     let found = match json {
         Json::String(text) => words.iter().find(|(word, _)| word == text),
@@ -100,7 +100,7 @@ impl<'j, 'a> Fields<'j, 'a> {
                     .key(key)
                     .error(format!("unknown field {:?}: known here are {known}", clip(key))));
             }
-            // Quadratic, but only known fields get this far: the first repetition ends it.
+            // Quadratic, but only known fields get this far, and the first repetition ends the loop.
             if entries[..i].iter().any(|(earlier, _)| earlier == key) {
                 return Err(place.key(key).error("given twice: leave one"));
             }
@@ -116,7 +116,7 @@ impl<'j, 'a> Fields<'j, 'a> {
         self.get(key).ok_or_else(|| place.key(key).error("is missing"))
     }
 
-    /// Those of `keys` that are there, in the order of the file.
+    /// The fields among `keys` that are present, in the order of the file.
     pub(super) fn present<'k>(&self, keys: &'k [&'k str]) -> Vec<&'k str> {
         let known = |key: &str| keys.iter().copied().find(|k| *k == key);
         self.entries.iter().filter_map(|(key, _)| known(key)).collect()

@@ -1,4 +1,4 @@
-//! What is wrong with a store.
+//! Checking a store.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,10 +8,10 @@ use tourbillon_durable::disk;
 use super::{StoreProblem, tell};
 use crate::replay::Verdict;
 
-/// Verifies a store and names what is wrong on `out`; with `repair`, also copies what can be read into a new file.
+/// Verifies a store and lists its damage on `out`; with `repair`, also copies what is readable into a new file.
 ///
 /// # Errors
-/// It cannot be read at all, or the output cannot be written.
+/// If the store cannot be read at all, or the output cannot be written.
 pub fn check(
     directory: &Path,
     repair: bool,

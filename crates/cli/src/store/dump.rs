@@ -1,4 +1,4 @@
-//! A store as lines.
+//! Dumping a store as lines of JSON.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tourbillon_durable::store::{Image, Store, StoreError};
 use super::{StoreProblem, now, tell};
 use crate::replay::Verdict;
 
-/// Writes every timer to `out`, progress and what cannot be read to `err`.
+/// Writes every timer to `out`, and progress and unreadable timers to `err`.
 ///
 /// # Errors
-/// The store cannot be opened, or the output cannot be written.
+/// If the store cannot be opened, or the output cannot be written.
 pub fn dump(
     directory: &Path,
     out: &mut impl Write,

@@ -1,4 +1,4 @@
-//! Lines into an empty store.
+//! Loading lines of JSON into an empty store.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,11 +12,12 @@ use tourbillon_durable::store::Store;
 
 use super::{StoreProblem, now, tell};
 
-/// Loads lines into the store of a directory, which is made; it must have no timers. `name` is what the lines are read
-/// from, for messages. All lines are loaded, or none.
+/// Loads lines into the store of a directory, which must have no timers and is created if necessary.
+///
+/// All lines are loaded, or none. `name` is the source of the lines, for messages.
 ///
 /// # Errors
-/// A line is no timer, or two have a key or a generation in common; the store has timers, or cannot be written.
+/// If a line is not a timer, two timers have the same key or generation, the store has timers, or it cannot be written.
 pub fn load(
     directory: &Path,
     name: &str,
@@ -32,7 +33,7 @@ pub fn load(
     }
     let loaded = fill(&mut store, head.epoch, name, lines, err);
     if loaded.is_err() {
-        // It had no timers: without it, the next attempt begins as this one did.
+        // The store had no timers: without the file, the next attempt starts as this one did.
         drop(store);
         let _ = fs::remove_file(directory.join(disk::FILE));
     }
@@ -48,7 +49,7 @@ fn fill(
 ) -> Result<u64, StoreProblem> {
     let wall = now();
     let mut import = Import::new(store, epoch, wall);
-    // 64 generations to a word.
+    // A bit set: 64 generations in each word.
     let mut seen: HashMap<u64, u64> = HashMap::new();
     let mut timers = 0;
     for (number, line) in lines.lines().enumerate() {
@@ -58,7 +59,7 @@ fn fill(
             continue;
         }
         let (place, record) = match Line::read(&line).map_err(at)? {
-            // The store that is loaded is another one.
+            // The line describes the store that was dumped, not this one.
             Line::Store(_) => continue,
             Line::Queue(queue, settings) => {
                 import.queue(&queue, settings);

@@ -2,10 +2,10 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `check` | what is wrong with a store, for people |
+//! | `check` | the damage of a store, as text for people |
 //! | `dump`, `load` | all timers of a store as lines, and lines into an empty store |
 //!
-//! `tourbillon_durable::dump` has what a dump is.
+//! `tourbillon_durable::dump` defines the format.
 
 mod check;
 mod dump;
@@ -24,7 +24,7 @@ pub use load::load;
 /// Why a command on a store ended early.
 #[derive(Debug)]
 pub enum StoreProblem {
-    /// The store, or a line: what is wrong, and where.
+    /// The store or a line is wrong: what, and where.
     Said(String),
     /// The output could not be written.
     Output(io::Error),
@@ -42,7 +42,7 @@ impl From<io::Error> for StoreProblem {
     }
 }
 
-/// Tells now and then how many timers are done. It is for people: that it cannot be written is no reason to stop.
+/// Prints the number of timers done so far. Failures are ignored: progress is no reason to stop.
 fn tell(err: &mut impl Write, timers: u64) {
     let _ = writeln!(err, "{timers} timers");
 }

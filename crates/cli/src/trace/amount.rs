@@ -1,12 +1,12 @@
 //! Amounts of time on the command line: plain numbers (`5420`) or durations (`1h30m20s`).
 //!
-//! A trace speaks one of the two languages, and the tick decides which. Durations are counted in nanoseconds.
+//! All amounts of a trace are of one kind, which the tick determines. Durations are counted in nanoseconds.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An amount of time as it was written.
+/// An amount of time, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// A number without a unit.
@@ -46,7 +46,7 @@ impl fmt::Display for Amount {
 }
 
 impl Amount {
-    /// The language it is in, and the number in it.
+    /// Its kind, and its number.
     pub(super) fn split(self) -> (Unit, u64) {
         match self {
             Amount::Plain(units) => (Unit::Plain, units),
@@ -55,7 +55,7 @@ impl Amount {
     }
 }
 
-/// The language of a trace.
+/// The kind of amounts in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Plain,
@@ -63,7 +63,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// A moment or a length of time, for people.
+    /// A moment or a duration, as text.
     pub(super) fn show(self, units: u64) -> String {
         match self {
             Unit::Plain => units.to_string(),
@@ -71,7 +71,7 @@ impl Unit {
         }
     }
 
-    /// The coarsest usual tick that the amount is a whole number of.
+    /// The coarsest common tick that divides the amount.
     pub(super) fn usual_tick(self, units: u64) -> u64 {
         let usual = [1_000_000_000, 1_000_000, 1_000];
         match self {

@@ -1,4 +1,4 @@
-//! One timer on a real wheel, followed from the moment it is filed until it fires.
+//! Follows one timer on a real wheel, from its insertion until it fires.
 
 use tourbillon_wheel::{
     self as wheel, HashedWheel, HierarchicalWheel, LevelView, Moved, Place, Progress, Time, Wheel,
@@ -6,13 +6,13 @@ use tourbillon_wheel::{
 
 use crate::scenario::{Kind, WheelSpec};
 
-/// The way of a timer.
+/// The path of a timer.
 #[derive(Debug)]
 pub(super) struct Journey {
     pub(super) due: u64,
     /// The levels of the wheel, lowest first.
     pub(super) levels: Vec<LevelView>,
-    /// Where it was, in order; the first is where it was filed.
+    /// The slots it was in, in order; the first is where it was filed.
     pub(super) stays: Vec<Stay>,
     /// The clock when it fired; `None` if its tick lies past the end of time.
     pub(super) fired: Option<u64>,
@@ -21,15 +21,16 @@ pub(super) struct Journey {
 /// A slot that the timer was in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay {
-    /// The clock when it came there.
+    /// The clock when it arrived there.
     pub(super) clock: u64,
     pub(super) place: Place,
     /// The first and last tick that the slot covers, as moments of the clock.
     pub(super) range: Option<(u64, u64)>,
 }
 
-/// Follows a timer that is scheduled at this clock and has this due time through a wheel, slot by slot: every drive
-/// leads it the same way.
+/// Follows a timer that is scheduled at `clock` and due at `due` through a wheel, slot by slot.
+///
+/// Its path does not depend on the drive.
 pub(super) fn follow(spec: &WheelSpec, clock: u64, due: u64) -> Result<Journey, String> {
     let (start, tick) = (Time::new(spec.start), spec.tick.get());
     let (clock, due) = (Time::new(clock), Time::new(due));
@@ -40,7 +41,7 @@ pub(super) fn follow(spec: &WheelSpec, clock: u64, due: u64) -> Result<Journey, 
         }
         Kind::Hashed => {
             let wheel = HashedWheel::with_slots(start, tick, spec.slots[0]);
-            // A hashed wheel hands nothing down: on the way to the due time there is nothing to see.
+            // A hashed wheel does not cascade, so nothing happens on the way to the deadline.
             walk(wheel.map_err(|error| error.to_string())?, clock, due, |wheel| wheel.next_due())
         }
     }
@@ -52,7 +53,7 @@ fn walk<K: wheel::Kind>(
     due: Time,
     next: impl Fn(&mut Wheel<(), K>) -> Option<Time>,
 ) -> Result<Journey, String> {
-    // Nothing is in it yet: this moves the hand alone.
+    // The wheel is empty: this only moves the hand.
     let _ = wheel.advance(clock, usize::MAX);
     wheel.insert(due, ()).map_err(|full| full.to_string())?;
     let place = wheel.place_of(due);

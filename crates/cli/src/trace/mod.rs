@@ -1,8 +1,8 @@
-//! `tourbillon trace`: what happens to one timer, for people.
+//! `tourbillon trace`: the path of one timer, as text for people.
 //!
-//! [`Settings`] is what the command line asks for; [`trace`] checks it, follows the timer on a real wheel and
-//! describes its path: where it is stored and why, when it cascades, when it fires, and what each drive costs. The
-//! text carries colours as ANSI codes; a caller whose output is no terminal strips them.
+//! [`Settings`] holds the command's arguments. [`trace`] checks them, follows the timer on a real wheel and describes
+//! its path: where it is stored and why, when it cascades, when it fires, and what each drive costs. The text has
+//! colours as ANSI codes; the caller strips them if its output is not a terminal.
 
 mod amount;
 mod journey;
@@ -22,35 +22,35 @@ use crate::replay::{self, Event, Sink, Totals};
 use crate::scenario::{Drive, Id, Kind, Scenario, Schedule, Step, WheelSpec, When};
 use amount::Unit;
 
-/// How the timer is drawn.
+/// The style of the timer.
 const TIMER: Style = AnsiColor::Yellow.on_default().bold();
-/// How the hand is drawn.
+/// The style of the hand.
 const HAND: Style = AnsiColor::Cyan.on_default();
-/// How moments of the clock are written.
+/// The style of moments of the clock.
 const STRONG: Style = Style::new().bold();
 
-/// What to trace. Whatever is left out has a sensible default, also all of it.
+/// The arguments of a trace. Every one has a default.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The timer's delay.
     pub delay: Option<Amount>,
-    /// Slots a level, lowest first, as in `60,60,24`.
+    /// The slots of each level, lowest first, as in `60,60,24`.
     pub slots: Option<String>,
-    /// What a slot of the lowest level covers; decides whether the trace is in numbers or in durations.
+    /// What a slot of the lowest level covers; determines whether the trace uses numbers or durations.
     pub tick: Option<Amount>,
     /// The clock when the timer is scheduled; the wheel began at 0.
     pub start: Option<Amount>,
-    /// Tell and count only this drive.
+    /// Describe and count only this drive.
     pub drive: Option<Drive>,
     /// A hashed wheel instead of a hierarchical one.
     pub hashed: bool,
 }
 
-/// A trace that can be told.
+/// A trace with all settings resolved.
 #[derive(Debug)]
 struct Plan {
     unit: Unit,
-    /// Its clock begins at 0.
+    /// The wheel, whose clock begins at 0.
     wheel: WheelSpec,
     /// The clock when the timer is scheduled.
     start: u64,
@@ -59,10 +59,10 @@ struct Plan {
     drive: Option<Drive>,
 }
 
-/// Follows a timer and returns the text that tells its way.
+/// Follows a timer and returns a description of its path.
 ///
 /// # Errors
-/// A setting that does not work, and what would.
+/// Which setting is invalid, and what would be valid.
 pub fn trace(settings: &Settings) -> Result<Vec<u8>, String> {
     let plan = plan(settings)?;
     let journey = journey::follow(&plan.wheel, plan.start, plan.due)?;
@@ -116,7 +116,7 @@ fn plan(settings: &Settings) -> Result<Plan, String> {
     })
 }
 
-/// Reads the list of slots, as in `60,60,24`. One text for every number that cannot be.
+/// Reads the list of slots, as in `60,60,24`. All invalid numbers get the same message.
 fn slots(settings: &Settings, kind: Kind) -> Result<Vec<u32>, String> {
     let (usual, least) = match kind {
         Kind::Hierarchical => ("60,60,24", 2),
@@ -137,7 +137,7 @@ fn slots(settings: &Settings, kind: Kind) -> Result<Vec<u32>, String> {
     Ok(slots)
 }
 
-/// What a drive pays for the timer: counted by a replay, so that the two never disagree.
+/// The wakes that a drive needs for the timer: counted by a replay, so that the two never disagree.
 fn wakes(plan: &Plan, drive: Drive) -> Result<u64, String> {
     let tick = plan.wheel.tick.get();
     let late = plan.due % tick;

@@ -1,4 +1,4 @@
-//! The rings of a wheel as strips of text: one row a level, the top one first.
+//! The rings of a wheel as strips of text: one row for each level, the top one first.
 //!
 //! ```text
 //!   L3  ▲  1        |·▲······················|
@@ -7,8 +7,8 @@
 //!   L1  ▲  0        |▲·····························
 //!                    ······························|
 //! ```
-//! `▲` is the hand, `●` the timer, `◉` both in one slot. A ring of more than 36 slots takes two rows; one that is wider
-//! still shows what is near the two marks. So every row fits 60 columns.
+//! `▲` is the hand, `●` the timer, `◉` both in one slot. A ring of more than 36 slots takes two rows; a ring of more
+//! than 72 shows only the slots near the two marks. So every row fits in 60 columns.
 
 use std::io::{self, Write};
 
@@ -16,16 +16,16 @@ use tourbillon_wheel::{LevelView, Place};
 
 use super::{HAND, TIMER};
 
-/// The widest ring that is shown whole, in two rows.
+/// The widest ring that is shown completely, in two rows.
 const WIDEST: u32 = 72;
-/// The most slots of a row.
+/// The most slots in a row.
 const ROW: u32 = 36;
-/// In a wider ring: how many slots to show on each side of the hand and of the timer.
+/// In a wider ring: the number of slots shown on each side of the hand and of the timer.
 const NEARBY: u32 = 5;
-/// The most levels that are all shown. Of more, those next to the timer, the top and the lowest.
+/// The most levels that are all shown. Of more, those next to the timer's, the top and the lowest.
 const MOST_LEVELS: usize = 5;
 
-/// Draws the rings as they are at a tick, up to level `top`.
+/// Draws the rings at a tick, up to level `top`.
 pub(super) fn draw(
     out: &mut impl Write,
     levels: &[LevelView],
@@ -56,7 +56,7 @@ pub(super) fn draw(
             Some(Place::Ring { slot, .. }) => Some(slot),
             _ => None,
         };
-        // A hashed wheel has one ring, and no levels to number.
+        // A hashed wheel has one ring, so it has no level numbers.
         match levels {
             [_] => write!(out, "  ")?,
             _ => write!(out, "  L{number:<2} ")?,
@@ -111,7 +111,7 @@ fn strip(
     writeln!(out, "|")
 }
 
-/// The stretches of slots to show, each from its first to after its last.
+/// The ranges of slots to show, each as a half-open interval.
 fn windows(slots: u32, hand: u32, timer: Option<u32>) -> Vec<(u32, u32)> {
     if slots <= WIDEST {
         return vec![(0, slots)];

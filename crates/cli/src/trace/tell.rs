@@ -1,4 +1,4 @@
-//! The words of a trace.
+//! The text of a trace.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use super::picture::draw;
 use super::{HAND, Plan, STRONG, TIMER};
 use crate::scenario::{Drive, Kind};
 
-/// Of the turns that a hand makes before a timer of a hashed wheel is due: how many are told at each end.
+/// How many of the turns before a timer of a hashed wheel is due are printed at each end.
 const TURNS_TOLD: u64 = 3;
 
 pub(super) fn tell(
@@ -79,7 +79,7 @@ impl Teller<'_> {
 
     fn stay(&self, out: &mut Vec<u8>, stay: &Stay, from: Option<Place>) -> io::Result<()> {
         match from {
-            // Driven by due time, nobody wakes up for this.
+            // With the drive `due`, the clock does not stop here.
             Some(_) if self.plan.drive == Some(Drive::Due) => {
                 write!(out, "{STRONG}on the way, at {}{STRONG:#}  ", self.show(stay.clock))?;
             }
@@ -103,7 +103,7 @@ impl Teller<'_> {
         self.picture(out, stay.clock, Some(stay.place))
     }
 
-    /// The arithmetic that chose the place.
+    /// The arithmetic that determined the place.
     fn why(&self, out: &mut Vec<u8>, stay: &Stay) -> io::Result<()> {
         let (now, due) = (self.tick_of(stay.clock), self.due_tick());
         let left = due - now;
@@ -133,7 +133,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The turns in which the hand of a hashed wheel meets the timer and leaves it.
+    /// The turns in which the hand of a hashed wheel passes the timer without firing it.
     fn turns(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let (Some(Place::Ring { .. }), Some(fired)) =
             (self.journey.stays.last().map(|s| s.place), self.journey.fired)
@@ -146,7 +146,7 @@ impl Teller<'_> {
         let slots = u64::from(self.plan.wheel.slots[0]);
         let left = self.due_tick() - self.tick_of(self.plan.start);
         let turns = left.saturating_sub(1) / slots;
-        // Counted from the last: there may be more turns than anyone could read.
+        // Counted backwards from the last: there may be too many turns to print.
         let told: Vec<u64> = match turns.checked_sub(2 * TURNS_TOLD) {
             None | Some(0) => (1..=turns).rev().collect(),
             Some(_) => {
@@ -206,7 +206,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// The rings as they are at a moment of the clock.
+    /// The rings at a moment of the clock.
     fn picture(&self, out: &mut Vec<u8>, clock: u64, place: Option<Place>) -> io::Result<()> {
         let top = self.journey.stays.iter().map(|stay| match stay.place {
             Place::Level { level, .. } => level as usize,
@@ -233,7 +233,7 @@ impl Teller<'_> {
         self.journey.due.div_ceil(self.plan.wheel.tick.get())
     }
 
-    /// How many ticks the levels up to this one span.
+    /// The number of ticks that the levels up to this one span.
     fn span(&self, level: usize) -> u128 {
         let Some(top) = level.checked_sub(1) else { return 1 };
         let level = self.journey.levels[top];

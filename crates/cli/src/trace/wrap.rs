@@ -1,9 +1,9 @@
-//! Lines that fit a narrow terminal.
+//! Wraps lines for a narrow terminal.
 
-/// The most columns of a line.
+/// The most columns in a line.
 pub(super) const COLUMNS: usize = 60;
 
-/// Breaks lines that are too long between words, and indents what follows. Codes for colours take no room.
+/// Breaks long lines between words, and indents the continuation. Colour codes take no columns.
 pub(super) fn wrap(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len() + 64);
@@ -29,7 +29,7 @@ fn wrap_line(line: &str, out: &mut String) {
     }
 }
 
-/// How many columns a text takes; a code for a colour goes from ESC to `m`.
+/// The number of columns that a text takes. A colour code goes from ESC to `m`.
 pub(super) fn columns(text: &str) -> usize {
     let mut code = false;
     let shown = |c: &char| {

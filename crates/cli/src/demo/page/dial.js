@@ -1,15 +1,15 @@
-// The rings: a drawing of the geometry, its hands, and the slot that somebody looks at.
+// The rings: draws the geometry, its hands, and the slot under the pointer or the keyboard's focus.
 //
-// The lowest level is the outermost ring and has the longest hand, as on a watch; a far timer begins near the centre
-// and falls outward. Angles are turns of the whole circle, clockwise from the top. Slots are found by arithmetic
-// and not by elements, so that a ring of a day of seconds costs no more than one of 8.
+// The lowest level is the outermost ring and has the longest hand, as on a watch; a distant timer begins near the
+// centre and falls outward. Angles are fractions of a full turn, clockwise from the top. Slots are located by
+// arithmetic instead of elements, so a ring of 86,400 slots costs no more than one of 8.
 
 const NS = "http://www.w3.org/2000/svg";
 const MOST_RINGS = 5;
 const MOST_MARKS = 180;
 
 export class Dial {
-  // What moves is drawn apart from what does not, so that a turning hand costs no drawing of numbers.
+  // Moving parts have their own SVG, so that a turning hand does not redraw the numbers.
   constructor(svg, moving) {
     this.svg = svg;
     this.moving = moving;
@@ -71,7 +71,7 @@ export class Dial {
     make("path", { d: `M-5 ${-ring.inner}L0 ${-ring.outer + 2}L5 ${-ring.inner}Z` }, group);
   }
 
-  // Turns the hands to the clock, at once or gently. A hand that has come round goes on forward and not back.
+  // Turns the hands to the clock, at once or smoothly. A hand that completes a turn continues forward, not back.
   follow(clock, atOnce) {
     const tick = this.model.tickOf(clock);
     for (const ring of this.rings) {
@@ -95,8 +95,8 @@ export class Dial {
     return wedge(slot / ring.slots, (slot + 1) / ring.slots, ring.inner, ring.outer);
   }
 
-  // Writes the moments of each slot into it: two lines where it is used again behind the hand. All slots of a ring
-  // are written alike: as "[200,219]", as "200–219" or, where there is no room for either, not at all.
+  // Writes the range of moments into each slot: two lines if the slot is also used for the next turn. All slots of a
+  // ring use the same format: "[200,219]", or "200–219" if there is less room, or nothing.
   tellRanges() {
     for (const ring of this.rings) {
       const ranges = ring.labels.map((_, slot) => this.model.ranges(ring.level, slot)
@@ -108,14 +108,14 @@ export class Dial {
     }
   }
 
-  // Marks the slot that is looked at, or none.
+  // Marks the inspected slot, or none.
   lookAt(place) {
     const ring = place && this.rings[place.level - 1];
     if (!ring) return this.look.removeAttribute("d");
     this.look.setAttribute("d", this.wedge(ring, place.slot));
   }
 
-  // The slot at a point, counted from the centre.
+  // The slot at a point relative to the centre.
   at(x, y) {
     const radius = Math.hypot(x, y);
     const ring = this.rings.find((ring) => radius >= ring.inner && radius <= ring.outer);
@@ -131,7 +131,7 @@ function make(name, attributes, parent) {
   return parent.appendChild(element);
 }
 
-// A text of one or two lines. It is not touched if it says so already: most do, most of the time.
+// Writes one or two lines of text. Does nothing if the text is the same, as it usually is.
 function writeLines(label, lines) {
   const told = lines.join("\n");
   if (told === label.told) return;
@@ -148,7 +148,7 @@ export function polar(turn, radius) {
 
 const point = (turn, radius) => polar(turn, radius).map((x) => x.toFixed(2)).join(" ");
 
-// A piece of a ring, or all of it: two circles, of which the inner one is cut out.
+// The path of a segment of a ring, or of the whole ring: two circles, of which the inner one is cut out.
 function wedge(from, to, inner, outer) {
   if (to - from > 0.999) return circle(outer) + circle(inner);
   const large = to - from > 0.5 ? 1 : 0;
@@ -158,8 +158,8 @@ function wedge(from, to, inner, outer) {
 
 const circle = (r) => `M0 ${-r}A${r} ${r} 0 1 1 0 ${r}A${r} ${r} 0 1 1 0 ${-r}Z`;
 
-// What can be written into the slots of a ring: every `nth` number, and the ranges where they fit; `letters` is the
-// part of the ring, from its outer edge, that the writing takes.
+// What fits into the slots of a ring: every `nth` number, and whether the ranges fit. `letters` is the depth of the
+// text, from the outer edge of the ring.
 function lettering(slots, outer, room) {
   const wide = (2 * Math.PI * (outer - 20)) / slots;
   const nth = [1, 2, 4, 5, 10, 15, 20, 30, 60].find((n) => n * wide >= 19) ?? Math.ceil(slots / 12);

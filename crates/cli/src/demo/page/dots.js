@@ -1,7 +1,6 @@
-// The timers: a dot each, on a canvas over the rings.
+// The timers: one dot each, on a canvas over the rings.
 //
-// A dot has the colour and the shape of its level. Of ten thousand, only those in slots that something came to or
-// went from are drawn again.
+// A dot has the colour and the shape of its level. Only the slots whose timers have changed are redrawn.
 
 import { polar } from "./dial.js";
 import { slotKey } from "./model.js";
@@ -16,7 +15,7 @@ export class Dots {
     this.dirty = new Set();
   }
 
-  // Begins anew for a model, in a square of `size` pixels.
+  // Starts over with a model, in a square of `size` pixels.
   layout(model, size) {
     this.model = model;
     this.size = size;
@@ -35,7 +34,7 @@ export class Dots {
     for (const key of this.model.members.keys()) this.dirty.add(key);
   }
 
-  // Gives the timers of these slots their seats, and frees the seats of timers that are gone.
+  // Assigns positions to the timers of these slots, and releases the positions of timers that are gone.
   seat(keys, gone = []) {
     for (const name of gone) this.spots.delete(name);
     for (const key of keys) {
@@ -50,13 +49,13 @@ export class Dots {
     }
   }
 
-  // The seat of a timer that is alone in a slot.
+  // The position of a timer that is alone in a slot.
   middle({ level, slot }) {
     const ring = this.dial.rings[level - 1];
     return ring && { ...seating(ring, 1, false)(slot, 0), level, slot };
   }
 
-  // A timer that is shown on its way is not shown at its seat.
+  // Hides the dot of a timer while its movement is shown.
   hide(name) {
     this.hidden.add(name);
   }
@@ -67,7 +66,7 @@ export class Dots {
     if (timer) this.dirty.add(slotKey(timer.level, timer.slot));
   }
 
-  // The rounds of a hashed ring have changed.
+  // Redraws the numbers of rounds of a hashed ring.
   count() {
     for (const [key, members] of this.model.members) if (members.size < 20) this.dirty.add(key);
   }
@@ -95,12 +94,12 @@ export class Dots {
     }
   }
 
-  // The name of a timer, and on a hashed ring the rounds that are still to go.
+  // Writes the name of a timer, and on a hashed ring the rounds left.
   write({ x, y, radius, level }, timer) {
     const { context, colours } = this;
     if (timer.name.length <= 2) {
       context.fillStyle = colours.paper;
-      // A triangle has its room below its middle.
+      // A triangle has more room below its middle.
       const [size, down] = level === 3 ? [0.95, 0.3] : [1.3, 0.05];
       const short = timer.name.length > 1 ? 0.8 : 1;
       context.font = `600 ${Math.round(radius * size * short)}px system-ui, sans-serif`;
@@ -112,7 +111,7 @@ export class Dots {
     context.fillText(`${this.model.rounds(timer)}`, x + radius + 5, y);
   }
 
-  // The timer at a point, if one is near enough to be meant.
+  // The timer at a point, within a tolerance.
   at(x, y) {
     let best = null;
     let least = 3;
@@ -126,11 +125,11 @@ export class Dots {
   }
 }
 
-// Seats for the timers of one slot of a ring: in rows, from its numbers inward, smaller if there are many. Beside each
-// there is room for its rounds, if it has any.
+// Positions for the timers of one slot of a ring: in rows, from its number inward, smaller if there are many. On a
+// hashed ring, each has room beside it for its rounds.
 function seating(ring, count, rounds) {
   const [inner, outer] = [ring.inner + 2, ring.outer - ring.letters];
-  // No wider than the slot is at its inner end: what reached into the next one would be left there when it goes.
+  // No wider than the inner end of the slot: clearing a slot would not erase a dot that reaches into the next one.
   const width = (2 * Math.PI * inner) / ring.slots - 1;
   let radius = Math.min(9.5, (outer - inner) / 2, Math.max(width / 2 - 1, ring.slots > 180 ? 6 : 2));
   let rows, columns, step;

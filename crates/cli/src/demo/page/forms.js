@@ -1,4 +1,4 @@
-// The tour, the buttons of time, and the wheel that is made.
+// The tour, the clock's buttons, and the form for a new wheel.
 
 import { LESSONS, lessonStory } from "./lessons.js";
 import { SPEEDS } from "./player.js";
@@ -10,7 +10,7 @@ const PRESETS = ["20,20,20", "60,60,24", "64,64,64", "hashed 8", "hashed 60"];
 
 const lessonOf = (story) => (Number.isInteger(story?.lesson) && LESSONS[story.lesson] ? story.lesson : null);
 
-// Says what the lesson is about, or that there is none.
+// Shows the lesson's text, or that there is none.
 export function tellLesson({ run }) {
   const number = lessonOf(run.story);
   const inside = number !== null;
@@ -27,7 +27,7 @@ export function tellLesson({ run }) {
   $("lesson").value = inside ? number : "";
 }
 
-// Says what the wheel is, where it can be changed.
+// Shows the settings of the wheel in its form.
 export function tellWheel({ run }) {
   const { kind, slots, tick = 1, start = 0 } = run.story.wheel;
   $("wheelIs").textContent = `${word(kind)} ${slots.join(" / ")}`;
@@ -42,7 +42,7 @@ export function tellWheel({ run }) {
   $("preset").value = PRESETS.includes(preset) && `${tick}` === "1" ? preset : "";
 }
 
-// The slowest speed at which a lesson is over in a quarter of a minute.
+// The slowest speed at which a lesson ends within 15 seconds.
 function suitSpeed({ model, story }) {
   let end = model.clock;
   for (const { fires } of model.timers.values()) if (fires > end) end = fires;
@@ -76,7 +76,7 @@ export function startForms(page) {
     $("speedIs").textContent = speed < 1 ? `1/${Math.round(1 / speed)}×` : `${speed}×`;
   };
   $("speed").oninput();
-  // The same story, driven differently: from its beginning.
+  // Replays the same story with another drive.
   $("drive").onchange = ({ target }) => {
     player.pause();
     run.queue.then(() => run.open(run.story.driven(target.value)));

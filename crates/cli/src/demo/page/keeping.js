@@ -1,4 +1,4 @@
-// What lasts: the link of a story, and its file.
+// Saving a story: as a link, and as a file.
 
 import { startLook } from "./shared.js";
 import { Story } from "./story.js";
@@ -6,10 +6,10 @@ import { word } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
-// A story with more steps than this has a link only when somebody asks for it.
+// A story with more steps than this gets a link only on request.
 const OFTEN = 3000;
 
-// The address follows the run, a little behind it, so that a reload changes nothing.
+// Updates the address shortly after the run changes, so that a reload restores it.
 let keeping;
 export function keepLink({ run }) {
   clearTimeout(keeping);
@@ -43,7 +43,7 @@ export function startKeeping(page) {
       const story = await Story.fromLink(location.hash).catch(() => null);
       if (story && (await run.open(story))) return;
       if (!story) page.notice(() => word("badLink"));
-      // Without a server there is nothing to refuse the story: it waits for one.
+      // Without a server nothing has refused the story: it waits for a connection.
       if (run.state === "off") return;
     }
     page.openLesson(0);

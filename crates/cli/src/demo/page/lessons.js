@@ -1,7 +1,7 @@
 // The guided tour: what each scenario teaches, in a sentence or two.
 //
-// A lesson begins with its timers started; its `advance`s and what lies between them are left to the visitor's
-// clock. `[file, [title, text] in English, [title, text] in Chinese]`.
+// A lesson begins with its timers scheduled; its `advance`s and the steps between them follow the visitor's clock.
+// `[file, [title, text] in English, [title, text] in Chinese]`.
 
 import { SCENARIOS } from "./scenarios.js";
 import { Story } from "./story.js";
@@ -117,7 +117,7 @@ export const LESSONS = [
     ["一万个定时器", "每个点都是页面背后真实时间轮里的一个定时器。按“播放”，再加速：不管有多少个，启动、取消、触发一个的代价都一样。"]],
 ];
 
-// The story of a lesson: as far as its timers are started, and the rest in its script.
+// The story of a lesson: the steps that schedule its timers, and the rest as its script.
 export function lessonStory(number) {
   const [source] = LESSONS[number];
   const scenario = typeof source === "function" ? source() : SCENARIOS[source];
@@ -135,7 +135,7 @@ function burst() {
     steps: [{ advance: 3 }, ...start, { schedule: "A", delay: 44 }, { schedule: "Z", delay: 46 }, { advance: 60 }] };
 }
 
-// The same crowd in every browser: a small generator of our own.
+// A small pseudo-random generator: the same timers in every browser.
 export function crowd(count = 10_000) {
   let seed = 20;
   const random = (below) => {

@@ -1,6 +1,6 @@
-// The event log: the lines of `replay`, to the letter. The last one is what would end the run now.
+// The event log: the lines of `replay`, verbatim. The last one is the line that would end the run now.
 //
-// The newest few hundred are shown; while time runs, a few of them a few times a second.
+// Shows the newest few hundred; while the clock runs, only a few of them, a few times per second.
 
 const SHOWN = 300;
 const RUNNING = 25;
@@ -17,7 +17,7 @@ export class Log {
     this.list.replaceChildren();
   }
 
-  // Adds lines as the server sent them. Returns them read, unless they are too many to look at.
+  // Adds the lines that the server sent. Returns them parsed, unless there are too many.
   add(text, done) {
     const lines = text.split("\n").filter(Boolean);
     const read = lines.slice(-SHOWN).map((line) => ({ line, ...JSON.parse(line) }));

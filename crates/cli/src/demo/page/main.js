@@ -1,15 +1,15 @@
-// The page: puts its parts together, and draws what the run tells.
+// The page: connects its parts, and draws the answers of the server.
 //
 // | file | owns |
 // |---|---|
-// | run, wire, story, model | the run on the server, the way there, the list of steps, the wheel as it is |
-// | dial, dots, sparks, shapes | the rings and their hands, the timers, what happens to them |
+// | run, wire, story, model | the run on the server, the connection, the list of steps, the state of the wheel |
+// | dial, dots, sparks, shapes | the rings and their hands, the timers, their animations |
 // | player | the clock |
 // | touch | timers and rings, by pointer and by keyboard |
-// | forms | the tour, the buttons of time, the wheel |
+// | forms | the tour, the clock's buttons, the wheel |
 // | panel, log | the tables, the event log |
-// | keeping | links, files, and what the browser remembers |
-// | lessons, scenarios, words | what is said |
+// | keeping | links and files |
+// | lessons, scenarios, words | the texts |
 
 import { Dial } from "./dial.js";
 import { Dots } from "./dots.js";
@@ -38,7 +38,7 @@ const dots = new Dots($("dots"), dial);
 const sparks = new Sparks($("sparks"), dots);
 const log = new Log($("lines"), $("done"));
 
-// What the other parts share: `stale` asks for the tables to be written again.
+// State that the parts share. `stale` requests that the tables are written again.
 const page = { run, player, dial, dots, sparks, notice, interfere, looked: null, chosen: null,
   stale: true, redraw };
 
@@ -89,20 +89,20 @@ function onPlay(playing) {
   page.stale = true;
 }
 
-// What the visitor does, at the clock that is shown. What went wrong before is over once something succeeds.
+// Runs the visitor's steps at the displayed clock. A success clears the last error.
 async function interfere(steps) {
   const answer = await player.interfere(steps);
   if (answer) forgive();
   return answer;
 }
 
-// A name that was free when it was offered may have been taken since, by the lesson.
+// A name that was free when it was suggested may have been taken since, by the lesson.
 function offerName() {
   const field = $("addName");
   if (document.activeElement !== field && !isFree(run, field.value)) field.value = freeName(run);
 }
 
-// A toast: `tell` says it, again if the language changes.
+// Shows a toast. `tell` returns its text, and is called again if the language changes.
 let toast = null;
 function notice(tell, wrong = false) {
   clearTimeout(toast?.hide);
@@ -132,7 +132,7 @@ function layout() {
   page.stale = true;
 }
 
-// Other words, or other colours.
+// Redraws after a change of language or colours.
 function redraw() {
   onPlay(player.playing);
   if (toast) $("notice").textContent = toast.tell();
@@ -160,7 +160,7 @@ function frame(now) {
   }
   dots.draw();
   sparks.draw(now, page.chosen);
-  // While time runs, what is only to be read is written less often.
+  // While the clock runs, the tables are written less often.
   if (!page.stale || (player.playing && now - counted < 120)) return;
   counted = now;
   page.stale = false;

@@ -1,14 +1,14 @@
-// The wheel as the server last told it, and where things are on it.
+// The state of the wheel as of the server's last answer, and the geometry of its slots.
 //
-// Owns the table of the pending timers, the members of each slot, and which slots were `touched` since whoever draws
-// them last looked. Times are BigInt: they go to the end of u64.
-// The page never decides where a timer is filed; it only knows which moments a slot stands for.
+// Owns the table of the pending timers, the members of each slot, and the slots `touched` since they were last drawn.
+// Times are BigInt, because they extend to the end of u64. The page never decides where a timer is filed; it only
+// computes the range of a slot.
 
 const max = (a, b) => (a > b ? a : b);
 const min = (a, b) => (a < b ? a : b);
 
 export class Model {
-  // What holds for the whole run comes from the story, the rest from the first answer.
+  // The settings of the run come from the story, the rest from the first answer.
   constructor(wheel, answer) {
     this.hashed = wheel.kind === "hashed";
     this.tick = BigInt(wheel.tick ?? 1);
@@ -72,14 +72,14 @@ export class Model {
     return Number((tick / unit) % BigInt(slots));
   }
 
-  // The full turns that the hand of a hashed wheel still makes before the one in which a timer fires.
+  // The number of full turns that the hand of a hashed wheel makes before the one in which a timer fires.
   rounds(timer) {
     const left = timer.fires === null ? 0n : this.tickOf(timer.fires) - this.tickOf(this.clock);
     return left > 0n ? left / BigInt(this.levels[0].slots) : 0n;
   }
 
-  // The moments that a slot stands for: one range, or two for a slot that the hand is in and that is used again
-  // behind it. Each is [first, last, state], in ticks; the state is "now" or "next".
+  // The ranges of a slot: one, or two if the hand is in the slot and its part behind the hand belongs to the next turn.
+  // Each is [first, last, state], in ticks; the state is "now" or "next".
   ranges(level, slot) {
     const { unit, slots, span } = this.levels[level - 1];
     const now = this.tickOf(this.clock);
@@ -100,7 +100,7 @@ export class Model {
     return `[${this.timeOf(first)}${first === last ? "" : `,${this.timeOf(last)}`}]`;
   }
 
-  // A due time for which a timer is filed in this slot now, or null: a full turn does not fit its ring.
+  // A deadline for which a timer would be filed in this slot now; null if there is none.
   dueFor(level, slot) {
     const { unit, slots, span } = this.levels[level - 1];
     const now = this.tickOf(this.clock);
@@ -114,7 +114,7 @@ export class Model {
     return least > most ? null : this.timeOf((least + most) / 2n);
   }
 
-  // How many levels are worth drawing: those that the geometry names, and those in use.
+  // The number of levels to draw: those that the geometry lists, and those in use.
   shown() {
     let highest = this.listed;
     for (const key of this.members.keys()) highest = Math.max(highest, Number(key.split("/")[0]));
@@ -127,7 +127,7 @@ export const slotKey = (level, slot) => `${level}/${slot}`;
 export const placeName = (model, { level, slot }) =>
   level === 0 ? "–" : model.hashed ? `[${slot}]` : `L${level}[${slot}]`;
 
-// The place in a line of the log: "L2[17]" or "[6]".
+// Parses the place in a line of the log: "L2[17]" or "[6]".
 export function parsePlace(text) {
   const found = /^(?:L(\d+))?\[(\d+)\]$/.exec(text ?? "");
   return found && { level: Number(found[1] ?? 1), slot: Number(found[2]) };

@@ -1,4 +1,4 @@
-// What is to be read beside the rings: the counts, the pending timers, the chosen one, the range of each slot.
+// The tables beside the rings: the counts, the pending timers, the chosen timer, the range of each slot.
 
 import { placeName } from "./model.js";
 import { word } from "./words.js";
@@ -57,7 +57,7 @@ export function listRanges(model, level) {
   $("ranges").replaceChildren(row("th", ["slot", "range", "timers"].map(word)), ...rows);
 }
 
-// What a slot stands for, in words.
+// Describes the range of a slot.
 export function tellRanges(model, level, slot) {
   const show = (range) => model.tellRange(range);
   const [now, next] = model.ranges(level, slot);
@@ -77,7 +77,7 @@ export function tellSlot(model, place) {
 
 const SHAPES = ["●", "■", "▲", "◆", "⬟"];
 
-// The colour, the shape and the reach of each level that is drawn, and what is above.
+// The colour, the shape and the slot length of each level drawn, and the number of timers above them.
 export function listLevels(model, drawn) {
   const items = model.levels.slice(0, drawn).map(({ level, unit }) => {
     const item = document.createElement("li");

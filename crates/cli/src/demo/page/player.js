@@ -1,8 +1,8 @@
 // Moves the clock: play, pause, step, next event.
 //
-// Driven tick by tick, the run advances with every tick. Otherwise the driver sleeps: the clock that is shown runs
-// ahead, and the run advances only at its next stop, or when the visitor does something. A lesson goes on when the
-// clock reaches the moment that it waits for.
+// With the drive `tick`, the run advances with every tick. Otherwise the driver sleeps: the displayed clock runs ahead,
+// and the run advances only at its next stop, or when the visitor does something. A lesson continues when the clock
+// reaches the moment that it waits for.
 
 const END = 2n ** 64n - 1n;
 // How many seconds the run may fall behind before it advances over several stops at once.
@@ -19,7 +19,7 @@ export class Player {
     this.speed = 10;
   }
 
-  // The clock to show: never behind the run's.
+  // The clock to display: never behind the run's.
   clock() {
     const told = this.run.model.clock;
     return this.playing && this.shown > told ? this.shown : told;
@@ -45,7 +45,7 @@ export class Player {
     this.onPlay(true);
   }
 
-  // Stops the clock where it is shown. The run catches up.
+  // Stops the displayed clock. The run catches up.
   pause() {
     const shown = this.clock();
     if (!this.playing) return;
@@ -53,7 +53,7 @@ export class Player {
     if (shown > this.run.model.clock) this.advance(shown);
   }
 
-  // One tick further.
+  // Advances by one tick.
   step() {
     this.pause();
     return this.run.tell(() => {
@@ -62,7 +62,7 @@ export class Player {
     });
   }
 
-  // To where something happens next.
+  // Advances to the next event.
   next() {
     this.pause();
     return this.run.tell(() => {
@@ -77,13 +77,13 @@ export class Player {
     return target === null || (model.stop !== null && model.stop < target) ? model.stop : target;
   }
 
-  // A moment of one story is none of another that was opened meanwhile.
+  // Advances to `to`, unless another story was opened meanwhile.
   advance(to) {
     const { story } = this.run;
     return this.run.tell(() => (this.run.story === story ? this.moves(to) : []));
   }
 
-  // The steps that bring the clock to `to`, or to where the lesson has something to do before.
+  // The steps that bring the clock to `to`, or to the lesson's next step if that is earlier.
   moves(to) {
     const { story } = this.run;
     const target = story.target();
@@ -91,7 +91,7 @@ export class Player {
     return [{ advance: to > END ? END : to }];
   }
 
-  // Steps of the visitor: they happen at the clock that is shown.
+  // Runs the visitor's steps at the displayed clock.
   interfere(steps) {
     const shown = this.clock();
     const { story } = this.run;
@@ -99,7 +99,7 @@ export class Player {
     return this.run.tell(() => (late() ? [{ advance: shown }, ...steps] : steps));
   }
 
-  // Stops because the server does not answer. When it does again, the run catches up with the clock that was shown.
+  // Stops because the server does not answer. After a reconnection, the run catches up with the displayed clock.
   suspend() {
     this.owed = this.run.model ? this.clock() : 0n;
     this.reset();
@@ -110,7 +110,7 @@ export class Player {
     return this.run.tell(() => (owed > this.run.model.clock ? this.moves(owed) : []));
   }
 
-  // Called for each picture.
+  // Called for each animation frame.
   async frame(now) {
     if (!this.playing || this.busy) return;
     const { model, story } = this.run;

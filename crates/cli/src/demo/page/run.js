@@ -1,14 +1,14 @@
-// The run: the story, the model and the wire, kept in step.
+// The run: keeps the story, the model and the connection consistent.
 //
 // Everything that changes the run goes through one queue, so that a click, the play button and a reconnection never
-// meet in the middle. Whoever draws listens to `onChange(what, answer)`.
+// interleave. Drawing code listens to `onChange(what, answer)`.
 
 import { Model } from "./model.js";
 import { toJson } from "./story.js";
 import { Lost, Wire } from "./wire.js";
 import { word } from "./words.js";
 
-// What the server reads in one message, with some room: a story must be tellable at once.
+// Slightly less than the server's limit on a message: a story must fit into one.
 const LONGEST = 900_000;
 const WAITS = [300, 600, 1200, 2500, 5000];
 
@@ -25,7 +25,7 @@ export class Run {
     addEventListener("online", () => this.retry());
   }
 
-  // Shows another story; the one before stays if the server refuses it.
+  // Opens another story; the current one stays if the server refuses the new one.
   open(story) {
     this.onOpen();
     return this.enqueue(async () => {
@@ -40,7 +40,7 @@ export class Run {
     });
   }
 
-  // Has steps done: those that `make` gives when it is their turn.
+  // Runs the steps that `make` returns when their turn comes.
   tell(make) {
     return this.enqueue(async () => {
       if (this.state !== "on") return null;
@@ -61,7 +61,7 @@ export class Run {
     });
   }
 
-  // True if the story runs now. False if the server refuses it, or is not there.
+  // Resolves to true if the story runs now, to false if the server refuses it. Rejects if the connection is lost.
   async reopen() {
     const answer = await this.wire.open(this.story.scenario());
     this.tries = 0;
@@ -86,7 +86,7 @@ export class Run {
     return done;
   }
 
-  // Steps are numbered for files; a visitor has done one thing.
+  // Reports an error without its step number, which is of no use to a visitor.
   wrong(text) {
     this.onWrong(text.replace(/^steps\[\d+\][^:]*: /, ""));
     return null;

@@ -1,5 +1,5 @@
-// The scenarios of the tour, as they are in the folder `scenarios` of the repository, without what they expect. A test
-// compares what they do.
+// The scenarios of the tour: those of the repository's folder `scenarios`, without their expectations. A test compares
+// their behaviour.
 
 export const SCENARIOS = {
   "examples/01-one-wheel": {"name": "one wheel of 20: two timers land in their slots and fire",

@@ -1,8 +1,8 @@
-// Shapes for a canvas: one for each level, and those of what happens.
+// Shapes for a canvas: one for each level, and those of events.
 
 import { polar } from "./dial.js";
 
-// By level, lowest first. A shape is added to the path that is being drawn.
+// By level, lowest first. A shape is added to the current path.
 export const SHAPES = [
   (c, x, y, r) => c.arc(x, y, r, 0, 7),
   (c, x, y, r) => c.rect(x - r * 0.88, y - r * 0.88, r * 1.76, r * 1.76),
@@ -29,7 +29,7 @@ function polygon(c, x, y, corners, radius) {
   c.closePath();
 }
 
-// A dot of a timer: too small to show its shape, it is a speck.
+// Draws the dot of a timer. If it is too small to show its shape, it is a speck.
 export function dot(c, { x, y, radius, level }) {
   if (radius < 2.4) return c.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
   c.beginPath();
@@ -37,7 +37,7 @@ export function dot(c, { x, y, radius, level }) {
   return c.fill();
 }
 
-// Makes a canvas a square of `size` pixels with its zero in the middle, as sharp as the screen.
+// Makes a canvas a square of `size` pixels with its origin in the middle, at the screen's resolution.
 export function square(canvas, size) {
   const ratio = Math.min(devicePixelRatio || 1, 2);
   canvas.width = canvas.height = Math.round(size * ratio);

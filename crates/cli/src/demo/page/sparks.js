@@ -1,15 +1,15 @@
-// What happens to timers, shown for a moment: a fall from ring to ring, a flash where one fires, a cross where one
-// is cancelled; and a ring around the chosen one.
+// Short animations of events: a fall from ring to ring, a flash where a timer fires, a cross where one is cancelled;
+// and a circle around the chosen timer.
 //
-// Nothing waits for these. There are at most MOST at once, and none that move if the visitor asked for little motion.
-// If time runs fast they are fewer, smaller and shorter, and nothing falls: the dial stays what is looked at.
+// Nothing waits for them. At most MOST run at once, and none moves if the visitor prefers reduced motion. If the clock
+// runs fast, they are fewer, smaller and shorter, and nothing falls, so that they do not cover the dial.
 
 import { polar } from "./dial.js";
 import { parsePlace } from "./model.js";
 import { cross, dot, square, star } from "./shapes.js";
 
 const MOST = 200;
-// From this speed on there are at most MOST_FAST.
+// From this speed on, at most MOST_FAST run at once.
 const FAST = 100;
 const MOST_FAST = 12;
 const FALL = 520;
@@ -31,8 +31,8 @@ export class Sparks {
     this.clean = false;
   }
 
-  // Shows what lines tell, shorter if time runs fast. Comes before the dots have their new seats: it begins where they
-  // were.
+  // Animates the events of some log lines. Called before the dots have their new positions, because an animation begins
+  // at the old one.
   show(lines, now, speed) {
     this.pace = Math.min(1, Math.max(0.25, 30 / speed));
     this.fast = speed >= FAST;
@@ -57,7 +57,7 @@ export class Sparks {
     for (const [id, way] of ways) this.fall(id, way, now);
   }
 
-  // Shows a way from ring to ring. Says how long that takes.
+  // Animates a path from ring to ring. Returns its duration.
   fall(id, way, now) {
     const known = way.filter(Boolean);
     if (known.length < 2 || this.still.matches || this.fast) return 0;
@@ -139,7 +139,7 @@ export class Sparks {
   }
 }
 
-// A point on the way round the centre, the shorter way, from one seat to another.
+// A point on the path from one position to another, along the shorter arc around the centre.
 function between(from, to, part) {
   const [turn, radius] = [Math.atan2(from.x, -from.y) / (2 * Math.PI), Math.hypot(from.x, from.y)];
   const around = Math.atan2(to.x, -to.y) / (2 * Math.PI) - turn;

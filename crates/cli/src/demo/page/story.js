@@ -1,18 +1,18 @@
-// What happened on this page so far: a scenario, as `replay` reads it.
+// The history of this page as a scenario, in the format of `replay`.
 //
-// The page owns it and the server keeps nothing of it: a lost connection, a link, another drive and a saved file
-// are all made from here. `script` is what a lesson still has in store; it is no part of the scenario.
+// The page owns it and the server keeps none of it: a reconnection, a link, a change of the drive and a saved file are
+// all made from it. `script` holds the remaining steps of a lesson; it is not part of the scenario.
 
 export class Story {
   constructor({ name, about, wheel, drive, limit, budget, steps = [], script = [], lesson = null }) {
     Object.assign(this, { name, about, wheel, drive, limit, budget, steps, script, lesson });
     this.size = this.scenario().length;
-    // Whether the last step must stay as it is. Of steps that came from elsewhere nobody knows.
+    // Whether the last step must not be merged. Of steps from elsewhere this is unknown.
     this.keep = true;
   }
 
-  // Adds steps that were done. Advances in a row become one where that changes no line: driven by due times, an
-  // advance hands down at its end what has begun by then, and says so.
+  // Adds steps that were run. Consecutive advances are merged if that changes no line of the log: with the drive `due`,
+  // an advance cascades at its end, which adds lines.
   add(steps, lines) {
     const saysMore = this.drive === "due" && lines.includes('"event":"cascaded"');
     for (const step of steps) {
@@ -31,7 +31,7 @@ export class Story {
     return next && "advance" in next ? BigInt(next.advance) : null;
   }
 
-  // What the lesson does once the clock is at its target: that advance, and all up to the next one.
+  // The lesson's steps at its target: that advance, and all steps up to the next one.
   nextOfScript() {
     const end = this.script.findIndex((step, i) => i > 0 && "advance" in step);
     return this.script.slice(0, end < 0 ? this.script.length : end);
@@ -42,7 +42,7 @@ export class Story {
     return toJson({ name, about, wheel, drive, limit, budget, steps: [...steps, ...more] });
   }
 
-  // The same wheel and the same story, driven differently.
+  // The same wheel and the same story, with another drive.
   driven(drive) {
     return new Story({ ...this, drive, steps: [...this.steps], script: [...this.script] });
   }
@@ -54,7 +54,7 @@ export class Story {
 
   static async fromLink(hash) {
     const found = fromJson(await unsqueeze(hash.slice(1)));
-    // The server judges the steps. The script comes to it later, and its moments are read here.
+    // The server validates the steps. The script reaches it later, so the moments in it are validated here.
     const isStep = (step) => typeof step === "object" && /^\d+$/.test(step.advance ?? 0);
     const isList = (list) => Array.isArray(list) && list.every(isStep);
     if (!isList(found.steps) || !isList(found.script)) throw new Error("no story");
@@ -62,17 +62,17 @@ export class Story {
   }
 }
 
-// What a step adds to the length of the scenario.
+// The length that a step adds to the scenario.
 const sizeOf = (step) => toJson(step).length + 1;
 
-// JSON whose integers may be BigInt: they are written with all their digits. A BigInt becomes a string with a mark
-// that no text on this page contains, and the mark and its quotes are taken off again.
+// JSON whose integers may be BigInt, written with all digits. A BigInt becomes a string with a mark that no text on
+// this page contains; the mark and its quotes are then removed.
 const MARK = "\u0001";
 export const toJson = (value) =>
   JSON.stringify(value, (_, v) => (typeof v === "bigint" ? `${MARK}${v}` : v))
     .replace(/"\\u0001(-?\d+)"/g, "$1");
 
-// The same the other way: integers that a double cannot hold become BigInt.
+// The inverse: integers that a double cannot hold become BigInt.
 export const fromJson = (text) =>
   JSON.parse(text.replace(/([:[,]\s*)(-?\d{16,})(?=\s*[,\]}])/g, `$1"\\u0001$2"`), (_, v) =>
     typeof v === "string" && v.startsWith(MARK) ? BigInt(v.slice(1)) : v);
@@ -92,7 +92,7 @@ async function unsqueeze(text) {
   return new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes));
 }
 
-// A link may come from anybody: what does not end is not read to its end.
+// A link may come from anyone, so its decompressed length is limited.
 async function through(stream, bytes) {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
   const parts = [];

@@ -1,4 +1,4 @@
-// Timers are added, chosen, moved and cancelled: by typing, by clicking the rings, by the keyboard.
+// Adding, choosing, moving and cancelling timers: by typing, by clicking the rings, by the keyboard.
 //
 // A click on a timer chooses it. A click on a slot adds a timer there or, if one is chosen, moves it there.
 
@@ -6,12 +6,12 @@ import { word } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
-// Whether no pending timer has the name, and none that the lesson is going to start.
+// Whether no pending timer, and no timer that the lesson will schedule, has this name.
 export function isFree({ model, story }, name) {
   return name !== "" && !model.timers.has(name) && !story.script.some(({ schedule }) => schedule === name);
 }
 
-// A name that is free: A to Z, then A1 and so on.
+// A free name: A to Z, then A1 and so on.
 export function freeName(run) {
   for (let i = 0; ; i++) {
     const name = String.fromCharCode(65 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
@@ -77,7 +77,7 @@ export function startTouch(page) {
     return [(clientX - box.left - box.width / 2) * scale, (clientY - box.top - box.height / 2) * scale];
   };
   $("rings").onpointermove = (event) => look(dial.at(...fromCentre(event)));
-  // A finger leaves when it is lifted; what it touched stays to be read.
+  // A finger leaves when it is lifted; the description of what it touched stays readable.
   $("rings").onpointerleave = ({ pointerType }) => pointerType === "touch" || look(null);
   $("rings").onclick = (event) => {
     const [x, y] = fromCentre(event);
@@ -87,7 +87,7 @@ export function startTouch(page) {
     else if (place) act(place);
   };
 
-  // From slot to slot, and from ring to ring in the same direction.
+  // Moves from slot to slot, and from ring to ring at the same angle.
   function walk(place, along, across) {
     const { slots } = dial.rings[place.level - 1];
     if (along) return look({ level: place.level, slot: (place.slot + along + slots) % slots });

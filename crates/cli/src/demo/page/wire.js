@@ -1,7 +1,6 @@
 // The connection to the server. One connection is one run: its first message is a scenario, the next are steps.
 //
-// Promises: a request is answered or fails, never both and never neither; a connection that is lost by itself calls
-// its callback once.
+// A request either is answered or fails, exactly once. A connection that is lost unexpectedly calls `onLost` once.
 
 const PATIENCE = 15_000;
 
@@ -32,7 +31,7 @@ export class Wire {
     return this.ask(scenario);
   }
 
-  // Sends a message; the answer to it is the next message that comes.
+  // Sends a message; the next message that arrives is its answer.
   ask(text) {
     if (!this.socket || this.waiting) return Promise.reject(new Lost());
     this.socket.send(text);

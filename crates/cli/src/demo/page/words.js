@@ -1,4 +1,4 @@
-// The words of the page, in English and in Chinese: one table, chosen by the browser, switchable.
+// The texts of the page, in English and in Chinese: one table. The browser's language is the default.
 
 import { useWords } from "./shared.js";
 
