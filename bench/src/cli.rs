@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "durable")]
+use clap::ValueEnum;
+use clap::{Args, Parser, Subcommand};
 
 use crate::count::{Counted, Instructions};
+#[cfg(feature = "durable")]
 use crate::durable;
+#[cfg(feature = "durable")]
 use crate::serve;
 
 /// Tourbillon beside its peers: without a command, the whole report.
@@ -31,8 +35,10 @@ pub enum Command {
     /// Operations that wait under keys, beside a plain map of lists with tokio's sleeps
     Purgatory(League),
     /// Durable timers on a real disk, beside redb used directly and SQLite
+    #[cfg(feature = "durable")]
     Durable(Durable),
     /// `tourbillon serve` over HTTP on loopback, beside beanstalkd, Redis and PostgreSQL
+    #[cfg(feature = "durable")]
     Serve(Serve),
     /// Instructions an operation of the wheel and of the engine, counted by valgrind's callgrind
     Instructions(Instructions),
@@ -57,6 +63,7 @@ pub enum Command {
         prepared: usize,
     },
     /// A process with a store of its own, for `durable`
+    #[cfg(feature = "durable")]
     #[command(hide = true)]
     DurableChild(durable::Child),
     /// One run of one contestant, in JSON
@@ -115,6 +122,7 @@ impl League {
     }
 }
 
+#[cfg(feature = "durable")]
 #[derive(Args)]
 pub struct Durable {
     /// Write everything to this file
@@ -140,6 +148,7 @@ pub struct Durable {
     pub directory: Option<PathBuf>,
 }
 
+#[cfg(feature = "durable")]
 #[derive(Args)]
 pub struct Serve {
     /// Write everything to this file
@@ -163,6 +172,7 @@ pub struct Serve {
 }
 
 /// The rows that were asked for, in their order, or all.
+#[cfg(feature = "durable")]
 pub fn asked<R: ValueEnum + Copy + PartialEq>(rows: &[R]) -> Vec<R> {
     let asked = |row: &&R| rows.is_empty() || rows.contains(row);
     R::value_variants().iter().filter(asked).copied().collect()

@@ -11,6 +11,7 @@
 mod cli;
 mod count;
 mod counting;
+#[cfg(feature = "durable")]
 mod durable;
 mod jvm;
 mod league;
@@ -20,6 +21,7 @@ mod purgatory;
 mod queue;
 mod results;
 mod rng;
+#[cfg(feature = "durable")]
 mod serve;
 mod system;
 mod table;
@@ -53,8 +55,11 @@ fn main() -> ExitCode {
         Some(Command::Purgatory(league)) => only(league, "purgatory"),
         Some(Command::Plot { file, plots, page }) => plot(&file, &plots, page.as_deref()),
         Some(Command::Turn { turn }) => turn::run(&turn, &families()),
+        #[cfg(feature = "durable")]
         Some(Command::Durable(options)) => durable::run(&options),
+        #[cfg(feature = "durable")]
         Some(Command::DurableChild(child)) => durable::run_child(&child),
+        #[cfg(feature = "durable")]
         Some(Command::Serve(options)) => serve::run(&options),
         Some(Command::Instructions(asked)) => count::instructions(&asked),
         Some(Command::Count { operation, iterations, prepared }) => {

@@ -48,13 +48,14 @@ pub(crate) fn everything(options: Options) -> Outcome {
     for checker in [LOOM, SHUTTLE] {
         passed += stages.run(checker.flag, || checker.models())?.len();
     }
-    stages.run("bench", bench)?;
     stages.run("gate", gate::check)?;
+    stages.run("bench", bench)?;
     stages.run("memcheck", memcheck)?;
     if long {
         stages.run("tests, normal build", || {
             let mut tests = nextest("run", TESTED);
             tests.env("TOURBILLON_STEPS", "1700000").env("TOURBILLON_DEPTH", "5");
+            tests.env("TOURBILLON_CRASH_SEEDS", "60");
             run(tests.env_remove("RUSTC_WORKSPACE_WRAPPER"))
         })?;
         stages.run("kill -9, 300 rounds", kill_rounds)?;
@@ -98,12 +99,12 @@ fn tools() -> Outcome {
 /// With every feature, and the library with none as well. The peers of the benches are many crates: only with `long`.
 fn lints(long: bool) -> Outcome {
     let rest = ["--workspace", "--exclude", "bench", "--all-features", "--all-targets"];
-    let bench = ["-p", "bench", "--no-default-features", "--all-targets"];
-    let peers = ["-p", "bench", "--all-targets"];
+    let bench = ["-p", "bench", "--no-default-features", "--features", "durable", "--all-targets"];
+    let [plain, peers] = [&bench[..3], &["-p", "bench", "--all-targets"]];
     let library = ["-p", "tourbillon"];
     let mut runs = vec![&rest[..], &library, &bench];
     if long {
-        runs.push(&peers);
+        runs.extend([plain, peers]);
     }
     for what in runs {
         let mut clippy = cargo(&["clippy"]);
@@ -156,9 +157,9 @@ fn count_before(line: &str, word: &str) -> usize {
     at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
 }
 
-/// A short run of the benches without their peers: every contestant that is left is first checked by an oracle.
+/// A short run, without peers, of the release build that the gate has made: an oracle first checks every contestant.
 fn bench() -> Outcome {
-    let build = ["run", "--quiet", "-p", "bench", "--no-default-features"];
+    let build = ["run", "--release", "--quiet", "-p", "bench", "--no-default-features"];
     run(cargo(&build).args(["--", "wheel", "--populations", "1k", "--rounds", "1"]))
 }
 

@@ -1,12 +1,13 @@
 //! The report as Markdown: what `--publish` puts between two marks of `BENCHMARKS.md`.
 //!
-//! First the cells in which a peer is better than one of ours, then every sheet, rows that we lose in bold, the
+//! First the rows in which a peer is better than one of ours, then every sheet, rows that we lose in bold, the
 //! processor's name in each header.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Kind;
-use super::report::{Report, Sheet};
+use super::report::{Line, Report, Sheet};
 use super::show::{number, ratio};
 
 const BEGIN: &str = "<!-- begin: written by `bench --publish` -->";
@@ -47,11 +48,8 @@ fn markdown(report: &Report, plots: Option<&Path>) -> String {
             waited * 100.0
         );
     }
-    text += "\n\n## Where we lose\n\nEvery cell in which the best peer is better than one of ours, by over 1 %.\n\n";
-    text += &format!(
-        "| {} | ours | where | ours / best peer | best peer |\n|---|---|---|---|---|\n",
-        machine.cpu
-    );
+    text += "\n\n## Where we lose\n\nEvery row in which the best peer is better than one of ours, by over 1 %.\n\n";
+    text += &format!("| {} | ours / best peer | best peer |\n|---|---|---|\n", machine.cpu);
     for sheet in &report.sheets {
         lost(sheet, &mut text);
     }
@@ -82,24 +80,39 @@ fn markdown(report: &Report, plots: Option<&Path>) -> String {
     text
 }
 
+/// One line for a sheet in which one of ours loses: each of these, with its ratios, and the peers that are better.
 fn lost(sheet: &Sheet, text: &mut String) {
+    let (mut ours, mut peers) = (Vec::new(), BTreeSet::new());
     for line in &sheet.lines {
-        for (at, column) in
-            sheet.columns.iter().enumerate().filter(|&(at, _)| sheet.loses(line, at))
-        {
-            let (Some(ours), Some((best, value))) = (sheet.value(line, at), sheet.best_peer(at))
-            else {
-                continue;
-            };
-            let title = sheet.title.trim();
-            let place = column.title(&sheet.columns);
-            let times = if value == 0.0 { "–".to_owned() } else { ratio(ours / value) };
-            let (ours, value) = (number(ours, sheet.unit), number(value, sheet.unit));
-            let (name, peer) = (&line.contestant, &best.contestant);
-            *text +=
-                &format!("| {title} | {name} | {place} | {ours} / {value} = {times} | {peer} |\n");
+        let lost = (0..sheet.columns.len()).filter(|&at| sheet.loses(line, at));
+        let cells: Vec<String> = lost.filter_map(|at| cell(sheet, line, at, &mut peers)).collect();
+        if !cells.is_empty() {
+            let name = line.contestant.trim_start_matches("tourbillon ");
+            ours.push(format!("{name}: {}", cells.join(", ")));
         }
     }
+    if !ours.is_empty() {
+        let peers: Vec<&str> = peers.into_iter().collect();
+        let (title, peers) = (sheet.title.trim(), peers.join(", "));
+        *text += &format!("| {title} | {} | {peers} |\n", ours.join("<br>"));
+    }
+}
+
+fn cell<'s>(
+    sheet: &'s Sheet,
+    line: &Line,
+    at: usize,
+    peers: &mut BTreeSet<&'s str>,
+) -> Option<String> {
+    let (ours, (best, value)) = (sheet.value(line, at)?, sheet.best_peer(at)?);
+    peers.insert(&best.contestant);
+    let place = match sheet.columns.as_slice() {
+        [_] => String::new(),
+        several => format!(" at {}", several[at].title(several)),
+    };
+    let times = if value == 0.0 { String::new() } else { format!(" = {}", ratio(ours / value)) };
+    let (ours, value) = (number(ours, sheet.unit), number(value, sheet.unit));
+    Some(format!("{ours} / {value}{times}{place}"))
 }
 
 /// The plots of a family, each with its name as its text.

@@ -13,7 +13,7 @@ const WIDTH: i32 = 720;
 const HEIGHT: i32 = 520;
 /// The plane of the lines.
 const LEFT: i32 = 76;
-const RIGHT: i32 = 470;
+const RIGHT: i32 = 440;
 const TOP: i32 = 96;
 const BOTTOM: i32 = 440;
 /// Names are so far apart, at least.
