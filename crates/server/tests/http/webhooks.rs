@@ -378,6 +378,7 @@ fn a_host_that_does_not_answer_leaves_places_to_others() {
     assert!(counts["delivering"].as_u64() <= Some(8), "{counts}");
     assert_eq!(counts["dead"], 0, "{counts}");
     dead.set_nonblocking(true).unwrap();
-    let connections = dead.incoming().map_while(Result::ok).count();
-    assert!((1..=2).contains(&connections), "{connections} connections");
+    // All stay open while they are counted: closing one lets the next post connect.
+    let connections: Vec<_> = dead.incoming().map_while(Result::ok).collect();
+    assert!((1..=2).contains(&connections.len()), "{} connections", connections.len());
 }
