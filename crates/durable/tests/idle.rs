@@ -1,12 +1,12 @@
-//! One timer an hour away, on disk, in real time: the process does nothing at all. A program of its own, because it
-//! watches every thread.
+//! With one timer an hour away, on disk and in real time, the process is completely idle. A program of its own, because
+//! it watches every thread.
 
 use std::fs;
 use std::time::Duration;
 
 use tourbillon_durable::{Durable, NewTimer};
 
-/// The context switches of all threads but this one and the test runner's, and the bytes that the process has written.
+/// The context switches of these threads, and the bytes that the process has written.
 fn activity(threads: &[String]) -> Option<(u64, u64)> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let mut switches = 0;
@@ -33,7 +33,7 @@ fn an_idle_store_wakes_for_nothing_and_writes_nothing() {
     let queue = durable.queue("jobs").unwrap();
     let receive = queue.receive(1, Duration::from_secs(7200));
     queue.schedule(NewTimer::after(Duration::from_secs(3600))).wait().unwrap();
-    // What the start has left to do is done.
+    // Lets the start finish.
     std::thread::sleep(Duration::from_millis(300));
     let ours: Vec<String> =
         threads().into_iter().filter(|thread| !before.contains(thread)).collect();

@@ -1,4 +1,4 @@
-//! The example `orders`, killed with -9 in the middle and started again. In real time: another process keeps it.
+//! The example `orders`, killed with -9 and restarted. In real time, because it is another process.
 
 #[allow(dead_code, unreachable_pub)]
 #[path = "../examples/orders.rs"]
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const DIRECTORY: &str = "TOURBILLON_ORDERS";
 
-/// Not a test of its own: the process that is killed.
+/// Not a test: the process that is killed.
 #[test]
 fn shop() {
     if let Ok(directory) = std::env::var(DIRECTORY) {
@@ -48,11 +48,11 @@ impl Shop {
         writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits for that line; others may come before it.
+    /// Waits for that line, skipping others.
     fn expect(&self, wanted: &str) {
         let end = Instant::now() + Duration::from_secs(30);
         let left = || end.saturating_duration_since(Instant::now());
-        // The test harness writes something before the first line.
+        // The test harness writes text in front of the first line.
         while let Ok(line) = self.lines.recv_timeout(left()) {
             if line.ends_with(wanted) {
                 return;

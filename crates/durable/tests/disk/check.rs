@@ -1,5 +1,5 @@
-//! Checking and repairing: what is wrong is named, nothing is changed without being told to, and a repair keeps all
-//! that can be read.
+//! Checking and repairing: damage is named, nothing is changed unless a repair is requested, and a repair keeps every
+//! readable row.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use tourbillon_durable::store::{Op, QueueRow, Settings, Store, StoreError};
 
 use crate::scratch::{NOW, Scratch, bucket, elsewhere, queue, timer};
 
-/// A store as an import leaves it, with every tenth timer removed since. Returns the living.
+/// Imports 600 timers, then removes every tenth. Returns the generations that are left.
 fn stored(directory: &Path) -> BTreeSet<u64> {
     let mut store = DiskStore::new(directory);
     let epoch = store.open().unwrap().epoch;
@@ -54,7 +54,7 @@ fn read(directory: &Path) -> BTreeSet<u64> {
     rows.map(|row| row.unwrap().1.generation().0).collect()
 }
 
-/// Writes a value under a number or key of a table, past our code.
+/// Writes a value into a numbered table with redb alone, bypassing our code.
 fn write(directory: &Path, table: &str, number: u64, value: &[u8]) {
     let database = Database::open(directory.join(FILE)).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -127,7 +127,7 @@ fn without_its_markers_a_bucket_is_refused_and_a_repair_asks_the_index() {
     drop(store);
     let report = repair(scratch.path(), |_| {}).unwrap();
     assert!(named(&report).contains("list 0 of its removed rows"), "{}", named(&report));
-    // Those with a chosen key are known to be gone; of the others nobody can tell, and they live.
+    // For a chosen key the index shows that the timer was removed. Nothing shows that for the others: they come back.
     let repaired = read(scratch.path());
     let unknown: BTreeSet<u64> = repaired.difference(&living).copied().collect();
     assert!(living.is_subset(&repaired));

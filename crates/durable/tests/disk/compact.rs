@@ -1,5 +1,5 @@
-//! Room that removed rows took goes back to the disk, while commits go on and after the last; and kill -9 at random
-//! moments of that, in real time, loses nothing.
+//! Compaction returns the space of removed rows to the disk, both during commits and when idle. It loses nothing, even
+//! to kill -9 at a random moment (in real time).
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -15,16 +15,16 @@ use tourbillon_durable::values::Payload;
 
 use crate::scratch::{Scratch, bucket, child, make, rows, timer, told};
 
-/// What a cycle of commits does: fills a bucket, removes most of it, and makes a timer at a time.
+/// A cycle of commits: four fill a bucket, four remove most of it, and each of the others adds one timer.
 const FILLS: u64 = 4;
 const FILLED: u64 = 3000;
 const CYCLE: u64 = 100;
-/// One in so many stays.
+/// One timer in eight is kept.
 const KEPT: u64 = 8;
-/// Generations of a cycle; the single ones come last.
+/// Generations per cycle; those of the single timers come last.
 const NUMBERS: u64 = FILLS * FILLED + CYCLE;
 
-/// Large enough that a cycle takes more than a file may waste.
+/// Large enough that one cycle leaves more unused space than triggers a copy.
 fn record(generation: u64) -> Record {
     let mut record = timer(generation, 5000);
     let spec = std::sync::Arc::make_mut(&mut record.spec);
@@ -37,7 +37,7 @@ fn remove(generation: u64) -> Op {
     Op::Remove { from: Place::Bucket(bucket(&record)), record }
 }
 
-/// The timers that a commit makes and those that it removes, by its number.
+/// The generations that a commit adds and those that it removes, by the number of the commit.
 fn work(number: u64) -> (Vec<u64>, Vec<u64>) {
     let (first, step) = (number / CYCLE * NUMBERS, number % CYCLE);
     let part = |step: u64| first + step * FILLED..first + (step + 1) * FILLED;
@@ -51,7 +51,7 @@ fn work(number: u64) -> (Vec<u64>, Vec<u64>) {
     }
 }
 
-/// Makes the commits of these numbers. The row of the shard counts them.
+/// Makes the commit with this number. The shard's row holds the number of the next one.
 fn commit(store: &mut DiskStore, epoch: u64, number: u64) {
     let (made, gone) = work(number);
     let made = made.into_iter().flat_map(|generation| make(record(generation)));
@@ -59,7 +59,7 @@ fn commit(store: &mut DiskStore, epoch: u64, number: u64) {
     store.commit(epoch, &ops.collect::<Vec<_>>()).unwrap();
 }
 
-/// Compares every row with what the commits before that number have left.
+/// Compares every row with what the commits below `next` should have left.
 fn compare(store: &mut DiskStore, next: u64) {
     let mut living = BTreeSet::new();
     for number in 0..next {
@@ -104,7 +104,7 @@ fn a_file_that_is_mostly_unused_is_replaced_by_a_small_one() {
     let epoch = store.open().unwrap().epoch;
     (0..FILLS).for_each(|number| commit(&mut store, epoch, number));
     let full = file(scratch.path()).blocks();
-    // A page of the old file is read after it was replaced.
+    // A snapshot of the old file stays readable after the file is replaced.
     let snapshot = store.snapshot().unwrap();
     (FILLS..2 * CYCLE).for_each(|number| commit(&mut store, epoch, number));
     let left = file(scratch.path()).blocks();
@@ -114,7 +114,7 @@ fn a_file_that_is_mostly_unused_is_replaced_by_a_small_one() {
     drop(store);
     assert!(!scratch.path().join(format!("{FILE}.new")).exists());
     let report = check(scratch.path(), |_| ()).unwrap();
-    // The counters are a shard's business, and these commits have none that fit.
+    // The shard writes the counters; these commits bypass it, so the counters do not match.
     let counters = ["head", "the forecast"];
     assert!(report.damage.iter().all(|damage| counters.contains(&&damage.table[..])), "{report:?}");
     let mut store = DiskStore::new(scratch.path());
@@ -128,7 +128,7 @@ fn a_copy_that_cannot_be_made_harms_nothing() {
     let mut store = DiskStore::new(scratch.path());
     let epoch = store.open().unwrap().epoch;
     let inode = file(scratch.path()).ino();
-    // Where the copy would be.
+    // The path of the copy is occupied, so the copy cannot be created.
     let taken = scratch.path().join(format!("{FILE}.new"));
     std::fs::create_dir(&taken).unwrap();
     (0..CYCLE).for_each(|number| commit(&mut store, epoch, number));
@@ -148,7 +148,7 @@ fn child_compacts() {
     let mut store = DiskStore::new(directory);
     let head = store.open().unwrap();
     let first = head.shard.next_generation.0;
-    // The line of the test runner is not ended yet.
+    // Ends the line that the test runner has begun.
     println!("\nopened {first}");
     for number in first.. {
         commit(&mut store, head.epoch, number);
@@ -173,7 +173,7 @@ fn kill_9_while_a_file_is_copied_loses_nothing() {
         };
         assert!(number("opened").unwrap() >= durable, "round {round}");
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // It copies its file once in a cycle.
+        // Each cycle copies the file once.
         let copy = scratch.path().join(format!("{FILE}.new"));
         let end = Instant::now() + Duration::from_secs(10);
         while !copy.exists() && Instant::now() < end {

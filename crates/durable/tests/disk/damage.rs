@@ -1,5 +1,5 @@
-//! Damage: a flipped byte in every page of the file, and a file that was cut. What is returned is what was stored;
-//! what is missing is named; nothing ends the process.
+//! Damage: a flipped byte in every page of the file, and a truncated file. Returned rows equal the stored ones, missing
+//! rows are named, and the process never ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::scratch::{NOW, Scratch, bucket, elsewhere, make, queue, rows, timer};
 
 type Rows = BTreeMap<u64, (Place, Record)>;
 
-/// A store with rows in every table, some of them removed, and what lives in it.
+/// A store with rows in every table, some of them removed. Returns the rows that are left.
 fn stored(directory: &Path) -> Rows {
     let mut store = DiskStore::new(directory);
     let epoch = store.open().unwrap().epoch;
@@ -43,7 +43,7 @@ fn stored(directory: &Path) -> Rows {
     living
 }
 
-/// Everything that a store returns of its rows, by pages; `Err` if a page is refused.
+/// Reads every row that the queries return; `Err` if a query fails.
 fn pages(store: &mut DiskStore, buckets: &[Bucket]) -> Result<Rows, StoreError> {
     let mut found = Rows::new();
     let mut queries = vec![
@@ -69,14 +69,14 @@ fn pages(store: &mut DiskStore, buckets: &[Bucket]) -> Result<Rows, StoreError> 
     Ok(found)
 }
 
-/// What became of a flipped byte.
+/// The outcomes of flipped bytes.
 #[derive(Debug, Default)]
 struct Tally {
     harmless: u32,
     refused: u32,
-    /// The store went on, and named what it left out.
+    /// The store stayed open and named the rows it left out.
     named: u32,
-    /// The store failed, and says so.
+    /// The store failed with an error.
     failed: u32,
     silent: Vec<usize>,
 }
@@ -89,12 +89,12 @@ fn a_flipped_byte_is_refused_or_named_and_the_rest_stays_available() {
     let bytes = fs::read(whole.join(FILE)).unwrap();
     fs::create_dir_all(&copy).unwrap();
     let (mut tally, mut kept) = (Tally::default(), usize::MAX);
-    // The first page is the header; of each other one, a byte in its head, among its keys or among its values.
+    // Page 0 is the header. In every other page: a byte of its head, its keys or its values.
     let within = |page: usize| page + [2, 40, 1700][page / 4096 % 3];
     let places = (0..16).map(|at| at * 20);
     let places = places.chain((4096..bytes.len()).step_by(4096).map(within));
     for at in places {
-        // A page that was never used has nothing to lose.
+        // A page that was never used contains no data.
         let page = at / 4096 * 4096;
         if bytes[page..page + 4096].iter().all(|&byte| byte == 0) {
             continue;
@@ -165,7 +165,7 @@ fn a_file_that_was_cut_is_refused() {
     DiskStore::new(scratch.path()).open().expect("the whole file");
 }
 
-/// Overwrites a value of a table.
+/// Overwrites the values of a table whose keys match. Returns how many.
 fn spoil(directory: &Path, table: &str, key: impl Fn(&[u8]) -> bool) -> usize {
     let database = Database::open(directory.join(FILE)).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -188,13 +188,14 @@ fn names(store: &DiskStore) -> String {
     named.iter().map(|damage| format!("{damage}\n")).collect()
 }
 
-/// Every change of a timer whose entry in the index is lost. The entry is named, and made anew with the next change.
+/// Tests every kind of change to a timer whose index entry is lost: the entry is named, and rewritten by the next
+/// change.
 #[test]
 fn a_lost_entry_of_the_index_stops_no_commit() {
     let scratch = Scratch::in_memory("index");
     let mut store = DiskStore::new(scratch.path());
     let epoch = store.open().unwrap().epoch;
-    // One in three has a chosen key.
+    // One timer in three has a chosen key.
     let timers = (0..12).flat_map(|generation| make(timer(generation, 5000)));
     store.commit(epoch, &timers.chain(rows(12)).collect::<Vec<_>>()).unwrap();
     drop(store);
@@ -231,7 +232,7 @@ fn a_lost_entry_of_the_index_stops_no_commit() {
     };
     assert_eq!(listed.iter().map(|row| row.1.generation().0).collect::<Vec<_>>(), [3]);
     assert!(names(&store).contains("key order-9 of orders"), "{}", names(&store));
-    // The discarded row of a key that is lost is met again and again.
+    // The shard removes discarded rows whenever it reads them: a lost index entry must not make that fail.
     store.commit(epoch, &[remove(6), remove(9)]).expect("both are removed");
 }
 
@@ -247,7 +248,7 @@ fn lost_counters_of_a_day_stop_no_commit() {
     let epoch = store.open().unwrap().epoch;
     let cells = Query::Cells { queue: queue(), from: 0, to: u64::MAX };
     for generation in 1..4 {
-        // The next day can be counted.
+        // A timer of the next day, whose counters are intact.
         let far = make(timer(generation + 10, 90_000_000));
         let ops: Vec<Op> = make(timer(generation, 5000)).into_iter().chain(far).collect();
         store.commit(epoch, &ops).expect("the timers are made");
@@ -259,7 +260,7 @@ fn lost_counters_of_a_day_stop_no_commit() {
     assert_eq!(counted.iter().map(|cell| cell.1).sum::<u64>(), 3);
 }
 
-/// A timer comes back to a bucket whose markers are lost, and another one is found although its home is there.
+/// A timer can return to a bucket whose tombstones are lost, and one that left that bucket is still found.
 #[test]
 fn lost_markers_stop_neither_a_commit_nor_a_look_elsewhere() {
     let scratch = Scratch::in_memory("lost-marks");

@@ -1,4 +1,4 @@
-//! A queue that was cleared or deleted, and a process that ended before its rows were gone.
+//! A queue is cleared or deleted, and the process ends before its rows are removed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tourbillon_durable::{Conflict, Durable, NewTimer};
 
 use crate::scratch::{Scratch, queue};
 
-/// Timers near and far, with and without a chosen key, some of which are due, done or out.
+/// Timers with near and far deadlines, with and without a chosen key; some are due, done or leased.
 fn fill(directory: &Path) {
     let durable = Durable::open(directory).unwrap();
     for name in ["orders", "other"] {
@@ -26,7 +26,7 @@ fn fill(directory: &Path) {
     durable.close();
 }
 
-/// What the shard commits, and no more: the process ends with it.
+/// Commits only what the shard commits for a clear: the process ends before it can remove rows.
 fn clear(directory: &Path, deleted: bool) {
     let mut store = DiskStore::new(directory);
     let head = store.open().unwrap();
@@ -64,7 +64,7 @@ fn discarded_rows_are_no_timers_and_give_their_room_back() {
         assert_eq!(orders.count().wait().unwrap(), (!deleted).then(Default::default));
         assert_eq!(durable.queues().wait().unwrap().len(), if deleted { 1 } else { 2 });
         assert!(orders.receive(1, Duration::ZERO).wait().unwrap().is_empty());
-        // Of an assigned key, and of a chosen one.
+        // The key of a discarded timer is free again.
         let made = orders.schedule(NewTimer::after(Duration::from_secs(60)).key("k299").unwrap());
         assert!(made.wait().is_ok(), "its key is free");
         assert!(orders.receive(9, Duration::ZERO).wait().unwrap().is_empty());

@@ -1,6 +1,6 @@
-//! A disk without room: the commit fails and nothing before it is lost; with room again, the same process goes on.
+//! A full disk: the commit fails and no earlier one is lost. Once there is space, the same process continues.
 //!
-//! The disk is a real one, and the runtime opens the store anew by the system's clock: that test needs real time.
+//! The disk is a real one and the runtime retries by the system's clock, so the second test runs in real time.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -36,9 +36,9 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
     };
     assert!(matches!(&error, StoreError::Failed(why) if why.contains("No space left")), "{error}");
     assert!(durable > 1000, "{durable}");
-    // Poisoned: nothing goes on by itself.
+    // Poisoned: only an open makes the store usable again.
     assert_eq!(store.commit(epoch, &batch(durable)), Err(StoreError::Poisoned));
-    // Opening needs room to write its epoch; without it, it fails again and can be tried again.
+    // An open must write its epoch. Without space it fails, and may be retried.
     for _ in 0..3 {
         if let Ok(head) = store.open() {
             epoch = head.epoch;
@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
     }
     fs::remove_file(&ballast).unwrap();
     let head = store.open().expect("there is room again");
-    // The failed commits happened, or not; what was durable is there.
+    // The failed commits may have taken effect; every durable one is there.
     let next = head.shard.next_generation.0;
     assert!(next == durable || next == durable + 100 || next > 1_000_000, "{next} after {durable}");
     let mut living: Vec<u64> =
@@ -58,8 +58,8 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
     store.commit(head.epoch, &batch(2_000_000)).expect("it writes again");
 }
 
-/// As above, by way of the runtime: what was in the failed commit is unknown, and within five seconds of the room being
-/// there it writes again by itself.
+/// The same through the runtime: the outcome of the failed commit is unknown, and the runtime writes again within five
+/// seconds of there being space.
 #[test]
 fn the_runtime_writes_again_within_five_seconds_of_room() {
     let scratch = Scratch::new("room");

@@ -1,5 +1,5 @@
-//! kill -9 at random moments of a process that commits, in real time, with a ledger outside: what the child has
-//! reported as committed is there, whole, when the store is opened again.
+//! kill -9 at random moments of a process that commits, in real time. The parent keeps a ledger: every commit that the
+//! child has reported is there, complete, after the next open.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tourbillon_durable::store::{Op, Store};
 
 use crate::scratch::{Scratch, bucket, child, make, rows, timer, told};
 
-/// Each commit makes so many timers and removes the first of the commit before.
+/// Each commit adds this many timers and removes the first timer of the previous commit.
 const BATCH: u64 = 7;
 
 /// Commits until it is killed, and reports each commit when it is durable.
@@ -21,7 +21,7 @@ fn child_commits() {
     let mut store = DiskStore::new(directory);
     let head = store.open().unwrap();
     let mut next = head.shard.next_generation.0;
-    // The line of the test runner is not ended yet.
+    // Ends the line that the test runner has begun.
     println!("\nopened {next}");
     loop {
         let mut ops = Vec::new();
@@ -40,7 +40,7 @@ fn child_commits() {
     }
 }
 
-/// Over some hours and days.
+/// The delay of a timer: from zero to four days.
 fn delay(generation: u64) -> u64 {
     generation % 50 * 7_000_000
 }
@@ -58,7 +58,7 @@ fn what_was_committed_survives_kill_9() {
         let patience = Duration::from_micros(seed >> 33).min(Duration::from_millis(60));
         let mut killer = Some(process);
         let mut reported = Vec::new();
-        // The rest of its output is read after it was killed: what it had reported counts.
+        // Output still in the pipe after the kill counts: the child had reported it.
         for line in output.lines().map_while(Result::ok) {
             let Some((word, number)) = line.split_once(' ') else { continue };
             let Ok(number) = number.parse::<u64>() else { continue };
@@ -81,7 +81,7 @@ fn what_was_committed_survives_kill_9() {
     assert!(durable > rounds * BATCH, "the child was given time to commit: {durable}");
 }
 
-/// Opens the store and compares every row with the ledger. Returns the next generation.
+/// Opens the store, compares every row with the ledger and returns the next generation.
 fn check(scratch: &Scratch, durable: u64, round: u64) -> u64 {
     let mut store = DiskStore::new(scratch.path());
     let head = store.open().unwrap();
@@ -98,7 +98,7 @@ fn check(scratch: &Scratch, durable: u64, round: u64) -> u64 {
         living.push(generation);
     }
     living.sort_unstable();
-    // Of every commit but the last, the first timer was removed by the next.
+    // Each commit removed the first timer of the previous one, so only the last commit still has its first timer.
     let expected: Vec<u64> = (0..next)
         .filter(|generation| generation % BATCH > 0 || generation + BATCH == next)
         .collect();

@@ -1,6 +1,6 @@
-//! The log: what it alone holds is there after a crash, and what is wrong with it is said.
+//! The log: commits that only the log holds survive a crash, and damage to the log is reported.
 //!
-//! A crash is a copy of both files while the store is open: redb's has what was flushed to it, and no more.
+//! A crash is simulated by copying both files while the store is open: redb's file then holds only what was flushed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::scratch::{Scratch, make, rows, timer};
 
 const BLOCK: usize = 4096;
 
-/// Commits one timer after the other.
+/// Commits these generations, one timer per commit.
 fn commit(store: &mut DiskStore, epoch: u64, generations: std::ops::RangeInclusive<u64>) {
     for generation in generations {
         let ops: Vec<Op> =
@@ -22,7 +22,7 @@ fn commit(store: &mut DiskStore, epoch: u64, generations: std::ops::RangeInclusi
     }
 }
 
-/// A store that is open, with ten timers in its log alone.
+/// An open store with ten timers that are only in its log.
 fn logged(directory: &Path) -> DiskStore {
     let mut store = DiskStore::new(directory);
     let epoch = store.open().unwrap().epoch;
@@ -30,7 +30,7 @@ fn logged(directory: &Path) -> DiskStore {
     store
 }
 
-/// Both files as a crash leaves them.
+/// Copies both files as a crash would leave them.
 fn crashed(from: &Path, to: &Path) -> PathBuf {
     fs::create_dir_all(to).unwrap();
     for name in [FILE, LOG_FILE] {
@@ -39,7 +39,7 @@ fn crashed(from: &Path, to: &Path) -> PathBuf {
     to.to_path_buf()
 }
 
-/// The generations that a store holds.
+/// The generations in a store.
 fn generations(directory: &Path) -> Result<Vec<u64>, String> {
     let mut store = DiskStore::new(directory);
     let head = store.open().map_err(|error| error.to_string())?;
@@ -70,7 +70,7 @@ fn what_the_log_alone_holds_is_there_after_a_crash() {
     let all: Vec<u64> = (1..=10).collect();
     assert_eq!(generations(&copy).unwrap(), all);
     assert_eq!(generations(&copy).unwrap(), all, "and again");
-    // After a clean end the file is the whole store.
+    // After a clean close, redb's file alone is the whole store.
     fs::remove_file(whole.join(LOG_FILE)).unwrap();
     assert_eq!(generations(&whole).unwrap(), all);
 }
@@ -140,7 +140,7 @@ fn a_full_log_begins_anew() {
     let mut store = DiskStore::new(&whole);
     let epoch = store.open().unwrap().epoch;
     let (mut done, mut largest) = (0, 0);
-    // A record takes a block, and the log is as large as redb's file: it is full after some hundred, more than once.
+    // A record takes a block and the log grows to the size of redb's file, so these commits fill it more than once.
     for more in [250, 3, 1, 1, 1, 1, 1, 5, 400, 700] {
         commit(&mut store, epoch, done + 1..=done + more);
         done += more;

@@ -1,16 +1,16 @@
-//! The store on disk under what happens to disks: damage, other processes, kill -9, no right to write, no room.
+//! The store on disk under faults: damage, other processes, kill -9, missing permissions, a full disk.
 //!
 //! | module | what it does to the store |
 //! |---|---|
-//! | `opening` | a lock, rights, a read-only disk, another format |
-//! | `damage` | flipped bytes, a file that was cut |
-//! | `check` | what is checked and repaired |
-//! | `compact` | a file that is copied into a smaller one, and kill -9 meanwhile |
+//! | `opening` | a lock, permissions, a read-only disk, another format |
+//! | `damage` | flipped bytes, a truncated file |
+//! | `check` | checking and repairing |
+//! | `compact` | compaction, and kill -9 during it |
 //! | `kill` | kill -9 of a process that commits |
 //! | `log` | a crash before redb has flushed, and a log that is damaged |
 //! | `full` | a disk without room, and room again |
-//! | `discard` | a queue that was cleared, before its rows are gone |
-//! | `sweep` | what removed rows take is given back |
+//! | `discard` | a queue is cleared, and the process ends before its rows are removed |
+//! | `sweep` | the space of removed rows is reclaimed |
 
 mod check;
 mod compact;

@@ -1,4 +1,4 @@
-//! Opening: who may, and what is said to those who may not.
+//! Opening: which processes may, and the error messages for those that may not.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use tourbillon_durable::store::{Store, StoreError};
 
 use crate::scratch::{Mounted, Scratch, child, make, rows, run, skip, timer, told};
 
-/// What is said of a store that does not open.
+/// The error message of a store that does not open.
 fn refused(directory: &Path) -> String {
     match DiskStore::new(directory).open() {
         Err(StoreError::Refused(why)) => why,
@@ -29,9 +29,9 @@ fn a_second_process_is_told_who_holds_the_directory() {
     let holder = format!("is in use by process {} (", std::process::id());
     assert!(said.contains(&holder), "{said}");
     assert!(said.contains("stop that, or name another directory"), "{said}");
-    // In the same process, too.
+    // Also within the same process.
     assert!(refused(scratch.path()).contains(&holder));
-    // A store that is opened anew keeps its lock.
+    // Reopening the store keeps its lock.
     store.open().unwrap();
     assert!(refused(scratch.path()).contains(&holder));
     drop(store);
@@ -39,7 +39,7 @@ fn a_second_process_is_told_who_holds_the_directory() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("opened with epoch 3"));
 }
 
-/// Opens a directory and says how that went.
+/// Opens a directory and prints the outcome.
 #[test]
 fn child_opens() {
     let Some(directory) = told() else { return };
@@ -69,7 +69,7 @@ fn without_the_right_to_write_the_path_is_named() {
     let mut rights = fs::metadata(&directory).unwrap().permissions();
     rights.set_readonly(true);
     fs::set_permissions(&directory, rights).unwrap();
-    // Root may write everywhere: nobody tries instead.
+    // Root may write everywhere, so the child runs as `nobody`.
     let mut command = child("opening::child_opens", &directory);
     if is_root() {
         command.uid(65_534).gid(65_534).current_dir("/");
@@ -107,7 +107,7 @@ fn a_read_only_disk_is_named() {
     assert_eq!(head.shard.next_generation.0, 2, "nothing is lost");
 }
 
-/// Writes a row of the table `head` by redb alone.
+/// Writes a row of the table `head` with redb alone.
 fn write_head(directory: &Path, key: &[u8], value: &[u8]) {
     let database = Database::open(directory.join(FILE)).unwrap();
     let transaction = database.begin_write().unwrap();

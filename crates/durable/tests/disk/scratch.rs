@@ -1,4 +1,4 @@
-//! What the tests share: directories that go away, timers, and this program as a child.
+//! Shared helpers: temporary directories, timers, and this program as a child process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use tourbillon_durable::record::{Generation, Lane, Lease, Place, Record, Spec};
 use tourbillon_durable::store::{Op, QueueRow, ShardRow};
 use tourbillon_durable::values::{Key, Moment, Payload, QueueName, Retry, Span};
 
-/// An hour of the year 2027.
+/// 2027-01-15T08:00:00Z, the start of an hour.
 pub(crate) const NOW: u64 = 1_800_000_000_000;
 
 /// A directory that is removed with the test.
@@ -24,7 +24,7 @@ impl Scratch {
         Scratch::at(path)
     }
 
-    /// In memory, where there is such a place: for tests that ask nothing of the disk, and would wait for it.
+    /// In memory if possible: for tests that do not depend on the disk and would only wait for its syncs.
     pub(crate) fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
         let scratch = Scratch::new(name);
@@ -54,7 +54,7 @@ pub(crate) fn queue() -> QueueName {
     QueueName::new("orders").expect("a name")
 }
 
-/// A timer, due so many milliseconds from now; one in three has a chosen key.
+/// A timer due `delay` milliseconds after [`NOW`]; one in three has a chosen key.
 pub(crate) fn timer(generation: u64, delay: u64) -> Record {
     let due = Moment::from_millis(NOW + delay);
     let key = match generation % 3 {
@@ -76,12 +76,12 @@ pub(crate) fn timer(generation: u64, delay: u64) -> Record {
     Record::new(spec, due)
 }
 
-/// Where a new timer goes.
+/// The bucket of a new timer.
 pub(crate) fn bucket(record: &Record) -> Bucket {
     Bucket::of(Level::of(record.due, Moment::from_millis(NOW)), record.due)
 }
 
-/// The change that makes a timer, with its counter.
+/// The ops that add a timer and count it.
 pub(crate) fn make(record: Record) -> [Op; 2] {
     let bucket = bucket(&record);
     let cell = Cell::of(bucket.level(), record.due);
@@ -89,7 +89,7 @@ pub(crate) fn make(record: Record) -> [Op; 2] {
     [Op::Put { from: None, to: Place::Bucket(bucket), record }, count]
 }
 
-/// A timer in another place than a bucket, by its generation.
+/// A timer in a place other than a bucket, chosen by its generation.
 pub(crate) fn elsewhere(generation: u64) -> (Place, Record) {
     let mut record = timer(generation, generation);
     let at = Moment::from_millis(NOW + generation);
@@ -116,32 +116,32 @@ pub(crate) fn rows(next: u64) -> [Op; 2] {
     [Op::Queue { name: queue(), row }, Op::Shard(shard)]
 }
 
-/// This program, to run one of its tests as a child that is told what to do.
+/// Runs one test of this program as a child process with that directory.
 pub(crate) fn child(test: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a program knows its path"));
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(CHILD, directory);
     command
 }
 
-/// The directory of a child; `None` in a normal run, in which the tests that children run do nothing.
+/// The directory of a child; `None` in a normal run, where the tests meant for children do nothing.
 pub(crate) fn told() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
 const CHILD: &str = "TOURBILLON_DISK_CHILD";
 
-/// Runs a program; whether it succeeded.
+/// Runs a program. Returns whether it succeeded.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> bool {
     let output = Command::new(program).args(arguments).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Says that a test could not do its work here.
+/// Prints why a test was skipped.
 pub(crate) fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
-/// A file system in memory of so many bytes, which root alone can mount.
+/// A file system in memory with a size limit. Only root can mount it.
 pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {

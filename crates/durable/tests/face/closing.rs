@@ -1,4 +1,4 @@
-//! Closing while deliveries are on their way, and limits. In real time where a thread waits for another.
+//! Closing with deliveries in progress, and limits. In real time where one thread waits for another.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use tourbillon_durable::{Conflict, Durable, Limits, Refused};
 
 use crate::{SECOND, memory_with, seconds, take};
 
-/// A store that outlives its runtime, and whose commits wait for the gate.
+/// A store that outlives its runtime and whose commits block on `gate`.
 #[derive(Clone)]
 struct Gated {
     inner: Arc<Mutex<MemoryStore>>,
     gate: Arc<Mutex<()>>,
-    /// Told when a commit has come to the gate.
+    /// Notified when a commit reaches the gate.
     waits: Sender<()>,
 }
 
@@ -58,7 +58,7 @@ fn what_is_handed_out_while_it_closes_is_given_back() {
     let closed = store.gate.lock().unwrap();
     let receive = queue.receive(1, 20 * SECOND);
     waiting.recv_timeout(20 * SECOND).unwrap();
-    // The hand-out is being written; its taker goes, and then the process.
+    // While the hand-out is being written, its taker goes away, and then the runtime is closed.
     drop(receive);
     let closing = thread::spawn({
         let durable = durable.clone();
@@ -89,9 +89,9 @@ fn the_number_of_timers_is_limited() {
     assert_eq!((refused.reason, refused.timers.len()), (Refused::TooMany, 2));
     queue.schedule(key("c")).wait().unwrap();
     assert_eq!(queue.schedule(key("d")).wait().unwrap_err().reason, Refused::TooMany);
-    // One that takes the place of another is no more.
+    // A replacement does not increase the count.
     queue.replace(key("a")).wait().unwrap();
-    // What is cancelled does not count, also while it is remembered; and what was cleared.
+    // Cancelled timers do not count, even while they are remembered; neither do cleared ones.
     queue.cancel("a").wait().unwrap();
     queue.schedule(key("d")).wait().unwrap();
     assert_eq!(queue.replace(key("a")).wait().unwrap_err().reason, Refused::TooMany);
@@ -114,7 +114,7 @@ fn what_waits_and_what_is_out_is_limited_in_bytes() {
         if deliveries.is_empty() {
             break;
         }
-        // The first that goes beyond the limit is the last.
+        // A hand-out stops with the first timer that exceeds the limit.
         assert!(deliveries.len() <= 11, "{}", deliveries.len());
         taken += deliveries.len();
         deliveries.into_iter().for_each(|delivery| assert_eq!(delivery.ack().wait(), Ok(None)));

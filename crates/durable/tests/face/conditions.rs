@@ -1,4 +1,4 @@
-//! Conditions on a key, and what was replaced.
+//! Requests with a condition on a key, and what a replace reports of the replaced timer.
 
 use tourbillon_durable::values::{Generation, Key, Span};
 use tourbillon_durable::{Cancelled, Conflict, Error, NewTimer, Outcome, Refused, State};

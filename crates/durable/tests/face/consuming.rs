@@ -1,4 +1,4 @@
-//! Receiving, answering, and what becomes of what is dropped.
+//! Receiving, settling, and what dropping a receive or a delivery does.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_lease_runs_is_extended_and_lapses() {
     let until = first.extend(10 * SECOND).wait().unwrap();
     assert_eq!(until, first.handed() + Span::from_secs(18));
     assert!(matches!(first.extend(SECOND / 2).wait(), Err(Error::Value(_))));
-    // Readings are rounded down to milliseconds, so it ends one later, and never early.
+    // Clock readings are rounded down, so a lease ends one millisecond later, and never early.
     clock.advance(10 * SECOND).unwrap();
     assert!(take(&queue).is_empty(), "one at a time");
     clock.advance(SECOND / 1000).unwrap();
@@ -67,7 +67,7 @@ fn a_receive_waits_for_its_time_and_no_longer() {
     assert_eq!(long.wait().unwrap().len(), 1);
 }
 
-/// Both before it is answered, and after.
+/// Dropped both before and after it has its answer.
 #[test]
 fn a_dropped_receive_loses_nothing_and_uses_no_attempt() {
     let (clock, _durable, queue) = memory();

@@ -1,4 +1,4 @@
-//! A queue that is cleared, and one that is deleted.
+//! Clearing and deleting a queue.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{SECOND, memory_with, seconds, take};
 
 const DAY: u64 = 86_400;
 
-/// Timers in every state and at every distance.
+/// Timers in every state, with near and far deadlines.
 fn fill(queue: &Queue, clock: &tourbillon::VirtualClock) -> Vec<tourbillon_durable::Token> {
     let key = |name: &str| seconds(0).key(name).unwrap();
     queue.schedule_all(vec![key("done"), key("dead")], Conflict::Refuse).wait().unwrap();
@@ -64,7 +64,7 @@ fn a_cleared_queue_has_no_timers_and_remembers_none() {
         assert_eq!(many, Many { done: 10, delivering: 1, more: false });
         is_empty(&durable, &queue);
         assert_eq!(queue.ack(&tokens).wait().unwrap(), [Err(Stale::Unknown)]);
-        // The keys are free, also that of a row that may still lie in a far bucket.
+        // The keys are free, including that of a row that may still be in a far bucket.
         let made = queue.schedule(seconds(60).key("far").unwrap()).wait().unwrap();
         assert_eq!(made.outcome, Outcome::Made);
         clock.advance(100 * 366 * DAY as u32 / 9 * SECOND).unwrap();
@@ -96,7 +96,7 @@ fn a_queue_is_deleted_with_its_settings_unless_some_are_out() {
             refused.to_string(),
             "1 timers of the queue are out: wait for them, or delete it by force"
         );
-        // Until the queue is deleted, with this setting, the poll gets nothing of what is due.
+        // The queue is paused, so this poll receives none of the due timers before the queue is deleted.
         queue.pause().wait().unwrap();
         let waiting = durable.queue("orders").unwrap().receive(1, 3600 * SECOND);
         queue.delete(true).wait().unwrap();

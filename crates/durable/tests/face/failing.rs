@@ -1,4 +1,4 @@
-//! A store that fails: what callers hear, and that it is opened anew in the same process.
+//! A store that fails: the errors that callers get, and recovery in the same process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -20,7 +20,7 @@ const LOSES: u8 = 1;
 const FAILS: u8 = 2;
 /// The next commit panics.
 const PANICS: u8 = 3;
-/// Nothing works.
+/// Every operation fails.
 const DOWN: u8 = 4;
 
 struct Fragile {
@@ -100,7 +100,7 @@ fn while_the_store_is_down_nothing_happens_and_those_who_wait_keep_waiting() {
     clock.advance(59 * SECOND).unwrap();
     let later = queue.receive(1, 3600 * SECOND);
     mode.store(WORKS, SeqCst);
-    // The store is looked at every second.
+    // The runtime retries opening the store at least once a second.
     clock.advance(SECOND).unwrap();
     assert_eq!(waiting.wait().unwrap().len(), 1, "handed out by the store that was opened anew");
     assert_eq!(queue.count().wait().unwrap().unwrap().delivering, 0, "and dropped unanswered");
@@ -158,7 +158,7 @@ fn a_store_that_does_not_open_says_so() {
     );
 }
 
-/// A waker is foreign code, and is called on the thread that everybody waits for.
+/// A waker is foreign code, called on the runtime's thread, which serves every caller.
 #[test]
 fn a_waker_that_panics_harms_nobody_else() {
     struct Panics;
@@ -185,7 +185,7 @@ fn pushed(key: &str) -> NewTimer {
     seconds(0).key(key).unwrap().webhook(webhook).unwrap()
 }
 
-/// The process goes on, and so do its agents: what they have is handed to nobody else.
+/// The process continues and so do its agents: what they hold is handed to nobody else.
 #[test]
 fn agents_keep_what_they_have_when_the_store_fails() {
     let (clock, durable, mode) = fragile_durable();
@@ -201,7 +201,7 @@ fn agents_keep_what_they_have_when_the_store_fails() {
     held.ack().wait().unwrap();
 }
 
-/// The hand-out is on disk, and its agent was not told of it: it is tried again at once.
+/// The hand-out is on disk, but no agent received it: it is retried at once.
 #[test]
 fn what_no_agent_was_told_of_is_handed_out_again() {
     let (_clock, durable, mode) = fragile_durable();

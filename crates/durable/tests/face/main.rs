@@ -1,4 +1,5 @@
-//! The face: what a caller sees, under virtual time. `real.rs` alone needs real time.
+//! The public interface as a caller sees it, under virtual time. Only `real.rs` and parts of `closing.rs` use real
+//! time.
 
 mod closing;
 mod conditions;
@@ -40,7 +41,7 @@ pub(crate) fn seconds(seconds: u64) -> NewTimer {
     NewTimer::after(Duration::from_secs(seconds))
 }
 
-/// What is due now.
+/// Receives every timer that is due now.
 pub(crate) fn take(queue: &Queue) -> Vec<Delivery> {
     queue.receive(100, Duration::ZERO).wait().unwrap()
 }

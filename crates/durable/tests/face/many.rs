@@ -13,7 +13,7 @@ fn keyed(second: u64, key: &str) -> NewTimer {
     seconds(second).key(key).unwrap()
 }
 
-/// The keys of a whole list, by pages of two.
+/// The keys of a whole list, read two per page.
 fn keys(queue: &Queue, filter: &Filter) -> Vec<String> {
     let (mut keys, mut after) = (Vec::new(), None);
     loop {

@@ -1,4 +1,4 @@
-//! In real time: that alarms ring by the system's clocks, that leases are extended, and that an idle store sleeps.
+//! In real time: alarms fire by the system's clocks, leases are extended, and an idle store does not wake up.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
@@ -44,7 +44,7 @@ fn a_worker_extends_its_lease_up_to_a_limit() {
     drop(worker);
 }
 
-/// How often the threads of the runtime were woken.
+/// The number of wake-ups of the runtime's threads.
 fn wakes() -> u64 {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let statuses =
@@ -57,7 +57,7 @@ fn wakes() -> u64 {
     ours.map(count).sum()
 }
 
-/// In a process of its own: other tests have runtimes, too.
+/// Runs in its own process, because other tests have runtimes too.
 #[test]
 fn an_idle_store_does_not_wake() {
     if std::env::var_os("TOURBILLON_IDLE").is_none() {

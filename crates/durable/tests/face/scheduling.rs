@@ -1,4 +1,4 @@
-//! Scheduling, cancelling, moving, looking.
+//! Scheduling, cancelling, moving, reading.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{SECOND, memory, seconds, take};
 #[test]
 fn a_timer_is_handed_out_at_its_moment_and_never_before() {
     let (clock, durable, queue) = memory();
-    // Between two milliseconds: what is counted from here rounds up.
+    // Between two milliseconds: a delay from here is rounded up.
     clock.advance(Duration::from_micros(1500)).unwrap();
     let due = queue.schedule(seconds(90).payload("17")).wait().unwrap().due;
     assert_eq!(due.millis() % 1000, 2);
@@ -160,7 +160,7 @@ fn a_closed_store_refuses_and_what_was_asked_for_before_is_done() {
 #[test]
 fn a_payload_is_json_or_bytes_and_comes_back_as_it_came() {
     let (_clock, _durable, queue) = memory();
-    // Not the shortest form of its value: it is returned, not written anew.
+    // JSON that is not in its shortest form is returned unchanged, not reformatted.
     let json = Payload::json("{ \"id\":\t17.0 }");
     let timer = NewTimer { payload: json.clone(), ..seconds(0).key("json").unwrap() };
     queue.schedule(timer).wait().unwrap();

@@ -1,4 +1,4 @@
-//! What is known of a queue: counts, what is due longest and next, and how late it is.
+//! The statistics of a queue: counts, the longest due and the next timer, and lateness.
 
 use tourbillon_durable::values::Span;
 use tourbillon_durable::{Conflict, Lateness, Limits, Queue, Stats};
@@ -41,7 +41,7 @@ fn next_and_oldest_are_exact_wherever_the_timers_are() {
         }
         clock.advance(SECOND).unwrap();
         assert_eq!(stats(&queue).next, after(4 * 86_400 + 5));
-        // A receive may take a page only.
+        // A receive may return only one page.
         for _ in 0..3 {
             take(&queue).into_iter().for_each(|delivery| drop(delivery.ack()));
         }

@@ -1,11 +1,11 @@
-//! Deliveries by their tokens, as somebody behind a wire settles them.
+//! Settling deliveries by token, as a remote client does.
 
 use tourbillon_durable::values::{Key, Retry, Span};
 use tourbillon_durable::{Cancelled, Conflict, Nack, Queue, Settled, Stale, State, Token};
 
 use crate::{SECOND, memory, seconds, take};
 
-/// Takes what is due; the tokens as text, parsed back.
+/// Receives what is due. Returns the tokens, formatted as text and parsed back.
 fn tokens(queue: &Queue) -> Vec<Token> {
     let due = take(queue).into_iter().map(|delivery| delivery.detach().to_string());
     due.map(|token| token.parse().unwrap()).collect()
@@ -64,7 +64,7 @@ fn what_is_released_is_due_again_and_uses_no_attempt() {
         assert_eq!(delivery.attempt(), attempt, "the number rises all the same");
         delivery.release().wait().unwrap();
     }
-    // Nobody waits for what is handed out here: it is released by whoever finds that out.
+    // The client of this receive is gone, but may have been handed the timer: the runtime detects that and releases it.
     drop(queue.receive(1, SECOND));
     while queue.get("a").wait().unwrap().unwrap().state != State::Due {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Timers that are due while nobody takes them: missed moments, and expiry.
+//! Timers that are due with no taker: missed moments, and expiry.
 
 use tourbillon_durable::values::{Missed, Moment, Retry, Span};
 use tourbillon_durable::{Limits, Nack, NewTimer, Queue, State};
@@ -11,7 +11,7 @@ fn hourly(missed: Missed) -> NewTimer {
     NewTimer::every(3600 * SECOND).unwrap().missed(missed).key(format!("{missed:?}")).unwrap()
 }
 
-/// One hourly timer of each policy, in a queue that is paused for four and a half hours.
+/// Schedules one hourly timer per policy, then pauses the queue for four and a half hours.
 fn paused(queue: &Queue, clock: &tourbillon::VirtualClock) {
     for missed in [Missed::Skip, Missed::Once, Missed::All] {
         queue.schedule(hourly(missed)).wait().unwrap();
@@ -69,7 +69,7 @@ fn nobody_is_handed_a_moment_that_was_missed() {
     assert_eq!((delivery.due(), delivery.occurrence()), (begin + Span::from_secs(3 * HOUR), 1));
 }
 
-/// A run says when its timer is next in line. That a moment of it was missed moves it no further ahead.
+/// `run_now` decides a timer's place in line. A missed moment does not move it further ahead.
 #[test]
 fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
     let (clock, durable, queue) = memory();
@@ -89,8 +89,8 @@ fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
     assert_eq!(keys, ["other", "run"]);
 }
 
-/// A moment in the past that a client sets is due at once, and is no moment that was missed before it was set. The next
-/// event concerns it as any other.
+/// A moment in the past, set by a client, is due at once: it does not count as missed. The next event treats the timer
+/// like any other.
 #[test]
 fn a_moment_that_is_set_in_the_past_was_not_missed() {
     let (clock, durable, queue) = memory();

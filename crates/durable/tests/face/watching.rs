@@ -1,4 +1,4 @@
-//! Events, and a clock that is far off.
+//! Events, and a wall clock that is far off.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tourbillon_durable::{Conflict, Durable, Event, FarOff, Happened, Heard, Nack
 
 use crate::{SECOND, memory, seconds, take};
 
-/// What was told since the last call.
+/// The events since the last call.
 fn told(events: &mut Watch<Event>) -> Vec<(Happened, String, u64, u32)> {
     let next = || match events.next_within(Duration::ZERO)? {
         Heard::Item(event) => {

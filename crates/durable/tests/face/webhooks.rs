@@ -1,4 +1,4 @@
-//! Webhooks: where timers are posted.
+//! Webhooks: deliveries to agents, which post them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ fn a_push_that_is_dropped_leaves_its_timers_to_others() {
     assert_eq!(view.last_error.as_deref(), Some("dropped unanswered"), "a failed attempt");
 }
 
-/// What agents had when the process ended is tried again at once; what others had is theirs.
+/// Deliveries held by agents when the process ended are retried at once; other takers keep theirs.
 #[test]
 fn a_closed_store_forgets_what_agents_had() {
     let directory = std::env::temp_dir().join(format!("tourbillon-agents-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! A queue is cleared while its rows are still in the store.
+//! Clearing a queue whose rows are still in the store.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn discarded_rows_do_not_count_as_resident() {
     assert!(driver.shard.resident().window <= 8, "{:?}", driver.shard.resident());
 }
 
-/// The look has read nothing, because everything was discarded; what came after that it has not seen.
+/// The look found the queue empty because it was cleared meanwhile; it must not miss the timer scheduled after that.
 #[test]
 fn a_look_begins_anew_when_its_queue_is_cleared() {
     const DAY: u64 = 86_400_000;
@@ -46,7 +46,7 @@ fn a_look_begins_anew_when_its_queue_is_cleared() {
     assert_eq!(stats.next, Some(Moment::from_millis(MIDNIGHT + 4 * DAY)));
 }
 
-/// What was discarded and is still in the store is not read to look at what is there.
+/// A look skips discarded rows that are still in the store, without reading them.
 #[test]
 fn a_look_reads_no_discarded_rows() {
     const DAYS: u64 = 2 * 86_400_000;
@@ -73,7 +73,7 @@ fn a_look_reads_no_discarded_rows() {
                         driver.store.commit(driver.epoch, &ops).unwrap();
                         inputs.push(Input::Committed(id));
                     }
-                    // The discarded rows stay: what would remove them is not read.
+                    // Never answered, so the discarded rows stay in the store.
                     Effect::Load(_, Query::Waiting { .. } | Query::Bucket { .. }) => {}
                     Effect::Load(id, query) => {
                         loads += usize::from(matches!(query, Query::Sorted { .. }));

@@ -1,4 +1,4 @@
-//! Lanes: what has a webhook is for delivery agents, what has none for takers of its queue.
+//! Lanes: timers with a webhook go to delivery agents, the others to takers of their queue.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// The process, or the store alone, begins anew at that moment.
+    /// Restarts the process, or reopens only the store, at that moment.
     fn again(self, wall: u64, opened: Opened) -> Self {
         let (store, limits) = (self.store, self.limits);
         Driver::open_as(store, limits, wall, opened)
@@ -84,7 +84,7 @@ fn a_flood_in_one_lane_neither_hides_nor_delays_the_other() {
         let flood = (0..500).map(|n| one(n, flood_is_push)).collect();
         driver.schedule(flood, Conflict::Refuse);
         driver.schedule(vec![one(1000, !flood_is_push)], Conflict::Refuse);
-        // In memory, and after a restart in the store alone.
+        // First with the timers in memory, then after a restart with the timers only in the store.
         for restart in [false, true] {
             if restart {
                 let wall = driver.wall;
@@ -128,12 +128,12 @@ fn agents_serve_queues_in_turn() {
     );
     let keys: Vec<_> = driver.push(3).into_iter().map(|one| one.token.key.to_string()).collect();
     assert_eq!(keys, ["4", "5", "6"], "longest due first");
-    // A page at a time is resident: an answer may be short.
+    // One page is resident at a time, so an answer may be short.
     let left = std::iter::from_fn(|| Some(driver.push(7).len()).filter(|&count| count > 0));
     assert_eq!(left.sum::<usize>(), 108 - 15);
 }
 
-/// An agent that waits is told of a queue that was not there when it came, at its moment.
+/// A waiting agent receives a timer of a queue that did not exist when it began to wait, when that timer is due.
 #[test]
 fn an_agent_waits_for_all_queues() {
     let mut driver = Driver::new(Limits::default());
@@ -149,7 +149,7 @@ fn an_agent_waits_for_all_queues() {
     assert!(driver.run(push(901)).is_empty());
     driver.wall += 60_000;
     let answers = driver.run(vec![]);
-    // The lease of the first has ended, too, and it is due again.
+    // The lease of the first delivery has ended as well, so the timer is due again.
     assert!(matches!(&answers[..], [Answer::Deliveries(all)] if all.len() == 1), "{answers:?}");
     assert!(driver.run(push(902)).is_empty());
     driver.ask(Request::Leave(None, RequestId(902)));
@@ -157,11 +157,12 @@ fn an_agent_waits_for_all_queues() {
     assert_eq!(driver.push(1)[0].token.key.as_str(), "b", "nobody else has it");
 }
 
-/// What one process had under way is unknown to the next, which tries it again at once; a pull lease runs on.
+/// The outcome of a process's pushes is unknown to the next process, which retries them at once; pull leases keep
+/// running.
 #[test]
 fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
     let mut driver = Driver::new(Limits { page: 2, ..Limits::default() });
-    // Two attempts: if a restart counted, the first refusal would be the last.
+    // Two attempts: if the restart counted as one, the first nack would be the last.
     let retry = Some(Retry { attempts: 2, ..Retry::default() });
     for n in 0..5 {
         let push = NewTimer { retry, ..pushed(&format!("push-{n}"), in_secs(0)) };
@@ -186,7 +187,7 @@ fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
     assert_eq!(late, [Err(Stale::HandedAgain)]);
 }
 
-/// The store fails, and the process goes on: its agents are at work.
+/// The store fails and the process continues: its agents are at work.
 #[test]
 fn a_store_that_is_opened_anew_ends_no_lease_of_an_agent() {
     let mut driver = Driver::new(Limits::default());
@@ -218,7 +219,7 @@ fn what_is_given_up_at_once_is_dead_also_if_it_recurs() {
     assert_eq!(driver.settle(vec![again.token], Verdict::Ack), [Ok(Settled::Acked(Some(next)))]);
 }
 
-/// A receiver says when to come again: longer than the backoff, and the attempt counts.
+/// A receiver may ask for a retry later than the backoff; the attempt counts as failed.
 #[test]
 fn a_refusal_may_say_when_beyond_the_backoff() {
     let mut driver = Driver::new(Limits::default());
@@ -242,7 +243,7 @@ fn a_release_makes_a_timer_due_at_once_and_uses_up_no_attempt() {
         let release = Verdict::Release(Span::ZERO);
         assert_eq!(driver.settle(vec![one.token], release), [Ok(Settled::Again(now))]);
     }
-    // After a delay: not before it.
+    // Released with a delay: not due before that.
     let [one] = driver.push(1).try_into().unwrap();
     let later = Moment::from_millis(MIDNIGHT) + Span::from_secs(60);
     let release = Verdict::Release(Span::from_secs(60));
@@ -250,7 +251,7 @@ fn a_release_makes_a_timer_due_at_once_and_uses_up_no_attempt() {
     assert!(driver.push(1).is_empty());
 }
 
-/// What a queue allows goes to its lanes in turn.
+/// The lanes of a queue share its concurrency in turn.
 #[test]
 fn lanes_share_the_concurrency_of_their_queue() {
     let mut driver = Driver::new(Limits::default());
@@ -282,7 +283,7 @@ fn lanes_share_the_concurrency_of_their_queue() {
     assert!(seen == "><".repeat(10) || seen == "<>".repeat(10), "{seen}");
 }
 
-/// Beyond the limit of bytes a line keeps one timer in memory, and hands out all.
+/// Beyond the byte limit a line may hold one timer in memory; all timers are still handed out.
 #[test]
 fn waiting_timers_are_limited_in_bytes() {
     let limits = Limits { waiting_bytes: 100_000, page: 4, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! The shard on a store in memory, with a runtime of a few lines: what it costs, and what a caller sees.
+//! The shard on a store in memory, with a minimal runtime: what it costs, and what a caller sees.
 
 mod discard;
 mod lanes;
@@ -28,15 +28,15 @@ struct Driver {
     requests: u64,
     wake: Option<Moment>,
     turns: u64,
-    /// Rows that were loaded.
+    /// The number of rows loaded.
     rows: usize,
-    /// The most that was resident of the window.
+    /// The largest number of resident timers in the window.
     most: u64,
     damage: Damage,
     limits: Limits,
 }
 
-/// What becomes of a page with a row whose key begins with `bad`.
+/// What happens when a page has a row whose key begins with `bad`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Damage {
     None,
@@ -86,7 +86,7 @@ impl Driver {
         driver
     }
 
-    /// Takes turns until there is nothing to do at this moment.
+    /// Takes turns until nothing is left to do at this moment.
     fn run(&mut self, mut inputs: Vec<Input>) -> Vec<Answer> {
         let mut answers = Vec::new();
         loop {
@@ -105,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// Does what a turn has asked for. Returns the inputs of the next turn, and the answers.
+    /// Carries out the effects of a turn. Returns the inputs of the next turn, and the answers.
     fn perform(&mut self, effects: Vec<Effect>) -> (Vec<Input>, Vec<(RequestId, Answer)>) {
         let (mut inputs, mut answers) = (Vec::new(), Vec::new());
         for effect in effects {
@@ -143,7 +143,7 @@ impl Driver {
         answers.remove(0)
     }
 
-    /// Lets time pass, with a turn whenever the shard has asked for one.
+    /// Lets time pass, with a turn whenever the shard has requested one.
     fn pass_until(&mut self, wall: u64) {
         while let Some(wake) = self.wake.filter(|wake| wake.millis() <= wall) {
             self.wall = self.wall.max(wake.millis());
@@ -318,7 +318,7 @@ fn waiting_timers_leave_memory_and_come_back_in_order() {
     assert!(seen.is_sorted(), "longest due first");
 }
 
-/// The batch makes a timer that pushes one which the batch names out of memory.
+/// The batch adds a timer that pushes another one, which the batch replaces, out of memory.
 #[test]
 fn a_batch_sees_its_keys_as_they_were_before_it() {
     let limits = Limits { waiting: 1, page: 1, ..Limits::default() };
@@ -412,7 +412,7 @@ fn an_extra_run_leaves_the_rhythm_as_it_was() {
     assert_eq!(driver.receive(1)[0].occurrence, 2);
 }
 
-/// The first edge is a day away and on a minute, the second one is further and on an hour, which is earlier.
+/// The first edge is a day ahead and rounds to a minute; the second is later and rounds to an hour, which is earlier.
 #[test]
 fn the_edges_of_a_forecast_stay_in_order() {
     let mut driver = Driver::new(Limits::default());
@@ -426,17 +426,17 @@ fn the_edges_of_a_forecast_stay_in_order() {
     assert!(edges.is_sorted() && day - edges[0] < 60_000, "{pieces:?}");
 }
 
-/// Rows that cannot be read stop nothing else, and cost no turns: not in a bucket that comes near, that passes or that
-/// is split, nor among those that are out.
+/// Unreadable rows block nothing else and cost no turns, whether in a bucket that comes near, passes or is split, or
+/// among the leased timers.
 #[test]
 fn damage_does_not_stop_what_is_healthy() {
     const DAY: u64 = 86_400;
-    // Two share a page with a row that cannot be read.
+    // Two good timers are in one page with a bad row.
     for (damage, healthy) in [(Damage::LeftOut, 6), (Damage::Refused, 4)] {
         let mut driver = Driver::new(Limits::default());
         driver.schedule(vec![timer(key("bad-out"), in_secs(0))], Conflict::Refuse);
         assert_eq!(driver.receive(1).len(), 1);
-        // Each lies in a bucket of its own, of another width.
+        // Each in its own bucket, of a different width.
         let far = [120, 7200, 2 * DAY, 20 * DAY, 200 * DAY];
         for (nth, secs) in far.into_iter().enumerate() {
             let bad = timer(key(&format!("bad-{nth}")), in_secs(secs));
@@ -457,8 +457,8 @@ fn damage_does_not_stop_what_is_healthy() {
     }
 }
 
-/// A second that does not fit the window is not resident: when the first of it has come, the next is looked for, and
-/// when the clock was set back, the first again.
+/// A second that does not fit the window is not resident: once its first timer is due, the second one is the next; if
+/// the clock is set back, the earlier one is again.
 #[test]
 fn the_next_timer_of_a_crowded_second_is_to_come() {
     let mut driver = Driver::new(Limits { window: 1, page: 1, ..Limits::default() });

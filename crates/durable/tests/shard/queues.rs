@@ -1,10 +1,10 @@
-//! Queues: when one is there, and what one costs that is not.
+//! Queues: when one exists, and the cost of one that does not.
 
 use super::*;
 use tourbillon_durable::shard::Change;
 use tourbillon_durable::values::{Retry, RetryChange};
 
-/// The answers to requests of one turn.
+/// Sends the requests in one turn. Returns their answers.
 fn at_once(driver: &mut Driver, requests: Vec<Request>) -> Vec<Answer> {
     let requests = (1000..).map(RequestId).zip(requests);
     driver.run(requests.map(|(id, request)| Input::Request(id, request)).collect())
@@ -26,7 +26,7 @@ fn a_queue_is_there_from_the_turn_on_that_makes_it() {
     assert!(driver.store.open().unwrap().queues.is_empty());
 }
 
-/// Two changes of a retry at once: neither undoes the other.
+/// Two changes of the retry in one turn do not undo each other.
 #[test]
 fn a_change_of_a_retry_leaves_its_other_fields() {
     let mut driver = Driver::new(Limits::default());

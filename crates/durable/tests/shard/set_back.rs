@@ -1,4 +1,4 @@
-//! The clock is set back, and a moment comes again before the shard has read what waits ahead of it.
+//! The clock is set back, and a moment comes again before the shard has read the timers ahead of it.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_timer_that_is_due_again_before_its_page_came_is_handed_out() {
     );
 }
 
-/// As above, for a recurring timer: what the clock's jump made it miss is mended without a taker.
+/// As above, for a recurring timer: the moment missed by the clock's jump is corrected, although no taker waits.
 #[test]
 fn a_recurring_timer_that_is_due_again_before_its_page_came_takes_the_moment_that_passed() {
     let mut driver = Driver::new(Limits::default());
@@ -57,8 +57,8 @@ fn a_recurring_timer_that_is_due_again_before_its_page_came_takes_the_moment_tha
     assert_eq!(dues, [back.millis()]);
 }
 
-/// Timers in every place that waits for a moment: nothing is early and nothing is lost, whatever the clock reads at
-/// the next start.
+/// Timers in every place that waits for a moment: none is early and none is lost, whatever the clock reads at the next
+/// start.
 #[test]
 fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
     const HOUR: u64 = 3_600_000;
@@ -68,7 +68,7 @@ fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
             let mut driver = Driver::new(Limits { page, ..Limits::default() });
             let at = |millis: u64| timer(None, When::At(Moment::from_millis(MIDNIGHT + millis)));
             driver.schedule(moments.map(at).into(), Conflict::Refuse);
-            // The second and the third have come, and nobody has taken them.
+            // The second and third timer are due, and not taken.
             driver.pass_until(MIDNIGHT + HOUR);
             let wall = (MIDNIGHT + HOUR).checked_add_signed(shift * HOUR as i64).unwrap();
             let mut driver = Driver::open(driver.store, driver.limits, wall);
@@ -76,7 +76,7 @@ fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
             loop {
                 let due = left.iter().filter(|&&at| at <= driver.wall).count();
                 let mut tokens = Vec::new();
-                // An answer has what is in memory, a page perhaps.
+                // One answer holds only what is in memory, possibly one page.
                 while tokens.len() < due {
                     let more = driver.receive(100);
                     assert!(!more.is_empty(), "at {} after {shift} h", driver.wall);

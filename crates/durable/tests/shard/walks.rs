@@ -1,4 +1,4 @@
-//! Requests that go over many rows take a page at a time, and let others in between.
+//! Requests over many rows read one page per turn, and other requests are served in between.
 
 use super::*;
 use tourbillon_durable::record::Generation;
@@ -6,7 +6,7 @@ use tourbillon_durable::shard::{Cancelled, Filter};
 
 const PAGE: usize = 10;
 
-/// Timers near and far, due and out, with keys that the shard has assigned, and a few with others.
+/// Timers with near and far deadlines, due and leased, most with assigned keys and 50 with chosen ones.
 fn filled() -> Driver {
     let mut driver = Driver::new(Limits { page: PAGE, ..Limits::default() });
     for secs in [0, 60, 7200, 86_400 * 40] {
@@ -18,8 +18,8 @@ fn filled() -> Driver {
     driver
 }
 
-/// Takes turns until a request is answered, with another one in every turn. Returns the answer, and how many of the
-/// others were answered before it.
+/// Takes turns until a request is answered, sending another request in every turn. Returns the answer, and how many of
+/// the others were answered before it.
 fn amid_others(driver: &mut Driver, request: Request) -> (Answer, usize) {
     let (wall, steady) = (Moment::from_millis(driver.wall), Steady::from_millis(driver.wall));
     let mut inputs = vec![Input::Request(RequestId(1_000_000), request)];
@@ -96,11 +96,10 @@ fn what_is_done_is_listed_without_a_look_at_what_is_not() {
     assert!(driver.rows - before <= 50, "{} rows were read", driver.rows - before);
 }
 
-/// Timers become due while they are listed, and move from place to place. No client has touched them, so each is shown
-/// once.
+/// Timers become due while they are listed, and change their place. No client changes them, so each is listed once.
 #[test]
 fn a_list_meets_each_timer_once_while_time_passes() {
-    // What has passed by then is moved while the first pages are read.
+    // The timers due by then change their place while the first pages are read.
     for (begin, step) in
         [(0, 0), (0, 900), (0, 3000), (30_000, 0), (3_600_000, 0), (3_600_000, 900)]
     {
@@ -136,7 +135,7 @@ fn a_list_meets_each_timer_once_while_time_passes() {
     }
 }
 
-/// A timer whose place was read comes back to it from one that was not.
+/// A timer returns to a place that was already read, from one that was not.
 #[test]
 fn a_cancel_says_that_there_may_be_more_if_a_timer_has_gone_back() {
     let mut driver = Driver::new(Limits { page: PAGE, ..Limits::default() });
@@ -149,7 +148,7 @@ fn a_cancel_says_that_there_may_be_more_if_a_timer_has_gone_back() {
     let [Effect::Load(id, query)] = &turn.effects[..] else { panic!("{:?}", turn.effects) };
     let page = Input::Loaded(*id, driver.store.load(query).unwrap());
     let turn = driver.shard.turn(wall, steady, vec![page]);
-    // The bucket was read; what waits and what is out were not.
+    // The bucket was read; the waiting and the leased rows were not.
     let nack = Verdict::Nack(Some(Span::from_secs(7200)), None);
     let nacked = Request::Settle { queue: queue(), tokens, verdict: nack };
     let (mut inputs, _) = driver.perform(turn.effects);
