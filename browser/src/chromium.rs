@@ -1,4 +1,4 @@
-//! The process of the browser.
+//! The browser's process.
 
 use std::fs;
 use std::net::TcpStream;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::page::{Look, Page};
 
-/// A running browser; it ends when this is dropped.
+/// A running browser, killed on drop.
 pub struct Chromium {
     child: Child,
     profile: PathBuf,
     port: u16,
 }
 
-/// Quiet, alone, and also as root.
+/// Arguments: headless, isolated from other instances, and able to run as root.
 const ARGUMENTS: &[&str] = &[
     "--headless=new",
     "--no-sandbox",
@@ -34,10 +34,10 @@ const ARGUMENTS: &[&str] = &[
 ];
 
 impl Chromium {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Panics
-    /// None is installed, or it does not start.
+    /// No browser is installed, or it does not start.
     pub fn start() -> Chromium {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -76,9 +76,10 @@ impl Chromium {
         panic!("chromium did not say where it listens within 30 s");
     }
 
-    /// The processor time that it has taken so far, all of its processes together.
+    /// The processor time used so far by all of its processes.
     pub fn time(&self) -> Duration {
-        // Fields of `/proc/PID/stat` after the name: 3rd the group, 12th and 13th the time, in hundredths.
+        // Fields of `/proc/PID/stat` after the name: the 3rd is the process group, the 12th and 13th are the time in
+        // 1/100 s.
         let hundredths = |path: PathBuf| -> Option<u64> {
             let text = fs::read_to_string(path.join("stat")).ok()?;
             let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -103,7 +104,7 @@ impl Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // The whole group: a browser is many processes.
+        // Kills the process group, because a browser is many processes.
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.child.wait();

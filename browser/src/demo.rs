@@ -1,4 +1,4 @@
-//! A server of the page in this process.
+//! The live page's server, in this process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -7,27 +7,27 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::oneshot;
 use tourbillon_cli::demo;
 
-/// A server; it stops when this is dropped, or in between.
+/// A server that can be stopped and restarted; stopped on drop.
 pub struct Demo {
     address: SocketAddr,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Demo {
-    /// Starts one on any port.
+    /// Starts a server on any port.
     ///
     /// # Panics
-    /// There is no port.
+    /// No port is free.
     pub fn start() -> Demo {
         let mut demo = Demo { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), running: None };
         demo.resume();
         demo
     }
 
-    /// Starts it again, on the port that it had.
+    /// Restarts it on the same port.
     ///
     /// # Panics
-    /// The port was taken in between.
+    /// Another process has taken the port meanwhile.
     pub fn resume(&mut self) {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
@@ -51,7 +51,7 @@ impl Demo {
         self.running = Some((stop, thread));
     }
 
-    /// Stops it; its connections end.
+    /// Stops it and closes its connections.
     pub fn stop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
             let _ = stop.send(());

@@ -1,16 +1,16 @@
-//! Drives a real Chromium, for the tests of the live page and for its pictures.
+//! Drives a real Chromium, for the tests of the live page and for its screenshots.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `chromium` | the process: found, started on a profile of its own, ended with all that it started |
-//! | `page` | one tab: opened with a size, colours and a language; clicked, typed into, asked, photographed |
-//! | `visit` | a visitor: server, browser and page together, and what `replay` says to the same |
+//! | `chromium` | the process: found, started with its own profile, killed with its children |
+//! | `page` | one tab: size, colours, language; clicking, typing, evaluating, screenshots |
+//! | `visit` | a visitor: server, browser and page together; compares the page with `replay` |
 //! | `served` | `tourbillon serve` in this process |
-//! | `demo` | a server of the page in this process, which can be stopped and started again on its port |
+//! | `demo` | the live page's server in this process, which can be stopped and restarted on its port |
 //!
-//! It speaks the DevTools protocol over its WebSocket. A crate for all of that protocol was the tempting
-//! alternative: a dozen of its thousand commands are needed here, and those crates build for longer than the
-//! rest of the repository.
+//! It speaks the DevTools protocol over its WebSocket. The tempting alternative was a crate for the whole protocol: it
+//! has a thousand commands, of which a dozen are needed here, and takes longer to build than the rest of the
+//! repository.
 #![forbid(unsafe_code)]
 
 mod chromium;

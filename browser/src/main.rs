@@ -1,4 +1,4 @@
-//! Photographs of the page: `pictures` makes those of the README, `looks FOLDER` every size, colour and language of
+//! Screenshots: `pictures` makes those of the README; `looks FOLDER` makes every size, colour scheme and language of
 //! some lessons and of the server's page. `weigh` measures what the server's page costs the browser.
 
 mod weigh;
@@ -26,7 +26,7 @@ fn main() {
 
 fn pictures() {
     let folder = scenarios().join("../pictures");
-    // Timers on three rings, at the moment when one has fired and another is handed down.
+    // Timers on three rings, at the moment when one has fired and another cascades.
     let mut visit = Visit::new(Look { height: 860, ..Look::LAPTOP });
     visit.wheel("20,20,20", "bucket");
     visit.page.click("#wheelBox summary");
@@ -45,7 +45,7 @@ fn pictures() {
     visit.page.eval("scrollTo(0, 0)");
     sleep(Duration::from_millis(250));
     save(&mut visit.page, &format!("{}/page.png", folder.display()));
-    // Rounds, in a pocket.
+    // The lesson on rounds, on a phone.
     visit.page.look(Look { dark: true, scale: 1.5, ..Look::PHONE });
     visit.page.goto(&visit.demo.url());
     lesson(&mut visit.page, 13);
@@ -62,7 +62,7 @@ fn looks(folder: &str) {
         for (dark, language) in
             [(false, "en-GB"), (true, "en-GB"), (false, "zh-CN"), (true, "zh-CN")]
         {
-            // A tall window shows all of a phone's page.
+            // A tall window, so that a phone's whole page is visible.
             let height = if size.width < 600 { 1_800 } else { size.height };
             let mut page = chromium.page(Look { dark, language, height, ..size });
             page.goto(&demo.url());
@@ -76,7 +76,7 @@ fn looks(folder: &str) {
     }
 }
 
-/// The page of the server: empty, busy, and in trouble.
+/// The server's page: empty, busy, and in trouble.
 fn server_looks(folder: &str) {
     let chromium = Chromium::start();
     let empty = Served::start();
@@ -118,7 +118,7 @@ fn server_looks(folder: &str) {
     }
 }
 
-/// Timers from the next seconds to the next year.
+/// Schedules timers due from seconds to a year ahead.
 fn fill(served: &Served, queue: &str, count: u64) {
     let seconds = |n: u64| (n * n * 2_654_435_761 % 31_000_000) >> (n % 20);
     let timer = |n| {
@@ -129,7 +129,7 @@ fn fill(served: &Served, queue: &str, count: u64) {
     served.post(&format!("{queue}/timers"), &json!({ "timers": timers }));
 }
 
-/// Opens a lesson, counted from 1, and lets it come to rest.
+/// Opens a lesson, counted from 1, and waits until its animation has ended.
 fn lesson(page: &mut Page, number: u32) {
     let open = "(() => { const l = document.querySelector('#lesson'); l.value = NUMBER; l.onchange(); })()";
     page.eval(&open.replace("NUMBER", &(number - 1).to_string()));

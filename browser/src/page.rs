@@ -1,7 +1,7 @@
 //! One tab of the browser.
 //!
-//! Everything here waits for its answer and panics when none comes: this is for tests. Whatever the page complains
-//! of, and whatever it asks of other hosts, is noted on the way.
+//! Every call waits for its result and panics if none comes, because this is for tests. Errors that the page reports
+//! and addresses that it requests are recorded on the way.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use tungstenite::{Message, WebSocket};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a tab looks at the world.
+/// A tab's viewport and the visitor's preferences.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Its width in pixels.
     pub width: u32,
     /// Its height.
     pub height: u32,
-    /// Whether the visitor likes it dark.
+    /// Whether the visitor prefers a dark colour scheme.
     pub dark: bool,
-    /// Whether the visitor asked for little motion.
+    /// Whether the visitor prefers reduced motion.
     pub calm: bool,
     /// The visitor's language.
     pub language: &'static str,
-    /// How many dots a pixel has.
+    /// Device pixels per CSS pixel.
     pub scale: f64,
 }
 
 impl Look {
-    /// On a laptop, in the light, in English.
+    /// A laptop with a light colour scheme, in English.
     pub const LAPTOP: Look =
         Look { width: 1280, height: 800, dark: false, calm: false, language: "en-GB", scale: 1.0 };
     /// On a phone.
@@ -81,18 +81,18 @@ impl Page {
 
     /// Opens an address.
     pub fn visit(&mut self, url: &str) {
-        // The same address with another fragment is no new page to a browser.
+        // A browser does not reload the same address with another fragment.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         self.call("Page.navigate", json!({"url": url}));
     }
 
-    /// Opens an address of the live page and waits until it has its wheel.
+    /// Opens an address of the live page and waits until its wheel is drawn.
     pub fn goto(&mut self, url: &str) {
         self.visit(url);
         self.wait("document.querySelector('#done')?.textContent");
     }
 
-    /// The value of an expression in the page; promises are waited for.
+    /// The value of an expression in the page, once its promise is resolved.
     pub fn eval(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", asked);
@@ -126,9 +126,9 @@ impl Page {
         }
     }
 
-    /// Clicks the middle of an element, as a person would: if something lies over it, that gets the click.
+    /// Clicks the middle of an element, as a person would: an element on top of it gets the click.
     ///
-    /// A page that changes by itself may move the element away under the pointer; then the click is repeated.
+    /// A page that changes by itself may move the element from under the pointer; then the click is repeated.
     pub fn click(&mut self, selector: &str) {
         let find = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{block: 'center'}});
@@ -181,26 +181,26 @@ impl Page {
         }
     }
 
-    /// A photograph of the window, as PNG.
+    /// A screenshot of the window, as PNG.
     pub fn picture(&mut self) -> Vec<u8> {
         let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let text = answer["data"].as_str().expect("a picture");
         base64::engine::general_purpose::STANDARD.decode(text).expect("a picture in base64")
     }
 
-    /// What went wrong on the page since the last time: exceptions, and errors in its console.
+    /// The exceptions and console errors of the page since the last call.
     pub fn complaints(&mut self) -> Vec<String> {
         self.eval("0");
         std::mem::take(&mut self.complaints)
     }
 
-    /// The addresses that the page asked for since the last time.
+    /// The addresses requested by the page since the last call.
     pub fn requests(&mut self) -> Vec<String> {
         self.eval("0");
         std::mem::take(&mut self.requests)
     }
 
-    /// A command of the DevTools protocol and its answer.
+    /// Sends a DevTools command. Returns its result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
@@ -256,7 +256,7 @@ fn truthy(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false)) && value != "" && value != 0
 }
 
-/// One request of HTTP, and the JSON that answers it.
+/// Sends an HTTP request. Returns the JSON of the answer.
 fn http(mut stream: TcpStream, head: &str) -> Value {
     use std::io::{Read, Write};
     stream

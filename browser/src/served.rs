@@ -1,5 +1,5 @@
-//! `tourbillon serve` in this process, on a store of its own and with a clock that can be set. It can be stopped and
-//! started again on its port.
+//! `tourbillon serve` in this process, with its own store and a clock that can be set. It can be stopped and restarted
+//! on its port.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tourbillon_cli::serve::{Settings, run};
 use tourbillon_durable::values::Moment;
 
-/// A server; it stops when this is dropped, and its store goes.
+/// A server, stopped and its store deleted on drop.
 pub struct Served {
     address: SocketAddr,
     data: PathBuf,
@@ -23,7 +23,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts one on any port.
+    /// Starts a server on any port.
     ///
     /// # Panics
     /// It does not start.
@@ -31,7 +31,7 @@ impl Served {
         Served::of(None)
     }
 
-    /// The same, with a file of tokens of these lines.
+    /// As [`start`](Served::start), with a token file of these lines.
     ///
     /// # Panics
     /// It does not start.
@@ -56,7 +56,7 @@ impl Served {
         served
     }
 
-    /// Starts it again, on the port that it had.
+    /// Restarts it on the same port.
     ///
     /// # Panics
     /// It does not start.
@@ -85,7 +85,7 @@ impl Served {
         self.running = Some((stop, thread));
     }
 
-    /// Stops it; its connections end.
+    /// Stops it and closes its connections.
     pub fn stop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
             let _ = stop.send(());
@@ -98,10 +98,10 @@ impl Served {
         format!("http://{}/", self.address)
     }
 
-    /// Sets the server's wall clock this far ahead of the system's, from where it runs on.
+    /// Sets the server's wall clock to this far ahead of the system's. It keeps running from there.
     ///
     /// # Panics
-    /// The server refuses.
+    /// The server refuses the call.
     pub fn set_ahead(&self, by: Duration) {
         let now = Moment::from(SystemTime::now() + by).to_string();
         self.send("/v1/test/clock", &json!({ "now": now }));
@@ -131,10 +131,10 @@ impl Served {
         serde_json::from_str(text).expect("it answers JSON")
     }
 
-    /// Makes timers that are dead, with this error.
+    /// Makes dead timers whose last error is `error`.
     ///
     /// # Panics
-    /// The server does not do it.
+    /// The server refuses a call.
     pub fn bury(&self, queue: &str, keys: &[String], error: &str) {
         let timer = |key: &String| json!({"key": key, "in": "0s", "retry": {"attempts": 1}});
         let timers: Vec<Value> = keys.iter().map(timer).collect();

@@ -1,4 +1,4 @@
-//! A visitor at a page, and what `replay` says to the same. For tests: what does not work panics.
+//! A visitor at the live page, compared with `replay`. For tests: failures panic.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tourbillon_cli::scenario::Scenario;
 
 use crate::{Chromium, Demo, Look, Page};
 
-/// A visitor: a server, a browser and a page that is open in it.
+/// A visitor: a server, a browser and an open page.
 pub struct Visit {
     /// The page.
     pub page: Page,
@@ -38,7 +38,7 @@ impl Visit {
         Visit { page, chromium, demo, downloads }
     }
 
-    /// Makes a wheel by typing its slots.
+    /// Creates a wheel by typing its slots.
     pub fn wheel(&mut self, slots: &str, drive: &str) {
         if self.page.eval("document.querySelector('#wheelBox').open") == false {
             self.page.click("#wheelBox summary");
@@ -76,12 +76,12 @@ impl Visit {
         self.settle();
     }
 
-    /// Sets the speed, by its place on the slider.
+    /// Sets the speed by the position on the slider.
     pub fn speed(&mut self, place: u64) {
         self.set("#speed", "oninput", place);
     }
 
-    /// Sets the value of a field without the hand of a visitor, and tells the page.
+    /// Sets the value of a field by script, and calls its event handler.
     pub fn set(&mut self, selector: &str, event: &str, value: impl std::fmt::Display) {
         let value = json!(value.to_string());
         self.page.eval(&format!(
@@ -89,13 +89,13 @@ impl Visit {
         ));
     }
 
-    /// Clicks, and waits until it is done.
+    /// Clicks, and waits until the page has settled.
     pub fn click(&mut self, selector: &str) {
         self.page.click(selector);
         self.settle();
     }
 
-    /// Waits until the page has nothing more to ask, and has drawn it.
+    /// Waits until the page has no request pending and has drawn the result.
     pub fn settle(&mut self) {
         self.page.eval(
             "(async () => { const picture = () => new Promise(requestAnimationFrame);
@@ -106,7 +106,7 @@ impl Visit {
         );
     }
 
-    /// The event log, and its last line.
+    /// The lines of the event log, and the last line.
     pub fn log(&mut self) -> Vec<String> {
         let lines = self.page.eval(
             "[...document.querySelectorAll('#lines li'), document.querySelector('#done')].map((e) => e.textContent)",
@@ -114,7 +114,7 @@ impl Visit {
         lines.as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
     }
 
-    /// What is saved as a scenario.
+    /// The scenario file that the page saves.
     pub fn saved(&mut self) -> String {
         let file = self.downloads.join("scenario.json");
         let _ = std::fs::remove_file(&file);
@@ -129,7 +129,7 @@ impl Visit {
         }
     }
 
-    /// The log is to the letter what `replay` prints for what is saved, and that passes.
+    /// Checks that the log equals what `replay` prints for the saved scenario, and that the replay passes.
     pub fn agrees_with_replay(&mut self) {
         let saved = self.saved();
         let (lines, outcome) = replay(&saved);
@@ -137,7 +137,7 @@ impl Visit {
         assert_eq!(outcome, Outcome::Passed, "{saved}");
     }
 
-    /// Nothing went wrong on the page, and it asked nobody else for anything.
+    /// Checks that the page reported no error and made no request to another host.
     pub fn is_fine(&mut self) {
         assert_eq!(self.page.complaints(), Vec::<String>::new());
         let home = self.demo.url();
@@ -157,7 +157,7 @@ impl Drop for Visit {
     }
 }
 
-/// Fails at the first line that differs.
+/// Fails at the first differing line.
 pub fn same_lines(page: &[String], replay: &[String], of: &str) {
     let differs = page.iter().zip(replay).position(|(page, replay)| page != replay);
     let at = differs.unwrap_or(page.len().min(replay.len()));

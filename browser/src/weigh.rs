@@ -1,4 +1,4 @@
-//! What the server's page costs the browser: script time and memory with a million pending timers and 5000 a second.
+//! What the server's page costs the browser: script time and memory, with a million pending timers and 5000 per second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use browser::{Chromium, Look, Page, Served};
 use serde_json::{Value, json};
 
-/// Timers that are scheduled, handed out and acknowledged in a second.
+/// Timers scheduled, received and acknowledged per second.
 const A_SECOND: u64 = 5000;
-/// Timers that wait.
+/// Pending timers.
 const PENDING: u64 = 1_000_000;
 const QUEUES: u64 = 8;
 const WINDOW: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ fn fill(served: &Served) {
     }
 }
 
-/// Schedules, receives and acknowledges timers at the rate, as far as the machine can.
+/// Schedules, receives and acknowledges timers at the rate, as fast as the machine can.
 fn work(served: &Served, stop: &AtomicBool, done: &AtomicU64) {
     let began = Instant::now();
     let batch = A_SECOND / 10;
@@ -75,9 +75,9 @@ fn work(served: &Served, stop: &AtomicBool, done: &AtomicU64) {
     }
 }
 
-/// Script time of each window of 100 ms, which no frame in it exceeds, and the memory at the end.
+/// The script time of each 100 ms window, an upper bound for each frame in it, and the memory at the end.
 fn measure(page: &mut Page) -> String {
-    // Time of the page's thread: other programs on the machine do not count.
+    // Thread time of the page: other programs on the machine do not count.
     page.call("Performance.enable", json!({"timeDomain": "threadTicks"}));
     page.eval(
         "(() => { window.drawn = 0;

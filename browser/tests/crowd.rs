@@ -1,4 +1,4 @@
-//! Ten thousand timers on the page: a picture takes less than 33 ms, at the median.
+//! Ten thousand timers on the page: the median frame takes less than 33 ms.
 
 use browser::{Look, Visit};
 

@@ -1,4 +1,4 @@
-//! What lasts: the tour, links, lost connections, both languages, any width.
+//! The page's state survives: the tour, links, lost connections. And both languages fit any width.
 
 use browser::{Look, Visit, replay, same_lines, scenarios};
 use tourbillon_cli::replay::Outcome;
@@ -60,7 +60,7 @@ fn a_lost_connection_is_regained_with_everything() {
     visit.settle();
     assert_eq!(visit.log(), before, "the same run, on a server that knew nothing of it");
     visit.click("#next");
-    // Lost while time runs and the driver sleeps: the clock goes on from what was shown.
+    // The connection is lost while time runs and the driver sleeps: the clock continues from the value shown.
     visit.speed(0);
     visit.page.click("#play");
     visit.speed(4);
@@ -75,7 +75,7 @@ fn a_lost_connection_is_regained_with_everything() {
     visit.click("#next");
     assert_eq!(visit.page.text("#fired"), "1");
     visit.agrees_with_replay();
-    // While nobody answered, the browser itself said so in its console; the page said nothing wrong.
+    // The browser itself logs the failed connections in its console; the page logs no error.
     for complaint in visit.page.complaints() {
         assert!(complaint.contains("WebSocket connection to"), "{complaint}");
     }
@@ -100,7 +100,7 @@ fn a_link_brings_everything_back() {
     assert!(visit.log()[0].contains("18446744073709551615"), "no digit is lost");
     visit.click("#next");
     visit.is_fine();
-    // A lesson in its middle goes on where it was; a link that is none begins with the tour.
+    // A link to the middle of a lesson continues there; an invalid link starts the tour.
     visit.page.goto(&visit.demo.url());
     visit.click("#step");
     visit.page.wait("location.hash.length > 20");
@@ -128,7 +128,7 @@ fn what_cannot_be_done_is_said() {
         visit.page.text("#notice")
     );
     assert_eq!(visit.page.text("#pending"), "1");
-    // A repeating timer and a jump to the end of time: refused, not hung.
+    // A repeating timer and a jump to the end of time: refused, without a hang.
     visit.page.fill("#addEvery", "1");
     visit.add("P", "1");
     visit.page.fill("#addEvery", "");

@@ -1,14 +1,14 @@
-//! The live page in a real Chromium: what a visitor does, and what they see.
+//! The live page in a real Chromium: what a visitor does and sees.
 
 use browser::{Look, Visit};
 
-/// Counts what is drawn of falls and flashes.
+/// Counts the shapes painted on the canvas of the animations: falling timers and flashes.
 const COUNT: &str =
     "(() => { const { fill } = CanvasRenderingContext2D.prototype; window.drawn = 0;
     CanvasRenderingContext2D.prototype.fill = function (...path) {
       if (this.canvas.id === 'sparks') window.drawn += 1;
       return fill.apply(this, path); }; })()";
-/// What was drawn since it was last asked for.
+/// The number of shapes painted since the last call.
 const DRAWN: &str = "(() => { const drawn = window.drawn; window.drawn = 0; return drawn; })()";
 
 #[test]
@@ -68,7 +68,7 @@ fn who_asked_for_little_motion_gets_little() {
 fn slots_and_timers_are_clicked() {
     let mut visit = Visit::new(Look::LAPTOP);
     visit.wheel("20,20,20", "due");
-    // Slot 5 of the outermost ring, at its inner edge where no timer is.
+    // Slot 5 of the outermost ring, near the rim, where no timer is drawn.
     let at = |slot: f64, part: f64| {
         format!(
             "(() => {{ const b = document.querySelector('#rings').getBoundingClientRect();
@@ -96,7 +96,7 @@ fn slots_and_timers_are_clicked() {
     visit.click("#cancel");
     assert_eq!(visit.page.text("#pending"), "1");
     assert_eq!(visit.page.eval("document.querySelector('#chosen').hidden"), true);
-    // The slot under the hand cannot take a timer that is a full turn away, and says so.
+    // The slot under the hand cannot take a timer that is a full turn away: the page says so.
     click(&mut visit, 0.0, 0.96);
     assert!(visit.page.text("#notice").contains("full turn"));
     visit.agrees_with_replay();
@@ -128,7 +128,7 @@ fn the_drive_decides_how_often_it_wakes_for_nothing() {
 
 #[test]
 fn a_step_that_said_something_is_kept() {
-    // Driven by due times, the step to 20 hands down at its end, and says so; a single advance to 22 would not.
+    // With the drive `due`, the step to 20 cascades at its end and prints that. A single advance to 22 would not.
     let mut visit = Visit::new(Look::LAPTOP);
     visit.wheel("20,20,20", "due");
     visit.add("A", "22");
@@ -162,7 +162,7 @@ fn time_runs_and_can_be_interfered_with() {
         visit.speed(10);
         visit.page.click("#play");
         visit.page.wait("document.querySelector('#fired').textContent === '2'");
-        // With nothing left to do, it stops by itself.
+        // Time stops by itself once no timer is pending.
         visit.page.wait("document.querySelector('#play').textContent.includes('Play')");
         visit.agrees_with_replay();
         visit.is_fine();
@@ -202,7 +202,7 @@ fn a_reused_slot_shows_both_of_its_ranges() {
         visit.page.text("#ranges tr:nth-child(2)"),
         "L2[0][2,19] now, used again for [400,401]"
     );
-    // And the others are what the wheel itself says.
+    // The other ranges equal those of the wheel itself.
     let wheel = tourbillon_wheel::HierarchicalWheel::<()>::with_levels(0.into(), 1, &[20, 20, 20]);
     let mut wheel = wheel.unwrap();
     assert_eq!(wheel.advance(2.into(), 1), tourbillon_wheel::Progress::Done);

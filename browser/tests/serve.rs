@@ -1,7 +1,7 @@
-//! The page of `tourbillon serve`, in a browser: a first visit, what an operator does, tokens, and what goes wrong.
+//! The page of `tourbillon serve` in a browser: a first visit, an operator's actions, tokens, and failures.
 //!
-//! No test depends on the speed of the machine: what must be seen stays on the page, or is noted (`said`), and timers
-//! become due because the test sets the server's clock.
+//! No test depends on the speed of the machine: what a test checks stays on the page or is recorded (`said`), and
+//! timers become due because the test sets the server's clock.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn wait_shown(page: &mut Page, selector: &str, wanted: bool) {
     page.wait(&format!("document.querySelector({selector:?})?.checkVisibility() === {wanted}"));
 }
 
-/// A server, a browser, and the page at an address of it.
+/// Opens the page of a server at a path, in a new browser.
 fn visit(served: &Served, look: Look, path: &str) -> (Chromium, Page) {
     let chromium = Chromium::start();
     let mut page = chromium.page(look);
@@ -31,7 +31,7 @@ fn visit(served: &Served, look: Look, path: &str) -> (Chromium, Page) {
     (chromium, page)
 }
 
-/// Keeps the toasts of the page, for `said`.
+/// Records the page's toasts, for `said`.
 fn note_toasts(page: &mut Page) {
     page.eval(
         "(() => { window.notices = []; const notice = document.querySelector('#notice');
@@ -40,12 +40,13 @@ fn note_toasts(page: &mut Page) {
     );
 }
 
-/// Waits until a toast has begun with this text since the visit began. A toast goes after some seconds.
+/// Waits for a toast that begins with this text, shown at any time since the visit began. A toast disappears after some
+/// seconds.
 fn said(page: &mut Page, text: &str) {
     page.wait(&format!("window.notices.some((notice) => notice.startsWith({text:?}))"));
 }
 
-/// What the page complained of, but for answers that were meant to be refused.
+/// The errors reported by the page, except for refusals that the test intends.
 fn complaints(page: &mut Page) -> Vec<String> {
     let meant = |line: &String| line.contains("the server responded with a status of 4");
     page.complaints().into_iter().filter(|line| !meant(line)).collect()
@@ -59,7 +60,7 @@ fn a_first_visit_has_timers_to_play_with_and_one_fires() {
     page.click("#play");
     becomes(&mut page, "#queueName", "hello");
     page.wait("document.querySelectorAll('#events .scheduled').length === 6");
-    // Ten seconds are enough for the first.
+    // Ten seconds make the first timer due.
     served.set_ahead(Duration::from_secs(10));
     said(&mut page, "first was handed");
     page.wait("[...document.querySelectorAll('#events .acked a')].some((a) => a.textContent === 'hello / first')");
@@ -75,7 +76,7 @@ fn a_timer_is_scheduled_watched_moved_run_and_cancelled() {
     let served = Served::start();
     let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
     wait_shown(&mut page, "#schedule", true);
-    // What is wrong is said.
+    // An invalid payload is reported.
     page.fill("#newPayload", "{");
     page.click("#schedule button");
     said(&mut page, "Not done: ");
@@ -84,7 +85,7 @@ fn a_timer_is_scheduled_watched_moved_run_and_cancelled() {
     page.fill("#in", "1h");
     page.click("#schedule button");
     said(&mut page, "first is due in ");
-    // The table follows by itself: scheduled, then due.
+    // The table updates by itself: first scheduled, then due.
     becomes(&mut page, "#queues th", "hello");
     becomes(&mut page, "#queues td:nth-child(2)", "1");
     served.set_ahead(Duration::from_secs(3600));
@@ -104,7 +105,7 @@ fn a_timer_is_scheduled_watched_moved_run_and_cancelled() {
     served.post("hello/receive", &json!({"lease": "1h"}));
     becomes(&mut page, "#timerIs dd", "delivering");
     assert!(!shown(&mut page, "#run"));
-    // It asks once more.
+    // The button asks for confirmation.
     page.click("#cancel");
     becomes(&mut page, "#cancel", "Really cancel?");
     becomes(&mut page, "#timerIs dd", "delivering");
@@ -116,7 +117,7 @@ fn a_timer_is_scheduled_watched_moved_run_and_cancelled() {
     assert_eq!(complaints(&mut page), Vec::<String>::new());
 }
 
-/// Waits until the list that was asked for last is there, with this many timers.
+/// Waits until the latest list is loaded and has this many timers.
 fn listed(page: &mut Page, count: u32) {
     page.wait(&format!(
         "document.querySelector('#list').ariaBusy === 'false'
@@ -134,7 +135,7 @@ fn the_dead_are_found_and_retried_and_a_queue_is_paused() {
     assert!(page.text("#timerIs").contains("HTTP 502: <b>no</b>"));
     page.click("#run");
     becomes(&mut page, "#timerIs dd", "due");
-    // A page of a hundred, and more of them.
+    // A list has pages of a hundred timers.
     page.eval(
         "(() => { const s = document.querySelector('#state'); s.value = 'dead'; s.onchange(); })()",
     );
@@ -159,7 +160,7 @@ fn the_dead_are_found_and_retried_and_a_queue_is_paused() {
     assert_eq!(complaints(&mut page), Vec::<String>::new());
 }
 
-/// Whether the strip of what is coming has one timer in all.
+/// True if the chart of upcoming timers shows exactly one.
 const COMING_IS_1: &str =
     "[...strip.querySelectorAll('b')].map((b) => b.textContent).sort().join() === '0,0,0,0,1'";
 
@@ -170,18 +171,18 @@ fn an_incident_is_seen_at_a_glance() {
     let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
     page.wait(COMING_IS_1);
     assert!(!has_alarm(&mut page, "due") && !has_alarm(&mut page, "failures"));
-    // What has just become due is work, and no part of what is coming.
+    // A timer that is due already is not upcoming.
     served.post("q/timers", &json!({"key": "now", "in": "0s"}));
     becomes(&mut page, "#total-due", "1");
     page.wait(COMING_IS_1);
-    // What nobody takes for a while is trouble.
+    // A due timer that nobody takes for a while raises an alarm.
     served.set_ahead(Duration::from_secs(20));
     page.wait("document.querySelector('#totals .due').classList.contains('alarm')");
     page.wait("document.querySelector('#queues td.due')?.textContent === '1'");
     served.bury("payments", &["a".to_owned(), "b".to_owned()], "HTTP 502");
     page.wait("document.querySelector('#totals .failures').classList.contains('alarm')");
     becomes(&mut page, "#total-failures", "2");
-    // The queue with the most of it comes first. Enter opens the timer with exactly this key.
+    // The queue with the most failures comes first. Enter opens the timer with exactly this key.
     becomes(&mut page, "#queues tr:first-child a", "payments");
     page.click("#queues tr:first-child a");
     listed(&mut page, 2);
@@ -207,7 +208,7 @@ fn both_languages_and_the_tour_is_a_tab() {
     page.click("#run");
     becomes(&mut page, "#timerIs dd", "已到期");
     page.fill("#newPayload", "{");
-    // A toast that is shown changes its language with the page.
+    // A visible toast changes its language with the page.
     let toasts = page.eval(
         "(async () => { const [notice, language] = ['notice', 'language'].map((id) => document.getElementById(id));
            document.querySelector('#schedule button').click();
@@ -221,7 +222,7 @@ fn both_languages_and_the_tour_is_a_tab() {
     assert_eq!(foreign, "中文");
     page.wait("document.querySelector('#tour')?.hidden === false");
     page.click("#tour");
-    // The wheels turn: the page has its own connection. The language is the one that was chosen.
+    // The tour's wheel is drawn, over its own connection, in the language chosen before.
     page.wait("location.pathname === '/tour/' && document.querySelector('#progress')?.textContent.startsWith('1 ')");
     becomes(&mut page, "[data-w=addButton]", "Add");
     assert_eq!(complaints(&mut page), Vec::<String>::new());
@@ -234,7 +235,7 @@ fn a_lost_connection_is_said_and_comes_back() {
     let (_chromium, mut page) = visit(&served, Look::LAPTOP, "");
     becomes(&mut page, "#total-scheduled", "1");
     page.wait(COMING_IS_1);
-    // The same if the queue is opened directly.
+    // Likewise if the page is opened at a queue.
     page.visit("about:blank");
     page.visit(&format!("{}#/q/k", served.url()));
     page.wait("document.querySelector('#run')?.checkVisibility()");
@@ -242,7 +243,7 @@ fn a_lost_connection_is_said_and_comes_back() {
     note_toasts(&mut page);
     served.stop();
     wait_shown(&mut page, "#lost", true);
-    // What was seen stays, and nothing is pretended.
+    // The last known state stays visible, and the button reports that its request failed.
     becomes(&mut page, "#total-scheduled", "1");
     page.click("#run");
     said(&mut page, "The answer was lost");
@@ -268,7 +269,7 @@ fn a_token_shows_what_it_may_do() {
     };
     enter(&mut page, "wrong");
     said(&mut page, "The server does not know");
-    // A late refusal of an older request does not take the new token away.
+    // The late refusal of a request without a token does not discard the new token.
     page.eval(
         "(() => { const { fetch } = window; window.fetch = async (path, options) => {
              const answer = await fetch(path, options);
@@ -284,7 +285,7 @@ fn a_token_shows_what_it_may_do() {
     wait_shown(&mut page, "#access", false);
     let buttons = ["#run", "#move", "#cancel", "#pause", "#redrive", "#schedule", "#play"];
     assert_eq!(buttons.map(|button| shown(&mut page, button)), [false; 7]);
-    // Kept for this session of the tab, and nowhere else.
+    // The token is kept in the tab's session storage and nowhere else.
     assert_eq!(page.eval("sessionStorage.getItem('token')"), "look");
     assert_eq!(page.eval("JSON.stringify(localStorage).includes('look')"), false);
     page.eval("window.before = true");
@@ -300,7 +301,7 @@ fn a_token_shows_what_it_may_do() {
         wait_shown(&mut page, "#run", true);
         assert_eq!(buttons.map(|button| shown(&mut page, button)), expected, "{token}");
     }
-    // One for some queues sees those alone.
+    // A token for some queues sees only those.
     wait_shown(&mut page, "#forget", true);
     page.click("#forget");
     enter(&mut page, "some");
@@ -333,7 +334,7 @@ fn hostile_text_is_text_and_large_things_are_bounded() {
     assert!(page.text("#payload").len() < 5000);
     assert_eq!(page.eval("document.querySelectorAll('main img, main script').length"), 0);
     assert_eq!(page.eval("document.title"), "Tourbillon");
-    // Ten thousand queues: a table that can be read, and a page that answers.
+    // Ten thousand queues: the table stays readable and the page responsive.
     page.eval(&format!(
         "(() => {{ const {{ fetch }} = window; const one = {};
           const queues = Array.from({{ length: 10000 }}, (_, n) => ({{ ...one, queue: `queue-${{n}}` }}));

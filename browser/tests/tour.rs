@@ -1,9 +1,8 @@
-//! Bugs of the tour that visitors met, each as they met it.
+//! Regressions of the tour, each as a visitor found it.
 
 use browser::{Look, Visit};
 
-/// Changing the lesson while time runs kept the old clock: from lesson 27 to lesson 4, time stood at 19 where it had to
-/// be at 2.
+/// Changing the lesson while time runs kept the old clock: from lesson 27 to lesson 4, the clock read 19 instead of 2.
 #[test]
 fn another_lesson_begins_at_its_own_clock() {
     let mut visit = Visit::new(Look::LAPTOP);
@@ -11,7 +10,7 @@ fn another_lesson_begins_at_its_own_clock() {
         visit.lesson(27);
         visit.speed(speed);
         visit.page.click("#play");
-        // In the middle of a picture, while the run is told of a moment.
+        // Between two frames, while the page waits for an answer of the run.
         visit.page.eval(
             "(async () => { const picture = () => new Promise(requestAnimationFrame);
                while (Number(document.querySelector('#clock').textContent) < 15) await picture();
@@ -26,7 +25,7 @@ fn another_lesson_begins_at_its_own_clock() {
     visit.is_fine();
 }
 
-/// Lesson 1, three steps, Add: the lesson had taken the name that was offered.
+/// Lesson 1, three steps, Add: the suggested name was already taken by the lesson.
 #[test]
 fn a_name_that_is_offered_is_free() {
     let mut visit = Visit::new(Look::LAPTOP);
@@ -36,24 +35,24 @@ fn a_name_that_is_offered_is_free() {
     visit.click("#add button");
     assert_eq!(visit.page.eval("document.querySelector('#notice').hidden"), true);
     assert_eq!(visit.page.text("#pending"), "2");
-    // A name that is taken is said in the words of the page, and a free one is offered.
+    // A taken name is reported in the page's own words, and a free one is suggested.
     visit.page.fill("#addName", "B");
     visit.page.click("#add button");
     visit
         .page
         .wait("document.querySelector('#notice').textContent.startsWith('The name B is taken')");
     assert_ne!(visit.page.eval("document.querySelector('#addName').value"), "B");
-    // A toast speaks the language that is chosen meanwhile.
+    // A visible toast switches to the newly chosen language.
     visit.page.click("#language");
     visit.page.wait("document.querySelector('#notice').textContent.startsWith('名称 B 已被')");
-    // It goes once something succeeds.
+    // The next success hides it.
     visit.click("#add button");
     assert_eq!(visit.page.eval("document.querySelector('#notice').hidden"), true);
     visit.agrees_with_replay();
     visit.is_fine();
 }
 
-/// What the server refuses is no step of a file, and the complaint ends with a success.
+/// A step that the server refuses is not saved, and its error message disappears with the next success.
 #[test]
 fn a_complaint_ends_with_a_success() {
     let mut visit = Visit::new(Look::LAPTOP);
@@ -67,7 +66,7 @@ fn a_complaint_ends_with_a_success() {
     assert_eq!(visit.page.eval("document.querySelector('#notice').hidden"), true);
 }
 
-/// At a thousand units a second, stars and trails buried the dial.
+/// At a thousand units per second, stars and trails covered the dial.
 #[test]
 fn the_dial_can_be_seen_at_any_speed() {
     let mut visit = Visit::new(Look::LAPTOP);

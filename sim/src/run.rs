@@ -57,7 +57,7 @@ fn run_world(mut world: World, seed: u64, steps: u64) -> (Tally, Option<Failure>
     (world.tally, broken.map(|broken| Failure { seed, steps: taken, broken }))
 }
 
-/// Shortens a failure: a prefix of the seed's steps, then the end of the run.
+/// Shortens a failure to a prefix of the seed's steps, followed by the end of the run.
 pub fn shrink(failure: Failure) -> Failure {
     let (mut low, mut best) = (0, failure);
     // Bisection: the result may not be the shortest, because a longer prefix may pass where a shorter one fails.

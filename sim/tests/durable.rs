@@ -1,7 +1,7 @@
 //! The simulator as a test: five hundred seeds, and that a seed repeats itself.
 //!
-//! A bug of the shard that a seed found is kept as a test of the shard, in `crates/durable/tests/shard.rs`: the seed
-//! itself means something else as soon as a generator changes.
+//! A shard bug found by a seed is kept as a test in `crates/durable/tests/shard/`, because a seed means another run as
+//! soon as a generator changes.
 
 use sim::run::{STEPS, run};
 use sim::world::Tally;
@@ -21,15 +21,15 @@ fn a_seed_runs_the_same_way_every_time() {
     }
 }
 
-/// Some seconds. New seeds every time would find more, and make a red test that nobody can repeat; `cargo run -p sim`
-/// has them.
+/// Takes some seconds. New seeds in every run would find more, but a failure could not be repeated; `cargo run -p sim`
+/// takes other seeds by `--seed` and `--seeds`.
 const SEEDS: u64 = 500;
 
 #[test]
 fn promises_hold() {
     let mut sum = Tally::default();
     (0..SEEDS).for_each(|seed| sum.add(&hold(seed)));
-    // A class that is hardly met is not tested.
+    // A class of events that hardly occurs is not tested.
     assert!(sum.crashes >= SEEDS && sum.failures * 10 >= SEEDS && sum.jumps >= SEEDS, "{sum:?}");
     for way in [
         "split for want of room",

@@ -1,4 +1,4 @@
-//! Deliveries: each one has the right lane, is in time, and is not out elsewhere.
+//! Deliveries: each one has the right lane, is in time, and is not leased to another taker.
 
 use std::collections::BTreeSet;
 

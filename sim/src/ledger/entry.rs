@@ -14,16 +14,16 @@ pub(super) struct Entry {
     pub(super) next: u64,
     /// The moment postponed by an extra run.
     pub(super) behind: Option<u64>,
-    /// It was run, and the effect depends on a moment that may have been missed. The row tells, once the shard is
+    /// It was run, and the effect depends on a moment that may have been missed. The row decides once the shard is
     /// idle.
     pub(super) loose: bool,
-    /// Its expiry has passed, so it may have been given up. The row tells, once the shard is idle.
+    /// Its expiry has passed, so it may have been given up. The row decides once the shard is idle.
     pub(super) expired: bool,
     pub(super) occurrence: u64,
     pub(super) attempt: u32,
     pub(super) failed: u32,
     pub(super) phase: Phase,
-    /// The last delivery was nacked, released or moved: a late ack of it does not count.
+    /// The last delivery was nacked, released or moved: a late ack of it is stale.
     pub(super) closed: bool,
     /// A delivery whose lapse was not reported to any client: a crash may undo it.
     pub(super) unsure: Option<(u64, u64, u32)>,
@@ -180,7 +180,7 @@ impl Entry {
         (next <= until).then_some(next)
     }
 
-    /// What happens to the moment `due` if it was missed: it stays, becomes another, or there is none.
+    /// The fate of the moment `due` if it was missed: it stays, another one replaces it, or there is none.
     pub(super) fn selected(&self, due: u64, event: u64) -> Option<u64> {
         let Recurrence { rhythm, missed, until, .. } = self.spec.recurrence.as_ref()?;
         let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));

@@ -1,4 +1,4 @@
-//! Shapes of bodies: the fields of each call.
+//! Request schemas: the fields of each call's body.
 
 use crate::json::{Field, Form, Shape};
 

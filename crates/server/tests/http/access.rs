@@ -1,4 +1,4 @@
-//! Tokens: who may do what, in which queues, how often; and how many polls at once.
+//! Tokens: rights, queues and rates, and the limit on concurrent polls.
 
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
@@ -27,7 +27,7 @@ fn ask(world: &World, token: &str, line: &str, body: &str) -> Answer {
 fn a_token_grants_its_right_and_those_before_it() {
     let world = world(Settings::default());
     let timer = r#"{"in":"1h","key":"a"}"#;
-    // What is asked, and what a token is answered that may read, write, and do everything.
+    // A request, and its status for a token with the right `read`, `write` and `admin`.
     for (line, body, statuses) in [
         ("GET /v1/queues", "", [200, 200, 200]),
         ("GET /openapi.json", "", [200, 200, 200]),

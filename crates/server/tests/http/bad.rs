@@ -1,4 +1,4 @@
-//! Bodies that are not what a call takes: each is 400, and names the field.
+//! Invalid bodies: each is answered with 400 and names the field.
 
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn what_is_wrong_is_named() {
 #[test]
 fn a_body_is_at_most_64_deep() {
     let world = World::new();
-    // The object of the body is 1.
+    // The body's object is the first level.
     let body = |depth: usize| {
         let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"in":"1s","payload":{open}{close}}}"#)

@@ -1,4 +1,4 @@
-//! `If-Match` and `If-None-Match`: a change of the timer that was meant, or none.
+//! `If-Match` and `If-None-Match`: a change applies to the timer that the client means, or not at all.
 
 use crate::world::{World, request};
 
@@ -31,7 +31,7 @@ fn a_change_is_of_the_timer_that_was_meant() {
         ("PATCH q/timers/a", r#"{"in":"2h"}"#, "if-match", &both, 200, ""),
         ("PATCH q/timers/a", r#"{"in":"2h"}"#, "if-match", "*", 200, ""),
         ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", &new, 404, "unknown_timer"),
-        // A timer that is not there is unknown, whatever the condition.
+        // For a timer that does not exist, the answer is `unknown_timer`, whatever the condition.
         ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", &both, 404, "unknown_timer"),
         ("PATCH q/timers/b", r#"{"in":"2h"}"#, "if-match", "*", 404, "unknown_timer"),
         ("DELETE q/timers/b", "", "if-match", &new, 404, "unknown_timer"),
@@ -43,7 +43,7 @@ fn a_change_is_of_the_timer_that_was_meant() {
         ("GET q/timers/a", "", "if-none-match", &new, 200, ""),
         ("DELETE q/timers/a", "", "if-match", &new, 200, ""),
         ("DELETE q/timers/a", "", "if-match", &new, 200, ""),
-        // A remembered one is there, and is replaced.
+        // A remembered timer counts as existing, and is replaced.
         ("PUT q/timers/a", r#"{"in":"2h"}"#, "if-none-match", "*", 412, failed),
         ("PUT q/timers/a", r#"{"in":"2h"}"#, "if-match", &new, 200, ""),
         ("PUT q/timers/c", r#"{"in":"2h"}"#, "if-none-match", "*", 201, ""),

@@ -1,4 +1,4 @@
-//! Receiving what is due, and settling it.
+//! Receiving due timers, and settling deliveries.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn tokens(deliveries: &[&Value]) -> String {
     json!({ "tokens": tokens }).to_string()
 }
 
-/// What is said of one token, and the answer.
+/// Settles one delivery and checks the answer.
 fn settle(world: &World, verb: &str, delivery: &Value, more: &str, expected: &Value) {
     let token = &delivery["token"];
     let answer = world.ask(&format!("POST q/{verb}"), &format!(r#"{{"tokens":[{token}]{more}}}"#));
@@ -100,7 +100,7 @@ fn a_refused_delivery_is_tried_again_and_given_up() {
         ("POST q/timers", r#"{"in":"1s","key":"a"}"#, 409, r#"{"state":"dead"}"#),
     ]);
     settle(&world, "ack", &third, "", &stale("given_up"));
-    // It lives again, and its attempts go on rising.
+    // A redrive revives it, and its attempt number keeps rising.
     world.steps(&[
         ("POST q/redrive", r#"{"prefix":"b"}"#, 200, r#"{"revived":0}"#),
         ("POST q/redrive", "", 200, r#"{"revived":1,"more":false}"#),
@@ -128,7 +128,7 @@ fn a_lease_lapses_and_is_extended() {
         "",
         &json!({"extended": 0, "lease_until": null, "stale": [{"reason": "lapsed"}]}),
     );
-    // An ack counts until it is handed out again.
+    // An ack counts after the lease, until the timer is handed out again.
     settle(&world, "ack", &first, "", &json!({"acked": 1}));
     world.ask("POST q/timers", r#"{"in":"0s","key":"b"}"#);
     let first = receive(&world);
@@ -237,7 +237,7 @@ fn the_longest_due_is_first_and_at_most_max() {
 fn a_poll_waits_and_is_answered_when_a_timer_is_due() {
     let world = World::new();
     let poll = world.begin(request("POST q/receive", r#"{"wait":"20s"}"#));
-    // It makes no queue, and gets what is made meanwhile.
+    // A poll creates no queue, and receives a timer that is scheduled meanwhile.
     world.steps(&[
         ("GET q", "", 404, r#"{"code":"unknown_queue"}"#),
         ("POST q/timers", r#"{"in":"5s","key":"a"}"#, 201, "{}"),
@@ -256,7 +256,7 @@ fn a_poll_waits_and_is_answered_when_a_timer_is_due() {
 #[test]
 fn a_client_that_has_gone_leaves_no_attempt_behind() {
     let world = World::new();
-    // One goes while it waits, another when its answer is made and not yet sent.
+    // One client leaves while it waits, another after its answer was made and before it is sent.
     drop(world.begin(request("POST q/receive", r#"{"wait":"20s"}"#)));
     world.ask("POST q/timers", r#"{"in":"0s","key":"a","retry":{"attempts":1}}"#);
     drop(world.response(request("POST q/receive", "")));

@@ -40,7 +40,7 @@ fn what_happens_is_told() {
         (&json!("q"), &json!("a"), &json!(1))
     );
     assert_eq!(read(&mut other, 2).0, "scheduled cancelled");
-    // A server that stops ends its streams.
+    // Stopping the server ends the streams.
     world.stop_polls();
     assert!(world.run(all.body_mut().frame()).is_none());
 }
@@ -127,7 +127,7 @@ fn the_number_of_dumps_is_limited() {
     let timers: Vec<String> =
         (0..20).map(|_| format!(r#"{{"in":"1h","payload":"{}"}}"#, "x".repeat(100_000))).collect();
     world.ask("POST q/timers", &format!(r#"{{"timers":[{}]}}"#, timers.join(",")));
-    // It is being read by a client that takes its time.
+    // The first dump is not read to its end, so a second one is refused.
     let first = world.response(request("GET /v1/dump", ""));
     let refused = world.ask("GET /v1/dump", "");
     assert_eq!((refused.status, &refused.json["code"]), (429, &json!("too_many")));

@@ -1,4 +1,4 @@
-//! Hosts, origins, paths, methods, kinds and sizes of bodies.
+//! Checks before a call: hosts, origins, paths, methods, content types and body sizes.
 
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ fn bodies_and_payloads_have_limits() {
     let large = format!("{fits} ");
     let answer = world.ask("POST /v1/queues/q/timers", &large);
     assert_eq!((answer.status, &answer.json["code"]), (413, &json!("body_too_large")));
-    // Declared, and not sent.
+    // The large length is only declared: the body is short.
     let mut declared = request("POST /v1/queues/q/timers", "{}");
     declared.headers_mut().insert("content-length", "16777217".parse().unwrap());
     assert_eq!(world.send(declared).status, 413);

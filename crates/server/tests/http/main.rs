@@ -1,5 +1,5 @@
-//! The API through HTTP. `world.rs` is the router in process, under virtual time; `sockets.rs` and `webhooks.rs`
-//! alone need real time.
+//! The API over HTTP. `world.rs` has the router in this process, under virtual time; `sockets.rs`, `webhooks.rs` and
+//! `slow.rs` use real time.
 
 mod access;
 mod bad;

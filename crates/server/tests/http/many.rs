@@ -1,4 +1,4 @@
-//! Many timers: lists, and making, cancelling and reviving many.
+//! Bulk calls: listing, scheduling, cancelling and redriving many timers.
 
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ fn a_queue_is_cleared_and_deleted() {
         ("DELETE q/timers?all=true&prefix=a", "", 400, r#"{"code":"exclusive_fields"}"#),
         ("DELETE q/timers?all=false", "", 400, r#"{"code":"missing_field"}"#),
         ("DELETE q/timers?all=true", "", 200, r#"{"cancelled":1,"delivering":1,"more":false}"#),
-        // Nothing of them is remembered, nor what was.
+        // None of these timers is remembered, and neither is the one that was.
         ("GET q/timers/a", "", 404, "{}"),
         ("GET q/timers/c", "", 404, "{}"),
         ("GET q", "", 200, r#"{"counts":{"scheduled":0,"due":0,"delivering":0,"dead":0}}"#),

@@ -1,4 +1,4 @@
-//! The table of `docs/http-api.md` that says which test shows what: every test that it names is there.
+//! `docs/http-api.md` has a table of what each test shows: every test that it names must exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 #[test]
 fn every_test_that_the_table_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // A package of this crate alone has no docs.
+    // A packaged crate has no docs.
     let Ok(page) = std::fs::read_to_string(root.join("docs/http-api.md")) else { return };
     let table = page.split("## Which test shows it").nth(1).unwrap();
     let mut there = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Queues: looking at them, their settings, their forecast; and what is outside of `/v1`.
+//! Queues: reading, settings, forecast; and the paths outside `/v1`.
 
 use serde_json::json;
 use tourbillon::VirtualClock;
@@ -25,7 +25,7 @@ fn a_queue_is_made_by_a_timer_or_a_setting() {
         ("PATCH q", r#"{"rate":0}"#, 400, r#"{"field":"rate"}"#),
         ("PATCH q", r#"{"paused":null}"#, 400, r#"{"field":"paused"}"#),
         ("PATCH q", r#"{"retry":{"jitter":2}}"#, 400, r#"{"field":"retry.jitter"}"#),
-        // A timer takes the queue's retry, and what it says itself.
+        // A timer has its queue's retry, except for the fields that it sets itself.
         ("POST q/timers", r#"{"in":"1h","key":"a"}"#, 201,
             r#"{"retry":{"attempts":2,"first":"5s"},"remember":"0s"}"#),
         ("POST q/timers", r#"{"in":"1h","key":"b","retry":{"attempts":7}}"#, 201,

@@ -1,4 +1,4 @@
-//! Requests at random, made of pieces of valid ones: each is answered as the OpenAPI document says, and none with 500.
+//! Fuzzing: random requests made of parts of valid ones. Each answer follows the OpenAPI document, and none is a 500.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// Calls that there are, with a body that is right.
+/// The calls of the API, each with a valid body.
 const CALLS: &[(&str, &str)] = &[
     ("POST q/timers", r#""in":"0s""#),
     ("POST q/timers", r#""in":"1h","key":"a""#),
@@ -155,12 +155,12 @@ const FIELDS: &[&str] = &[
     "nonsense",
 ];
 
-/// A body of a right one and fields at random; sometimes one that is cut off or has a byte changed.
+/// A valid body plus random fields; sometimes truncated or with one byte changed.
 fn body(random: &mut Random, right: &str) -> Vec<u8> {
     let mut fields: Vec<String> = Vec::new();
     fields.extend((!right.is_empty()).then(|| right.to_owned()));
     let more = [0, 0, 0, 1, 2][random.below(5)];
-    // A poll that waits would not be answered.
+    // A poll with a `wait` would never be answered.
     let fits = |field: &&str| *field != "wait";
     fields.extend((0..more).map(|_| {
         Some(random.pick(FIELDS))
@@ -204,7 +204,7 @@ fn requests_at_random_are_answered_and_nothing_breaks() {
         if random.below(10) == 0 {
             request = request.header("if-match", random.pick(&["*", "\"1\"", "1", "\"1\", \"2\""]));
         }
-        // What no client can send is not a request.
+        // Skips what cannot be built into a request.
         let Ok(request) = request.body(Body::from(body)) else { continue };
         if method == "HEAD" {
             assert!(world.response(request).status() != 500, "{shown}");
@@ -217,6 +217,6 @@ fn requests_at_random_are_answered_and_nothing_breaks() {
             world.advance(1);
         }
     }
-    // Both kinds were reached.
+    // Enough requests succeeded, and enough were refused.
     assert!(statuses[&200] > 300 && statuses[&201] > 30 && statuses[&400] > 300, "{statuses:?}");
 }

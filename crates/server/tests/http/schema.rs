@@ -1,4 +1,4 @@
-//! Holds answers to the committed OpenAPI document: the status is one of the call's, and the body is of its schema.
+//! Checks answers against the OpenAPI document: the call lists the status, and the body matches its schema.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 });
 
-/// Checks an answer, if the path is one of the document's.
+/// Checks an answer, if the document has its path.
 pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     let Some(operation) = operation(method, path) else {
         let page =
@@ -48,7 +48,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     found.get(method.to_lowercase())
 }
 
-/// Whether a value is of a schema; the few words that the document uses.
+/// Whether a value matches a schema. Supports only the keywords that the document uses.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("{value} is not {why}"));
     if let Some(name) = schema["$ref"].as_str() {

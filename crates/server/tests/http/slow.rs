@@ -1,4 +1,4 @@
-//! A slow disk, in real time: answers to changes wait for it, and nothing else does.
+//! A slow disk, in real time: only the answers to changes wait for it.
 
 use std::time::{Duration, Instant};
 
@@ -44,12 +44,12 @@ fn answers_to_changes_wait_for_a_slow_disk() {
         (began.elapsed(), answer)
     };
     assert!(took("POST q/timers", r#"{"in":"0s","key":"a"}"#).0 >= SLOW);
-    // A hand-out is durable before its first byte.
+    // A hand-out is durable before its answer starts.
     let (spent, received) = took("POST q/receive", "");
     assert!(spent >= SLOW);
     let token = &received.json["deliveries"][0]["token"];
     assert!(took("POST q/ack", &format!(r#"{{"tokens":[{token}]}}"#)).0 >= SLOW);
-    // While a commit is under way, the process says that it runs; and requests share the next commit.
+    // During a commit `/healthz` is answered, and waiting requests share the next commit.
     let began = Instant::now();
     let polls: Vec<_> =
         (0..20).map(|_| world.begin(request("POST q/timers", r#"{"in":"1h"}"#))).collect();

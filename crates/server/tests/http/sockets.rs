@@ -1,4 +1,4 @@
-//! Connections, in real time: slow heads, huge heads, too many, and a server that stops.
+//! Connections, in real time: slow heads, huge heads, too many connections, and stopping the server.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tourbillon_durable::Durable;
 use tourbillon_server::{Api, Connections, Settings, Tls};
 
-/// A server on a port of its own; it is stopped with the test.
+/// A server on its own port, stopped when this is dropped.
 struct Server {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -46,7 +46,7 @@ impl Server {
         stream
     }
 
-    /// What is answered until the connection is closed.
+    /// Sends a request and reads the answer until the connection is closed.
     fn ask(&self, request: &str) -> String {
         let mut stream = self.connect();
         let _ = stream.write_all(request.as_bytes());
@@ -117,7 +117,7 @@ fn at_the_most_connections_the_next_is_429() {
     let server = Server::start(Connections { most: 5, ..Connections::default() });
     let open: Vec<TcpStream> = (0..5).map(|_| server.connect()).collect();
     let began = Instant::now();
-    // They are counted when they are accepted.
+    // A connection counts once it is accepted, which takes a moment.
     let answer = loop {
         let answer = rest(server.connect());
         if !answer.is_empty() || began.elapsed() > Duration::from_secs(10) {
@@ -165,7 +165,7 @@ fn a_poll_whose_client_closes_or_half_closes_gets_nothing() {
     let mut whole = server.connect();
     whole.write_all(poll.as_bytes()).unwrap();
     drop(whole);
-    // The server closes what was half-closed.
+    // The server closes the half-closed connection.
     assert_eq!(rest(half), "");
     server.ask(&post("/v1/queues/q/timers", r#"{"in":"0s","key":"a"}"#));
     let answer = server.ask(&poll);
@@ -177,7 +177,7 @@ fn polls_are_answered_when_the_server_stops() {
     let mut server = Server::start(Connections::default());
     let mut poll = server.connect();
     poll.write_all(post("/v1/queues/q/receive", r#"{"wait":"20s"}"#).as_bytes()).unwrap();
-    // The poll has arrived when a later request is answered.
+    // Once a later request is answered, the poll has arrived.
     assert!(server.ask(GET).starts_with("HTTP/1.1 200"));
     std::thread::sleep(Duration::from_millis(50));
     server.stop();
@@ -213,11 +213,11 @@ fn https_is_served_with_a_certificate() {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&answer));
-    // Plain HTTP is not for this port.
+    // Plain HTTP on this port fails.
     assert!(!server.ask(GET).contains("200"));
 }
 
-/// Bodies that have begun to arrive hold what was read of them: beyond the limit the next is refused, small ones not.
+/// Bodies being received count by the bytes read so far. Beyond the limit a body is refused, and small ones still fit.
 #[test]
 fn the_bytes_of_bodies_under_way_are_limited() {
     let settings = Settings { max_bytes: 1 << 20, ..Settings::default() };
@@ -225,7 +225,7 @@ fn the_bytes_of_bodies_under_way_are_limited() {
     let head = "POST /v1/queues/q/timers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Connection: close\r\nContent-Length: 900000\r\n\r\n";
     let large = format!("{head}{}", " ".repeat(800_000));
-    // Each is to hold 800 kB of the mebibyte: one has room, and who comes second to it is refused.
+    // Each would hold 800 kB of the 1 MiB: the first has room, and another is refused.
     let mut open: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
     open.iter_mut().for_each(|stream| drop(stream.write_all(large.as_bytes())));
     let began = Instant::now();
@@ -242,10 +242,10 @@ fn the_bytes_of_bodies_under_way_are_limited() {
         }
     };
     assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("retry-after"), "{refused}");
-    // Small requests are served meanwhile.
+    // Small requests are still served.
     let made = server.ask(&post("/v1/queues/q/timers", r#"{"in":"1h"}"#));
     assert!(made.starts_with("HTTP/1.1 201"), "{made}");
-    // When they have gone, there is room.
+    // Once these connections are closed, there is room again.
     drop(open);
     let body = format!(r#"{{"in":"1h","payload":"{}"}}"#, "x".repeat(200_000));
     let began = Instant::now();
@@ -254,7 +254,7 @@ fn the_bytes_of_bodies_under_way_are_limited() {
     }
 }
 
-/// A client that does not read its answer is cut off, and what the answer held is free.
+/// A client that does not read its answer is disconnected, and the bytes of the answer are freed.
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let limits = Connections { answer_time: Duration::from_secs(1), ..Connections::default() };
@@ -269,9 +269,9 @@ fn a_client_that_does_not_read_is_cut_off() {
     let list = "GET /v1/queues/q/timers?payload=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut deaf = server.connect();
     deaf.write_all(list.as_bytes()).unwrap();
-    // It has begun.
+    // Waits for the first byte of the answer.
     deaf.peek(&mut [0]).unwrap();
-    // 8 MiB wait for it: another such answer does not fit.
+    // Its unsent 8 MiB count, so a second answer of this size does not fit.
     let refused = server.ask(list);
     assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! One timer: make, show, move, cancel, run.
+//! One timer: schedule, get, move, cancel, run.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn a_timer_is_made_shown_and_cancelled() {
         ("POST q/timers", r#"{"in":"1s","key":"a"}"#, 409, r#"{"code":"key_taken","state":"cancelled"}"#),
         ("DELETE q/timers/b", "", 404, r#"{"code":"unknown_timer"}"#),
     ]);
-    // What is remembered is forgotten after ten minutes.
+    // A remembered timer is forgotten after ten minutes.
     world.advance(601);
     world.steps(&[
         ("GET q/timers/a", "", 404, r#"{"code":"unknown_timer"}"#),

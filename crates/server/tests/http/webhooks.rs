@@ -1,4 +1,4 @@
-//! Webhooks: what is posted, and what becomes of the answer. In real time: the receiver is a socket.
+//! Webhooks: the posts, and the effects of their answers. In real time, because the receiver is a socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tourbillon_server::{Secrets, Settings, Webhooks};
 
 use crate::world::World;
 
-/// A post, as it came.
+/// A received post.
 #[derive(Debug)]
 struct Post {
     line: String,
@@ -43,8 +43,8 @@ impl Post {
     }
 }
 
-/// A receiver that answers with these statuses in turn, the last for ever. An empty one is no answer; one that stalls
-/// never ends.
+/// A webhook receiver. It answers with these statuses in turn, then repeats the last. An empty status means no answer;
+/// one that ends with "and stalls" is sent without the body.
 struct Hook {
     address: String,
     posts: Receiver<Post>,
@@ -66,7 +66,7 @@ impl Hook {
                     let stream: &mut TcpStream = reader.get_mut();
                     let begun = answer.strip_suffix(" and stalls");
                     if answer.is_empty() || begun.is_some() {
-                        // Kept open, and not answered, or not to the end.
+                        // The connection stays open without an answer, or without the end of it.
                         if let Some(begun) = begun {
                             let _ = write!(stream, "HTTP/1.1 {begun}\r\nContent-Length: 2\r\n\r\n");
                         }
@@ -84,14 +84,14 @@ impl Hook {
         self.posts.recv_timeout(Duration::from_secs(10)).unwrap()
     }
 
-    /// A timer that is posted here at once.
+    /// The body of a timer that is due now and posted here.
     fn timer(&self, more: &str) -> String {
         let address = &self.address;
         format!(r#"{{"in":"0s","webhook":{{"url":"http://{address}/path?a=1"}},{more}}}"#)
     }
 }
 
-/// A world on the system's clock that posts.
+/// A world under the system's clock that posts webhooks.
 fn posting(webhooks: Webhooks) -> (World, tokio::runtime::Runtime) {
     let settings = Settings { webhooks: Arc::new(webhooks), ..Settings::default() };
     let world = World::real(settings);
@@ -177,7 +177,7 @@ fn headers_are_sent_and_not_shown() {
     world.ask("PUT q/timers/a", &timer("{}", r#","payload_base64":"AP8=""#));
     assert_eq!(hook.post().header("content-type"), "application/octet-stream");
     until(&world, "a", &json!({"state": "done"}));
-    // No payload is null here as well, and has a length: some receivers refuse a body without one.
+    // A timer without a payload is posted as `null`, with a length: some receivers refuse a body without one.
     let made = world.ask("PUT q/timers/a", &timer("{}", ""));
     assert_eq!(made.status, 200, "{}", made.text);
     let post = hook.post();
@@ -215,7 +215,7 @@ fn an_answer_decides_what_becomes_of_a_timer() {
         }
         assert!(hook.posts.try_recv().is_err(), "{key}");
     }
-    // A recurring timer ends with 410, too.
+    // 410 ends a recurring timer, too.
     let hook = Hook::start(&["410 Gone"]);
     let address = &hook.address;
     world.ask("POST q/timers", &format!(
@@ -266,7 +266,7 @@ fn only_public_addresses_are_posted_to() {
         let body = json!({"webhook": {"url": url}}).to_string();
         world.steps(&[("PATCH q", &body, 400, r#"{"field":"webhook.url"}"#)]);
     }
-    // A name that resolves to one is a failed attempt.
+    // A name that resolves to a private address is a failed attempt.
     let port = hook.address.rsplit(':').next().unwrap();
     let body = json!({"in": "0s", "key": "a", "webhook": {"url": format!("http://localhost:{port}/")},
         "retry": {"first": "1h"}});
@@ -334,7 +334,7 @@ fn a_post_under_way_when_the_server_stops_is_not_counted() {
     drop(runtime);
 }
 
-/// The status counts, whatever becomes of the rest of the answer.
+/// The status decides, even if the rest of the answer never comes.
 #[test]
 fn an_answer_that_stalls_has_a_status() {
     let (world, _runtime) = posting(allowed());
@@ -349,7 +349,7 @@ fn an_answer_that_stalls_has_a_status() {
     }
 }
 
-/// A host that does not answer has its connections, however it is spelled, and not the places of other hosts.
+/// A host that does not answer uses up only its own connections, however its address is spelled.
 #[test]
 fn a_host_that_does_not_answer_leaves_places_to_others() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -373,12 +373,12 @@ fn a_host_that_does_not_answer_leaves_places_to_others() {
     assert_eq!(world.ask("POST q/timers", &hook.timer(r#""key":"a""#)).status, 201);
     hook.post();
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    // What does not fit waits in the store, and no attempt of it is used up.
+    // The other timers wait in the store, with no attempt used up.
     let counts = &world.ask("GET dead", "").json["counts"];
     assert!(counts["delivering"].as_u64() <= Some(8), "{counts}");
     assert_eq!(counts["dead"], 0, "{counts}");
     dead.set_nonblocking(true).unwrap();
-    // All stay open while they are counted: closing one lets the next post connect.
+    // All connections stay open while they are counted: closing one would let the next post connect.
     let connections: Vec<_> = dead.incoming().map_while(Result::ok).collect();
     assert!((1..=2).contains(&connections.len()), "{} connections", connections.len());
 }

@@ -1,7 +1,7 @@
-//! A server in process, under virtual time, and what is asked of it.
+//! A server in this process, under virtual time, and helpers to call it.
 //!
-//! A step is a request, the status that it must be answered with, and a part of the answer: each field of an expected
-//! object must be there with that value. Every answer is held to the OpenAPI document, too.
+//! A step is a request, the expected status, and the expected part of the answer: the answer must have each field of
+//! the part, with that value. Every answer is also checked against the OpenAPI document.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -30,14 +30,14 @@ pub(crate) struct World {
     runtime: Runtime,
 }
 
-/// A request that waits for its answer.
+/// A request whose answer is pending.
 pub(crate) struct Begun {
     method: Method,
     path: String,
     future: Pin<Box<Oneshot<Router, Request<Body>>>>,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -46,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
 }
 
-/// A request, the status of its answer, and a part of it.
+/// A request, its body, the expected status, and the expected part of the answer.
 pub(crate) type Step<'a> = (&'a str, &'a str, u16, &'a str);
 
 impl World {
@@ -60,7 +60,7 @@ impl World {
         World::of(durable, clock, settings)
     }
 
-    /// On the system's clock.
+    /// The same on the system's clock.
     pub(crate) fn real(settings: Settings) -> Self {
         World::of(Durable::memory().unwrap(), VirtualClock::new(), settings)
     }
@@ -72,12 +72,12 @@ impl World {
         World { clock, durable, api, router, runtime }
     }
 
-    /// Sends a request, and has its answer made; nothing of it is sent.
+    /// Sends a request. Returns the response before its body is read.
     pub(crate) fn response(&self, request: Request<Body>) -> Response<Body> {
         self.runtime.block_on(self.router.clone().oneshot(request)).unwrap()
     }
 
-    /// Sends a request that is not answered at once. Dropped, its client has gone.
+    /// Sends a request that must not be answered at once. Dropping it disconnects the client.
     pub(crate) fn begin(&self, request: Request<Body>) -> Begun {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let mut future = Box::pin(self.router.clone().oneshot(request));
@@ -122,12 +122,13 @@ impl World {
         answer
     }
 
-    /// Asks `METHOD PATH` with a body; an empty one is none. A path without a slash is one of a queue.
+    /// Sends `METHOD PATH` with a body, or without one if it is empty. A path that does not start with a slash is below
+    /// `/v1/queues/`.
     pub(crate) fn ask(&self, line: &str, body: &str) -> Answer {
         self.send(request(line, body))
     }
 
-    /// Takes steps, in order.
+    /// Runs steps in order and checks their answers.
     pub(crate) fn steps(&self, steps: &[Step<'_>]) {
         for (line, body, status, part) in steps {
             let answer = self.ask(line, body);
@@ -153,7 +154,7 @@ pub(crate) fn request(line: &str, body: &str) -> Request<Body> {
     request.body(Body::from(body.to_owned())).unwrap()
 }
 
-/// Whether a value has every field of a part, with its value; lists have the same length.
+/// Whether a value has every field of a part, with equal values. Lists must have the same length.
 pub(crate) fn has(value: &Value, part: &Value) -> bool {
     match (value, part) {
         (Value::Object(value), Value::Object(part)) => {
