@@ -1,4 +1,4 @@
-//! A nightly report in Berlin, and what becomes of the nights on which nobody was there to run it.
+//! A nightly report in Berlin, and what each policy does with the nights on which nothing could run.
 //!
 //! ```text
 //! cargo run -p tourbillon-durable --example nightly

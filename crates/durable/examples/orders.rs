@@ -37,7 +37,7 @@ pub fn run(directory: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An order that was placed before, and is placed again because nobody heard the answer, is placed once.
+/// Placing an order is idempotent: a client that got no answer repeats it, and the key makes it one order.
 fn place(unpaid: &Queue, key: &str, limit: Duration) -> Result<(), Box<dyn std::error::Error>> {
     match unpaid.schedule(NewTimer::after(limit).key(key)?).wait() {
         Err(error) if !matches!(error.reason, Refused::KeyTaken(..)) => Err(error.into()),

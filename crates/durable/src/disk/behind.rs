@@ -1,10 +1,10 @@
 //! Write-behind: redb's writes and syncs, done in their order by a thread.
 //!
 //! redb flushes its file in the middle of a commit, and the store cannot take the next commit meanwhile. Here a write
-//! or a sync only joins a queue. After a crash the file is what redb had written up to some point, with every sync
-//! done that it asked for before that point. This is what redb expects of a crash, so it opens with the last commit
-//! whose syncs were done. Every commit that is flushed is two-phase, as quick-repair makes it: a header never names
-//! pages that are not durable. The later commits are in the log (`log.rs`), which keeps them until
+//! or a sync only joins a queue. After a crash the file holds a prefix of redb's writes, with every sync requested
+//! within that prefix completed. This is what redb expects of a crash, so it opens with the last commit whose syncs
+//! were done. Every flushed commit is two-phase, which redb's quick-repair option implies: a header never refers to
+//! pages that are not durable yet. The later commits are in the log (`log.rs`), which keeps them until
 //! [`wait`](Behind::wait) reports that redb's file has them.
 //!
 //! A read sees the queued writes. Growing the file happens at once; shrinking waits for the queue. After the first
@@ -24,9 +24,9 @@ use super::error::{Fault, Outcome};
 
 /// The granularity at which a read looks for queued writes.
 const BLOCK: u64 = 4096;
-/// Queued bytes from which a write waits, unless the cache is smaller.
+/// High-water mark in bytes: a write blocks while more than this is queued (or the cache size, if that is smaller).
 const MOST: usize = 64 << 20;
-/// Operations that the thread does before it reports them.
+/// The number of operations after which the thread reports them as done.
 const AT_ONCE: usize = 64;
 
 /// A database, and the queue of its file.
@@ -67,7 +67,7 @@ struct Backend(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     device: Device,
-    /// Queued bytes from which a write waits.
+    /// A write blocks while more bytes than this are queued.
     most: usize,
     state: Mutex<State>,
     /// Something was queued, or the file was closed.

@@ -1,4 +1,4 @@
-//! Crashes of the disk, at any step: whatever was answered is there afterwards, and nothing else.
+//! Simulated disk crashes at any step: everything answered survives, and nothing else appears.
 //!
 //! A [`Recorder`] keeps every write, sync and rename of a store. A crash after a step leaves what was synced, and any
 //! part of the rest: each write that was not synced is there, is not there, or is torn at a sector.
@@ -20,17 +20,17 @@ use crate::values::{Key, Moment, Payload, QueueName, Retry, Span};
 const NOW: u64 = 1_800_000_000_000;
 const SECTOR: usize = 512;
 
-/// What a store did, in its order. Files are numbered as they are opened.
+/// The steps of a store, in order. Files are numbered in the order in which they are opened.
 #[derive(Clone, Debug)]
 enum Step {
     Open(PathBuf),
     Write(usize, u64, Vec<u8>),
     Length(usize, u64),
-    /// Everything of the file before that step is durable.
+    /// All steps of this file before the given one are durable.
     Sync(usize, usize),
-    /// The copy has the name of the store.
+    /// The copy was renamed to the name of the store.
     Rename,
-    /// The names are durable.
+    /// The names in the directory are durable.
     Names,
     Begun,
     Answered,
@@ -38,14 +38,14 @@ enum Step {
 
 type Steps = Arc<Mutex<Vec<Step>>>;
 
-/// The directories that are recorded.
+/// The directories whose steps are recorded.
 static RECORDED: Mutex<BTreeMap<PathBuf, Steps>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hears what one file does.
+/// Records the steps of one file.
 #[derive(Debug)]
 pub(super) struct Recorder {
     file: usize,
@@ -76,7 +76,7 @@ impl Recorder {
         lock(&self.steps).push(Step::Length(self.file, length));
     }
 
-    /// A sync takes long, except that of the log, which is file 0: so the log runs ahead of redb's file.
+    /// Slows every sync except that of the log, which is file 0, so that the log runs ahead of redb's file.
     pub(super) fn sync(&self, begun: usize) {
         if self.file > 0 {
             std::thread::sleep(Duration::from_millis(4));
@@ -85,12 +85,12 @@ impl Recorder {
     }
 }
 
-/// A copy is about to take the name of the store.
+/// Records that a copy is about to take the name of the store.
 pub(super) fn renamed(directory: &Path) {
     lock(&RECORDED).get(directory).iter().for_each(|steps| lock(steps).push(Step::Rename));
 }
 
-/// The names of a directory are durable.
+/// Records that the names of a directory are durable.
 pub(super) fn named(directory: &Path) {
     lock(&RECORDED).get(directory).iter().for_each(|steps| lock(steps).push(Step::Names));
 }
@@ -108,7 +108,7 @@ impl Rng {
     }
 }
 
-/// One life of a store: the files at its start, its steps, and the timers after each of its commits.
+/// One run of a store: the files at its start, its steps, and the timers after each of its commits.
 struct Life {
     base: BTreeMap<PathBuf, Vec<u8>>,
     steps: Vec<Step>,
@@ -142,17 +142,17 @@ fn bucket(record: &Record) -> Place {
     Place::Bucket(Bucket::of(Level::Minute, record.due))
 }
 
-/// Opens a store, changes it at random, and closes it.
+/// Opens a store, makes random changes, and closes it.
 fn live(directory: &Path, mut state: BTreeSet<u64>, first: u64, rng: &mut Rng) -> Life {
     let base = files(directory);
     let steps = Steps::default();
     lock(&RECORDED).insert(directory.to_path_buf(), steps.clone());
     let mut states = vec![state.clone()];
-    // A small cache makes redb write between its flushes, and read what is queued.
+    // With a small cache redb writes between its flushes and reads queued writes.
     let cache = if rng.below(2) == 0 { 64 << 10 } else { 64 << 20 };
     let mut store = DiskStore::new(directory).cache(cache);
     let epoch = store.open().expect("it opens").epoch;
-    // In every other life, one commit in eight is too large for the log.
+    // In half of the runs, one commit in eight is too large for the log.
     let (mut sizes, large) = (BTreeMap::new(), rng.below(2) == 0);
     for generation in first..first + 40 {
         let size = if large && rng.below(8) == 0 { 20_000 } else { rng.below(3000) };
@@ -182,11 +182,11 @@ fn live(directory: &Path, mut state: BTreeSet<u64>, first: u64, rng: &mut Rng) -
     Life { base, steps, states }
 }
 
-/// A file as a crash leaves it: `is` decides what happens to each write that was not synced.
+/// Applies a step to a file's bytes. `is` decides what a crash keeps of it.
 fn apply(bytes: &mut Vec<u8>, step: &Step, is: &mut impl FnMut(usize) -> usize) {
     match step {
         Step::Write(_, offset, new) => {
-            // A prefix of its sectors, usually none or all.
+            // Keeps a prefix of its sectors, usually none or all.
             let sectors = new.len().div_ceil(SECTOR);
             let kept = (is(sectors) * SECTOR).min(new.len());
             let end = *offset as usize + kept;
@@ -210,7 +210,7 @@ impl Life {
         for (at, step) in steps.iter().enumerate() {
             match step {
                 Step::Open(path) => {
-                    // The store is opened once, and a copy begins empty.
+                    // The store's files start as they were, and a new copy starts empty.
                     let bytes = self.base.get(path).cloned().unwrap_or_default();
                     names.insert(path.clone(), opened.len());
                     opened.push((path.clone(), bytes));
@@ -245,7 +245,7 @@ impl Life {
         }
     }
 
-    /// A number of steps after which to crash: any, or right after an answer, where most is promised.
+    /// A random step to crash after: any, or one right after an answer, which has the most to keep.
     fn moment(&self, rng: &mut Rng) -> usize {
         let answers = (0..self.steps.len()).filter(|&at| matches!(self.steps[at], Step::Answered));
         let answers: Vec<usize> = answers.map(|at| at + 1).collect();
@@ -255,7 +255,7 @@ impl Life {
         }
     }
 
-    /// The states that a crash after `count` steps may leave.
+    /// The states that are correct after a crash at that step.
     fn allowed(&self, count: usize) -> &[BTreeSet<u64>] {
         let of = |is: fn(&Step) -> bool| self.steps[..count].iter().filter(|step| is(step)).count();
         let answered = of(|step| matches!(step, Step::Answered));
@@ -263,7 +263,7 @@ impl Life {
     }
 }
 
-/// The timers of a store.
+/// The generations in a store.
 fn timers(directory: &Path) -> BTreeSet<u64> {
     let mut store = DiskStore::new(directory);
     let head = store.open().unwrap_or_else(|error| panic!("it does not open: {error}"));
@@ -285,7 +285,7 @@ fn a_crash_at_any_step_keeps_what_was_answered() {
         std::env::var("TOURBILLON_CRASH_SEEDS").map_or(5, |seeds| seeds.parse().expect("a number"));
     for seed in 0..seeds {
         let mut rng = Rng(seed);
-        // Every other store is never copied: a copy begins a new log.
+        // The store of every other seed is never compacted, because a compaction restarts the log.
         let name = if seed % 2 == 0 { "copied" } else { STILL };
         let mut directory = scratch.0.join(format!("{seed}/{name}"));
         drop(DiskStore::new(&directory).open());
@@ -298,7 +298,7 @@ fn a_crash_at_any_step_keeps_what_was_answered() {
                 let _ = fs::remove_dir_all(&next);
                 let count = lived.moment(&mut rng);
                 lived.crash(count, &next, &mut rng);
-                // A copy is looked at, so that the next life begins by recovering, and is crashed in that, too.
+                // Checks a duplicate, so that the next run begins with the recovery, and may crash during it.
                 let seen = scratch.0.join("seen");
                 let _ = fs::remove_dir_all(&seen);
                 fs::create_dir_all(&seen).expect("a directory");
@@ -318,7 +318,7 @@ fn a_crash_at_any_step_keeps_what_was_answered() {
     }
 }
 
-/// The simulated disk loses what was not synced: otherwise the test above could not fail.
+/// The simulated disk does lose unsynced writes; otherwise the test above could not fail.
 #[test]
 fn a_crash_loses_what_was_not_synced() {
     let scratch = Scratch::new();

@@ -1,6 +1,6 @@
-//! A file of the store, as far as durability goes: everything that is written to it or synced passes here.
+//! A file of the store: every write and sync goes through here.
 //!
-//! In this crate's tests a [`Recorder`] hears of each step, and a crash is made from what it heard (`crash.rs`).
+//! In this crate's tests a [`Recorder`] records each step, from which crashes are simulated (`crash.rs`).
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Opens a file, which is created if it is not there.
+    /// Opens a file, creating it if it does not exist.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file =
             File::options().read(true).write(true).create(true).truncate(false).open(path)?;

@@ -1,4 +1,4 @@
-//! The removed rows of a bucket: a set of generations in memory, built from the appended lists of markers.
+//! The removed rows of a bucket: a set of generations in memory, built from lists of markers (tombstones).
 //!
 //! Removing a row from the middle of a large tree rewrites its page; appending its generation to a list costs a few
 //! bytes. A row that returns to the same bucket appends a marker that says so, and the last marker wins.

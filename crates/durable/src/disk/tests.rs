@@ -43,7 +43,7 @@ fn the_store_on_disk_conforms() {
     });
 }
 
-/// In tests a store is copied all the time, so the kit above covers copies; this shows that it does.
+/// In tests a store is compacted all the time, so the kit above covers compaction; this shows that it happens.
 #[test]
 fn a_copy_takes_the_place_of_the_file() {
     use std::os::unix::fs::MetadataExt;

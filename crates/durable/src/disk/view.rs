@@ -30,7 +30,7 @@ pub(super) struct View {
     pub(super) days: BTreeMap<Vec<u8>, DayCells>,
     /// Damage found so far.
     pub(super) damage: BTreeSet<Damage>,
-    /// For a check: reads a bucket even if some of its markers are lost, and records the bucket in `lost_marks`.
+    /// For a check: reads a bucket even if some of its markers (tombstones) are lost, and records it in `lost_marks`.
     pub(super) lenient: bool,
     pub(super) lost_marks: BTreeSet<Bucket>,
 }

@@ -86,7 +86,7 @@ fn a_request_that_meets_the_end_is_answered_or_refused() {
     });
 }
 
-/// As a virtual clock does: once `wait_idle` returns, everything posted before it is done.
+/// What a virtual clock relies on: once `wait_idle` returns, every request posted before it is done.
 #[test]
 fn who_waits_until_it_is_idle_sees_everything_done() {
     check(|| {
@@ -138,7 +138,7 @@ fn a_task_is_woken_for_its_answer() {
     });
 }
 
-/// The caller that closes takes the value, or the filler gets it back: it is never lost.
+/// Either the closing caller takes the value or the filler gets it back: it is never lost.
 #[test]
 fn a_value_that_meets_a_caller_who_goes_is_not_lost() {
     check(|| {

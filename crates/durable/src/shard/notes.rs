@@ -60,7 +60,7 @@ impl Shard {
         self.far_off = (back || forth).then_some(FarOff { expected, reads });
     }
 
-    /// Reports a wall clock that jumped far from the reading expected.
+    /// Reports the wall clock if it jumped far from its expected reading.
     pub(super) fn note_jump(&mut self, expected: Moment, reads: Moment) {
         if reads.since(expected).max(expected.since(reads)) > YEAR {
             self.far_off = Some(FarOff { expected, reads });

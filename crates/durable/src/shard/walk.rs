@@ -244,7 +244,7 @@ impl Shard {
         self.next_place(walk);
     }
 
-    /// Keeps the rows that come first by key after the cursor: as many as the answer may hold, plus one that shows
+    /// Keeps the rows with the smallest keys after the cursor: as many as the answer may hold, plus one that tells
     /// whether there are more.
     fn keep_least(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
