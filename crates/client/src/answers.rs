@@ -1,4 +1,4 @@
-//! What comes back: deliveries, queues, lists, counts.
+//! Answers: deliveries, queues, lists, counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,20 +8,20 @@ use serde_json::value::RawValue;
 use crate::time;
 use crate::timer::{Payload, Replaced, Retry, Timer, WebhookView, bytes, write_bytes};
 
-/// A timer that was handed out, until its lease ends.
+/// A delivery: a timer that was handed out under a lease.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// Names the delivery: to settle it with.
+    /// The token that settles it.
     pub token: String,
     /// The queue of the timer.
     pub queue: String,
     /// The key of the timer.
     pub key: String,
-    /// The moment of the occurrence.
+    /// The due moment of the occurrence.
     #[serde(with = "time::at")]
     pub due: SystemTime,
-    /// Names the timer for ever.
+    /// Identifies the timer permanently.
     pub generation: u64,
     /// The number of the occurrence, from 1.
     pub occurrence: u64,
@@ -40,7 +40,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// What was scheduled.
+    /// The payload of the timer.
     pub fn payload(&self) -> Payload<'_> {
         Payload::of(self.payload.as_deref(), self.payload_base64.as_deref())
     }
@@ -51,90 +51,90 @@ pub(crate) struct Deliveries {
     pub(crate) deliveries: Vec<Delivery>,
 }
 
-/// What became of tokens.
+/// The outcome of an `ack`, `nack` or `extend`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Settled {
-    /// How many counted.
+    /// The number of tokens that took effect.
     #[serde(alias = "acked", alias = "nacked", alias = "extended")]
     pub count: u64,
-    /// The new end of the leases, of `extend`.
+    /// The new end of the leases, for `extend`.
     #[serde(default, with = "time::at_or_null")]
     pub lease_until: Option<SystemTime>,
-    /// Tokens that do not count.
+    /// The tokens that had no effect.
     pub stale: Vec<Stale>,
 }
 
-/// A token that does not count, and why.
+/// A token that had no effect, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Stale {
     /// The token.
     pub token: String,
-    /// As `acked`: a repeated `ack` finds its own.
+    /// The reason, such as `acked` for a repeated `ack`.
     pub reason: String,
 }
 
-/// Whether anybody had a timer that was cancelled.
+/// The outcome of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Cancelled {
-    /// Nobody had it, and nobody will.
+    /// It was not handed out, and never will be.
     Cancelled,
-    /// Somebody has it: at most that one.
+    /// It is handed out, and will not be handed out again.
     Delivering,
 }
 
-/// What became of the keys of a cancel.
+/// The outcome of a cancel by keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CancelledKeys {
-    /// How many will never be handed out.
+    /// The number of timers that will never be handed out.
     pub cancelled: u64,
-    /// How many somebody has.
+    /// The number of timers that are handed out; they will not be handed out again.
     pub delivering: u64,
-    /// Those that were done before.
+    /// The keys of timers that were already done.
     pub done: Vec<String>,
-    /// Those that are not there.
+    /// The keys without a timer.
     pub unknown: Vec<String>,
 }
 
-/// What became of the timers of a prefix.
+/// The outcome of a cancel by prefix.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Many {
-    /// How many will never be handed out.
+    /// The number of timers that will never be handed out.
     pub cancelled: u64,
-    /// How many somebody has.
+    /// The number of timers that are handed out; they will not be handed out again.
     pub delivering: u64,
-    /// There may be more: ask again.
+    /// There may be more: repeat the call.
     pub more: bool,
 }
 
-/// How many dead timers live again.
+/// The outcome of a redrive.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Revived {
-    /// How many.
+    /// The number of dead timers revived.
     pub revived: u64,
-    /// There may be more: ask again.
+    /// There may be more: repeat the call.
     pub more: bool,
 }
 
-/// One timer of a list that was scheduled.
+/// The outcome for one timer of a bulk schedule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Scheduled {
     /// Its key, given or assigned.
     pub key: String,
-    /// Names it for ever.
+    /// Identifies it permanently.
     pub generation: u64,
     /// When it is due.
     #[serde(with = "time::at")]
     pub due: SystemTime,
     /// `made`, `replaced` or `kept`.
     pub outcome: String,
-    /// What it replaced, if it did.
+    /// The timer that it replaced, if any.
     pub replaced: Option<Replaced>,
 }
 
@@ -149,43 +149,43 @@ pub(crate) struct Outcomes {
 pub struct Page {
     /// The timers.
     pub timers: Vec<Timer>,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// Every queue that the token sees.
+/// Every queue that the token may see.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Queues {
-    /// By name.
+    /// The queues, by name.
     pub queues: Vec<QueueStats>,
-    /// Some of the store cannot be read; the server's log says what.
+    /// Whether some data of the store cannot be read; the server's log names it.
     pub damaged: bool,
-    /// What the token may do: `read`, `write` or `admin`.
+    /// The token's right: `read`, `write` or `admin`.
     pub right: String,
 }
 
-/// What is known of a queue.
+/// The statistics of a queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueueStats {
     /// Its name.
     pub queue: String,
-    /// How many timers are in which state.
+    /// The number of timers in each state.
     pub counts: Counts,
     /// When the next timer becomes due.
     #[serde(with = "time::at_or_null")]
     pub next: Option<SystemTime>,
-    /// Since when the longest due waits.
+    /// Since when the longest due timer has been due.
     #[serde(with = "time::at_or_null")]
     pub oldest_due: Option<SystemTime>,
-    /// It hands out nothing.
+    /// Whether hand-outs are paused.
     pub paused: bool,
-    /// Of the hand-outs of the last minute.
+    /// The lateness of the hand-outs of the last minute.
     pub lateness: Lateness,
-    /// Hand-outs a second, over the last minute.
+    /// Hand-outs per second, over the last minute.
     pub per_second: f64,
-    /// What was set.
+    /// Its settings.
     pub settings: QueueSettings,
 }
 
@@ -193,27 +193,27 @@ pub struct QueueStats {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Their next attempt is to come.
+    /// Their next attempt is in the future.
     pub scheduled: u64,
-    /// It has come, and nobody has them.
+    /// Their next attempt is due, and they are not handed out.
     pub due: u64,
-    /// Somebody has them.
+    /// They are handed out.
     pub delivering: u64,
     /// They were given up.
     pub dead: u64,
 }
 
-/// How late hand-outs were.
+/// The time from a timer's next attempt to its hand-out.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lateness {
-    /// Half of them were not later.
+    /// The median.
     #[serde(with = "time::span")]
     pub p50: Duration,
-    /// 99 in a hundred were not later.
+    /// The 99th percentile.
     #[serde(with = "time::span")]
     pub p99: Duration,
-    /// The latest.
+    /// The maximum.
     #[serde(with = "time::span")]
     pub max: Duration,
 }
@@ -222,33 +222,33 @@ pub struct Lateness {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueueSettings {
-    /// The default of new timers.
+    /// The default retry of new timers.
     pub retry: Retry,
-    /// The default of new timers.
+    /// The default webhook of new timers.
     pub webhook: Option<WebhookView>,
     /// The default of new timers with a chosen key.
     #[serde(with = "time::span")]
     pub remember: Duration,
-    /// How long the dead are kept.
+    /// How long dead timers are kept.
     #[serde(with = "time::span")]
     pub dead_keep: Duration,
-    /// The most hand-outs a second.
+    /// The maximum number of hand-outs per second.
     pub rate: Option<u32>,
-    /// The most timers that are out at once.
+    /// The maximum number of timers that are handed out at once.
     pub concurrency: Option<u32>,
 }
 
-/// How many timers are due in a span of time.
+/// The number of timers due in a span of time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Bucket {
-    /// Its beginning.
+    /// Its start.
     #[serde(with = "time::at")]
     pub from: SystemTime,
-    /// Its end, which is not in it.
+    /// Its end, exclusive.
     #[serde(with = "time::at")]
     pub to: SystemTime,
-    /// How many.
+    /// The number of timers.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The same calls for threads: each blocks until its answer is there.
+//! The same calls for threads: each blocks until the answer arrives.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! Not for the threads of an async runtime: there a call panics. Use [`crate::Client`] instead.
+//! Calls panic on a thread of an async runtime. Use [`crate::Client`] there.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -48,7 +48,7 @@ impl Client {
     /// From a client that was built with settings.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the system refuses what a runtime needs.
+    /// [`Error::Argument`]: the runtime that it needs cannot be started.
     pub fn of(client: crate::Client) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::Argument(error.to_string()))?;
@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-/// What happens to timers, as it happens.
+/// Events of timers, as they happen.
 #[derive(Debug)]
 pub struct Events {
     events: crate::Events,

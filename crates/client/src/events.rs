@@ -1,4 +1,4 @@
-//! The stream of events: lines of `text/event-stream`, read as they come.
+//! The stream of events: lines of `text/event-stream`, read as they arrive.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::time;
 
-/// The server says every 15 s that it is alive.
+/// After this long a silence the stream counts as lost: the server sends something every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// The longest line: a key has at most 256 bytes.
 const LONGEST: usize = 64 << 10;
 
-/// What happens to timers, as it happens.
+/// Events of timers, as they happen.
 #[derive(Debug)]
 pub struct Events {
     body: Incoming,
@@ -44,7 +44,7 @@ pub struct Happened {
     pub queue: String,
     /// The key of the timer; `None` if all of a queue were cancelled at once.
     pub key: Option<String>,
-    /// Names the timer for ever.
+    /// Identifies the timer permanently.
     pub generation: u64,
     /// The number of the occurrence.
     pub occurrence: u64,
@@ -86,7 +86,7 @@ impl Events {
         }
     }
 
-    /// The first whole event of what has come. Comments are passed over.
+    /// The first complete event among the bytes received. Skips comments.
     fn take(&mut self) -> Option<Result<Event, Error>> {
         loop {
             let end = self.rest.windows(2).position(|two| two == b"\n\n")?;

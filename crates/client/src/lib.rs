@@ -3,10 +3,10 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `client.rs` | [`Client`]: sends requests, repeats those that are safe to repeat |
+//! | `client.rs` | [`Client`]: sends requests, retries those that are safe to repeat |
 //! | `queue.rs` | [`Queue`]: the calls on a queue and its timers |
 //! | `blocking.rs` | the same calls for threads |
-//! | `timer.rs`, `answers.rs` | what is sent and what comes back |
+//! | `timer.rs`, `answers.rs` | request and response types |
 //! | `events.rs` | the stream of events |
 //! | `connect.rs` | connections, with TLS or without |
 //! | `time.rs` | moments and durations as text |

@@ -16,7 +16,7 @@ use crate::request::{Request, encode, query};
 use crate::time;
 use crate::timer::{NewTimer, Retry, Timer, Webhook};
 
-/// A queue of a server. Its calls fail with [`Error`]; see [`Client`] for which are repeated.
+/// A queue of a server. Its calls fail with [`Error`]; see [`Client`] for which are retried.
 #[derive(Clone, Debug)]
 pub struct Queue {
     client: Client,
@@ -190,7 +190,7 @@ impl Queue {
         let safe = match condition {
             Condition::Any => Duration::ZERO,
             Condition::Absent => timer.remembered(),
-            // Once replaced, the generation is another one for ever.
+            // After a replacement the generation differs for good, so a repetition has no effect.
             Condition::Generation(_) => Duration::MAX,
         };
         let request = request.safe_for(safe);
@@ -351,7 +351,7 @@ impl Queue {
     }
 }
 
-/// How long a repeated call finds the key of the first one, and so makes no second timer.
+/// How long a repeated call would find the key of the first one, and so schedule no second timer.
 fn safe_for(timer: &NewTimer, conflict: Conflict) -> Duration {
     match (&timer.key, conflict) {
         (None, _) | (_, Conflict::Replace) => Duration::ZERO,

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// A request that is not yet sent.
+/// A request that was not sent yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// Path and query.
+    /// The path and the query.
     pub(crate) path: String,
     pub(crate) body: Option<String>,
     /// A condition: the name and the value of a header.
     pub(crate) condition: Option<(&'static str, String)>,
-    /// How long after the first try the contract calls it safe to repeat, if that try may have been carried out.
+    /// How long after the first try the API calls it safe to repeat, if that try may have been carried out.
     pub(crate) safe_for: Duration,
-    /// How long the server may take on purpose.
+    /// How long the server waits before it answers, by request.
     pub(crate) wait: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// A part of a path, or a value of a query: everything but unreserved characters is encoded.
+/// Percent-encodes all but unreserved characters, for a part of a path or a value of a query.
 pub(crate) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -59,7 +59,7 @@ pub(crate) fn encode(text: &str) -> String {
     out
 }
 
-/// A query of those that are given.
+/// A query of the parameters that have a value.
 pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
     let given = pairs.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let all: Vec<String> = given.map(|(name, value)| format!("{name}={}", encode(value))).collect();

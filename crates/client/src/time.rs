@@ -47,7 +47,7 @@ fn read<'de, D: Deserializer<'de>, T, E: Display>(
         .transpose()
 }
 
-/// For `#[serde(with)]`: a moment that is always there.
+/// For `#[serde(with)]`: a moment.
 pub(crate) mod at {
     use super::*;
 
@@ -80,7 +80,7 @@ pub(crate) mod at_or_null {
     }
 }
 
-/// For `#[serde(with)]`: a duration that is always there.
+/// For `#[serde(with)]`: a duration.
 pub(crate) mod span {
     use super::*;
 

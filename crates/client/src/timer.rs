@@ -1,4 +1,4 @@
-//! A timer: what is sent to make one, and what is shown of one.
+//! A timer: to be scheduled, and as the server shows it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::error::Error;
 use crate::time;
 
-/// A timer to be made. What is not set is the queue's default.
+/// A timer to schedule. Unset fields have the queue's defaults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewTimer {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,13 +80,13 @@ impl NewTimer {
         self
     }
 
-    /// The key, unique in the queue. Without one the server assigns one, and a lost call is not repeated.
+    /// Sets the key, unique in the queue. Without one the server assigns one, and a lost call is not retried.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// What the holder of a delivery gets, as JSON.
+    /// Sets the payload, as JSON.
     ///
     /// # Errors
     /// [`Error::Argument`]: it cannot be written as JSON.
@@ -96,7 +96,7 @@ impl NewTimer {
         Ok(self)
     }
 
-    /// The same, of text that is JSON already and is sent as it is.
+    /// As [`payload`](NewTimer::payload), from JSON text, which is sent unchanged.
     ///
     /// # Errors
     /// [`Error::Argument`]: it is not JSON.
@@ -107,7 +107,7 @@ impl NewTimer {
         Ok(self)
     }
 
-    /// The same, of bytes that are not JSON.
+    /// As [`payload`](NewTimer::payload), from bytes that are not JSON.
     pub fn payload_bytes(mut self, bytes: &[u8]) -> Self {
         self.payload_base64 = Some(BASE64.encode(bytes));
         self
@@ -143,7 +143,7 @@ impl NewTimer {
         self
     }
 
-    /// How long the key stays taken, as far as the client knows: a queue may have another default.
+    /// How long the key stays taken, as far as the client knows: the queue's default may differ.
     pub(crate) fn remembered(&self) -> Duration {
         self.remember.unwrap_or(Duration::from_secs(600))
     }
@@ -154,29 +154,29 @@ impl NewTimer {
         self
     }
 
-    /// How often it is tried.
+    /// Sets its attempts and backoff.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 }
 
-/// How often an occurrence is tried, and how far apart. What is `None` is the queue's default.
+/// The attempts of an occurrence, and the backoff between them. `None` means the queue's default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Retry {
-    /// The most attempts.
+    /// The maximum number of attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// How long after the first failed attempt the next is.
+    /// The delay after the first failed attempt.
     #[serde(default, with = "time::span_or_null", skip_serializing_if = "Option::is_none")]
     pub first: Option<Duration>,
-    /// By how much each pause is longer than the last.
+    /// The factor from each delay to the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// The longest pause.
+    /// The longest delay, before jitter.
     #[serde(default, with = "time::span_or_null", skip_serializing_if = "Option::is_none")]
     pub longest: Option<Duration>,
-    /// The largest part by which a pause is made longer at random.
+    /// The random part added to a delay, as a fraction of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
 }
@@ -184,7 +184,7 @@ pub struct Retry {
 /// Where a timer is posted when it is due.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Webhook {
-    /// An address at http or https.
+    /// The address: an http or https URL.
     pub url: String,
     /// Headers to send. The server never shows their values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -215,11 +215,11 @@ pub struct Timer {
     pub queue: String,
     /// Its key, unique in the queue.
     pub key: String,
-    /// Names this timer for ever.
+    /// Identifies this timer permanently.
     pub generation: u64,
     /// `scheduled`, `due`, `delivering`, `dead`, `done` or `cancelled`.
     pub state: String,
-    /// The moment of the occurrence.
+    /// The due moment of the occurrence.
     #[serde(with = "time::at")]
     pub due: SystemTime,
     /// The earliest moment of the next hand-out.
@@ -229,7 +229,7 @@ pub struct Timer {
     pub occurrence: u64,
     /// Hand-outs of this occurrence so far.
     pub attempt: u64,
-    /// When it was made.
+    /// When it was scheduled.
     #[serde(with = "time::at")]
     pub created: SystemTime,
     /// Its period.
@@ -254,11 +254,11 @@ pub struct Timer {
     /// How long the key stays taken afterwards.
     #[serde(with = "time::span")]
     pub remember: Duration,
-    /// How often it is tried.
+    /// Its attempts and backoff.
     pub retry: Retry,
-    /// What the last failure said.
+    /// The text of the last failure.
     pub last_error: Option<String>,
-    /// What it replaced, if it did.
+    /// The timer that it replaced, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<Replaced>,
     payload: Option<Box<RawValue>>,
@@ -268,7 +268,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Its payload. A list has payloads only if they were asked for.
+    /// Its payload. A list includes payloads only on request.
     pub fn payload(&self) -> Payload<'_> {
         Payload::of(self.payload.as_deref(), self.payload_base64.as_deref())
     }
@@ -278,20 +278,20 @@ impl Timer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// Which it was.
+    /// Its generation.
     pub generation: u64,
-    /// Its state; of `delivering`, the holder may still be at work.
+    /// Its state when it was replaced. If `delivering`, its holder may still be at work.
     pub state: String,
 }
 
-/// What a timer carries.
+/// The payload of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
     /// Nothing, or `null`.
     None,
     /// JSON, as it was sent.
     Json(&'a str),
-    /// Other bytes.
+    /// Bytes that are not JSON.
     Bytes(&'a [u8]),
 }
 
@@ -304,10 +304,10 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Reads JSON. No payload reads as `null`.
+    /// Deserializes JSON. A missing payload reads as `null`.
     ///
     /// # Errors
-    /// [`Error::Unreadable`]: it is another type, or not JSON.
+    /// [`Error::Unreadable`]: it is not JSON, or not of this type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let json = match self {
             Payload::None => "null",

@@ -1,4 +1,4 @@
-//! The client against a real server on loopback, and against one that loses what it is sent.
+//! The client against a real server on loopback, and against one that loses requests.
 
 mod calls;
 mod repeats;

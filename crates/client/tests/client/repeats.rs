@@ -1,4 +1,4 @@
-//! What is repeated, and what is not: a server that loses requests, or answers all of them alike, counts them.
+//! Which calls are retried: a server that loses every request, or gives all the same answer, counts them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::served::Server;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Reads a request whole, and passes it to `answer`; then the connection is closed.
+/// Reads each whole request and passes it to `answer`, then closes the connection.
 fn front(answer: impl Fn(usize, &[u8], TcpStream) + Send + 'static) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -44,7 +44,7 @@ fn client(address: &str) -> Client {
     Client::builder(address).retries(1).build().unwrap()
 }
 
-/// Makes each call, and returns the names of those that were sent again.
+/// Makes each call. Returns the names of those that were retried.
 async fn repeated(queue: &Queue, count: &AtomicUsize) -> Vec<&'static str> {
     let keyed = NewTimer::after(SECOND).key("k");
     let bare = NewTimer::after(SECOND);
@@ -94,7 +94,7 @@ async fn repeated(queue: &Queue, count: &AtomicUsize) -> Vec<&'static str> {
     again
 }
 
-/// How many calls are safe, and how many there are.
+/// The number of calls that are safe to repeat, and of all calls.
 const SAFE: usize = 15;
 const ALL: usize = 28;
 
@@ -105,7 +105,7 @@ async fn a_lost_call_is_repeated_if_that_is_safe() {
     assert!(again.len() == SAFE && again.iter().all(|name| !name.starts_with('!')), "{again:?}");
 }
 
-/// A front that answers everything alike.
+/// A server that gives every request the same answer.
 fn canned(
     status: &'static str,
     headers: &'static str,
@@ -143,7 +143,8 @@ async fn a_server_that_asks_for_a_long_pause_is_not_asked_again() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
-/// The first try arrives and its answer is lost; the second finds its trace, and says so.
+/// The first try is carried out and its answer is lost. The retry is refused, and the error says that the first may be
+/// the cause.
 #[tokio::test]
 async fn the_trace_of_a_lost_call_is_told_apart() {
     let server = Server::start(Settings::default());
@@ -159,7 +160,7 @@ async fn the_trace_of_a_lost_call_is_told_apart() {
         let _ = stream.shutdown(Shutdown::Both);
     });
     let queue = client(&address).queue("q");
-    // The Host names the front.
+    // The request is forwarded unchanged, so its `Host` names the front.
     let error = queue.schedule(&NewTimer::after(SECOND * 60).key("k")).await.unwrap_err();
     assert_eq!((error.code(), error.may_have_happened()), (Some("key_taken"), true), "{error}");
     assert!(matches!(&error, Error::Refused(problem) if problem.after_lost));

@@ -1,4 +1,4 @@
-//! A server in memory on a port of its own, ended with the test.
+//! A server in memory on its own port, stopped on drop.
 
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
