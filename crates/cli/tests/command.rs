@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Runs the command; its exit code, stdout and stderr.
+/// Runs the command. Returns its exit code, stdout and stderr.
 fn tourbillon(args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tourbillon")).args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().expect("it ended by itself"), text(output.stdout), text(output.stderr))
 }
 
-/// A file with this content, in a folder of the test's own.
+/// Writes a file with this content into the tests' folder.
 fn file(name: &str, content: impl AsRef<[u8]>) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, content).unwrap();
@@ -126,7 +126,7 @@ fn files_that_are_none() {
     }
 }
 
-/// One timer, for ever.
+/// A scenario whose timer repeats forever.
 fn endless(name: &str) -> String {
     scenario(
         name,
@@ -143,7 +143,7 @@ fn a_run_that_would_go_on_for_ever_ends() {
     assert!(said.iter().all(|part| err.contains(part)), "{err}");
 }
 
-/// Whoever reads only the beginning is not told off.
+/// A reader that closes the pipe early causes no error.
 #[test]
 fn a_closed_pipe() {
     let endless = endless("piped.json");
@@ -206,14 +206,14 @@ fn traces_at_the_edges() {
     }
 }
 
-/// The hand is where the clock is.
+/// The trace shows the hand where the clock is.
 #[test]
 fn a_trace_that_begins_later() {
     let (_, out, _) = tourbillon(&["trace", "--start", "2", "8"]);
     assert!(out.contains("clock 2  filed in L1[10], the slot of 10"), "{out}");
     assert!(out.contains("  L1  ▲ 2  ● 10 |··▲·······●···"), "{out}");
     assert!(out.contains("tick    8 wakes"), "{out}");
-    // The example of the format: from clock 2, 399 reaches slot 0 of the next turn.
+    // The example of the format: from clock 2, a delay of 399 reaches slot 0 of the next turn.
     let (_, out, _) = tourbillon(&["trace", "--slots", "20", "--start", "2", "399"]);
     assert!(out.contains("L2[0] → L1[1] → fired"), "{out}");
     let (_, out, _) = tourbillon(&["trace", "--hashed", "--slots", "8", "--start", "5", "20"]);

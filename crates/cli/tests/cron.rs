@@ -1,8 +1,8 @@
-//! `tourbillon cron`: what it tells, to the letter, and what it says to bad input.
+//! `tourbillon cron`: its exact output, and its errors for bad input.
 
 use std::process::Command;
 
-/// Runs the command in a zone of the system; its exit code, stdout and stderr.
+/// Runs the command in a system time zone. Returns its exit code, stdout and stderr.
 fn cron_in(system: &str, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tourbillon"));
     let output = command.arg("cron").args(args).env("TZ", system).output().unwrap();
@@ -83,7 +83,7 @@ fn a_day_that_was_left_out() {
     }
 }
 
-/// The midnight that is left out has no run; the next one is at the same moment, and has its own.
+/// The skipped midnight has no run; the next midnight is at the same moment and has its own run.
 #[test]
 fn a_midnight_that_was_left_out() {
     let args = ["0 0 * * *", "--tz", "Pacific/Apia", "-n", "2", "--from", "2011-12-28T12:00"];
@@ -96,14 +96,14 @@ fn a_midnight_that_was_left_out() {
     ] {
         assert!(out.contains(part), "no {part:?} in\n{out}");
     }
-    // What repeats goes on by real time.
+    // A step expression continues in real time across the gap.
     let args = ["0 */6 * * *", "--tz", "Pacific/Apia", "-n", "1", "--from", "2011-12-29T23:00"];
     let (_, out, _) = cron(&args);
     assert!(out.contains("Sat 2011-12-31 00:00 +14:00   2011-12-30 10:00Z   in 1h\n"), "{out}");
     assert!(out.contains("its times there are left out\n"), "{out}");
 }
 
-/// However many runs there are, each that a gap has moved says so.
+/// Every run moved by a gap says so, even if not every gap is printed.
 #[test]
 fn every_jump_counts_and_not_all_are_told() {
     let args = ["30 2 * * *", "--tz", "Europe/Berlin", "-n", "4000", "--from", "2025-01-01"];
@@ -138,7 +138,7 @@ Where the clock jumps
     assert_eq!((code, out.contains("no run after that: look at its year")), (0, true), "{out}");
 }
 
-/// The zone of the system, a time with an offset, many runs.
+/// Without `--tz` the zone is the system's. Also: a time with an offset, and many runs.
 #[test]
 fn what_is_left_out() {
     let (code, out, _) = cron_in("Asia/Tokyo", &["0 9 * * *", "--from", "2025-01-01T00:00+01:00"]);

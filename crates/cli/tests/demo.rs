@@ -1,6 +1,6 @@
-//! The server of the live page: how it starts and stops, and what it says to those who mean no good.
+//! The server of the live page: starting, stopping, and its answers to hostile clients.
 //!
-//! In real time: the server is a process of its own, and what it does is seen from outside.
+//! In real time: the server is a separate process, observed from outside.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tourbillon_cli::demo::{MOST_CONNECTIONS, MOST_SESSIONS};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A running `tourbillon demo`; it is ended with the test.
+/// A running `tourbillon demo`, killed on drop.
 struct Demo {
     child: Child,
     address: String,
@@ -35,7 +35,7 @@ impl Demo {
         stream
     }
 
-    /// What it answers to a request, which may be cut off by its side.
+    /// Sends a request and reads the answer. The server may close the connection early.
     fn ask(&self, request: &str) -> String {
         let mut stream = self.connect();
         let _ = stream.write_all(request.as_bytes());
@@ -48,7 +48,7 @@ impl Demo {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
     }
 
-    /// Opens a session, and says what was answered to the wish.
+    /// Opens a session. Returns its socket and the head of the answer.
     fn session(&self) -> (Socket, String) {
         let request = format!(
             "GET /live HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -71,7 +71,7 @@ impl Demo {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
     }
 
-    /// Sends a signal, and waits for the end.
+    /// Sends a signal and waits for the end. Returns the exit status and the rest of the output.
     fn end(mut self, signal: &str) -> (ExitStatus, String) {
         let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         assert!(kill.unwrap().success());
@@ -94,7 +94,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The frames of a WebSocket, as far as this needs them: masked with zeros, and never in pieces.
+/// A minimal WebSocket client: masks with zeros and never fragments.
 struct Socket(TcpStream);
 
 impl Socket {
@@ -106,7 +106,7 @@ impl Socket {
         self.0.write_all(&frame)
     }
 
-    /// The next text; `None` if the session is over.
+    /// The next text message; `None` if the session has ended.
     fn receive(&mut self) -> Option<String> {
         let mut head = [0; 2];
         self.0.read_exact(&mut head).ok()?;
@@ -155,7 +155,7 @@ fn it_prints_one_address_and_stops_when_asked() {
 
 #[test]
 fn another_port_is_taken_if_nobody_asked_for_this_one() {
-    // Whoever has the usual port, one of these two does not.
+    // At most one of the two can have the default port.
     let (one, two) = (Demo::start(&[]), Demo::start(&[]));
     assert_ne!(one.address, two.address);
     assert!(two.get("/").starts_with("HTTP/1.1 200 OK"));
@@ -205,7 +205,7 @@ fn only_the_page_is_served_and_only_to_its_own() {
     ] {
         assert!(request.starts_with(&format!("HTTP/1.1 {code}")), "{code}: {request:?}");
     }
-    // A huge body is not read.
+    // The body is huge, and the server does not read it.
     let body = "x".repeat(1 << 20);
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\n";
     let answer = demo.ask(&format!("{head}{body}"));
@@ -241,7 +241,7 @@ fn what_is_no_run_is_refused_in_words() {
         assert!(answer.contains(says), "{text:.80}: {answer:.400}");
         assert!(answer.contains(r#""over":true"#) && session.receive().is_none(), "and it is over");
     }
-    // In a run, what is no step is refused, and the run goes on; a jump to the end of time takes no time.
+    // In a session, an invalid step is refused and the run continues; a jump to the end of time is instant.
     let (mut session, _) = demo.session();
     assert!(session.ask(&scenario("[20]", "[]")).is_some());
     let answer = session.ask(r#"[{"advance":"soon"}]"#).unwrap();
@@ -252,7 +252,7 @@ fn what_is_no_run_is_refused_in_words() {
     ] {
         assert!(session.ask(drive).is_some_and(|answer| answer.contains("clock")));
     }
-    // A message that is too long ends the session.
+    // A message over the limit ends the session.
     assert!(session.ask(&"x".repeat(2 << 20)).is_none());
     assert!(demo.get("/").starts_with("HTTP/1.1 200 OK"), "still there");
 }
@@ -260,7 +260,7 @@ fn what_is_no_run_is_refused_in_words() {
 #[test]
 fn crowds_and_the_slow_are_bounded() {
     let demo = Demo::start(&["--port", "0"]);
-    // Thousands connect and say nothing, a few at a time being let in.
+    // Thousands of idle connections: the server accepts a limited number.
     let idle: Vec<_> = (0..2_000).filter_map(|_| TcpStream::connect(&demo.address).ok()).collect();
     assert!(idle.len() > MOST_CONNECTIONS);
     let mut last = idle.last().unwrap();
@@ -274,8 +274,7 @@ fn crowds_and_the_slow_are_bounded() {
         assert!(began.elapsed() < PATIENCE, "it does not recover");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // As many sessions as there are places, each with the largest wheel and the most timers that there may be, and
-    // none of them reads what it asked for.
+    // Fills every session with the largest wheel and the most timers allowed, without reading the answers.
     let steps: Vec<_> =
         (0..20_000).map(|i| format!(r#"{{"schedule":"{i}","delay":{i}}}"#)).collect();
     let large = scenario("[86400,86400,86400]", &format!("[{}]", steps.join(",")));
@@ -291,7 +290,7 @@ fn crowds_and_the_slow_are_bounded() {
     for session in &mut sessions {
         assert!(session.receive().is_some_and(|answer| answer.contains(r#""pending":20000"#)));
     }
-    // Whoever asks and asks, and never reads, is let go.
+    // A client that keeps sending and never reads is disconnected.
     let (first, rest) = sessions.split_first_mut().unwrap();
     first.0.set_write_timeout(Some(Duration::from_secs(15))).unwrap();
     let flood = format!("[{}]", vec![r#"{"cancel":"0"}"#; 30_000].join(","));

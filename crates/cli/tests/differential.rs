@@ -1,7 +1,7 @@
-//! Random scenarios, small and at the edges: the real runner against the slow one that is obviously right.
+//! Random scenarios, small and at the edges: the real runner against the slow reference.
 //!
-//! Every line must be one that the reference allows at that point, under each of the three drives; and all that
-//! the reference says must hold at each `expect` is then checked by a second run.
+//! Under each of the three drives, every line must be one that the reference allows at that point. A second run then
+//! checks every expectation that the reference has filled in.
 
 mod reference;
 
@@ -13,7 +13,7 @@ use tourbillon_cli::scenario::{
     Callback, Drive, Expect, Id, Kind, Scenario, Schedule, Step, WheelSpec, When,
 };
 
-/// Enough to meet every rule many times, and a few seconds at most without optimisation.
+/// Covers every rule many times, in a few seconds at most without optimisation.
 const SCENARIOS: u64 = 4_000;
 
 #[test]
@@ -52,13 +52,13 @@ fn play(scenario: &Scenario) -> (Outcome, Vec<String>) {
 struct Generator {
     rng: Rng,
     wheel: WheelSpec,
-    /// A guess at the clock: where the latest advance led.
+    /// An estimate of the clock: the target of the latest advance.
     clock: u64,
-    /// With a budget it is the engine's choice which timers of a tick share a pass, so that a callback which
-    /// cancels or moves another has more than one right ending.
+    /// With a budget the engine chooses which timers of a tick share a pass. A callback that cancels or moves another
+    /// timer would then have more than one correct outcome, so there are none.
     peaceful: bool,
-    /// With repeating timers nothing is moved far into the past, or, in a callback, into the past at all: they
-    /// would fire for ever.
+    /// Repeating timers would fire forever after a move far into the past, or in a callback into the past at all, so
+    /// there are no such moves.
     repeats: bool,
     names: u32,
 }
@@ -109,14 +109,14 @@ impl Generator {
         Scenario { name, about: None, wheel, drive: Drive::Due, limit, budget, steps, ids }
     }
 
-    /// A step that a callback may hold too.
+    /// A step that is also allowed in a callback.
     fn verb(&mut self, depth: usize) -> Step {
         let tame = depth > 0 && self.peaceful;
         match self.rng.u8(..10) {
             0..=1 if !tame => Step::Cancel(self.someone()),
             2 if !tame => {
                 let when = match self.repeats {
-                    // At the end of time the future is the present.
+                    // At the end of time a positive delay is clamped to the present.
                     true if depth > 0 && self.clock > u64::MAX / 2 => {
                         return Step::Cancel(self.someone());
                     }
@@ -131,8 +131,8 @@ impl Generator {
         }
     }
 
-    /// Names are never used twice, so that nothing is scheduled while it is pending; and a timer with a callback
-    /// that schedules does not repeat, for the same reason.
+    /// Names are never reused, so that no pending timer is scheduled again. For the same reason a timer whose callback
+    /// schedules does not repeat.
     fn schedule(&mut self, depth: usize) -> Schedule {
         let id = Id(self.names);
         self.names += 1;
@@ -150,7 +150,7 @@ impl Generator {
         Schedule { id, when, every, then }
     }
 
-    /// A due time that is not far in the past.
+    /// A deadline that is not far in the past.
     fn recent(&mut self) -> When {
         match self.when() {
             When::At(time) => When::At(time.max(self.clock.saturating_sub(30))),
@@ -171,7 +171,7 @@ impl Generator {
         }
     }
 
-    /// A moment that is near, or a span away, or past, or the end of time.
+    /// A moment that is near, or a span away, or in the past, or the end of time.
     fn moment(&mut self) -> u64 {
         match self.rng.u8(..12) {
             0 => self.clock.saturating_sub(self.rng.u64(..20)),
@@ -180,7 +180,7 @@ impl Generator {
         }
     }
 
-    /// A length of time near the edges of the levels, and small enough to be walked.
+    /// A length of time near the edges of the levels, small enough for the reference to walk.
     fn span(&mut self) -> u64 {
         let slots =
             |level: usize| u64::from(self.wheel.slots[level.min(self.wheel.slots.len() - 1)]);

@@ -1,5 +1,5 @@
-//! A run that is told its steps one at a time says what a replay of all of them says, line for line; and so does one
-//! whose clock goes from stop to stop, as the live page lets it.
+//! A live run that receives its steps one at a time prints the same lines as a replay of all of them; and so does one
+//! whose clock advances from stop to stop, as the live page does.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tourbillon_cli::replay::{JsonLines, Live, run};
 use tourbillon_cli::scenario::Scenario;
 
-/// Every scenario that is meant to pass: its name, its text without steps, and its steps without expectations.
+/// Every scenario that should pass: its name, its text without steps, and its steps without expectations.
 fn scenarios() -> Vec<(String, String, Vec<Value>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut all = Vec::new();
     for folder in ["examples", "differs", "bugs", "rules"] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
-            // The one number that this reader of JSON cannot hold: long ago is long ago.
+            // This JSON reader cannot hold that one number. A smaller one is also in the past.
             let text =
                 fs::read_to_string(&path).unwrap().replace("-18446744073709551615", "-1000000");
             let mut scenario: Value = serde_json::from_str(&text).unwrap();

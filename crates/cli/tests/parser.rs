@@ -1,4 +1,4 @@
-//! What a scenario may not say: each mistake with its place and what would be right.
+//! Invalid scenarios: each error names its place and what would be right.
 
 use tourbillon_cli::scenario::{Scenario, Step, When};
 
@@ -224,7 +224,7 @@ fn expectations() {
     wrong(&expect(r#"{"wakes": 1.0}"#), "steps[0].expect.wakes: must be an integer 0 to");
 }
 
-/// `then` so many times inside itself.
+/// A step with `then` nested `depth` times.
 fn nested(depth: usize) -> String {
     let open = r#"{"schedule": "A", "delay": 1, "then": ["#.repeat(depth);
     with_steps(&format!(r#"{open}{{"cancel": "A"}}{}"#, "]}".repeat(depth)))

@@ -1,4 +1,4 @@
-//! Every scenario of the repository, and the exact lines of a few.
+//! Every scenario of the repository, and the exact output of a few.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn malformed_scenarios_say_what_would_be_right() {
     }
 }
 
-/// The lines of a scenario, exactly.
+/// Checks the exact lines of a scenario.
 #[track_caller]
 fn prints(name: &str, lines: &[&str]) {
     let scenario = scenario::read(&root().join(name)).unwrap();

@@ -1,17 +1,17 @@
-//! `check`, `dump` and `load`, as somebody types them.
+//! `check`, `dump` and `load` on the command line.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs the command; its exit code, stdout and stderr.
+/// Runs the command. Returns its exit code, stdout and stderr.
 fn tourbillon(args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tourbillon")).args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().expect("it ended by itself"), text(output.stdout), text(output.stderr))
 }
 
-/// A path in a folder of the test's own, where nothing is.
+/// A path in the tests' folder where nothing exists.
 fn fresh(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);
@@ -24,7 +24,7 @@ fn file(name: &str, lines: &[&str]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// One of each kind, as the HTTP interface shows them, far in the future.
+/// One line of each kind, in the form of the HTTP interface, due far in the future.
 fn lines() -> [&'static str; 5] {
     let lines: Vec<&str> = include_str!("store.jsonl").lines().collect();
     lines.try_into().expect("five lines")
@@ -61,7 +61,7 @@ fn what_was_out_is_due_after_a_load() {
     assert!(out.contains(r#""state":"due""#) && out.contains(r#""attempt":10"#), "{out}");
 }
 
-/// An extra run is under way, and the moment that it has pushed back comes next.
+/// A timer during an extra run keeps the moment that the run has postponed.
 #[test]
 fn what_a_run_has_pushed_back_comes_back() {
     let directory = fresh("store-behind");

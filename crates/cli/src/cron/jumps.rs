@@ -13,11 +13,11 @@ pub(super) struct Jump {
     /// What the clock shows before the change, and after.
     pub(super) before: DateTime,
     pub(super) after: DateTime,
-    /// The first time that the expression names in the gap or the fold: one that has a run, if there is one.
+    /// The first time in the gap or the fold that the expression names; one with a run, if there is one.
     pub(super) first: DateTime,
     /// Whether the expression names another time there.
     pub(super) more: bool,
-    /// Whether the time is on a day that the gap skips as a whole, which has no runs.
+    /// Whether the time is on a day that the gap skips entirely, which has no runs.
     pub(super) no_such_day: bool,
 }
 
@@ -66,7 +66,8 @@ fn touch(cron: &Cron, at: Timestamp, before: DateTime, after: DateTime) -> Optio
     let mut first = named(begin)?;
     let mut no_such_day = false;
     if before < after {
-        // On a day that the gap skips as a whole no time has a run, but a time before or after that day may have one.
+        // On a day that the gap skips entirely no time has a run, but a time just before or after that day may have
+        // one.
         let left_out = |time: DateTime| Some(time).filter(|&time| is_left_out(time, begin, end));
         let day_after =
             |time: DateTime| Some(time.date().tomorrow().ok()?.to_datetime(Time::midnight()));

@@ -1,15 +1,15 @@
-//! A slow runner that is obviously right: a plain list of timers, and a clock that walks every tick.
+//! A slow reference runner: a plain list of timers, and a clock that walks every tick.
 //!
-//! It shares nothing with the real runner but the scenario, and no wheel is in it: places follow the two formulas
-//! of the format. Where the engine may choose (the order within one tick, the order of handing down) it looks at
-//! the engine's next line, checks that the choice is allowed, and follows it. So it can foretell every line.
+//! It shares only the scenario with the real runner, and has no wheel: places follow the two formulas of the format.
+//! Where the engine has a choice (the order within one tick, the order of cascades) it reads the engine's next line,
+//! checks that the choice is allowed, and follows it. So it can predict every line.
 
 use std::collections::HashSet;
 
 use tourbillon_cli::scenario::{Check, Drive, Expect, Id, Kind, Scenario, Schedule, Step, When};
 
-/// Walks a scenario beside the lines that the engine printed, and panics at the first that is wrong. Returns the
-/// scenario with its expectations filled in: all that must hold where an `expect` stands.
+/// Walks a scenario beside the lines that the engine printed, and panics at the first wrong one. Returns the scenario
+/// with every `expect` filled in with everything that must hold there.
 pub(crate) fn follow(scenario: &Scenario, lines: &[String]) -> Scenario {
     let reschedules = uses(&scenario.steps, |step| matches!(step, Step::Reschedule(..)));
     let cancels = uses(&scenario.steps, |step| matches!(step, Step::Cancel(_)));
@@ -49,7 +49,7 @@ fn uses(steps: &[Step], what: fn(&Step) -> bool) -> bool {
 #[derive(Clone)]
 struct Timer<'s> {
     id: Id,
-    /// Wider than a clock: the next run of a repeating timer may lie past the end of time.
+    /// Wider than a clock: the next deadline of a repeating timer may lie past the end of time.
     due: u128,
     due_tick: u128,
     order: usize,
@@ -57,7 +57,7 @@ struct Timer<'s> {
     place: Place,
     rounds: u128,
     moved: bool,
-    /// Armed after the running pass began.
+    /// Armed after the current pass began.
     new: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'s> Reference<'s> {
         filled
     }
 
-    /// Everything that must hold now.
+    /// Every check that must hold now.
     fn checks(&self, before: ([u64; 4], usize), advanced: bool, exact_wakes: bool) -> Vec<Check> {
         let since = |i: usize| self.totals[i] - before.0[i];
         let next =
@@ -211,7 +211,7 @@ impl<'s> Reference<'s> {
         self.totals[2] += passes.max(1);
     }
 
-    /// Every slot of an upper level that begins now.
+    /// Cascades every slot of an upper level that begins now.
     fn hand_down(&mut self) {
         let now = self.tick();
         let mut expected = HashSet::new();
@@ -330,7 +330,7 @@ impl<'s> Reference<'s> {
         self.line("rescheduled", format!(r#","id":"{name}","ok":true,{filed}"#));
     }
 
-    /// The fields that say where the last timer of the list was filed.
+    /// The fields of a line that tell where the last timer of the list was filed.
     fn filed(&self) -> String {
         let timer = self.timers.last().unwrap();
         let mut text = format!(r#""due":{}"#, timer.due);
@@ -348,7 +348,7 @@ impl<'s> Reference<'s> {
             due.saturating_sub(self.scenario.wheel.start.into()).div_ceil(self.tick_units());
         let (place, rounds) = match due <= u64::MAX.into() {
             true => self.place(due_tick),
-            // Past the end of time there are no slots.
+            // There are no slots past the end of time.
             false => (Place::Due, 0),
         };
         let id = schedule.id;
@@ -379,7 +379,7 @@ impl<'s> Reference<'s> {
         }
     }
 
-    /// The formulas of the format: the lowest level with room, and the slot.
+    /// The formulas of the format: the lowest level whose span suffices, and the slot.
     fn place(&self, due_tick: u128) -> (Place, u128) {
         let Some(left) = due_tick.checked_sub(self.tick()).filter(|left| *left > 0) else {
             return (Place::Due, 0);
@@ -413,7 +413,7 @@ impl<'s> Reference<'s> {
         self.scenario.wheel.tick.get().into()
     }
 
-    /// The tick that the clock is in.
+    /// The current tick.
     fn tick(&self) -> u128 {
         u128::from(self.clock - self.scenario.wheel.start) / self.tick_units()
     }

@@ -1,5 +1,5 @@
-//! What `docs/run-it.md` says: its `curl` examples, the dashboard and the alarms, the systemd unit, and the clients in
-//! other languages. In real time.
+//! Checks what `docs/run-it.md` claims: its `curl` examples, the dashboard and the alarms, the systemd unit, and the
+//! clients in other languages. In real time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file of the repository. A packaged crate is without them, and these tests are then, too.
+/// A file of the repository; `None` in a packaged crate, where these tests do nothing.
 fn file(path: &str) -> Option<String> {
     std::fs::read_to_string(root().join(path)).ok()
 }
@@ -34,7 +34,7 @@ fn with_token(name: &str) -> (Scratch, Server) {
     (scratch, server)
 }
 
-/// The method and the path of a line of the script that calls the API.
+/// The method and path of a script line that calls the API.
 fn called(line: &str) -> Option<(String, String)> {
     let at = line.find("$server/").or_else(|| line.find("\"$q"))?;
     let url = line[at..].trim_start_matches('"').split('"').next()?;
@@ -139,7 +139,7 @@ fn the_dashboard_and_the_alarms_ask_for_metrics_that_are_there() {
             assert!(scrape.lines().any(|line| fits(&line)), "{query}: no {name} {selectors:?}");
         }
     }
-    // The page says the same alarms.
+    // The page lists the same alarms.
     let page = file("docs/run-it.md").unwrap();
     for rule in alarms.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
         let first = rule.split(" and ").next().unwrap();
@@ -147,7 +147,7 @@ fn the_dashboard_and_the_alarms_ask_for_metrics_that_are_there() {
     }
 }
 
-/// What the binary is built from: `NAME VERSION LICENCE`, a line each.
+/// The dependencies of the binary, one per line: `NAME VERSION LICENCE`.
 fn third_party() -> String {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut tree = Command::new(cargo);
@@ -166,7 +166,7 @@ fn third_party() -> String {
     let output = tree.current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    // Crates of this repository are shown with their path, and repeated ones with a star.
+    // Removes the marks of proc macros and repeated crates. The other parentheses are paths of our own crates.
     let line = |line: &str| line.replace(" (proc-macro)", "").replace(" (*)", "");
     let mut lines: Vec<String> = text.lines().map(line).collect();
     lines.retain(|line| !line.contains('(') && !line.is_empty());
@@ -175,7 +175,7 @@ fn third_party() -> String {
     lines.join("\n") + "\n"
 }
 
-/// `TOURBILLON_WRITE=1` writes the file.
+/// With `TOURBILLON_WRITE=1` this writes the file.
 #[test]
 fn the_notices_name_everything_in_the_binary() {
     let Some(said) = file("deploy/third-party.txt") else { return };

@@ -1,6 +1,6 @@
-//! What kill -9 leaves: everything that was answered. The ledger of it is in this process.
+//! kill -9 loses nothing that was answered. This process keeps the ledger of the answers.
 //!
-//! In real time: the server is a process of its own, and what it does is seen from outside.
+//! In real time: the server is a separate process, observed from outside.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::served::{self, Scratch, Server};
 
-/// A restart neither ends a lease nor hands the timer to another while it runs.
+/// A restart neither ends a lease nor hands the timer to another worker while the lease runs.
 #[test]
 fn leases_survive_kill_9() {
     let scratch = Scratch::new("leases");
@@ -33,19 +33,19 @@ fn leases_survive_kill_9() {
     assert_eq!(post(&server, "ack", &format!(r#"{{"tokens":[{token}]}}"#))["acked"], 1);
 }
 
-/// What this process knows of the timers of the server.
+/// What the server has answered about its timers.
 #[derive(Default)]
 struct Ledger {
-    /// Timers that wait or were cancelled: generation and state.
+    /// Scheduled or cancelled timers: generation and state.
     kept: HashMap<String, (Value, &'static str)>,
     /// Timers that were handed out: the attempt, and whether it was acknowledged.
     handed: HashMap<String, (u64, bool)>,
-    /// Requests without an answer: each happened, or not.
+    /// Requests without an answer: each may have been carried out.
     open: usize,
 }
 
 impl Ledger {
-    /// Holds the server to what it has answered: all of the last rounds, and some of those before.
+    /// Compares the server with the ledger: all timers of the latest rounds, and a sample of the earlier ones.
     fn check(&self, server: &Server, round: u64) {
         let recent = |key: &String| {
             let of = key[1..].split('-').next().and_then(|of| of.parse::<u64>().ok());
@@ -66,7 +66,7 @@ impl Ledger {
             );
         }
         for (key, (attempt, acked)) in self.handed.iter().filter(|(key, _)| recent(key)) {
-            // Its lease of an hour runs on; what was acknowledged is never handed out again.
+            // Its lease of an hour keeps running; an acknowledged timer is never handed out again.
             let (shown, state) = (show("w", key), if *acked { "done" } else { "delivering" });
             assert_eq!(
                 (&shown["attempt"], &shown["state"]),
@@ -96,7 +96,7 @@ impl Ledger {
     }
 }
 
-/// Makes and cancels timers until the server has gone.
+/// Schedules and cancels timers until the server is gone.
 fn schedules(address: &str, round: u64) -> Ledger {
     let mut ledger = Ledger { open: 1, ..Ledger::default() };
     for nth in 0.. {
@@ -117,9 +117,9 @@ fn schedules(address: &str, round: u64) -> Ledger {
     ledger
 }
 
-/// Makes timers that are due, takes them, and acknowledges every other one, until the server has gone.
+/// Schedules due timers, receives them and acknowledges every other one, until the server is gone.
 fn takes(address: &str, round: u64) -> Ledger {
-    // A batch of hand-outs or acknowledgements without an answer.
+    // One batch of hand-outs and acknowledgements may be unanswered.
     let mut ledger = Ledger { open: 8, ..Ledger::default() };
     let post = |path: &str, body: &str| match served::try_ask(
         address,
@@ -155,7 +155,7 @@ fn takes(address: &str, round: u64) -> Ledger {
     ledger
 }
 
-/// Acknowledged is durable: what was answered 2xx is there after a kill, as the answer said; leases run on.
+/// Acknowledged is durable: everything answered with 2xx survives a kill unchanged, and leases keep running.
 #[test]
 fn nothing_that_was_answered_is_lost_by_kill_9() {
     let rounds = std::env::var("TOURBILLON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
@@ -186,7 +186,7 @@ fn nothing_that_was_answered_is_lost_by_kill_9() {
     assert!(ledger.kept.len() as u64 >= rounds && ledger.handed.len() as u64 >= rounds);
 }
 
-/// A post whose outcome nobody knows is tried again at once, and its attempt does not count.
+/// A post whose outcome is unknown is retried at once, and its attempt does not count.
 #[test]
 fn webhooks_under_way_survive_kill_9() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -197,7 +197,7 @@ fn webhooks_under_way_survive_kill_9() {
         r#"{{"in":"0s","key":"a","webhook":{{"url":"http://{hook}/"}},"payload":1,"retry":{{"attempts":1}}}}"#
     );
     assert_eq!(server.ask("POST", "/v1/queues/q/timers", &timer).0, 201);
-    // It is taken, and not answered.
+    // The receiver reads the post and does not answer.
     let first = served::read_head(&mut listener.accept().unwrap().0);
     server.kill();
     let server = Server::start(scratch.path(), &["--webhook-allow", "127.0.0.1"]);

@@ -1,4 +1,4 @@
-//! `tourbillon serve` as a process, seen from outside. In real time.
+//! `tourbillon serve` as a process, observed from outside. In real time.
 
 mod docs;
 mod kill;

@@ -1,6 +1,6 @@
-//! `tourbillon serve` as a process: how it starts, what it says, and how it ends.
+//! `tourbillon serve` as a process: its start, its output, its end.
 //!
-//! In real time: the server is a process of its own, and what it does is seen from outside.
+//! In real time: the server is a separate process, observed from outside.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::served::{Scratch, Server, command};
 use serde_json::{Value, json};
 
-/// The lines of the README with curl, in order: a timer fires, and after kill -9 a pending one is there.
+/// Runs the `curl` lines of the README in order: a timer fires, and a pending one survives kill -9.
 #[test]
 fn the_story_of_the_readme() {
     let readme = include_str!("../../../../README.md");
@@ -121,7 +121,7 @@ fn tokens_are_read_again_on_sighup() {
     server.send("HUP");
     assert_eq!(reads(&server, "secret-2"), 200);
     assert_eq!(status(&server, "secret-1"), 401);
-    // A file that is wrong changes nothing.
+    // A reload of an invalid file changes nothing.
     std::fs::write(&file, "nonsense").unwrap();
     server.send("HUP");
     std::thread::sleep(Duration::from_millis(100));
@@ -152,7 +152,7 @@ fn flags_are_also_variables() {
     assert_eq!(server.ask("POST", "/v1/queues/q/timers", r#"{"in":"1s","payload":12345}"#).0, 413);
     let (_, made) = server.ask("POST", "/v1/queues/q/timers", r#"{"in":"1h","key":"a"}"#);
     assert!(made["due"].as_str().unwrap().starts_with("2030-01-01T01:00:0"), "{made}");
-    // The clock runs on, and can be set.
+    // The clock runs and can be set.
     let (status, _) = server.ask("POST", "/v1/test/clock", r#"{"now":"2031-01-01T00:00:00Z"}"#);
     assert_eq!(status, 200);
     assert_eq!(server.ask("GET", "/v1/queues/q/timers/a", "").1["state"], "due");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::served::{Scratch, Server};
 
-/// A server, and its address as the commands want it.
+/// Starts a server. Returns its address in the form that the commands take.
 fn serve(name: &str, arguments: &[&str]) -> (Scratch, Server, String) {
     let data = Scratch::new(name);
     let server = Server::start(data.path(), arguments);
@@ -22,7 +22,7 @@ fn command(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command; its exit code, stdout and stderr.
+/// Runs a command. Returns its exit code, stdout and stderr.
 fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
     ended(&mut command(url, arguments))
 }
@@ -33,7 +33,7 @@ fn ended(command: &mut Command) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// Runs a command that succeeds; its output.
+/// Runs a command that must succeed. Returns its output.
 fn good(url: &str, arguments: &[&str]) -> String {
     let (code, out, err) = run(url, arguments);
     assert_eq!((code, &*err), (0, ""), "{arguments:?}");
@@ -83,7 +83,7 @@ fn many_timers_from_the_command_line() {
     let all: Vec<String> = (0..2500).map(one).collect();
     let body = format!(r#"{{"timers":[{}]}}"#, all.join(","));
     assert_eq!(server.ask("POST", "/v1/queues/q/timers", &body).0, 201);
-    // A page of a list has at most 1000.
+    // A page of a list has at most 1000 timers, so this takes several.
     assert_eq!(good(&url, &["list", "q", "-n", "2400", "--json"]).lines().count(), 2400);
     let table = good(&url, &["list", "q", "--prefix", "k00", "-n", "2"]);
     let lines: Vec<&str> = table.lines().collect();
@@ -123,7 +123,7 @@ fn events_are_printed_as_they_happen() {
     let (_data, _server, url) = serve("remote-events", &[]);
     let mut events = command(&url, &["events", "q"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
-    // The stream begins at a moment that nobody announces: timers until one is seen.
+    // Nothing signals when the stream has started, so timers are created until one shows up in it.
     let (seen, first) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || seen.send(lines.next()));
     let line = loop {

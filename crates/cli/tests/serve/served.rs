@@ -1,4 +1,4 @@
-//! A server as a process, and a client of few words.
+//! A server process, and a minimal client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A directory that is removed with the test.
+/// A directory that is removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -32,7 +32,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The command, on any port.
+/// The command to serve a directory on any port.
 pub(crate) fn command(data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tourbillon"));
     command.args(["serve", "--data"]).arg(data);
@@ -43,11 +43,11 @@ pub(crate) fn command(data: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A running server; it is ended with the test.
+/// A running server, killed on drop.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    /// How long it took until it was ready.
+    /// How long it took to start.
     pub(crate) started: Duration,
 }
 
@@ -90,7 +90,7 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
-    /// Sends a signal, and waits for the end.
+    /// Sends a signal and waits for the end. Returns the exit status.
     pub(crate) fn signal(&mut self, name: &str) -> ExitStatus {
         self.send(name);
         self.child.wait().unwrap()
@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-/// The same; `None` if the server has gone.
+/// As [`Server::ask`]; `None` if the server is gone.
 pub(crate) fn try_ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -129,7 +129,7 @@ pub(crate) fn try_ask(address: &str, method: &str, path: &str, body: &str) -> Op
     Some((status, serde_json::from_str(body).ok()?))
 }
 
-/// The head of a request that somebody sends.
+/// Reads the head of a request.
 pub(crate) fn read_head(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut head, mut lines) = (String::new(), BufReader::new(stream));

@@ -1,6 +1,6 @@
 //! `tourbillon serve` in trouble: a full disk, a damaged file, a crowd of clients.
 //!
-//! In real time: the server is a process of its own, and what it does is seen from outside.
+//! In real time: the server is a separate process, observed from outside.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::served::{Scratch, Server, command};
 
 const TIMERS: &str = "/v1/queues/q/timers";
 
-/// Waits until that is so.
+/// Waits until a condition holds.
 fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {
@@ -24,7 +24,7 @@ fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// A file system of its own in memory, of so many bytes. `None`: this user may not mount one.
+/// A file system in memory with a size limit. `None`: this user may not mount one.
 struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
@@ -69,7 +69,8 @@ fn a_full_disk_refuses_changes_loses_nothing_and_is_left_by_itself() {
     };
     assert!(made.len() > 5, "{}", made.len());
     let mut seen = vec![refused];
-    // While there is no room: 503, each with a code that says whether it may have happened; and nothing is handed out.
+    // While the disk is full: 503, with a code that tells whether the request may have been carried out. Nothing is
+    // handed out.
     for nth in 0..10 {
         let body = format!(r#"{{"in":"1h","key":"no{nth}","payload":"{payload}"}}"#);
         seen.push(server.ask("POST", TIMERS, &body));
@@ -113,7 +114,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     assert!(said.contains(data.to_str().unwrap()) && !said.contains("panicked"), "{said}");
 }
 
-/// A row that cannot be read is named and shown; the others are there.
+/// An unreadable row is reported; the other timers are served.
 #[test]
 fn damage_is_shown_and_harms_no_other_timer() {
     let scratch = Scratch::new("damage");
@@ -156,7 +157,7 @@ fn memory(id: u32) -> u64 {
     line.trim().split(' ').next().unwrap().parse::<u64>().unwrap() / 1024
 }
 
-/// How many files this process may open.
+/// The number of files that this process may open.
 fn files() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|line| line.starts_with("Max open files"));
@@ -183,7 +184,7 @@ fn ten_thousand_polls_wait_in_little_memory() {
             stream
         })
         .collect();
-    // Others are served meanwhile, and one timer answers one poll.
+    // Other requests are still served, and one timer answers one poll.
     let began = Instant::now();
     assert_eq!(server.ask("GET", "/healthz", "").0, 200);
     assert_eq!(server.ask("POST", TIMERS, r#"{"in":"0s","key":"a"}"#).0, 201);
@@ -206,7 +207,7 @@ fn ten_thousand_polls_wait_in_little_memory() {
     assert_eq!(handed, 1);
 }
 
-/// The receiver is another server: a payload that is a timer is scheduled there.
+/// The receiver is another server, which schedules the payload as a timer.
 #[test]
 fn webhooks_are_posted_over_https() {
     let scratch = Scratch::new("https");
