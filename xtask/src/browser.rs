@@ -1,4 +1,4 @@
-//! The browser that the tests and the pictures of the live page need: found, or installed.
+//! Finds or installs the browser for the tests and screenshots of the live page.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::shell::{Outcome, capture, cargo, run};
 
 const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes sure that there is a Chromium, and further packages of Debian if asked for.
+/// Makes sure that Chromium and these further Debian packages are installed.
 pub(crate) fn install(more: &[&str]) -> Outcome {
     let there =
         |name: &&&str| capture(Command::new(name).arg("--version")).is_ok_and(|(_, fine)| fine);
@@ -42,7 +42,7 @@ fn has_package(name: &str) -> bool {
     asked.is_ok_and(|(text, fine)| fine && text.ends_with("installed"))
 }
 
-/// Makes the pictures of the README.
+/// Makes the screenshots of the README.
 pub(crate) fn pictures() -> Outcome {
     install(&["fonts-noto-cjk"])?;
     run(&mut cargo(&["run", "-p", "browser", "--", "pictures"]))

@@ -1,7 +1,7 @@
 //! The size of each crate: lines of code, types, public types.
 //!
-//! A line of code has a token on it. Comments and docs do not count, nor does what is built for tests, models and
-//! planted faults alone; of `planted!("name", wrong, right)` only `right` counts.
+//! A line of code has a token on it. Not counted: comments, docs, and code built only for tests, models and planted
+//! faults; of `planted!("name", wrong, right)` only `right` counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -62,7 +62,7 @@ pub(crate) fn run() -> Outcome {
     Ok(())
 }
 
-/// What stands before `src`. Parts of the benches that grow with what they measure are counted apart.
+/// The folder that contains `src`. The parts of the benches that grow with what they measure are counted apart.
 fn crate_of(file: &Path) -> String {
     let before: PathBuf = file.components().take_while(|part| part.as_os_str() != "src").collect();
     let name = before.to_string_lossy().into_owned();
@@ -89,7 +89,7 @@ const BENCH_PARTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Where the module that `file` declares may lie: a file and a folder.
+/// Where the module that `file` declares may be: a file and a folder.
 pub(crate) fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
     let name = file.file_stem().unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -100,7 +100,7 @@ pub(crate) fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
     [folder.join(format!("{module}.rs")), folder.join(module)]
 }
 
-/// Whether an item is built for tests, models or planted faults alone.
+/// Whether an item is built only for tests, models or planted faults.
 pub(crate) fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
         let words = attribute.meta.to_token_stream().to_string();
@@ -126,7 +126,7 @@ pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// How many lines have a token of these items.
+/// The number of lines with a token of these items.
 pub(crate) fn lines(items: &[Item]) -> usize {
     let mut seen = BTreeSet::new();
     for item in items.iter().filter(|item| !for_tests(attributes(item))) {
@@ -162,7 +162,7 @@ fn mark(tokens: TokenStream, seen: &mut BTreeSet<usize>) {
     }
 }
 
-/// A doc comment at the head of these tokens, `#[doc = "…"]` or `#![doc = "…"]`: how many tokens it has.
+/// The number of tokens of a doc comment at the start: `#[doc = "…"]` or `#![doc = "…"]`.
 fn doc(tokens: &[TokenTree]) -> Option<usize> {
     let is = |token: Option<&TokenTree>, mark| matches!(token, Some(TokenTree::Punct(it)) if it.as_char() == mark);
     if !is(tokens.first(), '#') {
@@ -174,7 +174,7 @@ fn doc(tokens: &[TokenTree]) -> Option<usize> {
     (word == "doc").then_some(at + 1)
 }
 
-/// `planted!(…)` at the head of these tokens: its third argument, and how many tokens it has.
+/// `planted!(…)` at the start: its third argument, and the number of its tokens.
 fn planted(tokens: &[TokenTree]) -> Option<(TokenStream, usize)> {
     let [TokenTree::Ident(name), TokenTree::Punct(mark), TokenTree::Group(group), ..] = tokens
     else {
@@ -184,7 +184,7 @@ fn planted(tokens: &[TokenTree]) -> Option<(TokenStream, usize)> {
         return None;
     }
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(it) if it.as_char() == ',');
-    // The name and the wrong expression; commas inside of groups are not seen.
+    // After the name and the wrong expression. Commas inside nested groups are not top-level tokens.
     let all: Vec<TokenTree> = group.stream().into_iter().collect();
     let commas: Vec<usize> = (0..all.len()).filter(|&at| is_comma(&all[at])).collect();
     let last = commas.iter().rev().find(|&&at| at + 1 < all.len())?;

@@ -1,10 +1,10 @@
 //! The gate: no counted operation may take more than 3 % more instructions than when `bench/counts.txt` was written.
 //!
-//! The counts hold for one compiler and one C library, which the file names. With others, the commit that last changed
-//! the file is built in a git worktree under `target/gate` and counted on this machine, and its counts are the record.
-//! The file changes only in a commit that says why: `cargo xtask gate --record` writes it.
+//! The counts depend on the compiler and the C library, which the file names. With others, the commit that last changed
+//! the file is built in a git worktree under `target/gate` and counted on this machine, and its counts are compared
+//! instead. `cargo xtask gate --record` writes the file; the commit that changes it must say why.
 //!
-//! Each run ends with a planted slowdown, one allocation an operation in one row, which must fail that row.
+//! Each run ends with a planted slowdown, one allocation per operation in one row, which must fail that row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use std::process::Command;
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 const RECORD: &str = "bench/counts.txt";
-/// The rows of `bench instructions` that are held to the record. `fire-on-driver` is not one: its timers become due
-/// in real time, so its count depends on the load.
+/// The rows of `bench instructions` that the gate compares. `fire-on-driver` is not one: its timers become due in real
+/// time, so its count depends on the load.
 const ROWS: &str = "insert,cancel,reschedule,fire,handle,key,typed,sleep";
-/// The row that is planted with a slowdown: the shortest to count.
+/// The row that gets the planted slowdown: the quickest to count.
 const PLANTED: &str = "cancel";
 const MOST: f64 = 1.03;
 const HEAD: &str = "\
@@ -31,7 +31,7 @@ type Counts = BTreeMap<String, f64>;
 ///
 /// # Errors
 ///
-/// A row has risen; or the gate cannot compare, which outside of CI is a warning.
+/// The count of a row has risen; or the gate cannot compare, which outside CI is only a warning.
 pub(crate) fn check() -> Outcome {
     let Some(valgrind) = valgrind() else {
         return skipped("valgrind is missing: on Debian `apt install valgrind`");
@@ -61,7 +61,7 @@ pub(crate) fn check() -> Outcome {
     Ok(())
 }
 
-/// Writes the counts of this tree.
+/// Counts this tree and writes the record.
 pub(crate) fn record() -> Outcome {
     let bench = build(&root(), &root().join("target"))?;
     let mut text = format!("{HEAD}toolchain {}\n", toolchain()?);
@@ -72,7 +72,7 @@ pub(crate) fn record() -> Outcome {
     fs::write(root().join(RECORD), text).map_err(|error| format!("{RECORD}: {error}"))
 }
 
-/// In CI, a gate that did not run is a failure.
+/// Outside CI a gate that did not run is a warning; in CI it is a failure.
 fn skipped(why: &str) -> Outcome {
     if std::env::var_os("CI").is_some() {
         return Err(format!("the gate did not run: {why}"));
@@ -86,7 +86,7 @@ fn valgrind() -> Option<String> {
     Some(version.trim().to_owned())
 }
 
-/// What the counts depend on, besides the source.
+/// The compiler and the C library, on which the counts depend.
 fn toolchain() -> Outcome<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = capture_output(Command::new(rustc).current_dir(root()).arg("-vV"))?;
@@ -100,7 +100,7 @@ fn toolchain() -> Outcome<String> {
     Ok(format!("rustc {release} {commit} {host}, libc {libc}"))
 }
 
-/// Builds `bench` without its peers; returns the program.
+/// Builds `bench` without its peers. Returns the path of the program.
 fn build(source: &Path, target: &Path) -> Outcome<PathBuf> {
     let mut build =
         cargo(&["build", "--release", "--quiet", "-p", "bench", "--no-default-features"]);
@@ -109,7 +109,7 @@ fn build(source: &Path, target: &Path) -> Outcome<PathBuf> {
     Ok(target.join("release/bench"))
 }
 
-/// This tree's `bench` counts any build of it.
+/// Counts the rows of any build of `bench`, with this tree's `bench`.
 fn counts(program: &Path, rows: &str, slower: Option<&str>) -> Outcome<Counts> {
     let mut command = Command::new(root().join("target/release/bench"));
     command.args(["instructions", "--exact", "--rows", rows, "--program"]).arg(program);
@@ -123,7 +123,7 @@ fn counts(program: &Path, rows: &str, slower: Option<&str>) -> Outcome<Counts> {
     }
 }
 
-/// The line of the toolchain, and all lines that are a word and a number, with or without a remark.
+/// The toolchain line, and every line of a word and a number; remarks are ignored.
 fn parse(text: &str) -> (String, Counts) {
     let toolchain = text.lines().find_map(|line| line.strip_prefix("toolchain "));
     let counts = text.lines().filter_map(|line| {
@@ -133,7 +133,7 @@ fn parse(text: &str) -> (String, Counts) {
     (toolchain.unwrap_or("an unknown toolchain").to_owned(), counts.collect())
 }
 
-/// The commit that last changed the record; `None` if the history may not reach back to it.
+/// The commit that last changed the record; `None` if the history may be too shallow.
 fn recording_commit() -> Outcome<Option<String>> {
     let git = |arguments: &[&str]| {
         capture_output(Command::new("git").current_dir(root()).args(arguments))
@@ -143,7 +143,7 @@ fn recording_commit() -> Outcome<Option<String>> {
     Ok((!shallow && !commit.is_empty()).then_some(commit))
 }
 
-/// The counts of a commit, built here.
+/// Builds a commit and counts it.
 fn recount(commit: &str) -> Outcome<Counts> {
     let folder = root().join("target/gate");
     let (tree, target) = (folder.join("tree"), folder.join("target"));
@@ -152,7 +152,7 @@ fn recount(commit: &str) -> Outcome<Counts> {
         git.current_dir(root());
         git
     };
-    // A tree that an interrupted run left behind; usually there is none.
+    // Removes a worktree left by an interrupted run, if there is one.
     let _ = git().args(["worktree", "remove", "--force"]).arg(&tree).output();
     run(git().args(["worktree", "add", "--quiet", "--force", "--detach"]).arg(&tree).arg(commit))?;
     let counted = build(&tree, &target).and_then(|bench| counts(&bench, ROWS, None));
@@ -160,7 +160,7 @@ fn recount(commit: &str) -> Outcome<Counts> {
     counted
 }
 
-/// Prints every row; fails with the names of those that have risen.
+/// Prints every row. Fails with the names of the rows that have risen.
 fn judge(old: &Counts, new: &Counts) -> Outcome {
     let mut risen = Vec::new();
     for (row, &before) in old {

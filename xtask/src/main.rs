@@ -1,7 +1,7 @@
-//! One command for each chore of this repository: `cargo xtask` lists them.
+//! The repository's chores, one command each: `cargo xtask` lists them.
 //!
-//! Nothing here is needed to build or to use the crates. A chore prints what it does, and ends with a non-zero
-//! exit code as soon as something is wrong.
+//! Nothing here is needed to build or use the crates. A chore prints what it does, and fails with a non-zero exit code
+//! at the first error.
 
 mod browser;
 mod count;

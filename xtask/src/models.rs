@@ -1,9 +1,9 @@
 //! The models of the engine, and their twins.
 //!
-//! loom tries every order of a few steps, shuttle many orders of many. Each needs the crate built with a flag of its
-//! own. A model that cannot fail is a defect: for each there is at least one twin, which is the model in a process that
-//! chooses a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). All faults are in the code: one build serves
-//! the models, which run with none chosen and must hold, and all twins, which must fail.
+//! loom tries every interleaving of a few steps, shuttle many interleavings of many steps. Each needs the crate built
+//! with its own flag. A model that cannot fail is a defect. So each model has at least one twin: the same model in a
+//! process that chooses a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). One build contains all faults: the
+//! models run with none chosen and must hold; every twin must fail.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,10 +16,10 @@ use crate::sample::Sample;
 use crate::scratch;
 use crate::shell::{Outcome, Stream, capture_within, cargo, root, run_seen, tracked};
 
-/// A fault may make a model turn for ever: that is caught too.
+/// A fault may make a model loop forever, which counts as a failure of the twin.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A model checker, and the module of the engine that its models are in.
+/// A model checker, and the engine module with its models.
 pub(crate) struct Checker {
     pub(crate) flag: &'static str,
     module: &'static str,
@@ -50,7 +50,7 @@ impl Checker {
         as_outcome(&self.try_all(&twins)?)
     }
 
-    /// Runs the models, and returns their names, with the modules that they are in.
+    /// Runs the models. Returns their names with their modules.
     pub(crate) fn models(&self) -> Outcome<Vec<String>> {
         let mut found = Vec::new();
         self.check(&mut found)?;
@@ -72,7 +72,7 @@ impl Checker {
         Ok(models)
     }
 
-    /// Says what is wrong if a model has no twin, or a twin no model. Looks at the source alone.
+    /// Reports models without a twin and twins without a model. Reads only the source.
     pub(crate) fn check(&self, found: &mut Vec<String>) -> Outcome {
         let (names, list) = (self.names()?, list(self.flag));
         let twins: BTreeSet<String> =
@@ -84,7 +84,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The names of the models in the source, without their modules.
+    /// The names of the models in the source, without modules.
     fn names(&self) -> Outcome<BTreeSet<String>> {
         let module = format!("crates/tourbillon/src/{}", self.module);
         let mut names = BTreeSet::new();
@@ -98,7 +98,7 @@ impl Checker {
         Ok(names)
     }
 
-    /// Runs the twins, prints a row for each, and returns those that hold.
+    /// Runs the twins and prints a row for each. Returns those that did not fail.
     fn try_all(&self, twins: &[Twin]) -> Outcome<Vec<String>> {
         let mut survivors = Vec::new();
         for Twin { model, fault, .. } in twins {
@@ -113,10 +113,10 @@ impl Checker {
         Ok(survivors)
     }
 
-    /// How the model fails with that fault; `None` if it holds.
+    /// How the model fails with that fault; `None` if it does not.
     fn verdict(&self, model: &str, fault: &str) -> Outcome<Option<&'static str>> {
         let mut command = self.command(model, fault);
-        // Some faults show in one of thousands of schedules.
+        // Some faults appear in one of thousands of schedules.
         command.env("TOURBILLON_SCHEDULES", "20000");
         let errors = self.folder().join("stderr");
         let file = fs::create_dir_all(self.folder()).and_then(|()| File::create(&errors));
@@ -128,27 +128,27 @@ impl Checker {
         if !text.contains("running 1 test\n") {
             return Err(format!("{}: {model} must be one model, and run", list(self.flag)));
         }
-        // It says nothing of the fault: loom's threads have small stacks.
+        // An overflow says nothing about the fault: loom's threads have small stacks.
         if text.contains("overflowed its stack") || text.contains("SIGSEGV") {
             return Err(format!("{model} does not fit on its stack with {fault}"));
         }
         Ok((!fine).then_some("caught by"))
     }
 
-    /// The models with `filter` in their name, built for the checker and with all faults, of which one is chosen.
+    /// The command for the models with `filter` in their name: built for the checker, with the chosen fault.
     fn command(&self, filter: &str, fault: &str) -> Command {
         let mut command = cargo(&["test", "-p", "tourbillon", "--lib"]);
         command.args(["--features", "tasks"]);
         command.args([filter, "--", "--test-threads=2"]);
         command.env("RUSTFLAGS", format!("--cfg {} --cfg planted", self.flag));
-        // Millions of schedules, on stacks of a few kilobytes.
+        // The models run millions of schedules, on stacks of a few kilobytes.
         command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         command.env("CARGO_TARGET_DIR", self.folder());
         command.env("TOURBILLON_PLANTED", fault).env("RUST_BACKTRACE", "0");
         command
     }
 
-    /// What is built with its flag: not mixed with what is built without.
+    /// The target folder for its flag, separate from builds without it.
     fn folder(&self) -> PathBuf {
         scratch::folder().join(self.flag)
     }
@@ -161,7 +161,7 @@ fn as_outcome(survivors: &[String]) -> Outcome {
     Err(format!("not caught: {}", survivors.join(", ")))
 }
 
-/// The name of a model, without the modules that it is in.
+/// The name of a model, without modules.
 fn last_part(model: &str) -> &str {
     model.rsplit("::").next().unwrap_or(model)
 }

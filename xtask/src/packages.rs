@@ -1,24 +1,24 @@
-//! What cargo keeps of the packages that it has built once.
+//! Cargo's caches of packaged crates.
 
 use std::path::PathBuf;
 
 use crate::shell::root;
 
-/// Forgets packages of these names. Cargo keeps what it has unpacked of a version, and would build the next package
-/// with the crates of the last.
+/// Removes packages with these names from cargo's caches. Cargo caches an unpacked version, and would build the next
+/// package against the previous one's crates.
 pub(crate) fn forget(published: &[&str]) {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return };
     let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
     let registries =
         ["src", "cache"].into_iter().flat_map(|part| folders(home.join("registry").join(part)));
-    // What was built of them counts as fresh for ever, as of anything that comes from a registry.
+    // Builds of packages from a registry always count as fresh.
     let built = root().join("target/debug/.fingerprint");
     for folder in registries.map(|registry| registry.path()).chain([built]) {
         for package in folders(folder) {
             let name = package.file_name().to_string_lossy().into_owned();
             if published.iter().any(|published| is_version_of(&name, published)) {
-                // What cannot be removed is as it was; the worst is the failure that this is to prevent.
+                // Failures are ignored: at worst, the stale package causes the failure that this should prevent.
                 let _ = std::fs::remove_dir_all(package.path());
                 let _ = std::fs::remove_file(package.path());
             }
@@ -26,7 +26,7 @@ pub(crate) fn forget(published: &[&str]) {
     }
 }
 
-/// Whether a folder's name is the package's, a hyphen, and a version or a hash.
+/// Whether a folder's name is the package's, a hyphen, then a version or a hash.
 fn is_version_of(name: &str, package: &str) -> bool {
     let rest = name.strip_prefix(package).and_then(|rest| rest.strip_prefix('-'));
     rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_hexdigit()))

@@ -1,8 +1,8 @@
 //! Which tests reach which places of the code, recorded while the suite runs.
 //!
-//! A place is a planted fault or a mutant. Built with `--cfg planted`, each place that is evaluated writes its name
-//! into a file named after the test, if the environment asks for it (`crates/wheel/src/planted.rs`). One run of the
-//! suite therefore says for each place which tests could notice a fault there, and how long each test takes.
+//! A place is a planted fault or a mutant. In a build with `--cfg planted`, each evaluated place writes its name into a
+//! file named after the test, if the environment asks for it (`crates/wheel/src/planted.rs`). So one run of the suite
+//! shows, for each place, which tests could notice a fault there, and how long each test takes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,14 +21,14 @@ pub(crate) struct Test {
     /// `path::of::the::test`.
     pub(crate) name: String,
     pub(crate) program: PathBuf,
-    /// The folder that it runs in.
+    /// The folder to run it in.
     pub(crate) folder: PathBuf,
-    /// How long it took in the recorded run.
+    /// Its duration in the recorded run.
     pub(crate) seconds: f64,
 }
 
 impl Test {
-    /// As nextest prints it.
+    /// Its name in nextest's output.
     pub(crate) fn id(&self) -> String {
         format!("{} {}", self.binary, self.name)
     }
@@ -38,22 +38,22 @@ impl Test {
     }
 }
 
-/// What a run of the suite has shown.
+/// The record of a run of the suite.
 pub(crate) struct Reach {
-    /// The shortest first.
+    /// Shortest first.
     tests: Vec<Test>,
     /// The tests that reach a place, as indices into `tests`.
     places: BTreeMap<String, Vec<usize>>,
 }
 
 impl Reach {
-    /// The tests that reach a place, the shortest first.
+    /// The tests that reach a place, shortest first.
     pub(crate) fn tests(&self, place: &str) -> impl Iterator<Item = &Test> {
         let tests = self.places.get(place).into_iter().flatten();
         tests.map(|&index| &self.tests[index])
     }
 
-    /// Reads what [`record`] has left in a folder. `list` is the command that lists the same tests.
+    /// Reads the record that [`record`] has written to a folder. `list` is the command that lists the same tests.
     pub(crate) fn load(folder: &Path, list: &mut Command) -> Outcome<Reach> {
         let seconds = read(&folder.join(SECONDS))?;
         let seconds: BTreeMap<&str, f64> = seconds.lines().filter_map(parse_seconds).collect();
@@ -69,7 +69,7 @@ impl Reach {
             let file = folder.join(test.id().replace('/', "%"));
             for place in fs::read_to_string(file).unwrap_or_default().lines() {
                 let reached_by = places.entry(place.to_string()).or_default();
-                // Threads and processes of a test may each have written it.
+                // Several threads and processes of a test may have written the same place.
                 if reached_by.last() != Some(&index) {
                     reached_by.push(index);
                 }
@@ -79,12 +79,12 @@ impl Reach {
     }
 }
 
-/// The file that has the seconds of each test. Those of the tests have a space in their name.
+/// The file with the duration of each test. Its name contains no space, unlike those of the tests' files.
 const SECONDS: &str = "seconds";
-/// The file that has the hash of the source that was recorded.
+/// The file with the hash of the recorded source.
 const SOURCE: &str = "source";
 
-/// A hash of what the tests are built from and read.
+/// A hash of everything that the tests are built from or read.
 pub(crate) fn source() -> Outcome<String> {
     let others = ["xtask", "bench", "planted"];
     let is_tested = |file: &Path| {
@@ -94,21 +94,21 @@ pub(crate) fn source() -> Outcome<String> {
     Ok(hash_files(is_tested)?.to_string())
 }
 
-/// Whether a folder has a record of the source as it is.
+/// Whether a folder has a record of the present source.
 pub(crate) fn is_recorded(folder: &Path) -> Outcome<bool> {
     let now = source()?;
     Ok(fs::read_to_string(folder.join(SOURCE)).is_ok_and(|then| then == now))
 }
 
-/// Runs the suite by nextest, and records into a folder what its tests reach. `see` gets the lines that nextest prints.
-/// Fails if a test does.
+/// Runs the suite with nextest and records in a folder what its tests reach. `see` gets each line of nextest's output.
+/// Fails if a test fails.
 pub(crate) fn record(folder: &Path, nextest: &mut Command, see: impl FnMut(&str)) -> Outcome {
     let (_, outcome) = run_recorded(folder, nextest, see)?;
     outcome?;
     seal(folder)
 }
 
-/// Records as [`record`] does. Tests that fail are named, and left out of the record: they are no witnesses.
+/// As [`record`], but failing tests are only listed and left out of the record: they cannot be witnesses.
 pub(crate) fn record_what_passes(folder: &Path, nextest: &mut Command) -> Outcome {
     let mut failed = Vec::new();
     let see = |line: &str| {
@@ -130,7 +130,7 @@ pub(crate) fn record_what_passes(folder: &Path, nextest: &mut Command) -> Outcom
     seal(folder)
 }
 
-/// Runs the suite, and returns how many tests passed, and whether all did.
+/// Runs the suite. Returns the number of tests that passed, and whether all did.
 fn run_recorded(
     folder: &Path,
     nextest: &mut Command,
@@ -154,7 +154,7 @@ fn run_recorded(
     Ok((passed, outcome))
 }
 
-/// Marks a record as one of the source as it is.
+/// Marks a record as that of the present source.
 fn seal(folder: &Path) -> Outcome {
     fs::write(folder.join(SOURCE), source()?)
         .map_err(|error| format!("{}: {error}", folder.display()))
@@ -164,20 +164,20 @@ fn read(file: &Path) -> Outcome<String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// `seconds binary test`.
+/// Parses `seconds binary test`.
 fn parse_seconds(line: &str) -> Option<(&str, f64)> {
     let (seconds, id) = line.split_once(' ')?;
     Some((id, seconds.parse().ok()?))
 }
 
-/// What a line of nextest says of a test.
+/// A line of nextest's output about a test.
 struct Line<'a> {
     verdict: &'a str,
     seconds: f64,
     id: &'a str,
 }
 
-/// `PASS [   0.010s] (12/90) tourbillon::engine panics::name`.
+/// Parses `PASS [   0.010s] (12/90) tourbillon::engine panics::name`.
 fn parse_line(line: &str) -> Option<Line<'_>> {
     let (verdict, rest) = line.trim_start().split_once(" [")?;
     let (seconds, id) = rest.split_once("] ")?;

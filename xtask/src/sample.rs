@@ -1,34 +1,34 @@
-//! A sample of what is too much to run each time: faults and twins, chosen by a hash of the source.
+//! A sample of faults and twins, because trying all takes too long. A hash of the source chooses it.
 //!
-//! A change of the source tries others, the same source tries the same: a failure can be repeated.
+//! A change to the source selects others; the same source selects the same, so a failure can be reproduced.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use crate::shell::{Outcome, root, tracked};
 
-/// Chooses by its seed.
+/// Selects by a seed.
 pub(crate) struct Sample {
     seed: u64,
 }
 
 impl Sample {
-    /// With a seed of the caller's.
+    /// A sample with this seed.
     pub(crate) fn with_seed(seed: u64) -> Self {
         Sample { seed }
     }
 
-    /// With the hash of all files of the repository.
+    /// A sample with the hash of all files of the repository as its seed.
     pub(crate) fn of_source() -> Outcome<Self> {
         Ok(Sample { seed: hash_files(|_| true)? })
     }
 
-    /// The seed that repeats it.
+    /// The seed, to reproduce the selection.
     pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// At most `most` of them, in their order.
+    /// Selects at most `most`, keeping their order.
     pub(crate) fn choose<T>(&self, all: Vec<T>, most: usize) -> Vec<T> {
         let rank = |index: usize| {
             let mut hasher = DefaultHasher::new();
@@ -45,7 +45,7 @@ impl Sample {
     }
 }
 
-/// A hash of those files of the repository, and of their names.
+/// A hash of the selected files of the repository and of their names.
 pub(crate) fn hash_files(is_chosen: impl Fn(&Path) -> bool) -> Outcome<u64> {
     let mut hasher = DefaultHasher::new();
     for file in tracked()?.into_iter().filter(|file| is_chosen(file)) {

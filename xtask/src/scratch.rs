@@ -1,11 +1,11 @@
-//! What chores build under `target/`, beside what cargo builds: a scratch copy of the repository, and the models.
+//! The scratch folder under `target/`: a copy of the repository, and builds of it and of the models.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{Outcome, root, tracked};
 
-/// The folder of the copy; what is built of it lies beside it.
+/// The scratch folder: holds the copy and what is built from it.
 pub(crate) fn folder() -> PathBuf {
     root().join("target/planted")
 }
@@ -15,8 +15,8 @@ pub(crate) fn copy() -> PathBuf {
     folder().join("copy")
 }
 
-/// Makes the copy equal to the repository, but for the files that are left to the caller. Files that are equal already
-/// keep their time, so that little is rebuilt.
+/// Makes the copy equal to the repository, except for the files that `is_left` selects, which the caller writes.
+/// Unchanged files keep their modification time, so that little is rebuilt.
 pub(crate) fn lay_out(is_left: impl Fn(&Path) -> bool) -> Outcome {
     for file in tracked()?.into_iter().filter(|file| !is_left(file)) {
         let (from, to) = (root().join(&file), copy().join(&file));

@@ -1,4 +1,4 @@
-//! What `test --long` asks of the server beyond its tests.
+//! Further checks of the server, for `test --long`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,21 +6,22 @@ use std::process::{Child, Command, Stdio};
 
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
-/// kill -9 of a server whose answers are kept in a ledger, more often than the tests do it.
+/// Runs the kill -9 test of the server, with its ledger of answers, for more rounds.
 pub(crate) fn kill_rounds() -> Outcome {
     let mut test = cargo(&["test", "-p", "tourbillon-cli", "--test", "serve"]);
     test.args(["--", "nothing_that_was_answered", "--nocapture"]);
     run(test.env("TOURBILLON_ROUNDS", "300"))
 }
 
-/// The first command of the README, built as it says, and its requests.
+/// Builds the README's first command as it says, and runs its requests.
 pub(crate) fn readme() -> Outcome {
     run(&mut cargo(&["build", "--release", "-p", "tourbillon-cli"]))?;
     let mut test = cargo(&["test", "--release", "-p", "tourbillon-cli", "--test", "serve"]);
     run(test.args(["--", "the_story_of_the_readme"]))
 }
 
-/// The static binary of the Dockerfile: built, started in an empty root if this user may change it, and asked by name.
+/// Builds the static binary of the Dockerfile, and runs it as a server and as its client, which is in an empty root and
+/// finds the server by host name.
 pub(crate) fn static_binary() -> Outcome {
     let tuple = capture_output(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let folder = root().join("target/static");
@@ -33,7 +34,7 @@ pub(crate) fn static_binary() -> Outcome {
         return Err(format!("{} needs shared libraries:\n{needed}", program.display()));
     }
     let server = Server::of(&program, &root().join("target/tmp/static"))?;
-    // A name, not an address: the binary resolves it without NSS modules.
+    // A host name instead of an address: the binary must resolve it without NSS modules.
     let by_name = server.address.replace("127.0.0.1", "localhost");
     let empty = folder.join("empty");
     let fail = |error: std::io::Error| format!("{}: {error}", empty.display());
@@ -45,7 +46,7 @@ pub(crate) fn static_binary() -> Outcome {
     run(inside.args(["--server", &by_name]))
 }
 
-/// A server that ends with this.
+/// A server process, killed on drop.
 struct Server {
     process: Child,
     address: String,
@@ -82,10 +83,10 @@ impl Drop for Server {
     }
 }
 
-/// schemathesis against the OpenAPI document: requests that fit it and that do not, and whether the answers fit it.
+/// Runs schemathesis against the OpenAPI document: valid and invalid requests, whose answers must match the document.
 ///
-/// One of its checks is left out: that whatever fits the schema is accepted. What excludes each other, and what a call
-/// needs, is said in words.
+/// One of its checks is disabled: that every request which matches the schema is accepted. The document states in words
+/// which fields exclude or require each other.
 pub(crate) fn schemathesis() -> Outcome {
     let place = root().join("target/schemathesis");
     let tool = place.join("bin/schemathesis");
@@ -98,7 +99,7 @@ pub(crate) fn schemathesis() -> Outcome {
     command.arg("run").arg(format!("{}/openapi.json", server.address));
     command.args(["--max-time", "180", "--phases", "examples,coverage,fuzzing,stateful"]);
     command.args(["--exclude-checks", "positive_data_acceptance", "--continue-on-failure"]);
-    // A stream without an end.
+    // An endless stream.
     command.args(["--exclude-path", "/v1/events", "--request-timeout", "5", "--no-color"]);
     run(command.current_dir(root().join("target")))
 }

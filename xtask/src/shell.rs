@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// What went wrong, in words for a person.
+/// The error is a message for people.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
 
 /// The root of the repository.
@@ -16,7 +16,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask has a parent folder").to_path_buf()
 }
 
-/// A command of cargo, to be run at the root.
+/// A cargo command, run at the root.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
@@ -30,7 +30,7 @@ fn words(command: &Command) -> String {
     format!("{program} {}", arguments.join(" "))
 }
 
-/// Runs a command and passes its output on.
+/// Runs a command with its output visible.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let words = words(command);
     println!("── {words}");
@@ -41,20 +41,20 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// The crates whose tests run. `bench` has none, and the peers of its features would be built for nothing; xtask tests
-/// itself.
+/// The crates whose tests run. `bench` has none, and the peers of its features would be built in vain; xtask's own
+/// tests run separately.
 pub(crate) const TESTED: &[&str] =
     &["--workspace", "--exclude", "bench", "--exclude", "xtask", "--all-features"];
 
-/// Tests run or listed by nextest, built as `cargo xtask test` builds them: with the faults in the code, none chosen.
+/// A nextest command, with the build of `cargo xtask test`: planted faults built in, none chosen.
 pub(crate) fn nextest(verb: &str, what: &[&str]) -> Command {
     let mut command = cargo(&["nextest", verb]);
     with_faults(command.args(what));
     command
 }
 
-/// Has cargo build the crates with their planted faults. A process chooses one by its environment. xtask itself is the
-/// wrapper of the compiler that sets the flag: a wrapper for the workspace's crates leaves their dependencies alone.
+/// Makes cargo build the crates with their planted faults; a process chooses one by its environment. xtask sets the
+/// flag as the compiler's wrapper for the workspace's crates, so dependencies are not rebuilt.
 pub(crate) fn with_faults(command: &mut Command) -> &mut Command {
     command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().unwrap_or_default())
 }
@@ -67,14 +67,14 @@ pub(crate) fn as_wrapper(mut words: impl Iterator<Item = OsString>) -> ExitCode 
     ExitCode::from(code.unwrap_or(1))
 }
 
-/// One of the two streams that a command prints on.
+/// One of the two output streams of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Output,
     Error,
 }
 
-/// Runs a command; `see` gets each line of that stream, and says whether it is passed on.
+/// Runs a command. `see` gets each line of that stream and returns whether to pass it on.
 pub(crate) fn run_seen(
     command: &mut Command,
     stream: Stream,
@@ -105,7 +105,7 @@ pub(crate) fn run_seen(
     }
 }
 
-/// Runs a command and returns what it printed, standard error included, and whether it succeeded.
+/// Runs a command. Returns its output, including standard error, and whether it succeeded.
 pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
     let words = words(command);
     let output =
@@ -115,7 +115,7 @@ pub(crate) fn capture(command: &mut Command) -> Outcome<(String, bool)> {
     Ok((text, output.status.success()))
 }
 
-/// Runs a command, passes its errors on, and returns its standard output.
+/// Runs a command with its standard error visible. Returns its standard output.
 pub(crate) fn capture_output(command: &mut Command) -> Outcome<String> {
     let words = words(command);
     let output = command.stderr(Stdio::inherit()).output();
@@ -126,8 +126,8 @@ pub(crate) fn capture_output(command: &mut Command) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command and shows each line of its output to `see`. It fails, and ends with all that it has started, if it
-/// takes longer than `limit`.
+/// Runs a command and passes each line of its output to `see`. After `limit` it fails and is killed with all processes
+/// that it started.
 pub(crate) fn run_within(
     command: &mut Command,
     limit: Duration,
@@ -145,8 +145,8 @@ pub(crate) fn run_within(
     if fine { Ok(()) } else { Err(format!("`{words}` failed")) }
 }
 
-/// Runs a command and returns its standard output and whether it succeeded. `None` if it takes longer than `limit`: it
-/// is ended then, with all that it has started.
+/// Runs a command. Returns its standard output and whether it succeeded; `None` if it took longer than `limit` and was
+/// killed with all processes that it started.
 pub(crate) fn capture_within(
     command: &mut Command,
     limit: Duration,
@@ -176,7 +176,7 @@ pub(crate) fn capture_within(
     }
 }
 
-/// The files of the repository that git knows of.
+/// The files that git tracks.
 pub(crate) fn tracked() -> Outcome<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());

@@ -1,4 +1,4 @@
-//! How long each stage of a long chore takes, printed as it ends and as a table at the end.
+//! The duration of each stage of a long chore, printed when it ends and as a table at the end.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Everything that must hold, in the order in which it is quickest to find out that it does not.
+//! The whole test suite, with the stages that fail fastest first.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ const PUBLISHED: &[&str] = &[
     "tourbillon-client",
     "tourbillon-cli",
 ];
-/// Doc tests have no limit of their own each: a hang ends the stage.
+/// Doc tests have no individual time limit, so a hang fails the whole stage.
 const DOC_TESTS: Duration = Duration::from_secs(300);
 
-/// What `test` was asked for.
+/// The options of `cargo xtask test`.
 pub(crate) struct Options {
-    /// Also what takes longer than a change should wait for.
+    /// Whether to run the checks that take too long for every change.
     pub(crate) long: bool,
-    /// Which faults and twins are tried.
+    /// The sample of faults and twins to try; `None` for the one that the source selects.
     pub(crate) sample: Option<Sample>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn everything(options: Options) -> Outcome {
     Ok(())
 }
 
-/// Installs what the stages need and the machine has not.
+/// Installs missing tools that the stages need.
 fn tools() -> Outcome {
     browser::install(&["valgrind"])?;
     if !capture(&mut cargo(&["nextest", "--version"])).is_ok_and(|(_, fine)| fine) {
@@ -96,7 +96,8 @@ fn tools() -> Outcome {
     Ok(())
 }
 
-/// With every feature, and the library with none as well. The peers of the benches are many crates: only with `long`.
+/// Lints with all features, and the library also with none. The benches' peers are many crates, so they are linted only
+/// with `long`.
 fn lints(long: bool) -> Outcome {
     let rest = ["--workspace", "--exclude", "bench", "--all-features", "--all-targets"];
     let bench = ["-p", "bench", "--no-default-features", "--features", "durable", "--all-targets"];
@@ -123,9 +124,9 @@ fn run_with(mut command: std::process::Command, install: &str) -> Outcome {
     run(&mut command).map_err(|wrong| format!("{wrong} (if it is not installed: {install})"))
 }
 
-/// All tests, with every assertion on, each in a process of its own and with a limit of time. They run in the build
-/// that has the planted faults in it, and record which they reach: the sample needs both, and with none chosen it does
-/// the same. The examples in the docs, and with `--long` all tests, run in a normal build.
+/// Runs all tests with every assertion enabled, each in its own process and with a time limit. The build contains the
+/// planted faults, with none chosen, and the tests record which ones they reach: the sample needs both. The examples in
+/// the docs, and with `--long` all tests, run in a normal build.
 fn tests() -> Outcome<usize> {
     let mut passed = 0;
     planted::record(|line| {
@@ -157,13 +158,14 @@ fn count_before(line: &str, word: &str) -> usize {
     at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
 }
 
-/// A short run, without peers, of the release build that the gate has made: an oracle first checks every contestant.
+/// A short run without peers, of the release build that the gate has made. An oracle first checks every contestant.
 fn bench() -> Outcome {
     let build = ["run", "--release", "--quiet", "-p", "bench", "--no-default-features"];
     run(cargo(&build).args(["--", "wheel", "--populations", "1k", "--rounds", "1"]))
 }
 
-/// The published crates can be packaged, and the wheel depends on nothing. With `long` the packages are built as well.
+/// Checks that the published crates can be packaged and that the wheel has no dependencies. With `long`, also builds
+/// the packages.
 fn package(long: bool) -> Outcome {
     let tree = ["tree", "-q", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"];
     let (tree, _) = capture(&mut cargo(&tree))?;
@@ -186,14 +188,14 @@ fn package(long: bool) -> Outcome {
     run(&mut package)
 }
 
-/// kill -9 of a process that commits to a durable store, more often than the tests do it.
+/// Runs the kill -9 test of the durable store for more rounds.
 fn kill_rounds() -> Outcome {
     let mut test = cargo(&["test", "-p", "tourbillon-durable"]);
     test.args(["--test", "disk", "kill::what_was_committed"]);
     run(test.env("TOURBILLON_LONG", "1"))
 }
 
-/// The tests of the one file with unsafe code, under valgrind: nothing is read that is not there, and nothing leaks.
+/// Runs the tests of the one file with unsafe code under valgrind: no invalid reads, no leaks.
 pub(crate) fn memcheck() -> Outcome {
     let valgrind = "valgrind -q --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
          --show-leak-kinds=definite";
@@ -202,7 +204,7 @@ pub(crate) fn memcheck() -> Outcome {
     run(with_faults(test.args(TESTED).args(["--test", "engine", "--", "closures"])))
 }
 
-/// Licences, sources and duplicates of the dependencies.
+/// Checks the licences, sources and duplicates of the dependencies.
 pub(crate) fn deny() -> Outcome {
     if !capture(&mut cargo(&["deny", "--version"])).is_ok_and(|(_, fine)| fine) {
         run(&mut cargo(&["install", "--locked", "cargo-deny"]))?;

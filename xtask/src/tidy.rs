@@ -1,4 +1,4 @@
-//! The style of the source, as a test: what a reader should be able to count on in every file.
+//! Checks the style of the source: what a reader may rely on in every file.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::shell::{Outcome, root, tracked};
 use crate::translation;
 
 const LONGEST_LINE: usize = 120;
-/// A file usually fits in 300 lines; at 500 it has two reasons to exist.
+/// A file usually fits in 300 lines; beyond 500 it should be split.
 const LONGEST_FILE: usize = 500;
-/// The only files with unsafe code: callbacks that lie in the wheel; and for tests and benches, allocators that count
-/// or refuse, and a waker that panics.
+/// The only files with unsafe code: callbacks stored in the wheel; and for tests and benches, allocators that count or
+/// fail, and a waker that panics.
 const UNSAFE: &[&str] = &[
     "crates/tourbillon/src/timer/inline.rs",
     "crates/wheel/tests/memory.rs",
@@ -22,7 +22,7 @@ const UNSAFE: &[&str] = &[
     "bench/src/counting.rs",
     "bench/src/wheel/contestants/intrusive.rs",
 ];
-/// Files that speak of these words, because they forbid them.
+/// This file contains the forbidden words itself.
 const THIS: &str = "xtask/src/tidy.rs";
 
 pub(crate) fn run() -> Outcome {
@@ -108,7 +108,7 @@ fn source(name: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether its code has the thread sleep. Neither `timer.sleep(…)` nor `tasks::sleep(…)` does that.
+/// Whether the code makes the thread sleep; `timer.sleep(…)` and `tasks::sleep(…)` do not.
 fn sleeps(text: &str) -> bool {
     let belongs = |c: char| c.is_alphanumeric() || "_.:".contains(c);
     text.lines().filter_map(|line| line.split("//").next()).any(|code| {
@@ -117,10 +117,10 @@ fn sleeps(text: &str) -> bool {
     })
 }
 
-/// Whether the words stand in the head of the file.
+/// Whether the head of the file contains the words "real time".
 fn says_real_time(text: &str) -> bool {
     let head: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
-    // They may stand at the end of a line and at the beginning of the next.
+    // A line break may separate the words.
     head.concat().to_lowercase().contains("real time")
 }
 
@@ -141,11 +141,11 @@ fn page(name: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A link to a file of the repository leads somewhere.
+/// Checks that links to files of the repository have a target.
 fn links(name: &str, text: &str, found: &mut Vec<String>) {
     for piece in text.split("](").skip(1) {
         let target = piece.split([')', '#']).next().unwrap_or_default();
-        // Links to other hosts, and those of the documentation, which rustdoc follows.
+        // Skips links to other hosts, and intra-doc links, which rustdoc checks.
         if target.is_empty() || target.contains("://") || target.starts_with("crate::") {
             continue;
         }
@@ -156,7 +156,7 @@ fn links(name: &str, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The laws of a crate, at its head.
+/// Checks the attributes at the head of each crate.
 fn laws(found: &mut Vec<String>) {
     for (name, law) in [
         ("crates/wheel/src/lib.rs", "#![no_std]"),

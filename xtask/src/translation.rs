@@ -1,7 +1,7 @@
-//! README.zh.md is a translation of README.md: headings, code blocks, links and pictures are the same.
+//! Checks that README.zh.md mirrors README.md: the same headings, code blocks, links and pictures.
 //!
-//! Code blocks are compared in order, links and pictures as a set, because a sentence may have to change their order.
-//! The link from each page to the other is left out.
+//! Code blocks are compared in order, links and pictures as sets, because a translated sentence may change their order.
+//! The link from each page to the other is ignored.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::shell::{Outcome, root};
 
 const PAGES: [&str; 2] = ["README.md", "README.zh.md"];
 
-/// Complains of the first difference of each kind.
+/// Reports the first difference of each kind.
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
     let [first, second] = PAGES.map(|page| fs::read_to_string(root().join(page)));
     let first = first.map_err(|error| format!("{}: {error}", PAGES[0]))?;
@@ -18,7 +18,7 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
     Ok(())
 }
 
-/// What is compared: its name, and the list of it in a page.
+/// What is compared: its name, and how to list it for a page.
 type Kind = (&'static str, fn(&str) -> Vec<String>);
 
 fn differences(first: &str, second: &str) -> Vec<String> {
@@ -36,7 +36,7 @@ fn differences(first: &str, second: &str) -> Vec<String> {
     pages.collect()
 }
 
-/// Text and code blocks in turn; the first piece is text.
+/// Alternating pieces of text and code blocks, starting with text.
 fn pieces(page: &str) -> impl Iterator<Item = (usize, &str)> {
     page.split("```").enumerate()
 }

@@ -1,7 +1,7 @@
-//! Trying faults: a fault is caught if a test that reaches it fails with it and passes without it.
+//! Tries faults: a fault is caught if a test that reaches it fails with it and passes without it.
 //!
-//! The tests of a fault run one after the other, the shortest first, until one is its witness; several faults are
-//! tried at once. A test that fails because the machine is busy is no witness: the next one is tried.
+//! The tests for a fault run one after the other, shortest first, until one catches it; several faults are tried
+//! concurrently. A test that fails because the machine is busy does not count: the next one is tried.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use crate::reach::Test;
 use crate::shell::Outcome;
 
-/// How a trial ended.
+/// The result of trying a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// By this test, `binary name`.
+    /// Caught by this test, `binary name`.
     Caught(String),
-    /// By this test, which does not end.
+    /// Caught by this test, which hangs.
     Hangs(String),
     /// No test noticed.
     Survived,
@@ -26,8 +26,8 @@ pub(crate) enum Verdict {
     Unreached,
 }
 
-/// Tries each of the faults, several at once, and shows each verdict with its seconds, in the order of the faults.
-/// `tests` gives those that reach a fault, in the order in which they are tried.
+/// Tries the faults concurrently, and calls `show` with each verdict and its seconds, in the order of the faults. `tests`
+/// returns the tests that reach a fault, in the order in which to try them.
 pub(crate) fn try_all<'a>(
     faults: &[&str],
     tests: impl Fn(&str) -> Vec<&'a Test> + Sync,
@@ -64,7 +64,7 @@ pub(crate) fn try_all<'a>(
     })
 }
 
-/// Most tests wait: two for each core.
+/// The number of concurrent trials: two per core, because most tests wait.
 fn at_once() -> usize {
     2 * thread::available_parallelism().map_or(2, usize::from)
 }
@@ -83,10 +83,10 @@ fn try_one(fault: &str, tests: &[&Test]) -> Outcome<Verdict> {
     Ok(Verdict::Survived)
 }
 
-/// A test that failed is given this many chances to do so again: some faults show only now and then.
+/// The number of times that a failed test is repeated: some faults appear only now and then.
 const AGAIN: usize = 3;
 
-/// Whether a test that failed once with a fault does so again, and passes without it.
+/// Whether a test that failed once with a fault fails again with it, and passes without it.
 fn is_witness(test: &Test, fault: &str) -> Outcome<bool> {
     for _ in 0..AGAIN {
         if run(test, fault)? != End::Passed {
@@ -103,7 +103,7 @@ enum End {
     Hung,
 }
 
-/// How long a test may take: much longer than it took in the recorded run, with which it shares the machine.
+/// How long a test may take: much longer than in the recorded run, during which other tests ran too.
 fn limit(test: &Test) -> Duration {
     Duration::from_secs_f64(10.0 + 10.0 * test.seconds)
 }
@@ -120,7 +120,7 @@ fn run(test: &Test, fault: &str) -> Outcome<End> {
     if status.is_some_and(|passed| passed) {
         return Ok(End::Passed);
     }
-    // What the test has started may outlive it.
+    // Kills the process group, because the test's child processes may outlive it.
     let group = format!("-{}", child.id());
     let mut kill = Command::new("kill");
     kill.args(["-KILL", "--", &group]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -129,7 +129,7 @@ fn run(test: &Test, fault: &str) -> Outcome<End> {
     Ok(if status.is_some() { End::Failed } else { End::Hung })
 }
 
-/// Whether a process succeeded; `None` if it does not end within the limit.
+/// Whether a process succeeded; `None` if it did not end within the limit.
 fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<bool>> {
     let began = Instant::now();
     loop {
@@ -139,7 +139,7 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<bool>> {
         if began.elapsed() > limit {
             return Ok(None);
         }
-        // Short tests end within milliseconds, and there are many.
+        // Polls quickly at first: there are many short tests.
         thread::sleep(
             (began.elapsed() / 8).clamp(Duration::from_millis(1), Duration::from_millis(50)),
         );
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// A program that ends as a test would: `sh NAME --exact`, where NAME is a script.
+    /// A test that runs `sh NAME --exact`, where NAME is a script.
     fn test(script: &str) -> Test {
         let folder = std::env::temp_dir();
         let file = folder.join(format!("xtask-trial-{}-{}", std::process::id(), script.len()));

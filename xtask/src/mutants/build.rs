@@ -1,4 +1,4 @@
-//! Builds a copy of the repository with all mutants in it, and leaves out those that do not build.
+//! Builds a copy of the repository with all mutants in it, without those that do not compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use super::list::Mutant;
 use super::schema::{self, Schema};
 use crate::shell::{Outcome, capture, with_faults};
 
-/// A type error hides the errors of later phases of the compiler: one round of checks is not enough.
+/// A type error hides the errors of later compiler phases, so one round of checks is not enough.
 const ROUNDS: usize = 30;
 
-/// Writes the mutants into the copy, and returns the numbers of those that do not build. `sources` has the text of each
+/// Writes the mutants into the copy. Returns the numbers of those that do not compile. `sources` has the text of each
 /// file without mutants.
 pub(super) fn write(
     copy: &Path,
@@ -46,7 +46,7 @@ pub(super) fn write(
     Err(format!("after {ROUNDS} rounds there are mutants that do not build"))
 }
 
-/// Checks the copy, and returns the mutants that the errors are about.
+/// Checks the copy. Returns the mutants that cause the errors.
 fn blamed(copy: &Path, schemata: &BTreeMap<&str, Schema>) -> Outcome<BTreeSet<usize>> {
     let mut check = super::cargo_in(copy, &["check", "-p", "tourbillon"]);
     check.args(["--all-features", "--lib", "--message-format", "json"]);
@@ -70,7 +70,7 @@ fn blamed(copy: &Path, schemata: &BTreeMap<&str, Schema>) -> Outcome<BTreeSet<us
     Ok(blamed)
 }
 
-/// The mutants that an error is about: those in which it lies, or to which it points, or the choice around it.
+/// The mutants that cause an error: those that contain or are named by its spans, or else the choice around them.
 fn blame(message: &Value, schemata: &BTreeMap<&str, Schema>) -> Vec<usize> {
     let mut spans = Vec::new();
     collect(message, &mut spans);
@@ -90,14 +90,14 @@ fn blame(message: &Value, schemata: &BTreeMap<&str, Schema>) -> Vec<usize> {
     pointed_at.or_else(|| search(true, Schema::choice_around)).unwrap_or_default()
 }
 
-/// A place that a message of the compiler names.
+/// A span in a compiler message.
 struct At {
     file: String,
     at: Range<usize>,
     primary: bool,
 }
 
-/// The places of a message, of its notes, and of the macros that they are in.
+/// The spans of a message, of its notes, and of the macros that they expand from.
 fn collect(message: &Value, found: &mut Vec<At>) {
     for span in message["spans"].as_array().into_iter().flatten() {
         let mut span = span;

@@ -1,5 +1,5 @@
-//! The parts of a file that the tests on this system do not build as the engine's code: those for models, for other
-//! systems, and helpers of tests. Their mutants have no test to catch them.
+//! Finds the parts of a file that are not part of the engine in the tests on this system: code for models, code for
+//! other systems, and test helpers. No test could catch their mutants.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use syn::{Attribute, Expr, ImplItem, Item, Lit, Meta, Token};
 
 use crate::shell::Outcome;
 
-/// Where those parts are.
+/// The ranges of those parts.
 pub(super) fn left_out(text: &str) -> Outcome<Vec<Range<usize>>> {
     let syntax = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut finder = Finder { found: Vec::new() };
@@ -23,7 +23,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// Whether the item is built. If not, it is remembered.
+    /// Whether the item is built. Records its range if not.
     fn is_built(&mut self, attributes: &[Attribute], item: &impl Spanned) -> bool {
         let mut conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
         let built = conditions.all(|it| it.parse_args::<Meta>().is_ok_and(|it| holds(&it)));
@@ -55,7 +55,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 }
 
-/// Whether a condition holds where the tests run: all features, on Linux.
+/// Whether a condition holds in the tests: all features, on Linux.
 fn holds(condition: &Meta) -> bool {
     match condition {
         Meta::Path(path) => path.is_ident("unix"),

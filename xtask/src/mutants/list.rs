@@ -1,4 +1,4 @@
-//! The mutants that cargo-mutants knows: which piece of the code is replaced by what.
+//! The mutants that cargo-mutants lists: which code each one replaces, and by what.
 
 use std::path::Path;
 
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use crate::shell::{Outcome, capture_output, cargo};
 
-/// One small change of the code.
+/// One small change to the code.
 pub(super) struct Mutant {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(super) number: usize,
     pub(super) genre: Genre,
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub(super) file: String,
     pub(super) function: String,
-    /// The text that is replaced; of the body of a function, nothing.
+    /// The replaced text; empty if the whole body of a function is replaced.
     pub(super) replaced: String,
     pub(super) replacement: String,
-    /// Line and column, from one, of the piece that is replaced.
+    /// Where the replaced text starts: line and column, from 1.
     pub(super) start: (usize, usize),
-    /// Where that ends.
+    /// Where the replaced text ends.
     pub(super) end: (usize, usize),
 }
 
-/// What is replaced.
+/// The kind of code that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Genre {
     /// The body of a function, by a value.
@@ -34,17 +34,17 @@ pub(super) enum Genre {
     Arm,
     /// The guard of an arm, by true or false.
     Guard,
-    /// A field of a struct expression, by what the base has.
+    /// A field of a struct expression, by the value of the base.
     Field,
 }
 
 impl Mutant {
-    /// What a process calls it that chooses it.
+    /// The name by which a process chooses it.
     pub(super) fn place(&self) -> String {
         format!("m{}", self.number)
     }
 
-    /// What it does, in words that stay the same when lines above it change.
+    /// Describes it independently of line numbers.
     pub(super) fn words(&self) -> String {
         let Mutant { file, function, replaced, replacement, genre, .. } = self;
         let file = file.trim_start_matches(super::SOURCE);
@@ -58,13 +58,13 @@ impl Mutant {
     }
 }
 
-/// What cargo-mutants lists of a copy of the repository.
+/// Runs `cargo mutants --list` on a copy of the repository.
 pub(super) fn list(copy: &Path) -> Outcome<String> {
     let mut list = cargo(&["mutants", "--list", "--json", "--all-features"]);
     capture_output(list.args(["--package", "tourbillon"]).current_dir(copy))
 }
 
-/// The mutants of such a list.
+/// Parses that list.
 pub(super) fn parse_list(json: &str, is_mutated: impl Fn(&str) -> bool) -> Outcome<Vec<Mutant>> {
     let json: Value =
         serde_json::from_str(json).map_err(|error| format!("cargo mutants --list: {error}"))?;

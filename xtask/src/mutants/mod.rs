@@ -1,10 +1,10 @@
-//! Every small change of the engine that cargo-mutants knows, tried in one build.
+//! Mutation testing: tries every mutant that cargo-mutants lists for the engine, in one build.
 //!
-//! A build for each mutant would take days. Instead all of them are written into a scratch copy of the repository as
-//! alternatives (`schema.rs`), of which a process chooses one, as with planted faults; those that do not build are left
-//! out (`build.rs`). One run of the suite records which tests reach which mutants, and each mutant is tried with those.
-//! `target/mutants` keeps what was found: run again, it goes on where it was ended, and tries what survived again if
-//! anything has changed. A mutant that no test notices is a gap, unless `planted/mutants.txt` has the reason.
+//! One build per mutant would take days. Instead all mutants are written into a scratch copy of the repository as
+//! alternatives (`schema.rs`), of which a process chooses one, as with planted faults. Mutants that do not compile are
+//! left out (`build.rs`). One run of the suite records which tests reach which mutants, and each mutant is tried with
+//! only those tests. `target/mutants` keeps the results: an interrupted run is resumed, and survivors are tried again
+//! if anything has changed. A mutant that no test notices is a gap, unless `planted/mutants.txt` explains it.
 
 mod build;
 mod cfg;
@@ -28,7 +28,7 @@ use crate::trial::{Verdict, try_all};
 use list::Mutant;
 use report::Explained;
 
-/// The rooms that are mutated, below the sources of the engine.
+/// The mutated rooms (module folders), relative to the engine's `src`.
 const ROOMS: &[&str] = &[
     "clock/",
     "cron/",
@@ -44,10 +44,10 @@ const ROOMS: &[&str] = &[
     "wakers/",
 ];
 const SOURCE: &str = "crates/tourbillon/src/";
-/// The tests that are tried: those of the engine.
+/// The tests to try: those of the engine.
 const TESTED: &[&str] = &["-p", "tourbillon", "--all-features", "--lib", "--tests"];
 
-/// Has a process choose a mutant, and silences what the compiler says of code that nobody wrote.
+/// The macro by which a process chooses a mutant, and an attribute that silences warnings about generated code.
 const CHOOSE: &str = r#"
 macro_rules! mutant {
     ($name:literal) => {{
@@ -81,7 +81,7 @@ pub(crate) fn run(part: &str) -> Outcome {
     report::print(&chosen, &unbuilt, |mutant| results.of(mutant))
 }
 
-/// Writes the copy with all mutants, and returns them and the numbers of those that do not build.
+/// Writes the copy with all mutants. Returns them, and the numbers of those that do not compile.
 fn prepare() -> Outcome<(Vec<Mutant>, BTreeSet<usize>)> {
     let copy = scratch::copy();
     let sources = sources()?;
@@ -113,7 +113,7 @@ fn prepare() -> Outcome<(Vec<Mutant>, BTreeSet<usize>)> {
     Ok((mutants, numbers))
 }
 
-/// The sources of the engine, as they are mutated: without planted faults.
+/// The sources of the engine without planted faults, which are then mutated.
 fn sources() -> Outcome<BTreeMap<String, String>> {
     let mut sources = BTreeMap::new();
     for file in tracked()?.into_iter().filter(|file| is_source(file)) {
@@ -158,7 +158,7 @@ fn hash(sources: &BTreeMap<String, String>) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Where everything lies that is found.
+/// The folder for all results.
 fn folder() -> PathBuf {
     root().join("target/mutants")
 }
@@ -167,7 +167,7 @@ fn read(file: &Path) -> Outcome<String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// A file that has that text keeps its time, so that little is rebuilt.
+/// Writes a file only if its text changes: its modification time stays, so that little is rebuilt.
 fn write_if_new(file: &Path, text: &str) -> Outcome {
     if fs::read_to_string(file).is_ok_and(|it| it == text) {
         return Ok(());
@@ -178,7 +178,7 @@ fn write_if_new(file: &Path, text: &str) -> Outcome {
         .map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// A command of cargo in the copy. What it builds lies with the rest: the dependencies are the same.
+/// A cargo command in the copy. It shares the target folder, because the dependencies are the same.
 fn cargo_in(copy: &Path, arguments: &[&str]) -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let mut command = cargo(arguments);
@@ -196,7 +196,7 @@ fn nextest(verb: &str) -> Command {
 fn try_open(open: &[&Mutant], results: &mut Results) -> Outcome {
     let reached = folder().join("reached");
     if !reach::is_recorded(&reached)? {
-        // With mutants built in, a test may fail that measures, or reads the source.
+        // A test that measures or reads the source may fail with mutants built in.
         reach::record_what_passes(&reached, &mut nextest("run"))?;
     }
     let reach = Reach::load(&reached, nextest("list").args(["--message-format", "json"]))?;
@@ -204,7 +204,7 @@ fn try_open(open: &[&Mutant], results: &mut Results) -> Outcome {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let file_of: BTreeMap<&str, &str> =
         names.iter().copied().zip(open.iter().map(|mutant| mutant.file.as_str())).collect();
-    // What has caught a mutant of a file is likely to catch others.
+    // A test that caught a mutant of this file is likely to catch others.
     let caught_by: Mutex<BTreeMap<&str, Vec<String>>> = Mutex::default();
     let witnesses = || caught_by.lock().unwrap_or_else(PoisonError::into_inner);
     let tests = |name: &str| -> Vec<&Test> {
@@ -233,8 +233,8 @@ fn try_open(open: &[&Mutant], results: &mut Results) -> Outcome {
     })
 }
 
-/// What is known of mutants. A verdict holds while the file of the mutant is as it was. That one survived which is not
-/// explained holds while everything is: a new test may catch it.
+/// The recorded verdicts. A verdict is valid while the mutant's file is unchanged. An unexplained survival is valid
+/// only while all sources are unchanged, because a new test may catch the mutant.
 struct Results {
     all: BTreeMap<String, Verdict>,
     files: Mutex<BTreeMap<String, String>>,
@@ -289,7 +289,7 @@ impl Results {
         Ok(())
     }
 
-    /// The place of a mutant in a file as it is now.
+    /// Identifies a mutant and the present content of its file.
     fn key(&self, mutant: &Mutant) -> String {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = files.entry(mutant.file.clone()).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! What became of the mutants: a row for each room, and those that got through.
+//! The results: a row for each room, and the mutants that survived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ struct Row {
     unbuilt: usize,
 }
 
-/// Prints the table, and fails if a mutant got through that is not explained, or is explained and did not.
+/// Prints the table. Fails if a mutant survived without an explanation, or was caught despite one.
 pub(super) fn print(
     mutants: &[&Mutant],
     unbuilt: &BTreeSet<usize>,
@@ -100,8 +100,8 @@ pub(super) fn print(
     Err(format!("{} not explained in {EXPLAINED}:\n  {}", through.len(), through.join("\n  ")))
 }
 
-/// The mutants that `planted/mutants.txt` explains, a line each: `file: function: what is replaced | why no user can
-/// notice`. A star for what is replaced means everything in the function.
+/// The mutants that `planted/mutants.txt` explains, one per line: `file: function: what is replaced | why no user can
+/// notice`. A star in place of what is replaced stands for everything in the function.
 pub(super) struct Explained(Vec<String>);
 
 impl Explained {
@@ -109,7 +109,7 @@ impl Explained {
         let text = fs::read_to_string(root().join(EXPLAINED)).unwrap_or_default();
         let mut all = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            // Code may have a bar in it: the last one ends the words.
+            // The code may contain a bar, so the last one is the separator.
             let (words, _) = line.rsplit_once(" | ").ok_or_else(|| {
                 format!("{EXPLAINED}: {line:?} is not `mutant | why no user can notice`")
             })?;

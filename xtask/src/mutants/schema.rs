@@ -1,4 +1,4 @@
-//! All mutants of a file in one text: each is an alternative that a process may choose.
+//! Writes all mutants of a file into one text, as alternatives of which a process may choose one.
 //!
 //! ```text
 //! fn is_due(&self) -> bool {          fn is_due(&self) -> bool {
@@ -7,7 +7,7 @@
 //!                                     }
 //! ```
 //!
-//! An alternative is written from the original text, so it holds no other mutant.
+//! An alternative is derived from the original text, so it contains no other mutant.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -19,12 +19,12 @@ use syn::visit::{self, Visit};
 use super::list::{Genre, Mutant};
 use crate::shell::Outcome;
 
-/// A text with mutants in it, and where they are.
+/// A text with mutants, and their positions.
 pub(super) struct Schema {
     pub(super) text: String,
     /// The alternatives, each with the number of its mutant.
     alternatives: Vec<(Range<usize>, usize)>,
-    /// The expressions that are chosen from, each with the numbers of its mutants.
+    /// The expressions with alternatives, each with the numbers of its mutants.
     choices: Vec<(Range<usize>, Vec<usize>)>,
 }
 
@@ -34,7 +34,7 @@ impl Schema {
         self.alternatives.iter().map(|(_, number)| *number)
     }
 
-    /// The mutants whose alternative has one of these places of the text in it.
+    /// The mutants whose alternative contains one of these ranges.
     pub(super) fn alternatives_at(&self, places: &[Range<usize>]) -> Vec<usize> {
         let is_in = |place: &Range<usize>, range: &Range<usize>| {
             range.start <= place.start && place.end <= range.end
@@ -44,7 +44,7 @@ impl Schema {
         all.map(|(_, number)| *number).collect()
     }
 
-    /// The mutants of the smallest choice that overlaps one of these places, or else of the last one before them.
+    /// The mutants of the smallest choice that overlaps one of these ranges, or else of the last choice before them.
     pub(super) fn choice_around(&self, places: &[Range<usize>]) -> Vec<usize> {
         let overlaps = |range: &Range<usize>, place: &Range<usize>| {
             range.start < place.end && place.start < range.end
@@ -60,12 +60,12 @@ impl Schema {
     }
 }
 
-/// Writes the mutants of a file into its text. Those that cannot be written as an alternative are left out.
+/// Writes the mutants of a file into its text. Leaves out those that cannot be an alternative.
 pub(super) fn write(text: &str, mutants: &[&Mutant]) -> Outcome<Schema> {
     Ok(splice(text, find(text, mutants)?))
 }
 
-/// What each of the mutants of a file replaces, in a few words of the text.
+/// The text that each mutant of a file replaces, shortened.
 pub(super) fn replaced(text: &str, mutants: &[&Mutant]) -> Outcome<Vec<String>> {
     let short = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = |place: Place<'_>| {
@@ -85,7 +85,7 @@ pub(super) fn replaced(text: &str, mutants: &[&Mutant]) -> Outcome<Vec<String>> 
     Ok(find(text, mutants)?.into_iter().map(words).collect())
 }
 
-/// The numbers of those mutants of a file that lie in one of these parts of its text.
+/// The numbers of the mutants that lie in one of these parts of a file.
 pub(super) fn inside(text: &str, mutants: &[&Mutant], parts: &[Range<usize>]) -> Vec<usize> {
     let lines = Lines::of(text);
     let is_inside = |mutant: &Mutant| {
@@ -108,28 +108,28 @@ fn find<'a>(text: &str, mutants: &[&'a Mutant]) -> Outcome<Vec<Place<'a>>> {
     Ok(places)
 }
 
-/// Where a mutant is.
+/// The position of a mutant.
 struct Place<'a> {
     mutant: &'a Mutant,
-    /// What it replaces.
+    /// The range that it replaces.
     at: Range<usize>,
     choice: Option<Choice>,
 }
 
-/// How it is chosen.
+/// How it is written as an alternative.
 #[derive(Clone, PartialEq, Eq)]
 enum Choice {
-    /// A return before the first statement, which begins there.
+    /// A `return` before the first statement, at this offset.
     Body(usize),
-    /// An alternative text of an expression.
+    /// An alternative for this expression.
     Expression(Range<usize>, String),
-    /// A guard of an arm that has none, after its pattern.
+    /// A guard after the pattern of an arm without one, at this offset.
     Arm(usize),
-    /// A condition before the guard of an arm.
+    /// A condition in front of this guard of an arm.
     Guard(Range<usize>),
 }
 
-/// Finds the expression around each operator, guard and field, and the end of the pattern of each arm.
+/// Finds the expression around each operator, guard and field, and the end of each arm's pattern.
 struct Finder<'a, 'b> {
     text: &'a str,
     places: &'a mut [Place<'b>],
@@ -153,7 +153,7 @@ impl Finder<'_, '_> {
 
 impl<'ast> Visit<'ast> for Finder<'_, '_> {
     fn visit_expr_binary(&mut self, it: &'ast syn::ExprBinary) {
-        // A `let` in a chain of conditions stands only there.
+        // A `let` is only valid directly in a chain of conditions, not in an alternative.
         if !has_let(&it.left) && !has_let(&it.right) {
             let all = it.span().byte_range();
             self.choose(Genre::Operator, it.op.span(), |text, at, replacement| {
@@ -197,7 +197,7 @@ impl<'ast> Visit<'ast> for Finder<'_, '_> {
         let guard = it.guard.as_ref().map(|(_, guard)| guard.span().byte_range());
         let after_pattern = it.pat.span().byte_range().end;
         for place in self.places.iter_mut().filter(|place| place.mutant.genre == Genre::Arm) {
-            // With its comma or without.
+            // The range of an arm may include its comma.
             if place.at.start == arm.start && (place.at.end == arm.end || place.at.end == bare) {
                 place.choice = Some(match &guard {
                     Some(guard) => Choice::Guard(guard.clone()),
@@ -209,7 +209,7 @@ impl<'ast> Visit<'ast> for Finder<'_, '_> {
     }
 }
 
-/// Whether a `let` stands in a chain of conditions.
+/// Whether a condition contains a `let`.
 fn has_let(condition: &syn::Expr) -> bool {
     match condition {
         syn::Expr::Let(_) => true,
@@ -218,10 +218,10 @@ fn has_let(condition: &syn::Expr) -> bool {
     }
 }
 
-/// What is written before and after a part of the text.
+/// Text to insert before and after a range.
 struct Wrap {
     at: Range<usize>,
-    /// Text, and the mutant that it is of.
+    /// Pieces of text, each with the mutant that it belongs to.
     before: Vec<(String, Option<usize>)>,
     after: &'static str,
     mutants: Vec<usize>,
@@ -239,7 +239,7 @@ fn splice(text: &str, places: Vec<Place<'_>>) -> Schema {
                 (at..at, vec![chosen, value, ("; }\n".to_string(), None)], "")
             }
             Some(Choice::Expression(at, text)) => {
-                // Those of one expression share its alternatives.
+                // The mutants of one expression share one chain of alternatives.
                 let same = wraps.iter_mut().find(|wrap| wrap.at == at && wrap.after == "})");
                 let chosen = format!("if mutant!(\"{name}\") {{ ");
                 let chosen = vec![(chosen, None), (text, Some(number)), (" } else ".into(), None)];
@@ -269,11 +269,11 @@ fn splice(text: &str, places: Vec<Place<'_>>) -> Schema {
 }
 
 fn join(text: &str, wraps: Vec<Wrap>) -> Schema {
-    // At one place what ends there comes first, the inner before the outer; then what begins, the outer first.
+    // Order at one offset: first the ends, inner before outer; then the starts, outer before inner.
     let mut events: Vec<(usize, bool, Reverse<usize>, isize, usize)> = Vec::new();
     for (index, wrap) in wraps.iter().enumerate() {
         let (start, end) = (wrap.at.start, wrap.at.end);
-        // What has no end comes before all that begins.
+        // Insertions without an end come before other starts.
         let outer = if wrap.at.is_empty() { usize::MAX } else { end };
         events.push((start, true, Reverse(outer), index as isize, index));
         if !wrap.at.is_empty() {
@@ -306,7 +306,7 @@ fn join(text: &str, wraps: Vec<Wrap>) -> Schema {
     schema
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which lines start.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -322,7 +322,7 @@ impl<'a> Lines<'a> {
         self.at(mutant.start)..self.at(mutant.end)
     }
 
-    /// Lines and columns count from one, columns in characters.
+    /// The offset of a line and column, both from 1; columns count characters.
     fn at(&self, (line, column): (usize, usize)) -> usize {
         let start = self.starts.get(line - 1).copied().unwrap_or(self.text.len());
         let mut columns = self.text[start..].char_indices();

@@ -1,6 +1,6 @@
-//! The code without its planted faults: `planted!("name", wrong, right)` becomes `(right)`, on the same lines.
+//! Removes planted faults: `planted!("name", wrong, right)` becomes `(right)`, with line numbers unchanged.
 //!
-//! cargo-mutants does not look into macros: without this it would leave alone what stands in them.
+//! cargo-mutants does not look into macros, so without this it would skip their arguments.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ fn find(tokens: TokenStream, found: &mut Vec<Planted>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
         let TokenTree::Group(group) = token else { continue };
-        // The outer before the inner: what it blanks is not written again.
+        // Recorded before the uses inside it, which are then stripped from what it leaves.
         if let Some(name) = at.checked_sub(2).map(|at| &tokens[at])
             && matches!(name, TokenTree::Ident(name) if name == "planted")
             && let Some(right) = right(group.stream())

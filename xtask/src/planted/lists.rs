@@ -1,6 +1,6 @@
-//! The lists of planted faults, `name | harm` a line, and the code that they are planted in.
+//! The lists of planted faults, one `name | harm` per line, and the code that contains them.
 //!
-//! The lists of the twins have those that only a model is sure to catch.
+//! The lists of twins name the faults that only a model is sure to catch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,15 +8,15 @@ use std::fs;
 use super::twins::{self, FLAGS, Twin};
 use crate::shell::{Outcome, root, tracked};
 
-/// Some faults, and where they are.
+/// A list of faults, and where they are planted.
 pub(crate) struct List {
-    /// A file, or a folder of files.
+    /// The list: a file, or a folder of files.
     pub(super) path: &'static str,
-    /// What they are planted in.
+    /// The sources that contain the faults.
     sources: &'static [&'static str],
     /// The packages whose tests are tried first.
     pub(super) tests: &'static [&'static str],
-    /// How many of them the test command tries.
+    /// How many of its faults `cargo xtask test` tries.
     pub(super) sample: usize,
 }
 
@@ -66,7 +66,7 @@ impl List {
         Ok(all)
     }
 
-    /// The faults in the code, and how often each is planted.
+    /// The faults in the code, and how often each one occurs.
     fn planted(&self) -> Outcome<BTreeMap<String, usize>> {
         let mut planted: BTreeMap<String, usize> = BTreeMap::new();
         for file in tracked()? {
@@ -83,14 +83,14 @@ impl List {
         Ok(planted)
     }
 
-    /// Whether the models have twins with faults of this list.
+    /// Whether twins of the models use faults of this list.
     fn has_twins(&self) -> bool {
         self.path == "planted/engine"
     }
 }
 
-/// Says what is wrong if the lists and the code do not name the same faults. A fault of the suite is one place; one
-/// that only the twins of the models use may be several.
+/// Reports differences between the lists and the code. A fault that the suite tries must occur once; one that only
+/// twins use may occur several times.
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
     for list in LISTS {
         let path = list.path;

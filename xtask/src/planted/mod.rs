@@ -1,8 +1,8 @@
 //! Planted faults: a test that cannot fail is a defect, so each fault must make a test fail.
 //!
-//! The faults are in the code (`lists.rs`): one build holds them all, and a process chooses one. A run of the suite
-//! with none chosen records which tests reach which faults; a fault is tried with those alone. Some faults are for the
-//! models alone (`twins.rs`): no other test would meet the one order of steps in which they show.
+//! The faults are in the code (`lists.rs`): one build contains them all, and a process chooses one. A run of the suite
+//! with none chosen records which tests reach which faults; a fault is tried with only those. Some faults are only for
+//! models (`twins.rs`): no other test would hit the one interleaving in which they appear.
 
 pub(crate) mod lists;
 pub(crate) mod twins;
@@ -16,7 +16,8 @@ use crate::shell::{Outcome, TESTED, nextest, root};
 use crate::trial::{Verdict, try_all};
 use lists::{Fault, LISTS};
 
-/// Tries every fault that has one of the parts in the path of its list or in its name, or all if there are none.
+/// Tries every fault with one of the parts in its name or in the path of its list, or every fault if there are no
+/// parts.
 pub(crate) fn run(parts: &[&str]) -> Outcome {
     let mut faults = Vec::new();
     for list in LISTS {
@@ -41,9 +42,9 @@ pub(crate) fn some(sample: &Sample) -> Outcome {
 }
 
 /// Runs the suite with no fault chosen, which must pass, and records which faults its tests reach. `see` gets each line
-/// of nextest.
+/// of nextest's output.
 pub(crate) fn record(see: impl FnMut(&str)) -> Outcome {
-    // More tests at once than there are processors: many wait for real time, or for the browser.
+    // More tests at once than processors: many wait for real time or for the browser.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut tests = nextest("run", TESTED);
     tests.arg(format!("--test-threads={}", processors + processors.div_ceil(2)));
@@ -64,7 +65,7 @@ fn table(faults: &[Fault]) -> Outcome {
     let tests = |name: &str| {
         let own =
             faults.iter().find(|fault| fault.name == name).map_or(&[][..], |it| it.list.tests);
-        // Those of the crate itself are the nearest.
+        // First the tests of the list's own packages.
         let (mut near, far): (Vec<_>, Vec<_>) =
             reach.tests(name).partition(|test| own.contains(&test.package()));
         near.extend(far);

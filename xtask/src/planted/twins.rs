@@ -1,4 +1,4 @@
-//! The twins of the models: `planted/loom.txt` and `planted/shuttle.txt`, a line each.
+//! The twins of the models: `planted/loom.txt` and `planted/shuttle.txt`, one per line.
 //!
 //! ```text
 //! model | fault                       a fault that planted/engine/ lists, with its harm
@@ -16,7 +16,7 @@ pub(crate) const FLAGS: [&str; 2] = ["loom", "shuttle"];
 pub(crate) struct Twin {
     pub(crate) model: String,
     pub(crate) fault: String,
-    /// Not there if `planted/engine/` has it.
+    /// `None` if `planted/engine/` describes it.
     pub(super) harm: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn twins(flag: &str) -> Outcome<Vec<Twin>> {
     text.lines().filter(|line| !line.is_empty()).map(parse).collect()
 }
 
-/// The file that lists them.
+/// The path of the list.
 pub(crate) fn list(flag: &str) -> String {
     format!("planted/{flag}.txt")
 }

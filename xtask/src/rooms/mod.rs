@@ -1,9 +1,9 @@
-//! Which rooms of a crate may use which: `rooms.txt`, held against the source.
+//! Checks which rooms (module folders) of a crate use which: `rooms.txt` must match the source.
 //!
-//! A room is a child module of the file that a part of the table names, with all that is in it. The table lists the
-//! rooms from the top down, each with the rooms that it uses. An arrow that points up is marked `!`: it closes a cycle,
-//! and is there to be removed. The table says exactly what is so. An arrow that is not in it is an error, and so is one
-//! that is gone: what was removed cannot come back unseen.
+//! A room is a child module of the file that a part of the table names, with everything in it. The table lists the
+//! rooms from the top down, each with the rooms that it uses. An arrow that points up is marked `!`: it closes a cycle
+//! and should be removed. The table is exact: an arrow missing from it is an error, and so is an arrow that no longer
+//! exists, so a removed dependency cannot return unnoticed.
 //!
 //! The other crates need no table: their rooms must not use each other in a cycle.
 
@@ -17,12 +17,12 @@ use crate::shell::{Outcome, root};
 use modules::{Modules, Name, Read};
 
 const TABLE: &str = "xtask/rooms.txt";
-/// Has a copy of the first part, for readers.
+/// The document with a copy of the table's first part.
 const COPY: &str = "DESIGN.md";
-/// A room with more lines of code is two rooms.
+/// A room with more lines of code should be split.
 const LARGEST: usize = 2500;
 
-/// The crates that have no part of the table.
+/// The crates without a part in the table.
 const OTHERS: [&str; 7] = [
     "crates/wheel/src/lib.rs",
     "crates/durable/src/lib.rs",
@@ -36,17 +36,17 @@ const OTHERS: [&str; 7] = [
 /// One part of the table.
 #[derive(Debug, PartialEq, Eq)]
 struct Part {
-    /// The root of the crate, and the module whose children are the rooms.
+    /// The root file of the crate, and the module whose children are the rooms.
     file: String,
     module: Name,
-    /// From the top down: a room, and what it uses.
+    /// From the top down: each room, and the rooms that it uses.
     rooms: Vec<(String, BTreeSet<String>)>,
 }
 
-/// From a room to a room, and where the first of its paths stands.
+/// From one room to another, with the position of the first path that does so.
 type Arrows = BTreeMap<(String, String), String>;
 
-/// Adds what is wrong, and returns a line on each part.
+/// Reports violations. Returns a summary line for each part.
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome<Vec<String>> {
     let text =
         fs::read_to_string(root().join(TABLE)).map_err(|error| format!("{TABLE}: {error}"))?;
@@ -65,7 +65,7 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome<Vec<String>> {
     Ok(lines)
 }
 
-/// The arrows that are on a cycle: from where they lead, a way leads back.
+/// The arrows that are on a cycle: their target leads back to their source.
 fn on_cycles(arrows: &Arrows) -> Arrows {
     let leads_back = |(from, to): &(String, String)| {
         let mut reached = BTreeSet::from([to]);
@@ -80,14 +80,14 @@ fn on_cycles(arrows: &Arrows) -> Arrows {
     on_cycle.map(|(arrow, line)| (arrow.clone(), line.clone())).collect()
 }
 
-/// Whether the block of rooms in a document is the first part of the table.
+/// Whether the room table in a document equals the table's first part.
 fn is_copy(table: &str, document: &str) -> bool {
     let part = table.split("]\n").nth(1).and_then(|part| part.split("\n\n").next());
     let block = document.split("```rooms\n").nth(1).and_then(|block| block.split("```").next());
     part.is_some() && part.map(str::trim_end) == block.map(str::trim_end)
 }
 
-/// Reads the table: `[file module]` begins a part, `room: room !room` is a line of it.
+/// Parses the table: `[file module]` begins a part, `room: room !room` is a line of it.
 fn parse(text: &str) -> Outcome<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -150,7 +150,7 @@ impl Part {
         Ok(format!("{}: {rooms} rooms, {arrows} arrows, {upward} upward", self.title()))
     }
 
-    /// Adds the arrows that are on a cycle.
+    /// Reports the arrows that are on a cycle.
     fn check_cycles(&self, read: &Read<'_>, found: &mut Vec<String>) -> Outcome<String> {
         let modules = Modules::read(Path::new(&self.file), read)?;
         let arrows = self.arrows(&modules);
@@ -166,8 +166,8 @@ impl Part {
         [&[krate.to_owned()], &self.module[..]].concat().join("::")
     }
 
-    /// The room that a module is in. What the part itself defines is a room too, `mod`, unless it is the root of the
-    /// crate: that only names what is below it.
+    /// The room of a module. The part's own items form the room `mod`, except in the root of a crate, which only names
+    /// the modules below it.
     fn room(&self, module: &Name) -> Option<String> {
         let inside = module.strip_prefix(&self.module[..])?;
         match inside.first() {
@@ -191,7 +191,7 @@ impl Part {
         arrows
     }
 
-    /// The lines of code of each room.
+    /// The number of lines of code in each room.
     fn sizes(&self, modules: &Modules) -> BTreeMap<String, usize> {
         let mut sizes = BTreeMap::new();
         for (name, module) in &modules.all {
@@ -207,7 +207,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// A crate of two faces on an engine; `engine` is its text.
+    /// The errors for a crate with two faces on an engine whose text is `engine`.
     fn complaints(table: &str, engine: &'static str) -> Vec<String> {
         let read = move |file: &Path| {
             let text = match file.to_str()? {

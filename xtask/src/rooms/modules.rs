@@ -1,8 +1,8 @@
-//! The modules of a crate, and where a path in one of them leads.
+//! Resolves paths: the modules of a crate, and the module that a path in one of them refers to.
 //!
-//! A path is followed through `use` and re-exports to the module that defines the item. What is built for tests, models
-//! and planted faults alone is left out. Fields and methods have no path: what a module reaches through them is not
-//! seen.
+//! A path is followed through `use` and re-exports to the module that defines the item. Code built only for tests,
+//! models and planted faults is left out. Fields and methods have no path, so uses of a module through them are not
+//! detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use syn::{Attribute, ImplItem, Item, UseTree};
 use crate::count::{attributes, files_of, for_tests};
 use crate::shell::Outcome;
 
-/// A module, by its names from the root of the crate on; the root has none.
+/// The path of a module: its names from the crate's root, which has none.
 pub(super) type Name = Vec<String>;
 
 /// The text of a file, or `None` if there is none.
@@ -24,14 +24,14 @@ pub(super) type Read<'a> = dyn Fn(&Path) -> Option<String> + 'a;
 pub(super) struct Module {
     pub(super) file: PathBuf,
     children: BTreeSet<String>,
-    /// What it defines itself.
+    /// The items that it defines.
     items: BTreeSet<String>,
-    /// What it names by `use`: the name here, and the path.
+    /// Its `use` declarations: the local name, and the path.
     uses: BTreeMap<String, Vec<String>>,
     globs: Vec<Vec<String>>,
-    /// Every path of two names or more in its code, with its line.
+    /// Every path of two or more names in its code, with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// The lines of its file that have a token; none if it has no file of its own.
+    /// The lines of its file with a token; 0 if it has no file of its own.
     pub(super) lines: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Reads the crate whose root is that file.
+    /// Reads the crate with that root file.
     pub(super) fn read(root: &Path, read: &Read<'_>) -> Outcome<Self> {
         let mut modules = Modules::default();
         modules.read_file(Vec::new(), root.to_path_buf(), read)?;
@@ -78,7 +78,7 @@ impl Modules {
         Ok(())
     }
 
-    /// The module that defines what the path names, seen from a module. `None` if it is another crate's.
+    /// The module that defines the item of a path seen from `from`; `None` if it is in another crate.
     pub(super) fn defines(&self, from: &Name, path: &[String]) -> Option<Name> {
         self.follow(from, path, 0)
     }
@@ -93,7 +93,7 @@ impl Modules {
         }
     }
 
-    /// Goes on from a module.
+    /// Resolves the rest of a path from a module.
     fn walk(&self, at: Name, path: &[String], depth: usize) -> Option<Name> {
         match path.split_first() {
             None => Some(at),
@@ -102,10 +102,10 @@ impl Modules {
         }
     }
 
-    /// What the name is in that module: a module of its own, an item, or something that it uses.
+    /// Resolves a name in a module: a submodule, an item, or a `use`.
     fn step(&self, at: &Name, first: &String, rest: &[String], depth: usize) -> Option<Name> {
         let module = self.all.get(at)?;
-        // Two modules may use each other's names without end.
+        // Two modules may re-export each other's names, in an endless loop.
         if depth > 16 {
             return None;
         }
@@ -190,7 +190,7 @@ impl Module {
         }
     }
 
-    /// Adds every `a::b…` of the tokens, those in macros too. A name alone is a local one, or was brought by a `use`.
+    /// Adds every `a::b…` among the tokens, also inside macros. A single name is local or imported by a `use`.
     fn add_paths(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -236,7 +236,7 @@ fn attributes_of(item: &ImplItem) -> &[Attribute] {
     }
 }
 
-/// Whether it is built for tests, models or planted faults alone.
+/// Whether it is built only for tests, models or planted faults.
 fn left_out(attributes: &[Attribute]) -> bool {
     let is_cfg = |attribute: &&Attribute| attribute.path().is_ident("cfg");
     for_tests(attributes)
