@@ -26,8 +26,8 @@ pub(crate) enum Verdict {
     Unreached,
 }
 
-/// Tries the faults concurrently, and calls `show` with each verdict and its seconds, in the order of the faults. `tests`
-/// returns the tests that reach a fault, in the order in which to try them.
+/// Tries the faults concurrently, and calls `show` with each verdict and its seconds, in the order of the faults.
+/// `tests` returns the tests that reach a fault, in the order in which to try them.
 pub(crate) fn try_all<'a>(
     faults: &[&str],
     tests: impl Fn(&str) -> Vec<&'a Test> + Sync,

@@ -1,4 +1,4 @@
-//! Reading an object by its shape.
+//! Reading an object by its schema, a [`Shape`].
 
 use std::fmt;
 use std::str::FromStr;

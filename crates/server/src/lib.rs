@@ -18,7 +18,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `json`, `fields` | shapes and writing, and strict reading by shape |
+//! | `json`, `fields` | schemas and writing, and strict reading by schema |
 //! | `percent`, `params`, `conditions` | paths, queries and preconditions |
 //! | `bodies` | the request bodies |
 //! | `render` | the answers |
@@ -28,7 +28,7 @@
 //! | `app` | the settings, and the state shared by handlers |
 //! | `hosts`, `gate`, `extract` | the checks of every request, and the extractors of handlers |
 //! | `calls` | the table of calls, and their handlers |
-//! | `shapes`, `openapi` | the shapes of answers, and the OpenAPI document |
+//! | `shapes`, `openapi` | the response schemas, and the OpenAPI document |
 //! | `webhook` | posting timers |
 //! | `unsent` | deliveries that are not sent yet |
 //! | `room` | the limit on bytes of requests and answers in memory |

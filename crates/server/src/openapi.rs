@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of calls and the shapes of bodies and answers. Pure.
+//! The OpenAPI document, made from the table of calls and the request and response schemas. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Shapes of answers, for the OpenAPI document. The tests check every answer against them.
+//! Response schemas, for the OpenAPI document. The tests check every answer against them.
 
 use crate::bodies::RETRY;
 use crate::json::{Field, Form, Shape};

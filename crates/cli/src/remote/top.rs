@@ -17,7 +17,7 @@ use tourbillon_client::{List, QueueStats, Timer};
 use super::Failure;
 use super::print::{age, far, length, plain};
 
-/// The maximum number of queues that are asked for their next timers.
+/// The maximum number of queues whose next timers are requested.
 const QUEUES_ASKED: usize = 5;
 /// The maximum number of timers that are shown.
 const NEXT_SHOWN: u16 = 8;

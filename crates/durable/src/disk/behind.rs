@@ -8,7 +8,7 @@
 //! [`wait`](Behind::wait) reports that redb's file has them.
 //!
 //! A read sees the queued writes. Growing the file happens at once; shrinking waits for the queue. After the first
-//! failure, or once the thread has been told to end, nothing more is queued, and every call fails.
+//! failure, or once the thread was asked to end, nothing more is queued, and every call fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -234,7 +234,7 @@ impl Store for DiskStore {
         if !begun && !opened.look.at_once() {
             return Ok(false);
         }
-        // Every commit does a piece; this one nothing else. A counter that is wrong must not keep it going for ever.
+        // Every commit does a bounded part, and an empty one only that. A wrong counter must not cause an endless loop.
         let (epoch, removed) = (opened.state.epoch, opened.view.removed_rows());
         self.commit(epoch, &[])?;
         let Opened { copy, view, .. } = self.opened()?;

@@ -23,7 +23,7 @@
 //!   └────────────────────────────────────────┘                       └──────┘
 //!
 //!   any of them ── last ack, cancel ──▶ Remembered ── retention ended ──▶ gone
-//!   all of a queue ── clear, delete ──▶ discarded (`discard.rs`) ── met by a page ──▶ gone
+//!   all of a queue ── clear, delete ──▶ discarded (`discard.rs`) ── read in a page ──▶ gone
 //! ```
 //!
 //! # What is in memory

@@ -20,9 +20,9 @@ pub(crate) struct Call {
     pub(crate) about: &'static str,
     /// The parameters of its query.
     pub(crate) query: &'static [Field],
-    /// The shapes of its body: one of these.
+    /// The schemas of its request body: one of these applies.
     pub(crate) bodies: &'static [&'static Shape],
-    /// The statuses of success, with the shape of the answer.
+    /// The statuses of success, with the schema of the answer.
     pub(crate) answers: &'static [(u16, &'static Shape)],
     /// Its problems, beside those that every call may have.
     pub(crate) problems: &'static [Code],

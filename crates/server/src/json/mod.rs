@@ -1,4 +1,4 @@
-//! JSON: the shapes of bodies, and writing answers. Pure.
+//! JSON: request schemas, and writing answers. Pure.
 //!
 //! A body is one object, at most [`DEPTH`] deep. Its fields are those of its [`Shape`], each at most once; the shape
 //! also describes the body in the OpenAPI document. `fields` reads a body by its shape. Payloads are not parsed into

@@ -1,4 +1,4 @@
-//! Shapes: which fields an object has, and the form of each.
+//! Schemas: the fields of an object, and the form of each.
 
 /// The fields of an object.
 #[derive(Debug)]
