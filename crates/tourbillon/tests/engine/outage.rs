@@ -1,7 +1,7 @@
-//! An executor that takes no jobs for a while: it is offered them again, neither too often nor too rarely.
+//! An executor that accepts no jobs for a while: jobs are offered again, neither too often nor too rarely.
 //!
-//! The clock is set by hand, and the driver looks at it every half millisecond: each offer comes when the clock has
-//! reached its moment, and these tests wait for it. How rarely it is asked in real time is measured in `tests/cost`.
+//! The clock is set by hand, and the driver reads it every half millisecond: each offer comes when the clock has
+//! reached its time, and these tests wait for it. `tests/cost` measures how often it is offered a job in real time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -11,16 +11,16 @@ use crate::common::faces::FACES;
 use crate::common::{HandClock, Log, MS, SECOND, becomes, eventually, panic_quietly};
 use tourbillon::{Builder, Job, Timer};
 
-/// The longest wait between two offers, and the first.
+/// The longest and the first delay between two offers.
 const MOST: Duration = Duration::from_millis(100);
 const LEAST: Duration = MS;
 
-/// A way not to take a job: what the executor returns.
+/// A way to refuse a job: what the executor returns.
 type Refusal = (&'static str, fn(Job) -> Result<(), Job>);
 
 const REFUSALS: [Refusal; 2] = [("gives back", Err), ("panics", |_| panic_quietly())];
 
-/// An executor that can be told not to take jobs, and its offers.
+/// An executor that can be told to refuse jobs, and counts the jobs that it is offered.
 #[derive(Clone)]
 struct Outage {
     refuses: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl Outage {
         self.offers.load(SeqCst)
     }
 
-    /// The clock moves on by so much after the last offer, and then the executor is offered a job.
+    /// Advances the clock by this much after the last offer; returns whether the executor is then offered a job.
     fn is_offered_after(&self, by: Duration) -> bool {
         self.clock.await_driver();
         let before = self.offers();
@@ -71,8 +71,8 @@ fn timer(clock: &HandClock, outage: &Outage, refuse: fn(Job) -> Result<(), Job>)
     Timer::builder().shards(1).clock(clock.clone()).executor(outage.executor(refuse))
 }
 
-/// However long the outage, the next offer is never further away than a tenth of a second; and when it is over, the
-/// first timer runs with the next offer.
+/// However long the outage, the next offer is at most a tenth of a second away; after the outage, the first timer runs
+/// with the next offer.
 #[test]
 fn the_wait_between_two_offers_has_an_end() {
     for (name, refuse) in REFUSALS {
@@ -92,7 +92,7 @@ fn the_wait_between_two_offers_has_an_end() {
     }
 }
 
-/// It grows: after an outage the executor is not offered a job every millisecond.
+/// The delay grows: during an outage the executor is not offered a job every millisecond.
 #[test]
 fn the_wait_between_two_offers_grows() {
     for (name, refuse) in REFUSALS {
@@ -113,7 +113,7 @@ fn the_wait_between_two_offers_grows() {
     }
 }
 
-/// A job that was taken ends the outage: the next refusal costs as little as the first one did.
+/// An accepted job ends the outage: after it, the delay starts small again.
 #[test]
 fn a_success_ends_the_outage() {
     for (name, refuse) in REFUSALS {
@@ -125,7 +125,7 @@ fn a_success_ends_the_outage() {
             let before = outage.offers();
             timer.schedule(Duration::ZERO, |_| ()).unwrap();
             eventually(|| outage.offers() > before);
-            // A panic counts twice: for the executor, and for the job that it dropped.
+            // A panic counts twice: as a refusal by the executor, and as a drop of the job.
             let first = if name == "panics" { 2 * LEAST } else { LEAST };
             assert!(outage.is_offered_after(first), "{name}: slow after {outages} outages");
             for _ in 0..10 {
@@ -139,7 +139,7 @@ fn a_success_ends_the_outage() {
     }
 }
 
-/// Every face that runs callbacks gets through an outage: what was due in it happens, each once.
+/// Every face that runs callbacks survives an outage: all timers that became due in it fire, each once.
 #[test]
 fn whatever_face_runs_callbacks() {
     for face in FACES.iter().filter(|face| face.callbacks) {
@@ -167,7 +167,7 @@ fn whatever_face_runs_callbacks() {
     }
 }
 
-/// An executor that keeps a job, and drops it later on another thread, is offered another.
+/// An executor that keeps a job and drops it later on another thread is offered another.
 #[test]
 fn a_job_that_is_dropped_elsewhere_is_offered_again() {
     let clock = HandClock::new();

@@ -1,4 +1,4 @@
-//! Closures that an engine keeps for itself, and values that it is given and does not need: their drops may panic too.
+//! Closures that an engine keeps, and values that it receives and does not need: their drops may panic too.
 
 use std::panic::resume_unwind;
 
@@ -12,7 +12,7 @@ type Set = fn(Builder, Fragile) -> Builder;
 type Wake = fn(&Timer, Driver, &Broken) -> Option<Driver>;
 type Give = fn(&Bench, Fragile);
 
-/// What a timer holds until it goes.
+/// What a timer holds until it is dropped.
 const HOOKS: &[(&str, Set)] = &[
     ("on_panic", |builder, value| builder.on_panic(move |_| _ = &value)),
     ("executor", |builder, value| {
@@ -30,7 +30,7 @@ const HOOKS: &[(&str, Set)] = &[
     }),
 ];
 
-/// Who is the last to hold the engine.
+/// Which reference to the engine is dropped last.
 const LAST: [&str; 3] = ["the timer", "a handle", "a sleep"];
 
 #[test]
@@ -88,7 +88,7 @@ fn driven() -> (Timer, Driver, VirtualClock) {
     (timer, driver, clock)
 }
 
-/// A hook that wakes an event loop, and how it goes.
+/// A hook that wakes an event loop, and how it ends.
 const WAKES: &[(&str, Wake)] = &[
     ("replaced by another", |_, mut driver, broken| {
         let held = broken.one();
@@ -134,7 +134,7 @@ fn what_a_wake_hook_holds_may_panic() {
     }
 }
 
-/// An executor that panics with something fragile, a few times.
+/// An executor that panics with a fragile payload, a few times.
 #[test]
 fn an_executor_may_panic_with_a_payload_that_panics() {
     case("executor", || {
@@ -159,7 +159,7 @@ fn an_executor_may_panic_with_a_payload_that_panics() {
     });
 }
 
-/// A report that panics, with a payload whose drop panics.
+/// A report callback that panics with a payload that itself panics when dropped.
 #[test]
 fn a_report_may_panic_with_a_payload_that_panics() {
     case("on_panic", || {
@@ -178,7 +178,7 @@ fn a_report_may_panic_with_a_payload_that_panics() {
     });
 }
 
-/// Values that are not needed, and dropped at once.
+/// Values that are not needed and are dropped at once.
 const SPARE: &[(&str, Give)] = &[
     ("KeyedTimer::schedule, a key that is there", |bench, value| {
         assert!(!bench.keyed.schedule(Name("own", None), HOUR, |_| ()).unwrap());

@@ -56,7 +56,7 @@ fn a_fixed_rate_and_a_fixed_delay() {
     assert_eq!(all, expected);
 }
 
-/// A period that no clock reaches keeps no other task from running.
+/// A period beyond the end of the clock's time delays no other task.
 #[test]
 fn the_longest_period_does_not_overflow() {
     let (timer, clock) = executor();
@@ -72,7 +72,7 @@ fn the_longest_period_does_not_overflow() {
     assert_eq!((ran.try_iter().count(), timer.len()), (1, 1));
 }
 
-/// In real time, milliseconds, as those below: callbacks that block.
+/// In real time, milliseconds, like those below: the callbacks block.
 #[test]
 fn counts_of_threads_and_tasks_do_not_overestimate() {
     within(|| {
@@ -111,7 +111,7 @@ fn a_task_that_waits_for_a_thread_can_be_removed_and_one_that_runs_cannot() {
     });
 }
 
-/// Nothing new while it ends, and what runs is waited for.
+/// A stopping timer accepts nothing new, and waits for running callbacks.
 #[test]
 fn a_stop_hands_back_what_was_queued_and_waits_for_what_runs() {
     within(|| {
@@ -156,7 +156,7 @@ fn a_stop_hands_back_tasks_of_every_kind() {
     }
 }
 
-/// Delayed tasks run after a shutdown, as there; of a rhythm the run that is pending, where there it is cancelled.
+/// As in the JDK, delayed tasks run after a shutdown. Unlike there, a periodic task runs its pending run.
 #[test]
 fn a_shutdown_runs_delayed_tasks_and_ends() {
     within(|| {

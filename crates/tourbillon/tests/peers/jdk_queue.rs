@@ -1,6 +1,6 @@
 //! The JDK's `DelayQueueTest` and `BlockingQueueTest`.
 //!
-//! Some in real time: one that gives up does so in real time, and so does one that waits for another thread.
+//! Some are in real time: a take with a limit times out in real time, and so does a wait for another thread.
 
 use std::sync::mpsc;
 use std::thread;
@@ -19,7 +19,7 @@ fn queue() -> (DelayQueue<u32>, VirtualClock) {
     (Timer::builder().clock(&clock).queue().unwrap(), clock)
 }
 
-/// The numbers below SIZE, put in another order, all of them due.
+/// The numbers below SIZE in another order, all of them due.
 fn populated() -> DelayQueue<u32> {
     let (queue, clock) = queue();
     let odd_last = (0..SIZE).rev().filter(|n| n % 2 == 0).chain((0..SIZE).filter(|n| n % 2 == 1));
@@ -78,7 +78,7 @@ fn a_put_never_waits() {
     assert_eq!(queue.len(), 4);
 }
 
-/// What an interrupt is there, a close is here.
+/// A close here corresponds to an interrupt in the JDK.
 #[test]
 fn a_take_from_an_empty_queue_waits_until_it_is_closed() {
     for limit in [None, Some(HOUR)] {
@@ -108,7 +108,7 @@ fn a_take_with_a_limit_gives_up_and_later_finds_what_was_put() {
             gives_up.send(()).unwrap();
             (first.0, first.1, taker.take_within(HOUR))
         });
-        // However late the thread starts: its second begins when it takes.
+        // Works however late the thread starts: its second begins when it takes.
         while has_given_up.try_recv().is_err() {
             clock.advance(SECOND / 2).unwrap();
             thread::sleep(MS);

@@ -28,7 +28,7 @@ fn what_has_expired_when_it_is_added_runs_at_once() {
     assert!(timer.is_empty());
 }
 
-/// Over several rings of twenty, in the order of time.
+/// Over several rings of twenty, in order of time.
 #[test]
 fn tasks_expire_in_the_order_of_time_over_several_rings() {
     let (timer, clock) = kafka();
@@ -136,7 +136,7 @@ fn a_request_that_expires_is_completed_too() {
     assert_eq!(log.take(), ["complete", "expired"], "as there, through the adapter");
 }
 
-/// There is nothing to purge: over means gone, from every key.
+/// There is nothing to purge: a completed operation has already been removed under every key.
 #[test]
 fn what_is_completed_is_gone_from_every_key() {
     let (purgatory, _clock, log) = purgatory();
@@ -161,7 +161,7 @@ fn the_requests_of_a_key_are_cancelled_and_come_back() {
     assert_eq!((purgatory.delayed(), purgatory.watched(), log.len()), (1, 1, 0));
 }
 
-/// The last of many events makes each completable, whoever tries it at that moment.
+/// The last of several events makes each operation completable, whichever thread tries it.
 #[test]
 fn no_event_is_lost_between_many_threads() {
     within(|| {

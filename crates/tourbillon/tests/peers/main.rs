@@ -1,8 +1,8 @@
-//! What the suites of tokio, tokio-util, Netty, Kafka and the JDK ask of a timer, asked of this one in words of its
-//! own.
+//! The properties that the test suites of tokio, tokio-util, Netty, Kafka and the JDK check, checked here in our own
+//! words.
 //!
-//! `docs/peers.md` has every test of those suites, with the test here or elsewhere that asks the same, or why none
-//! does.
+//! `docs/peers.md` lists every test of those suites, with the corresponding test here or elsewhere, or the reason why
+//! there is none.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -40,7 +40,7 @@ fn a_stop_hands_back_what_has_not_run_and_refuses_the_rest() {
     assert!(handles.iter().all(|handle| handle.state() == State::HandedBack && !handle.cancel()));
 }
 
-/// A task that makes the next, for more turns of the ring than it has slots.
+/// A task that schedules the next, for more turns of the ring than the ring has slots.
 #[test]
 fn a_task_that_makes_the_next_goes_round_and_round() {
     fn again(timer: &Timer, log: Log<Duration>, clock: VirtualClock) {
@@ -123,7 +123,7 @@ fn the_longest_delay_does_not_overflow() {
     assert!(timeout.cancel());
 }
 
-/// Cancelled by the first callback of the tick in which all of them are due.
+/// The first callback of a tick cancels the others that are due in that tick.
 #[test]
 fn what_is_cancelled_within_its_own_tick_is_not_pending() {
     let clock = VirtualClock::new();

@@ -30,12 +30,12 @@ impl Polled {
         let clock = VirtualClock::new();
         let timer = Timer::builder().clock(&clock).build().unwrap();
         let queue = timer.delay_queue();
-        // The timer lives as long as the process: the queue alone would not keep it.
+        // The timer lives as long as the process: the queue does not keep it alive.
         std::mem::forget(timer);
         Polled { queue, clock, wakes: Arc::new(Wakes(AtomicUsize::new(0))) }
     }
 
-    /// The next item; "-" if none is due, "end" if there is none.
+    /// Polls for the next item; "-" if none is due, "end" if the queue is empty.
     fn poll(&mut self) -> &'static str {
         let waker = Waker::from(self.wakes.clone());
         match self.queue.poll_expired(&mut Context::from_waker(&waker)) {
@@ -128,7 +128,7 @@ fn items_are_moved_again_and_again() {
     assert_eq!([it.poll(), it.poll()], ["moved", "end"]);
 }
 
-/// Near the borders of slots, before and after the clock has passed them.
+/// Near slot boundaries, before and after the clock has passed them.
 #[test]
 fn items_are_moved_across_the_borders_of_slots() {
     for from in [64, 200, 256, 300, 5000] {
@@ -179,7 +179,7 @@ fn the_end_is_seen_when_the_last_is_removed_or_all_are_cleared() {
     }
 }
 
-/// There is nothing to compact: keys stay what they are when memory is given back.
+/// There is no compaction: keys stay valid when memory is released.
 #[test]
 fn keys_outlive_the_memory_that_is_given_back() {
     let mut it = Polled::new();

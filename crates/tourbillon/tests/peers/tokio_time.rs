@@ -10,7 +10,7 @@ use tourbillon::{Missed, Timer, VirtualClock};
 
 use crate::common::{HOUR, MS, SECOND};
 
-/// Runs a future of free functions on a clock that jumps, and gives what it says and how long it took.
+/// Runs a future of free functions on a clock that jumps; returns its output and the time it took.
 fn paused<F: Future>(future: impl FnOnce() -> F) -> (F::Output, Duration) {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).build().unwrap();
@@ -72,7 +72,7 @@ fn a_sleep_is_moved_before_and_after_it_ends() {
     assert_eq!(took, 3 * SECOND);
 }
 
-/// One that sleeps for ever, and is moved to now.
+/// A sleep without end, moved to now.
 #[test]
 fn the_longest_sleep_can_be_called_back() {
     let (_, took) = paused(|| async {
@@ -173,7 +173,7 @@ fn a_limit_and_a_future_in_every_order() {
     assert_eq!(took, 3 * SECOND);
 }
 
-/// A future that never yields does not keep its limit from being seen once it is polled again.
+/// Even with a future that is always ready, an expired limit is seen at the next poll.
 #[test]
 fn a_limit_is_seen_by_a_future_that_is_always_awake() {
     let (seen, _) = paused(|| async {
@@ -205,7 +205,7 @@ fn time_stands_still_between_two_readings_and_moves_by_hand() {
     });
 }
 
-/// In real time, milliseconds: without a runtime and without a context there is the default engine.
+/// In real time, milliseconds: without a runtime or a scope, the default engine is used.
 #[test]
 fn outside_of_any_runtime_there_is_the_default_engine() {
     let begin = std::time::Instant::now();

@@ -1,6 +1,6 @@
 //! Engines that stop, are full, or cannot start: an error, never an early success, and never a hang.
 //!
-//! Some in real time: two threads of an engine stop it at once, and neither may wait for the other.
+//! Some are in real time: two threads of an engine stop it at once, and neither may wait for the other.
 
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::Poll;
@@ -33,7 +33,7 @@ fn a_stop_wakes_tasks_to_find_an_error() {
     // A reset does not revive it.
     armed.reset_after(SECOND);
     assert_eq!(task.poll(&mut armed), STOPPED);
-    // The clock goes on. What is over is over.
+    // The clock continues: a sleep that is over stays over.
     clock.advance(SECOND).unwrap();
     assert_eq!(task.poll(&mut idle), STOPPED, "it has said so");
     assert_eq!(task.poll(&mut timer.sleep(Duration::ZERO)), Poll::Ready(Ok(())));
@@ -55,7 +55,7 @@ fn what_has_fired_before_the_stop_is_a_success() {
     assert_eq!((counts.fired, counts.handed_back), (1, 1));
 }
 
-/// What can be seen of an engine for tasks is its wheel.
+/// An engine for tasks is visible only by its wheel, as one more shard in the snapshot.
 #[test]
 fn a_stop_makes_no_engine_for_tasks_that_never_came() {
     let (timer, _clock) = timer();
@@ -105,7 +105,7 @@ fn a_stop_from_a_waker() {
 
 #[test]
 fn a_callback_and_a_waker_that_both_stop_do_not_wait_for_each_other() {
-    // One of them may be done before the other begins: they meet in about one round of three.
+    // One of them may finish before the other begins: they overlap in about one round of three.
     for _ in 0..20 {
         let timer = Timer::builder().build().unwrap();
         let (done, is_done) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! What a timer says of its callbacks: one that has started is running until it has ended, however it ends, and nothing
-//! else counts.
+//! What a timer reports about its callbacks: a callback is running from its start to its end, however it ends, and
+//! nothing else counts.
 
 use std::pin::Pin;
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use tourbillon::{Attempt, Backoff, KeyedTimer, Purgatory, Repeat, Timer, WaitErr
 
 use crate::common::{HOUR, PLACES, SECOND, accounted, case, eventually, panic_quietly, virtual_on};
 
-/// What is done with a timer before an hour passes, and how many callbacks have ended then.
+/// An action on a timer within an hour, and the number of callbacks that have ended by then.
 type Row = (&'static str, u64, fn(&Timer));
 
 const ROWS: &[Row] = &[
@@ -59,7 +59,7 @@ const ROWS: &[Row] = &[
             let mut sleep = Box::pin(timer.sleep(SECOND));
             let context = &mut Context::from_waker(Waker::noop());
             assert!(Future::poll(Pin::new(&mut sleep), context).is_pending());
-            // Its drop would cancel it.
+            // Dropping it would cancel it.
             std::mem::forget(sleep);
         }
     }),
@@ -74,7 +74,7 @@ fn callbacks_that_have_ended_are_completed_and_nothing_else() {
                 arm(&timer);
                 assert_eq!((timer.activity().running, timer.activity().completed), (0, 0));
                 clock.advance(HOUR).unwrap();
-                // A worker counts until it sleeps.
+                // A worker counts as running until it sleeps.
                 eventually(|| timer.activity().running == 0);
                 assert_eq!(timer.activity().completed, expected);
                 timer.stop();
@@ -85,7 +85,7 @@ fn callbacks_that_have_ended_are_completed_and_nothing_else() {
     }
 }
 
-/// Whatever comes and goes beside it, one that stands still is running and not completed.
+/// Whatever else comes and goes, a callback that blocks counts as running and not as completed.
 #[test]
 fn what_runs_is_not_completed() {
     for place in PLACES {

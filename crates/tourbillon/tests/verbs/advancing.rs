@@ -1,4 +1,4 @@
-//! An advance of the virtual clock waits for what is due, and goes on when that has run, was cancelled, was moved, or
+//! An advance of the virtual clock waits for what is due, and continues when that has run, was cancelled, was moved, or
 //! its engine is gone.
 
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +10,7 @@ use tourbillon::{DelayQueue, Job, KeyedTimer, Purgatory, Timer, VirtualClock};
 use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, PLACES, SECOND, case, eventually, running_on};
 
-/// The jobs of an executor that runs none by itself.
+/// The jobs that an executor keeps without running them.
 type Jobs = Arc<Mutex<Vec<Job>>>;
 
 fn keeping(jobs: &Jobs) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'static {
@@ -21,10 +21,10 @@ fn keeping(jobs: &Jobs) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'stat
     }
 }
 
-/// What lets an advance go on that waits for a timer of one second.
+/// An action that lets an advance continue which waits for a timer of one second.
 type Acts = Box<dyn FnOnce() + Send>;
 
-/// Arms something on the timer, and says how it goes.
+/// Arms a timer and returns that action.
 type Arms = fn(Timer, Jobs) -> Acts;
 
 const READY: &[(&str, Arms)] = &[
@@ -108,7 +108,7 @@ fn an_advance_goes_on_when_what_an_executor_keeps_is_gone() {
     }
 }
 
-/// What runs is not taken back: the advance, and whoever advances after it, wait for its end and for no more.
+/// A running callback cannot be cancelled: the advance, and any later advance, waits until it has ended and no longer.
 #[test]
 fn an_advance_goes_on_when_a_callback_of_a_stopped_engine_has_ended() {
     let rows = PLACES.into_iter().chain(["handler"]);
@@ -141,7 +141,7 @@ fn an_advance_goes_on_when_a_callback_of_a_stopped_engine_has_ended() {
     }
 }
 
-/// What a thread does to a value that an advance has made ready, before the one who waits for it has it.
+/// What another thread does to a value that an advance has made ready, before the waiting taker gets it.
 type Takes = fn(&DelayQueue<u32>, tourbillon::Key);
 
 const DUE: [(&str, Takes); 4] = [
@@ -151,7 +151,7 @@ const DUE: [(&str, Takes); 4] = [
     ("DelayQueue::close", |queue, _| drop(queue.close())),
 ];
 
-/// A race, many times: whoever is first, the advance must not wait for a value that nobody will take.
+/// A race, many times: whichever thread is first, the advance must not wait for a value that nobody will take.
 #[test]
 fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
     for (verb, takes) in DUE {
@@ -177,7 +177,7 @@ fn an_advance_goes_on_when_a_due_value_is_taken_from_who_waits() {
     }
 }
 
-/// What is due before the clock moves is taken before the advance returns, also by one that goes nowhere.
+/// A value that is due before the clock moves is taken before the advance returns, even an advance by zero.
 #[test]
 fn an_advance_by_nothing_waits_for_who_takes_what_is_due() {
     for round in 0..100 {

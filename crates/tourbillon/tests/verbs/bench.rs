@@ -1,5 +1,4 @@
-//! What the tables of lengths share: the extreme lengths and moments, the engine that they are tried on, and what a
-//! row says of its verb.
+//! What the tables of durations share: extreme durations and instants, the engine under test, and the shape of a row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -11,22 +10,22 @@ use crate::common::{MS, YEAR};
 
 pub(crate) const NS: Duration = Duration::from_nanos(1);
 pub(crate) const CENTURY: Duration = YEAR.saturating_mul(100);
-/// So many nanoseconds are the end of an engine's time.
+/// The end of an engine's time, as a duration since its beginning.
 pub(crate) const END: Duration = Duration::from_nanos(u64::MAX - (1 << 61));
 
-/// An extreme length of time, and the moments that are as far away.
+/// An extreme duration, and the instants that are as far away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) name: &'static str,
     pub(crate) after: Duration,
     pub(crate) at: Instant,
     pub(crate) wall: SystemTime,
-    /// Whether it does not end within a century.
+    /// Whether it ends more than a century from now.
     pub(crate) far: bool,
 }
 
 impl Span {
-    /// All of them, from these two moments on.
+    /// All extremes, counted from the given instants.
     pub(crate) fn all(now: Instant, wall: SystemTime) -> [Span; 5] {
         let near = |name, after| {
             let (at, wall) = (now + after, wall + after);
@@ -50,18 +49,18 @@ impl Span {
         ]
     }
 
-    /// From the system's clocks, for verbs that a virtual clock does not reach.
+    /// Counted from the system's clocks, for verbs that do not use a virtual clock.
     pub(crate) fn real() -> [Span; 5] {
         Span::all(Instant::now(), SystemTime::now())
     }
 
-    /// Whether it is over as soon as it begins.
+    /// Whether it has passed as soon as it begins.
     pub(crate) fn is_over(&self) -> bool {
         self.after.is_zero()
     }
 }
 
-/// The outermost that `step` reaches, by ever smaller steps.
+/// The farthest value that `step` reaches from `from`. Halves the step whenever it fails.
 fn outermost<M: Copy>(from: M, step: impl Fn(M, Duration) -> Option<M>) -> M {
     let (mut at, mut by) = (from, Duration::MAX);
     while by > Duration::ZERO {
@@ -89,7 +88,7 @@ fn last_wall(now: SystemTime) -> SystemTime {
     outermost(now, |at, by| at.checked_add(by))
 }
 
-/// Whose time it is.
+/// The clock that a bench uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose {
     Virtual,
@@ -97,10 +96,10 @@ pub(crate) enum Whose {
     Boot,
 }
 
-/// A timer. A virtual clock stands between two of its ticks, if there is anything between them.
+/// A timer under test. A virtual clock starts between two ticks, if a tick is longer than a nanosecond.
 pub(crate) struct Bench {
     whose: Whose,
-    /// Moves nothing if time is not virtual.
+    /// The timer's clock if time is virtual; otherwise unused.
     pub(crate) clock: VirtualClock,
     pub(crate) timer: Timer,
     pub(crate) tick: Duration,
@@ -118,7 +117,7 @@ impl Bench {
         builder(self.whose, &self.clock, self.tick)
     }
 
-    /// What was armed just now is there: a clock of the system may have gone past it.
+    /// Asserts that the armed timer has a deadline. With a system clock, the deadline may already have passed.
     pub(crate) fn holds(&self, deadline: Option<Instant>) {
         assert!(deadline.is_some() || !matches!(self.whose, Whose::Virtual));
     }
@@ -137,23 +136,23 @@ fn builder(whose: Whose, clock: &VirtualClock, tick: Duration) -> Builder {
     }
 }
 
-/// When what is due at once fires.
+/// When a timer with a zero delay fires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtOnce {
-    /// With the next advance: callbacks never run inside the call.
+    /// With the next advance: callbacks never run inside the call that arms them.
     No,
-    /// Before it: it is there to be taken.
+    /// Before the next advance: the value can be taken at once.
     Yes,
-    /// Before it, if the tick that it is filed under has begun.
+    /// Before the next advance, if the tick of its deadline has begun.
     OnATick,
 }
 
 /// A verb, and how to arm something with it.
 pub(crate) struct Row {
-    /// As `durations.rs` names it, and if it takes more than one length, which of them.
+    /// The name as in `durations.rs`, with the parameter if the verb takes more than one duration.
     pub(crate) verb: &'static str,
     pub(crate) at_once: AtOnce,
-    /// With the first advance over so many ticks it fires.
+    /// It fires with the first advance by this many ticks.
     pub(crate) ticks: u32,
     pub(crate) arm: fn(&Bench, &Span) -> Armed,
 }
@@ -171,7 +170,7 @@ impl Row {
         Row { at_once: AtOnce::OnATick, ..self }
     }
 
-    /// Another fires first, or nothing counts as one tick.
+    /// For a verb that fires after another timer, or that rounds a zero duration up to one tick.
     pub(crate) const fn in_two_ticks(self) -> Row {
         Row { ticks: 2, ..self }
     }
@@ -181,9 +180,9 @@ impl Row {
 pub(crate) struct Armed {
     /// Whether it has fired.
     pub(crate) fired: Box<dyn FnMut() -> bool + Send>,
-    /// Takes it back; whether it was pending until then, and is not any more.
+    /// Cancels it. Returns whether it was pending before and no longer is.
     pub(crate) cancel: Box<dyn FnMut() -> bool + Send>,
-    /// Stops its engine; whether nothing is pending any more.
+    /// Stops its engine. Returns whether nothing is pending any more.
     pub(crate) stop: Box<dyn FnMut() -> bool + Send>,
 }
 
@@ -198,7 +197,7 @@ impl Rung {
         Rung(Arc::new(AtomicUsize::new(0)))
     }
 
-    /// Counts one more; how many there are now.
+    /// Increments the count and returns it.
     pub(crate) fn add(&self) -> usize {
         self.0.fetch_add(1, SeqCst) + 1
     }

@@ -1,4 +1,4 @@
-//! The verbs that arm and move callbacks, values and conditions: the rows of `durations.rs` but for futures.
+//! The verbs that arm and move callbacks, values and conditions: the rows of `durations.rs`, except for futures.
 
 use std::time::Duration;
 
@@ -197,12 +197,12 @@ pub(crate) const ROWS: &[Row] = &[
     }),
 ];
 
-/// A delay that is nowhere near the one it is moved to.
+/// A delay far from the one that the timer is moved to.
 fn elsewhere(span: &Span) -> Duration {
     if span.far { SECOND } else { Duration::MAX }
 }
 
-/// Something on the bench's timer, and how to take it back.
+/// A timer armed on the bench's timer, and how to cancel it.
 pub(crate) fn armed(
     bench: &Bench,
     fired: impl FnMut() -> bool + Send + 'static,
@@ -231,7 +231,7 @@ fn key(bench: &Bench, arm: impl FnOnce(&Timer, Ring) -> Key) -> Armed {
     armed(bench, move || rung.count() > 0, move || timer.cancel(key))
 }
 
-/// The first run says when the second is to be.
+/// The first run arms the second.
 fn again(
     bench: &Bench,
     mut next: impl FnMut(&tourbillon::Context<'_>) -> bool + Send + 'static,
@@ -341,7 +341,7 @@ impl Operation for Expires {
     }
 }
 
-/// Under the keys 1 and 2.
+/// Waits under the keys 1 and 2.
 fn waiting<O: Operation>(bench: &Bench, expired: Rung, purgatory: Purgatory<u32, O>) -> Armed {
     let taken = move || {
         let before = purgatory.delayed();

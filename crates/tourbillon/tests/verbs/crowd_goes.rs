@@ -1,5 +1,5 @@
-//! A crowd comes and goes, and its memory with it: what is beside it, and what the last of it arms, is as it would be
-//! without a crowd.
+//! A crowd of timers comes and goes, and its memory is freed. Other timers, and what the last of the crowd arms, behave
+//! as without a crowd.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -14,14 +14,14 @@ use tourbillon::{
 
 use crate::common::{HOUR, Log, SECOND, case, virtual_on};
 
-/// More than an engine keeps the memory of: of timers, and of handles.
+/// More timers, and more handles, than an engine keeps memory for.
 const CROWD: u32 = 20_000;
 const HANDLES: u32 = 9_000;
 
-/// Called when it runs.
+/// Called when the timer runs.
 type Run = Box<dyn FnMut() + Send>;
 
-/// Arms something, and keeps no handle.
+/// Arms a timer, and keeps no handle.
 type Arms = (&'static str, fn(&Timer, Run));
 
 const BESIDE: &[Arms] = &[
@@ -58,7 +58,7 @@ const BESIDE: &[Arms] = &[
     }),
 ];
 
-/// How a crowd of handles goes.
+/// How a crowd of handles ends.
 type Goes = (&'static str, fn(&VirtualClock, Vec<Timeout>));
 
 const GOES: [Goes; 4] = [
@@ -76,7 +76,7 @@ const GOES: [Goes; 4] = [
     }),
 ];
 
-/// When it ran, by both clocks. The wall clock is set back at the end, among what has run.
+/// When the timer ran, by both clocks. At the end, the wall clock is set back into the range of past runs.
 fn runs(arm: fn(&Timer, Run), crowd: u32, go: fn(&VirtualClock, Vec<Timeout>)) -> Vec<When> {
     let ((timer, clock), log) = (virtual_on("driver"), Log::new());
     clock.set_wall(SystemTime::UNIX_EPOCH + HOUR).unwrap();
@@ -107,10 +107,10 @@ fn what_is_beside_a_crowd_goes_on_as_without_it() {
     }
 }
 
-/// Has so many happen in a second; each of them calls that.
+/// Arms a crowd that runs in a second; each of it calls the given function.
 type Happen = fn(&Timer, &VirtualClock, Each) -> Box<dyn Send>;
 
-/// What each of a crowd calls, and what it arms the next with.
+/// Called by each of a crowd, with a function that arms another timer.
 type Each = Arc<dyn Fn(&dyn Fn(Run)) + Send + Sync>;
 
 const CROWDS: [(&str, Happen); 6] = [
@@ -181,7 +181,7 @@ const CROWDS: [(&str, Happen); 6] = [
         Box::new(engine)
     }),
     ("sleep", |timer, _, each| {
-        /// Sleeps, or wakes one that does.
+        /// A waker that arms another sleep, whose waker runs the callback.
         struct Sleeps(Each, Timer, Mutex<Vec<Box<dyn Send>>>);
         impl Wake for Sleeps {
             fn wake(self: Arc<Self>) {
@@ -209,7 +209,7 @@ fn sleeps(timer: &Timer, waker: std::task::Waker) -> Box<dyn Send> {
     Box::new(sleep)
 }
 
-/// Whoever is the last of it in a shard frees its memory, after it has run.
+/// The last timer of a crowd in a shard causes its memory to be freed, after it has run.
 #[test]
 fn what_the_last_of_a_crowd_arms_is_not_lost() {
     for (face, happen) in CROWDS {

@@ -1,6 +1,6 @@
-//! Much is due at the same moment: all of it happens, however little the driver may do at a time.
+//! Many timers are due at the same moment: all of them fire, however small the driver's budget.
 //!
-//! In real time, milliseconds of it: whatever has a thread of its own is to be seen with that thread.
+//! In real time, milliseconds of it: faces with a thread of their own are tested with that thread.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tourbillon::Builder;
 use crate::common::faces::{FACES, Face, WALL_FACES};
 use crate::common::{MS, PLACES, case, running_on};
 
-/// So many, on each face.
+/// The number of timers on each face.
 const CROWD: usize = 25;
 
-/// As many as that, or more, take several passes.
+/// Budgets of the driver: a crowd of at least that many takes several passes.
 const BUDGETS: [usize; 3] = [1, 7, 25];
 
 fn open(face: &Face, builder: Builder) {

@@ -1,10 +1,10 @@
-//! Any length of time, for every verb that takes one: nothing and a nanosecond fire with the first advance and not
-//! before; what is centuries away does not fire, can be taken back, and holds up no stop. None panics.
+//! Any duration, for every verb that takes one: zero and a nanosecond fire with the first advance and not before; a
+//! timer that is centuries away does not fire, can be cancelled, and delays no stop. None panics.
 //!
-//! The rows by the clocks of the system are in real time, a millisecond each: virtual time is no such clock.
+//! The rows on the system's clocks take real time, a millisecond each.
 //!
-//! The rows stand in `callbacks.rs`, `futures.rs` and `limits.rs`. A verb of `api.txt` that speaks of time and has no
-//! row fails here.
+//! The rows are in `callbacks.rs`, `futures.rs` and `limits.rs`. A verb of `api.txt` that mentions time and has no row
+//! fails here.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -14,7 +14,7 @@ use crate::bench::{AtOnce, Bench, CENTURY, NS, Row, Span, Whose};
 use crate::common::{MS, accounted, case, eventually};
 use crate::{callbacks, futures, limits};
 
-/// A tick that is longer than the shortest of lengths, and one that is not.
+/// One tick longer than the shortest duration, and one equal to it.
 const VIRTUAL: &[(Whose, Duration)] = &[(Whose::Virtual, MS), (Whose::Virtual, NS)];
 const REAL: &[(Whose, Duration)] = &[(Whose::System, MS), (Whose::Boot, MS)];
 
@@ -22,7 +22,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     callbacks::ROWS.iter().chain(futures::ROWS)
 }
 
-/// Runs the body for every row and length, each on an engine of its own, which is whole at the end.
+/// Runs the body for every row and duration, each on an engine of its own, which is checked at the end.
 fn for_all(engines: &[(Whose, Duration)], far: &[bool], body: fn(&Row, &Bench, &Span)) {
     for row in rows() {
         for &(whose, tick) in engines {
@@ -94,7 +94,7 @@ fn what_is_centuries_away_holds_up_no_stop() {
     });
 }
 
-/// By the clocks of the system nobody can say what has not fired yet, but what must.
+/// On the system's clocks the test can only tell what must have fired, not what must not have fired yet.
 #[test]
 fn by_the_clocks_of_the_system_too() {
     for_all(REAL, &[false, true], |row, bench, span| {
@@ -113,7 +113,7 @@ fn by_the_clocks_of_the_system_too() {
     });
 }
 
-/// Why a line that speaks of time needs no row: it takes none.
+/// Items of the API that mention time and need no row, because they do not take one.
 const GIVE: &[&str] = &[
     "Context::deadline",
     "Context::lateness",
@@ -160,7 +160,7 @@ const GIVE: &[&str] = &[
 fn every_verb_of_the_listing_that_takes_a_time_has_a_row() {
     let (mut takes, mut gives) = (BTreeSet::new(), BTreeSet::new());
     for line in include_str!("../api.txt").lines().filter(|line| speaks_of_time(line)) {
-        // A type or an implementation is no verb.
+        // A type or an implementation is not a verb.
         if line.starts_with("impl") || line.starts_with("#[") || line.contains(": pub use ") {
             continue;
         }
@@ -169,7 +169,7 @@ fn every_verb_of_the_listing_that_takes_a_time_has_a_row() {
         let all = if speaks_of_time(parameters) { &mut takes } else { &mut gives };
         all.insert(name(line));
     }
-    // The user's own clock gives one to the engine, which takes it.
+    // The user's own clock returns a time to the engine, so the engine takes one.
     gives.remove("Clock::now");
     takes.insert("Clock::now".to_owned());
     let rows = rows().map(|row| row.verb).chain(limits::ROWS.iter().map(|(verb, _)| *verb));
@@ -185,7 +185,7 @@ fn speaks_of_time(text: &str) -> bool {
     words.any(|word| ["Duration", "Instant", "SystemTime"].contains(&word))
 }
 
-/// The verb of a line: `Timer::schedule`; what stands alone belongs to `tasks`.
+/// The verb of a line, such as `Timer::schedule`. A free function belongs to `tasks`.
 fn name(line: &str) -> String {
     let (owner, part) = match line.split_once(": ") {
         Some((owner, part)) if !owner.contains(' ') => (owner, part),

@@ -1,4 +1,4 @@
-//! After the end nobody tells of what was pending, however it ended and whoever is asked.
+//! After the end no query reports what was pending, however the timer ended and whichever face is asked.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -11,10 +11,10 @@ use tourbillon::{
 
 use crate::common::{HOUR, SECOND, accounted, case};
 
-/// Whether something is told to be pending.
+/// Whether a query reports something as pending.
 type Ask = Box<dyn FnMut() -> bool>;
 
-/// Has something be pending, and asks for it.
+/// Makes something pending, and returns the query.
 type Row = (&'static str, fn(&Timer) -> Ask);
 
 const ROWS: &[Row] = &[
@@ -100,7 +100,7 @@ fn purgatory(timer: &Timer, ask: fn(&Purgatory<u32>) -> bool) -> Ask {
     Box::new(move || ask(&purgatory))
 }
 
-/// A way in which a timer ends. The driver is there if it is the caller's.
+/// How a timer ends. `Some` driver if the engine has no thread of its own.
 type End = (&'static str, fn(&Timer, &VirtualClock, &mut Option<Driver>));
 
 const ENDS: [End; 4] = [
@@ -145,7 +145,7 @@ fn nobody_tells_of_what_was_pending() {
     }
 }
 
-/// Whether an event loop is to come again.
+/// Whether the driver asks the event loop to call it again.
 type Question = (&'static str, fn(&mut Driver) -> bool);
 
 const LOOP: [Question; 4] = [
@@ -185,7 +185,7 @@ fn no_loop_is_told_to_come_again() {
     }
 }
 
-/// The same of values: an engine, and a queue for threads.
+/// The same for values: an engine, and a queue for threads.
 #[test]
 fn nobody_tells_of_values_that_were_handed_back() {
     let clock = VirtualClock::new();

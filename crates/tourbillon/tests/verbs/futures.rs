@@ -152,7 +152,7 @@ fn poll_once<R>(poll: impl FnOnce(&mut Context<'_>) -> R) -> R {
     poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Fires when it is ready. Taken back, it is dropped; stopped, it is ready with that error.
+/// Fires when the future is ready. A cancel drops it; after a stop it is ready with an error.
 fn future<T, F>(bench: &Bench, future: F) -> Armed
 where
     F: Future<Output = Result<T, SleepError>> + Send + 'static,
@@ -213,7 +213,7 @@ impl From<SleepError> for Ended {
     }
 }
 
-/// A queue that makes its keys.
+/// A queue that generates its keys.
 fn pushed(bench: &Bench, fill: impl FnOnce(&mut DelayQueue<QueueKey, u32, Given>)) -> Armed {
     let mut queue = bench.timer.delay_queue();
     fill(&mut queue);

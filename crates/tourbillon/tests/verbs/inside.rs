@@ -1,5 +1,5 @@
-//! Where no time can pass, whoever waits for it does not wait: the verbs that move a virtual clock, inside what runs on
-//! that clock.
+//! The verbs that move a virtual clock, called inside code that runs on that clock: time cannot pass there, so they
+//! return instead of waiting.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tourbillon::{
 
 use crate::common::{HOUR, Log, PLACES, SECOND, YEAR, case, running_on};
 
-/// Runs on the engine of the clock, within a second.
+/// Runs on an engine of the clock, within a second.
 type Run = Box<dyn FnMut() + Send>;
 
-/// Where it runs, and what has it run there.
+/// Where it runs, and a function that makes it run there.
 type Inside = (&'static str, fn(&VirtualClock, Run) -> Box<dyn Send>);
 
 const INSIDE: &[Inside] = &[
@@ -70,7 +70,7 @@ fn callback(place: &str, clock: &VirtualClock, mut run: Run) -> Box<dyn Send> {
     Box::new(timer)
 }
 
-/// Asks for time to pass: whether it was refused. The loop has a timer that is not due yet.
+/// Tries to make time pass, and returns whether that was refused. The driver has a timer that is not due yet.
 type Asks = fn(&VirtualClock, &mut Driver) -> bool;
 
 const VERBS: &[(&str, Asks)] = &[
@@ -94,7 +94,7 @@ fn no_time_passes_inside_what_runs() {
                 let (clock, log) = (VirtualClock::new(), Log::new());
                 let (timer, driver) = Timer::builder().clock(&clock).build_driven().unwrap();
                 timer.arm(2 * SECOND, |_| ()).unwrap();
-                // It outlives the run.
+                // Outlives the run.
                 let driver = Arc::new(Mutex::new(driver));
                 let (own, told, turns) = (clock.clone(), log.clone(), driver.clone());
                 let run = move || {

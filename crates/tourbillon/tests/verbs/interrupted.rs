@@ -1,5 +1,5 @@
-//! A try of a retry runs while its timer ends: the outcome is there when the stop returns, whatever becomes of what the
-//! stop hands back.
+//! A timer ends while a try of a retry runs: the outcome is there when the stop returns, whatever happens to the timers
+//! that the stop hands back.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -10,10 +10,10 @@ use tourbillon::{Attempt, Backoff, KeyedTimer, Retried, Retry, Timer, Unfired};
 use crate::common::{HOUR, PLACES, accounted, case, eventually, running_on};
 
 type Job = Box<dyn FnMut(&Attempt) -> Result<(), ()> + Send>;
-/// The outcome, if there is one.
+/// Returns the outcome, if there is one.
 type Ask = Box<dyn FnMut() -> Option<Retried<(), ()>>>;
 
-/// Retries a job, and asks for its outcome; it keeps no timer.
+/// Retries a job, and returns a query for its outcome. Keeps no timer alive.
 type Row = (&'static str, fn(&Timer, Job) -> Ask);
 
 const RETRIES: [Row; 4] = [
@@ -54,10 +54,10 @@ fn asks(mut retry: Option<Retry<(), ()>>, ask: fn(Retry<(), ()>) -> Outcome) -> 
     })
 }
 
-/// Ends the timer, lets the try go on, and returns what was handed back.
+/// Ends the timer, releases the try, and returns what was handed back.
 type End = fn(&Timer, Sender<()>) -> Vec<Unfired>;
 
-/// So ends the timer, and so many are handed back.
+/// The ways in which a timer ends, each with the number of timers that it hands back.
 const ENDS: [(&str, usize, End); 4] = [
     ("stop", 1, |timer, release| ends(timer, release, |timer| timer.stop())),
     ("stop_within", 1, |timer, release| {
@@ -87,7 +87,7 @@ fn ends(timer: &Timer, release: Sender<()>, stop: fn(&Timer) -> Vec<Unfired>) ->
     thread.join().unwrap()
 }
 
-/// A job that says when it is tried, and then waits.
+/// A job that reports when it is tried, and then blocks.
 fn blocks() -> (Job, Receiver<()>, Sender<()>) {
     let ((began, begun), (release, released)) = (mpsc::channel(), mpsc::channel());
     let job = move |_: &Attempt| {

@@ -1,7 +1,8 @@
-//! The verbs whose length is not that of something armed: settings, limits of waits, the clocks, and the default
-//! engine of tasks. Each row says itself what it expects.
+//! The verbs whose duration is not the delay of a timer: settings, time limits of waits, clocks, and the default engine
+//! of tasks. Each row has its own assertions.
 //!
-//! Some in real time: the default engine of tasks has no other clock, and the limit of a wait is of real time itself.
+//! Some are in real time: the default engine of tasks has no virtual clock, and the time limit of a wait is always real
+//! time.
 
 use std::future::{Future, pending};
 use std::io;
@@ -21,7 +22,7 @@ use crate::common::asleep::{Tid, await_asleep, spawn_asleep};
 use crate::common::{HOUR, MS, SECOND, accounted, case, eventually, within};
 use crate::futures::poll;
 
-/// Tries a length.
+/// Tests the verb with a duration.
 type Tries = fn(&Span);
 
 pub(crate) const ROWS: &[(&str, Tries)] = &[
@@ -123,7 +124,7 @@ fn advance(span: &Span) {
     clock.advance(span.after).unwrap();
     assert_eq!(clock.elapsed(), span.after.min(END), "by so much, or to the end of time");
     assert_eq!(rung.count(), usize::from(span.far));
-    // At the end of time, too, the clock moves no further and nothing hangs.
+    // The clock does not pass the end of time, and nothing hangs.
     clock.advance(span.after).unwrap();
     assert!(clock.elapsed() <= END && clock.now() >= timer.now());
     let last = timer.schedule(span.after, rung.ring()).unwrap();
@@ -136,7 +137,7 @@ fn set_wall(span: &Span) {
     let clock = VirtualClock::new();
     let timer = Timer::builder().on_driver().clock(&clock).build().unwrap();
     let rung = Rung::new();
-    // The wall clock of the span is this year's; a virtual one begins with the year 2000.
+    // The wall-clock time of the span is from this year; a virtual wall clock begins in the year 2000.
     let timeout = timer.schedule_wall(clock.wall_now() + HOUR, rung.ring()).unwrap();
     clock.set_wall(span.wall).unwrap();
     let set_back = span.name == "the far past";
@@ -160,7 +161,7 @@ fn next_after(span: &Span) {
     }
 }
 
-/// Something that runs until it is released.
+/// A callback that runs until it is released.
 struct Busy {
     release: mpsc::Sender<()>,
     runs: Arc<AtomicBool>,
@@ -178,7 +179,7 @@ impl Busy {
         (Busy { release, runs }, run)
     }
 
-    /// A stop that waits no longer than this. Far away, it waits for the end of what runs.
+    /// Stops with this time limit. With a far limit, the stop waits until the running callback has ended.
     fn stop(self, span: &Span, stop: impl FnOnce(Duration) -> bool + Send + 'static) {
         eventually(|| self.runs.load(SeqCst));
         let after = span.after;
@@ -216,7 +217,7 @@ fn turn_within(span: &Span) {
     assert_eq!(clock.elapsed(), span.after.min(HOUR));
     timer.schedule(Duration::MAX, |_| ()).unwrap();
     assert!(driver.turn().next.is_some() || driver.timeout().is_none());
-    // By the system's clock it waits, and a stop ends that.
+    // With the system's clock it waits, and a stop ends the wait.
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     timer.schedule(span.after, |_| ()).unwrap();
     let after = span.after;
@@ -226,7 +227,7 @@ fn turn_within(span: &Span) {
         timer.stop();
         assert_eq!(turning.join().unwrap(), 0);
     } else {
-        // It may take a tick until it is due.
+        // It may not be due until the next tick.
         if driver.turn_within(after).ran == 0 {
             assert_eq!(driver.turn_within(HOUR).ran, 1);
         }
@@ -290,7 +291,7 @@ fn result_within(span: &Span) {
     }
 }
 
-/// What is pending holds it up until its limit; what is near runs first.
+/// A pending timer delays the shutdown until the limit; a timer that is due before the limit runs first.
 fn shutdown_within(span: &Span) {
     let (timer, rung) = (Timer::new(), Rung::new());
     timer.schedule(MS, rung.ring()).unwrap();
@@ -305,7 +306,7 @@ fn shutdown_within(span: &Span) {
     }
 }
 
-/// The system's clock, which its driver waits for in another way.
+/// The system's clock plus an offset. With `nap`, the driver sleeps that long at a time.
 struct Own {
     ahead: Duration,
     begin: Instant,
@@ -321,7 +322,7 @@ impl Own {
 
 impl Clock for Own {
     fn now(&self) -> Instant {
-        // The first reading is when the engine's time begins.
+        // The first reading is the beginning of the engine's time.
         let ahead = if self.began.swap(true, SeqCst) { self.ahead } else { Duration::ZERO };
         Instant::now().checked_add(ahead).unwrap_or(self.begin + CENTURY)
     }
@@ -337,7 +338,7 @@ impl Clock for Own {
     }
 }
 
-/// Near, it sleeps again and again until the timer is due; far, until it is woken.
+/// With a short nap, the driver sleeps repeatedly until the timer is due; with a long one, until it is woken.
 fn sleeper(span: &Span) {
     let timer = Timer::builder()
         .on_driver()
@@ -352,7 +353,7 @@ fn sleeper(span: &Span) {
     assert_eq!(timer.stop().len(), usize::from(span.far));
 }
 
-/// The driver waits until the deadline, as the trait does it.
+/// The driver waits until the deadline with the trait's default `wait`.
 fn wait(span: &Span) {
     struct Plain;
     impl Clock for Plain {
@@ -371,7 +372,7 @@ fn wait(span: &Span) {
     assert_eq!(timer.stop().len(), usize::from(span.far));
 }
 
-/// A clock that jumps by so much after the engine's time has begun. Where its time ends, nothing fires any more.
+/// The clock jumps by this much after the engine's time has begun. At the end of time nothing fires any more.
 fn now(span: &Span) {
     let clock = Own::new(span.after, None);
     let timer = Timer::builder().on_driver().clock(clock).build().unwrap();
@@ -385,7 +386,7 @@ fn now(span: &Span) {
     accounted(&timer);
 }
 
-/// On the default engine, which runs by the system's clock.
+/// On the default engine, which uses the system's clock.
 fn by_default<F: Future<Output = ()> + Send + 'static>(span: &Span, future: F) {
     let mut future = Box::pin(future);
     if span.far {

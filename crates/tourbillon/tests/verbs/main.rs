@@ -1,5 +1,5 @@
-//! What holds for every verb of every face, one row a verb: extreme lengths of time, and the end of whoever waits.
-//! A new verb is a new row; `durations.rs` fails until it has one.
+//! What holds for every verb of every face, one row for each verb: extreme durations, and the end of every wait. A new
+//! verb needs a new row; `durations.rs` fails until it has one.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! What was moved says its new deadline, at once, to everyone who asks; and what is handed back says it as well.
+//! A timer that was moved reports its new deadline at once, through every query, and also when it is handed back.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use tourbillon::{Builder, KeyedTimer, Timer, VirtualClock};
 
 use crate::common::{HOUR, MS, SECOND, case};
 
-/// Something that is pending and can be moved.
+/// A pending timer that can be moved.
 struct Moved {
-    /// Moves it to so long after now.
+    /// Moves it to this long after now.
     to: Box<dyn FnMut(Duration)>,
     deadline: Box<dyn FnMut() -> Instant>,
-    /// The deadlines of what is handed back when it ends, if anything is.
+    /// Ends it, and returns the deadlines of what is handed back.
     end: Box<dyn FnOnce() -> Vec<Instant>>,
 }
 
-/// Arms something for an hour later.
+/// Arms a timer an hour ahead.
 type Row = (&'static str, fn(Builder) -> Moved);
 
 const ROWS: &[Row] = &[
@@ -156,7 +156,7 @@ fn what_was_moved_says_its_new_deadline() {
             let clock = VirtualClock::new();
             let Moved { mut to, mut deadline, end } = arm(Timer::builder().clock(&clock));
             assert_eq!(deadline(), clock.now() + HOUR);
-            // Later, earlier, to where it was, and to a moment between two ticks.
+            // To later, to earlier, to the deadline that it has, and to between two ticks.
             for after in [2 * HOUR, SECOND, SECOND, HOUR, MS / 3 + SECOND] {
                 to(after);
                 assert_eq!(deadline(), clock.now() + after, "moved to {after:?}");

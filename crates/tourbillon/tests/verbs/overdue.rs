@@ -1,4 +1,4 @@
-//! What is overdue when it is armed runs now: a virtual clock never goes back to its deadline.
+//! A timer whose deadline has passed when it is armed runs now: a virtual clock never goes back to that deadline.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tourbillon::{Builder, Context, Timer, VirtualClock};
 
 use crate::common::{HOUR, Log, SECOND, case};
 
-/// Arms something that was due ten seconds after the clock began, and what it tells the clock's time.
+/// Arms a timer whose deadline was ten seconds after the clock began; it logs when it runs.
 type Row = (&'static str, fn(Builder, VirtualClock, Log<Duration>));
 
-/// Tells the time of the clock.
+/// A callback that logs the clock's time.
 fn tells(clock: &VirtualClock, log: &Log<Duration>) -> impl Fn(&Context<'_>) + Send + 'static {
     let (clock, log) = (clock.clone(), log.clone());
     move |context| {
@@ -95,7 +95,7 @@ fn a_virtual_clock_never_goes_back() {
     }
 }
 
-/// A loop is late, and others on its clock are not: nobody sets the clock back to what the loop has to do still.
+/// One event loop lags behind others on its clock: the clock is not set back for the timers that it has yet to run.
 #[test]
 fn nor_for_a_loop_that_is_late() {
     let (clock, log) = (VirtualClock::new(), Log::new());

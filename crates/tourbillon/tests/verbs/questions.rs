@@ -1,4 +1,4 @@
-//! What every face and every error says of itself when it is asked. A new face is a new row.
+//! What every face and every error reports about itself. A new face is a new row.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ fn virtual_timer() -> (Timer, VirtualClock) {
     (Timer::builder().clock(&clock).build().unwrap(), clock)
 }
 
-/// A debugger shows the type, and what there is to know of the value.
+/// `Debug` shows the type and the facts about the value.
 #[test]
 fn everything_names_itself() {
     let (timer, clock) = virtual_timer();
@@ -72,7 +72,7 @@ fn everything_names_itself() {
     drop(driven);
 }
 
-/// An error says what is wrong, and does not show the value that comes back with it.
+/// An error says what is wrong, and does not show the value that it returns.
 #[test]
 fn every_error_is_a_sentence_of_its_own() {
     let thread = || io::Error::other("no thread today");
@@ -100,7 +100,7 @@ fn every_error_is_a_sentence_of_its_own() {
         let text = error.to_string();
         assert!(text.split(' ').count() >= 3 && !text.contains('7'), "{error:?}: {text:?}");
     }
-    // The errors of one verb are not told by the same words.
+    // The errors of one verb have different messages.
     let distinct = |texts: [String; 2]| assert_ne!(texts[0], texts[1]);
     distinct([PutError::Closed(7).to_string(), PutError::Full(7).to_string()]);
     distinct([ScheduleError::Full(7).to_string(), ScheduleError::Never(7).to_string()]);
@@ -110,7 +110,7 @@ fn every_error_is_a_sentence_of_its_own() {
     distinct([WaitError::Expired.to_string(), WaitError::Stopped.to_string()]);
 }
 
-/// `(is it empty, is it stopped)`, as it is made, with something in it, and after its end.
+/// `(is_empty, is_stopped)` of a new face, with something in it, and after its end.
 type Row = (&'static str, fn() -> [(bool, bool); 3]);
 
 const ROWS: [Row; 5] = [
@@ -190,7 +190,7 @@ fn what_is_pending_says_so_until_it_has_gone() {
     assert_eq!(ask(), [false; 4]);
 }
 
-/// The job that an executor is given, too.
+/// The same for the job that an executor receives.
 #[test]
 fn a_job_names_itself() {
     let (clock, log) = (VirtualClock::new(), Log::new());
@@ -206,7 +206,7 @@ fn a_job_names_itself() {
     assert_eq!(log.take(), ["Job"]);
 }
 
-/// The sleeper that a clock is given, too.
+/// The same for the sleeper that a clock receives.
 #[test]
 fn a_sleeper_names_itself() {
     struct Tells(Log<String>);

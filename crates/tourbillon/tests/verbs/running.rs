@@ -1,5 +1,5 @@
-//! What handles and the engine say of a callback that runs: it is not pending; one that runs once cannot be taken back,
-//! and one that repeats ends with this run.
+//! What handles and the engine report about a running callback: it is not pending; one that runs once cannot be
+//! cancelled, and one that repeats ends with this run.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::common::{HOUR, Log, PLACES, SECOND, accounted, case, panic_quietly, v
 
 type Run = Box<dyn FnMut(&Context<'_>) + Send>;
 
-/// A verb that gives a handle, whether its callback repeats, and how to call it: to run within an hour.
+/// A verb that returns a handle, whether its callback repeats, and a call that runs it within an hour.
 type Verb = (&'static str, bool, fn(&Timer, Run) -> Timeout);
 
 const VERBS: [Verb; 7] = [
@@ -42,7 +42,7 @@ const VERBS: [Verb; 7] = [
     }),
 ];
 
-/// How the callback takes itself back: by the handle that was given, by one that it has of itself, or by its key.
+/// How the callback cancels itself: with the handle that was returned, with one from its context, or by its key.
 const HANDLES: [&str; 5] = [
     "its handle",
     "a clone of it",
@@ -51,7 +51,7 @@ const HANDLES: [&str; 5] = [
     "its key",
 ];
 
-/// What a handle says of itself, and whether it can be moved.
+/// What a handle reports, and whether it can be moved.
 fn asked(handle: &Timeout) -> (State, bool, bool) {
     let moved = handle.reschedule(HOUR).is_ok();
     (handle.state(), handle.is_pending(), moved)
@@ -78,7 +78,7 @@ fn a_cancel_by_the_callback_itself() {
                         _ => handle.cancel(),
                     };
                     let answers = (cancel(), cancel());
-                    // One that is taken now knows of the cancel, as all others do.
+                    // A handle taken now reports the cancel, as all others do.
                     let late = of_the_run();
                     let during = (asked(handle), asked(&late), late.cancel());
                     told.add((before, answers, during, [handle.clone(), late, of_the_run()]));
@@ -110,7 +110,7 @@ fn a_cancel_by_the_callback_itself() {
     }
 }
 
-/// Says what a handle says at the moment at which it is dropped.
+/// Logs the state that a handle reports while this is dropped.
 struct Asks(Arc<OnceLock<Timeout>>, Log<State>);
 
 impl Drop for Asks {
@@ -119,7 +119,7 @@ impl Drop for Asks {
     }
 }
 
-/// How a timer ends, and what its handle says while its captured values are dropped.
+/// How a timer ends, and what its handle reports while its captured values are dropped.
 const ENDS: [(&str, State); 4] = [
     ("its last run returns", State::Running),
     ("it panics", State::Running),
@@ -127,7 +127,7 @@ const ENDS: [(&str, State); 4] = [
     ("what a stop hands back is dropped", State::HandedBack),
 ];
 
-/// Whoever sees that a timer has fired may rely on it that nothing of its callback is left.
+/// Once a handle reports that a timer has fired, nothing of its callback is left.
 #[test]
 fn captured_values_are_dropped_before_a_handle_tells_of_the_end() {
     let last: Verb = ("schedule_repeating, and not again", false, |timer, run| {
@@ -135,7 +135,7 @@ fn captured_values_are_dropped_before_a_handle_tells_of_the_end() {
     });
     for (verb, repeats, schedule) in VERBS.into_iter().chain([last]) {
         for (place, (end, says)) in PLACES.iter().flat_map(|place| ENDS.map(|end| (place, end))) {
-            // Those that repeat have no last run; those that do not cannot be cancelled in it.
+            // A repeating timer has no last run; a timer that runs once cannot be cancelled during its run.
             let returns = end == ENDS[0].0;
             let cancelled = says == State::Cancelled;
             if (repeats && returns) || (!repeats && cancelled) {
@@ -166,13 +166,13 @@ fn captured_values_are_dropped_before_a_handle_tells_of_the_end() {
     }
 }
 
-/// Asks something while a callback runs.
+/// A query to make while a callback runs.
 type Ask = Box<dyn FnMut() + Send>;
 
-/// Has the engine run a callback within an hour, and ask that there.
+/// Makes the engine run a callback within an hour, which makes the query.
 type Arms = fn(&Timer, Ask);
 
-/// Those that give no handle, or another.
+/// Verbs that return no handle, or another kind.
 const OTHERS: [(&str, Arms); 5] = [
     ("arm", |timer, mut ask| _ = timer.arm(SECOND, move |_| ask()).unwrap()),
     ("compute", |timer, mut ask| drop(timer.compute(SECOND, move |_| ask()).unwrap())),
@@ -198,7 +198,7 @@ fn tries(mut ask: Ask) -> impl FnMut(&Attempt) -> Result<(), ()> + Send + 'stati
     }
 }
 
-/// The keys that are listed, and how many there are, each time that it is asked.
+/// Logs the listed keys and the counts, each time it is called.
 fn is_listed(timer: &Timer, told: &Log<(Vec<Key>, usize, u64)>) -> Ask {
     let (timer, told) = (timer.clone(), told.clone());
     Box::new(move || {

@@ -1,6 +1,6 @@
-//! What a shutdown waits for, what it refuses meanwhile, and when it has nothing to wait for.
+//! What a shutdown waits for, what it refuses meanwhile, and when it need not wait.
 //!
-//! Time is virtual, so what is pending waits for the test. The limit of a shutdown is of real time, and far off where
+//! Time is virtual, so pending timers wait for the test. The time limit of a shutdown is real time, and far off where
 //! it must not matter.
 
 use std::future::{Future, pending};
@@ -16,10 +16,10 @@ use tourbillon::{
 use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, Log, MS, PLACES, SECOND, accounted, case, eventually, virtual_on};
 
-/// Whether what was under way has ended well, and once.
+/// Whether the operation has ended well, and once.
 type Ended = Box<dyn FnMut() -> bool>;
 
-/// Has something be under way that ends in a second. It keeps no timer.
+/// Starts an operation that ends in a second. Keeps no timer alive.
 type Row = (&'static str, fn(&Timer) -> Ended);
 
 const UNDER_WAY: &[Row] = &[
@@ -93,7 +93,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Polled once, so that it sleeps.
+/// Polls a future once, so that it sleeps.
 fn asleep<F: Future>(future: F) -> Pin<Box<F>> {
     let mut future = Box::pin(future);
     assert!(poll(&mut future).is_pending());
@@ -127,7 +127,7 @@ fn it_waits_for_all_that_is_under_way_and_for_no_more() {
     }
 }
 
-/// Something that a timer refuses when it is closed: whether it did.
+/// A verb that a closed timer refuses; returns whether it did.
 type Refuses = (&'static str, fn(&Timer) -> bool);
 
 const REFUSED: &[Refuses] = &[
@@ -165,7 +165,7 @@ fn is_refused<T>(future: impl Future<Output = Result<T, SleepError>>) -> bool {
     matches!(poll(&mut pin!(future)), Poll::Ready(Err(SleepError::Stopped)))
 }
 
-/// Whether anything of that kind was there before: the first task makes an engine of its own.
+/// Whether or not anything of that kind came before: the first task creates an engine of its own.
 #[test]
 fn it_takes_nothing_new_not_even_the_first_of_its_kind() {
     for &(verb, refuses) in REFUSED {
@@ -189,7 +189,7 @@ fn it_takes_nothing_new_not_even_the_first_of_its_kind() {
     }
 }
 
-/// A place of the timer's in which a shutdown is called, with nothing else under way.
+/// Code of a timer in which a shutdown is called, with nothing else under way.
 type Inside = (&'static str, fn(&Timer, Box<dyn FnMut() + Send + Sync>));
 
 const INSIDE: &[Inside] = &[
@@ -226,7 +226,7 @@ fn inside_a_callback_it_does_not_wait_for_that() {
                 let ((timer, clock), log) = (virtual_on(place), Log::new());
                 let (own, told) = (timer.clone(), log.clone());
                 let run = move || {
-                    // Another call would find it stopped.
+                    // Another call would be on a timer that is stopped already.
                     if !own.is_stopped() {
                         let ended = own.shutdown_within(HOUR);
                         told.add((ended.unfired.len(), own.is_stopped()));
@@ -241,7 +241,7 @@ fn inside_a_callback_it_does_not_wait_for_that() {
     }
 }
 
-/// When the limit has passed, what is left is handed back, and tasks hear of a stop.
+/// When the limit has passed, what is left is handed back, and tasks receive an error.
 #[test]
 fn its_limit_is_one_for_callbacks_and_tasks() {
     for limit in [Duration::ZERO, Duration::from_nanos(1), 5 * MS] {

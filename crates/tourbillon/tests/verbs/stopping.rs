@@ -1,7 +1,7 @@
-//! Whoever waits hears of the end: every verb that blocks a thread, or leaves a future pending, returns with its
-//! documented outcome when another thread stops the engine, drops it, or drops its driver.
+//! Every wait ends: a verb that blocks a thread, or leaves a future pending, returns with its documented outcome when
+//! another thread stops the engine, drops it, or drops its driver.
 //!
-//! In real time: whoever waits is a thread that blocks, and the end is what wakes it.
+//! In real time: the waiting thread blocks, and the end must wake it.
 
 use std::future::pending;
 use std::sync::mpsc;
@@ -18,7 +18,7 @@ use tourbillon::{
 use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, MS, PLACES, case, running_on};
 
-/// The system's clock as a clock of the user.
+/// The system's clock, as a user-defined clock.
 struct Own;
 
 impl Clock for Own {
@@ -40,7 +40,7 @@ fn on_clock(clock: &str) -> Builder {
     }
 }
 
-/// Runs what blocks on a thread of its own, and when that waits has it end.
+/// Runs `blocks` on its own thread, and calls `end` once that thread waits.
 fn ended<R: Send + 'static>(blocks: impl FnOnce() -> R + Send + 'static, end: impl FnOnce()) -> R {
     let thread = spawn_asleep(blocks);
     assert!(!thread.is_finished(), "it waits");
@@ -48,10 +48,10 @@ fn ended<R: Send + 'static>(blocks: impl FnOnce() -> R + Send + 'static, end: im
     thread.join().unwrap()
 }
 
-/// What waits for a timer: whether it has heard of the stop.
+/// Waits on a timer; returns whether it observed the stop.
 type Waits = Box<dyn FnOnce() -> bool + Send>;
 
-/// A verb that waits, and whether what it waits with keeps the timer alive.
+/// A verb that waits, and whether the waiting value keeps the timer alive.
 struct Row {
     verb: &'static str,
     owns: bool,
@@ -138,7 +138,7 @@ const WAITING: &[Row] = &[
         })
     }),
     row("tasks::block_on", |timer| {
-        // On a clock on which nothing is pending: it waits to be woken.
+        // On a clock on which nothing is pending, it blocks until it is woken.
         let sleep = timer.sleep(HOUR);
         Box::new(|| {
             tasks::block_on(&VirtualClock::new(), sleep).unwrap() == Err(SleepError::Stopped)
@@ -200,7 +200,7 @@ fn whoever_waits_for_a_timer_hears_of_its_end() {
     }
 }
 
-/// A callback may wait for something of its own timer: a stop tells that, and then waits for the callback.
+/// A callback may wait for something of its own timer: a stop ends that wait first, and then waits for the callback.
 #[test]
 fn a_callback_that_waits_for_its_own_timer_holds_up_no_stop() {
     for row in WAITING {
@@ -281,7 +281,7 @@ fn a_loop_that_waits_hears_of_the_stop() {
     }
 }
 
-/// An operation whose condition blocks when it is tried for the first time after it is watched.
+/// An operation whose condition blocks at its first trial after it is watched.
 struct Blocks {
     tries: usize,
     run: Option<Box<dyn FnOnce() + Send>>,
@@ -301,7 +301,7 @@ impl Operation for Blocks {
     fn on_expire(self) {}
 }
 
-/// Has a task sleep on the timer whose waker runs that, once.
+/// A task sleeps on the timer with a waker that runs `run` once.
 fn wakes_with(timer: &Timer, run: Box<dyn FnOnce() + Send>) {
     type Runs = std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>;
     struct Waking(Runs);
@@ -314,15 +314,15 @@ fn wakes_with(timer: &Timer, run: Box<dyn FnOnce() + Send>) {
     let waker = std::sync::Arc::new(Waking(std::sync::Mutex::new(Some(run)))).into();
     let mut sleep = Box::pin(timer.sleep(MS));
     assert!(sleep.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
-    // It stays pending: its drop would take the waker with it.
+    // It stays pending: dropping it would drop the waker.
     std::mem::forget(sleep);
 }
 
-/// Stops wait for what runs, however many there are, and all of them return when it ends.
+/// Several stops wait for a running callback, and all of them return when it ends.
 #[test]
 fn all_who_stop_return_when_what_runs_has_ended() {
     type Stop = Box<dyn Fn() + Send + Sync>;
-    /// Makes an engine in whose callback `run` runs, and its stop.
+    /// Makes an engine that runs `run` in a callback, and returns how to stop it.
     type Make = fn(&'static str, Box<dyn FnOnce() + Send>) -> Stop;
     let rows: [(&str, Make); 7] = [
         ("Timer::stop while the driver does the work of a pool that has no thread", |_, run| {
@@ -381,7 +381,7 @@ fn all_who_stop_return_when_what_runs_has_ended() {
                 let stop = std::sync::Arc::new(make(place, Box::new(run)));
                 begun.recv().unwrap();
                 let stops = [stop.clone(), stop].map(|stop| spawn_asleep(move || stop()));
-                // A second stop of a purgatory finds nothing to wait for.
+                // A second stop of a purgatory has nothing to wait for.
                 let expected = if verb == "Purgatory::stop" { 1 } else { 2 };
                 let waiting = stops.iter().filter(|thread| !thread.is_finished()).count();
                 assert_eq!(waiting, expected);
@@ -392,7 +392,7 @@ fn all_who_stop_return_when_what_runs_has_ended() {
     }
 }
 
-/// The limit of a stop is one for all that it waits for: a callback that takes most of it leaves the rest to a waker.
+/// One time limit covers everything that a stop waits for: if a callback takes most of it, a waker gets the rest.
 #[test]
 fn a_callback_and_a_waker_share_the_limit_of_a_stop() {
     const LIMIT: Duration = Duration::from_millis(500);
@@ -425,7 +425,8 @@ fn a_callback_and_a_waker_share_the_limit_of_a_stop() {
     }
 }
 
-/// Whoever finds another thread at starting the driver waits for that, and for no longer than to a stop.
+/// A thread that schedules while another thread starts the driver waits for that start, but no longer than until a
+/// stop.
 #[test]
 fn whoever_waits_for_a_start_hears_of_the_stop() {
     case("Timer::schedule while the driver starts", || {
