@@ -2,8 +2,9 @@
 //!
 //! `cargo run -p tourbillon-hyper --example http_idle`
 //!
-//! The server is one line different from any other on hyper: `.timer(HyperTimer::new())`. It is its own client here:
-//! one connection keeps asking and stays, one asks once and goes silent, one never gets further than half a request.
+//! The server differs from any other on hyper in one line: `.timer(HyperTimer::new())`. The example contains its own
+//! clients: one keeps sending requests and stays connected, one sends one request and goes silent, one sends only half
+//! a request.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -21,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tourbillon::tasks;
 use tourbillon_hyper::HyperTimer;
 
-/// A connection that sends no complete request head for so long is closed.
+/// A connection that has not sent a complete request head within this time is closed.
 const IDLE: Duration = Duration::from_millis(400);
 
 async fn hello(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -35,7 +36,7 @@ async fn serve(listener: TcpListener) {
                 .timer(HyperTimer::new())
                 .header_read_timeout(IDLE)
                 .serve_connection(TokioIo::new(stream), service_fn(hello));
-            // An idle connection ends with an error that says so; it is of no interest to others.
+            // An idle connection ends with a timeout error, which is expected here.
             let _ = connection.await;
         });
     }
@@ -61,7 +62,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for the server to hang up; how long after `since` it did.
+    /// Waits until the server closes the connection; returns the time since `since`.
     async fn wait_for_the_end(&mut self, since: Instant) -> std::io::Result<Duration> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).await?;
@@ -99,7 +100,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         client.stream.write_all(b"GET / HTTP/1.1\r\nho").await?;
         client.wait_for_the_end(client.began).await
     };
-    // Whoever waits for a server should have a limit as well.
+    // A client should limit its wait for a server, too.
     let limit = Duration::from_secs(4);
     let all = tasks::timeout(limit, async { tokio::join!(busy, silent, slow) });
     let (busy, silent, slow) = all.await?;

@@ -1,6 +1,6 @@
 //! hyper's traits, on both engines.
 //!
-//! One in real time, milliseconds: the default engine has no other clock.
+//! One test takes milliseconds of real time: the default engine has no virtual clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ impl Task {
         Pin::new(future).poll(&mut Context::from_waker(&waker))
     }
 
-    /// How often it was woken since the last time it was asked.
+    /// The number of wakes since the last call.
     fn wakes(&self) -> usize {
         self.0.0.swap(0, SeqCst)
     }
@@ -65,11 +65,11 @@ fn hyper_sleeps_and_resets_in_place() {
     assert_eq!(task.wakes(), 0);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, Poll::Ready(())));
-    // One that is another timer's is replaced.
+    // A sleep of another timer is replaced.
     let mut foreign = HyperTimer::new().sleep(HOUR);
     hyper.reset(&mut foreign, clock.now());
     assert_eq!(task.poll(&mut foreign), Poll::Ready(()));
-    // It never ends early, and a stop is no end.
+    // It never ends early, and a stop of the timer does not end it.
     let mut sleep = hyper.sleep_until(clock.now() + SECOND);
     assert!(task.poll(&mut sleep).is_pending());
     timer.stop();

@@ -1,6 +1,6 @@
 //! quinn's traits, on both engines.
 //!
-//! The last lines in real time, milliseconds: the default engine has no other clock.
+//! The last lines take milliseconds of real time: the default engine has no virtual clock.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   slot ──► [ head ] ⇄ [ oldest: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ [ 61 of 64 ] ⇄ back to the head
-//!              ▲ filed here       ▲ filled next          ▲ cancelled: a bit
+//!              ▲ added here       ▲ filled next          ▲ cancelled: a bit
 //! ```
 //!
 //! A reference is the index of a node: four bytes. The references of a chunk are streamed, and their nodes are read
@@ -95,7 +95,7 @@ impl Chunks {
         Ok(pool)
     }
 
-    /// Ensures that `count` references can be filed, whatever their slots.
+    /// Ensures that `count` references can be inserted, whatever their slots.
     #[inline]
     pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
         if self.free_len >= count { Ok(()) } else { self.grow(count - self.free_len) }
@@ -144,7 +144,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Files a reference in the lowest gap of the head of a ring. `None` if the head is full or there is no ring.
+    /// Inserts a reference in the lowest gap of the head of a ring. `None` if the head is full or there is no ring.
     #[inline(always)]
     pub(crate) fn push(&mut self, head: u32, node: u32) -> Option<Position> {
         let word = self.words.get_mut(head as usize)?;
@@ -164,7 +164,7 @@ impl Chunks {
         page[position as usize % PAGE_LEN] = node;
     }
 
-    /// The slot of a position, or a number that no slot has.
+    /// The slot of a position, or an invalid number.
     #[inline(always)]
     pub(crate) fn owner(&self, position: Position) -> u32 {
         let link = self.links.get((position / LEN) as usize);

@@ -1,4 +1,4 @@
-//! What filing a timer needs from a kind of wheel: its slots, and the slot of a tick.
+//! What inserting a timer needs from a kind of wheel: its slots, and the slot of a tick.
 
 use crate::OutOfMemory;
 use crate::tick::Tick;
@@ -8,7 +8,7 @@ pub(crate) trait Geometry {
     /// Whether a slot holds timers of several turns, and must be scanned.
     const SCANS: bool;
 
-    /// The slot in which a timer due at `due` is filed; the slot under the hand if it is already due. A number beyond
+    /// The slot in which a timer due at `due` is placed; the slot under the hand if it is already due. A number beyond
     /// the table if its level is not made yet.
     fn spot(&self, due: Tick, hand: Tick) -> u32;
 

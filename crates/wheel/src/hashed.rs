@@ -1,6 +1,6 @@
-//! The hashed wheel: one ring, on which timers of many turns share a slot.
+//! The hashed wheel: one ring, on which timers of many turns (rotations of the hand) share a slot.
 //!
-//! - A timer is filed in slot `due mod slots`; one that is already due, in the slot under the hand.
+//! - A timer is placed in slot `due mod slots`; one that is already due, in the slot under the hand.
 //! - The bound of a slot tells in which turn something there is due; until then the hand skips it.
 //! - A slot in which something is due is scanned once, unless it holds a single timer. Its ring is detached: due timers
 //!   become ready, those that were moved to another slot go there, the rest goes into a new ring. If the budget ends a

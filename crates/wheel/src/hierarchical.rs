@@ -1,11 +1,11 @@
 //! The hierarchical wheel: levels of growing span.
 //!
-//! - A timer is filed on the lowest level that reaches it, counted from the hand.
+//! - A timer is placed on the lowest level that reaches it, counted from the hand.
 //! - When the hand reaches the beginning of an occupied slot of an upper level, that slot cascades before anything of
 //!   that tick becomes ready. The hand stops at every such beginning, so no slot holds two turns.
-//! - A timer that is already due is filed in the lowest slot under the hand, and the hand stays until that slot is
+//! - A timer that is already due is placed in the lowest slot under the hand, and the hand stays until that slot is
 //!   empty.
-//! - A slot may hold a timer that was moved to later: it is filed again when the hand meets the slot.
+//! - A slot may hold a timer that was moved to later: it is reinserted when the hand meets the slot.
 
 use crate::budget::{Budget, Cut};
 use crate::geometry::Geometry;

@@ -32,10 +32,10 @@ pub(crate) trait Motion: Geometry + Sized {
     /// The tick, not before the hand, at which an occupied slot must be settled. For `check` alone.
     fn need<T>(&self, timers: &Timers<T>, number: u32) -> Tick;
 
-    /// The place shown for a timer that is filed in this slot, due after the hand.
+    /// The place shown for a timer that is placed in this slot, due after the hand.
     fn home(&self, level: u8, number: u32, due: Tick, hand: Tick) -> Place;
 
-    /// The place shown for a timer that is filed now, due after the hand.
+    /// The place shown for a timer that is placed now, due after the hand.
     fn place_of(&self, due: Tick, hand: Tick) -> Place;
 
     /// The public name of a slot.

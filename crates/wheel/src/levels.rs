@@ -181,7 +181,7 @@ impl Level {
     }
 }
 
-/// What filing needs of a level, in one place.
+/// What inserting a timer needs of a level, in one place.
 #[derive(Clone, Copy)]
 struct Way {
     /// The base of the level, or `UNMADE` if the level needs a division. The highest bit of the remaining ticks decides
@@ -196,7 +196,7 @@ pub(crate) struct Levels {
     levels: Box<[Level]>,
     /// For each highest bit of the ticks left, the lowest level that can hold any such number.
     ways: [Way; 64],
-    /// A timer with fewer ticks left than this is filed on a level that is made; 0 if the lowest is not.
+    /// A timer with fewer ticks left than this is placed on a level that is made; 0 if the lowest is not.
     made: u64,
     /// No level from this one on is made; at least 1.
     top: usize,
@@ -282,7 +282,7 @@ impl Levels {
         self.top
     }
 
-    /// Whether a timer with `left` ticks left is filed on a level that is made. May return false although it is.
+    /// Whether a timer with `left` ticks left is placed on a level that is made. May return false although it is.
     #[inline]
     pub(crate) fn is_made(&self, left: u64) -> bool {
         left < self.made
@@ -313,7 +313,7 @@ impl Levels {
         level
     }
 
-    /// The slot in which a timer due at `due` is filed. If `due` has passed, the slot that the hand points to.
+    /// The slot in which a timer due at `due` is placed. If `due` has passed, the slot that the hand points to.
     #[inline(always)]
     pub(crate) fn spot(&self, due: Tick, hand: Tick) -> u32 {
         match self.near(due, hand) {

@@ -37,8 +37,9 @@
 //! - **From zero to the end of `u64`**: nothing wraps, nothing panics, and a clock that goes back does no harm.
 //!
 //! # The hashed wheel
-//! One ring of slots, and a hand that passes one slot a tick. A timer is filed in slot `due mod slots`. Timers of
-//! many turns share a slot; their *rounds* distinguish them. On a ring of 8, with the hand on 2:
+//! One ring of slots, and a hand that passes one slot a tick; a *turn* is one full rotation. A timer is placed in slot
+//! `due mod slots`. Timers of many turns share a slot; their *rounds* distinguish them. On a ring of 8, with the hand
+//! on 2:
 //!
 //! ```text
 //!            ┌───┬───┬───┬───┬───┬───┬───┬───┐
@@ -63,22 +64,22 @@
 //!   L1   ├1┼1┼1┼1┼1┤ …                                     20 slots of   1 tick
 //! ```
 //!
-//! A timer with `r` ticks left is filed on the lowest level whose span exceeds `r` (`r < 20`, `r < 400`, …), in slot
+//! A timer with `r` ticks left is placed on the lowest level whose span exceeds `r` (`r < 20`, `r < 400`, …), in slot
 //! `due / ticks_a_slot mod slots`. Its place is written `L2[17]`. A short timer goes straight to the first level and
 //! never moves again. A far timer waits on an upper level. When the hand reaches the beginning of its slot, the timer
-//! *cascades*: it is filed again by the ticks that are left. A timer 450 ticks away, filed at 0:
+//! *cascades*: it is placed again by the ticks that are left. A timer 450 ticks away, placed at 0:
 //!
 //! | the hand | what happens | its place |
 //! |---|---|---|
-//! | 0 | filed: 450 are left, more than 400 | `L3[1]`, which covers 400 … 799 |
+//! | 0 | placed: 450 are left, more than 400 | `L3[1]`, which covers 400 … 799 |
 //! | 400 | that slot begins: 50 are left | `L2[2]`, which covers 440 … 459 |
 //! | 440 | that slot begins: 10 are left | `L1[10]` |
 //! | 450 | fired | |
 //!
 //! A slot that the hand has passed is reused at once for the next turn: with the hand on 2, a timer due at 21 is
-//! filed in `L1[1]`, and one due at 400 or 401 in `L2[0]` while the hand is in 2 … 19. No slot ever holds two turns,
-//! because **the hand moves only with `advance`**, stops wherever an occupied slot begins, and new timers are filed
-//! relative to the hand. A hand that lags behind the clock because nothing was due does no harm: timers are filed on
+//! placed in `L1[1]`, and one due at 400 or 401 in `L2[0]` while the hand is in 2 … 19. No slot ever holds two turns,
+//! because **the hand moves only with `advance`**, stops wherever an occupied slot begins, and new timers are placed
+//! relative to the hand. A hand that lags behind the clock because nothing was due does no harm: timers are placed on
 //! a higher level than necessary and cascade as usual.
 //!
 //! Levels are created when a timer needs them, until all of `u64` is covered.

@@ -1,15 +1,15 @@
 //! Faults planted in this crate, one at a time, to test the tests.
 //!
 //! `planted!("room.fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
-//! environment names that fault in `TOURBILLON_PLANTED`: one build tries all of them. `planted/` says of each what a
-//! user would notice; `cargo xtask planted` shows which test catches it.
+//! environment names that fault in `TOURBILLON_PLANTED`: one build can run each of them. `planted/` says for each what
+//! a user would notice; `cargo xtask planted` shows which test catches it.
 //!
 //! If `TOURBILLON_REACHED` names a folder, each place records that it was reached, in a file of that folder named after
-//! the test: a fault need only be tried with the tests that reach it. The crates above use the same [`Place`].
+//! the test: a fault need only be run with the tests that reach it. The crates above use the same [`Place`].
 
 #[cfg(not(planted))]
 macro_rules! planted {
-    // A block, as in the other: temporaries are dropped at the same place.
+    // A block, as in the other macro: temporaries are dropped at the same place.
     ($name:literal, $wrong:expr, $right:expr) => {{ $right }};
 }
 
@@ -63,14 +63,14 @@ mod place {
             }
         }
 
-        /// Allocates nothing but in the first call of the process: some tests have an allocator that counts or refuses.
+        /// Allocates only in the first call of the process: some tests have an allocator that counts or refuses.
         #[cold]
         fn reach(&self) -> bool {
             static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
             static RECORD: OnceLock<Option<File>> = OnceLock::new();
             let chosen = CHOSEN.get_or_init(|| env::var("TOURBILLON_PLANTED").ok());
             let is_chosen = chosen.as_deref() == self.line.strip_suffix('\n');
-            // Threads that meet here write the line twice, which does no harm.
+            // Two threads that are here at once write the line twice, which does no harm.
             self.state.store(if is_chosen { WRONG } else { RIGHT }, Relaxed);
             if let Some(mut record) = RECORD.get_or_init(record).as_ref() {
                 let written = record.write_all(self.line.as_bytes());
@@ -80,8 +80,8 @@ mod place {
         }
     }
 
-    /// The file in which this process records what it reaches. The processes that a test starts share that of the test.
-    /// One that has no descriptor left records nothing: there are tests of that.
+    /// The file in which this process records the faults that it reaches. The processes that a test starts share the
+    /// test's file. A process without a free descriptor records nothing: some tests take all descriptors.
     fn record() -> Option<File> {
         let folder = env::var_os("TOURBILLON_REACHED").map(PathBuf::from)?;
         let [binary, test] =

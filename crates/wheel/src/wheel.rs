@@ -281,7 +281,7 @@ impl<T, K: Kind> Wheel<T, K> {
 
 #[cfg(test)]
 impl<T, K> Wheel<T, K> {
-    /// For tests of the inside.
+    /// For unit tests.
     pub(crate) fn timers(&self) -> &Timers<T> {
         &self.timers
     }
@@ -297,7 +297,7 @@ mod tests {
     fn a_key_stays_stale_for_ever<K: Kind>(mut wheel: Wheel<u32, K>) {
         let mut keys = Vec::new();
         for n in 0..100 * GENERATIONS {
-            // Every way to leave a node.
+            // A node is left in each possible way.
             let key = wheel.insert(Time::from(5), n).unwrap();
             match n % 3 {
                 0 => assert_eq!(wheel.cancel(key), Some(n)),
@@ -324,8 +324,8 @@ mod tests {
         assert!(keys.iter().all(|&stale| wheel.get(stale).is_none()));
         let key = wheel.insert(Time::from(9), 7).unwrap();
         assert!(!keys.contains(&key), "a shrink of an empty wheel begins anew, and repeats no key");
-        // With a timer pending whole segments are forgotten and made anew, however often. What has few generations left
-        // stays, so that new nodes have many.
+        // While a timer is pending, `shrink` removes whole segments, and they are made again, any number of times.
+        // Nodes with few generations left stay, so that new nodes have many.
         let (mut seen, mut forgotten) = (keys.iter().copied().collect::<BTreeSet<Key>>(), 0);
         for _ in 0..3 * GENERATIONS {
             let more: Vec<Key> =
@@ -348,7 +348,7 @@ mod tests {
         a_key_stays_stale_for_ever(HashedWheel::new(Time::ZERO));
     }
 
-    /// A keep-alive writes to its node alone: the reference stays, and so does all that is known of its slot.
+    /// A keep-alive writes only to its node: the reference stays, and so does the slot's bound.
     #[test]
     fn a_move_to_later_moves_no_reference() {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);

@@ -1,7 +1,8 @@
 //! Tiny wheels, every sequence of operations up to a depth.
 //!
-//! Random runs meet the edges that somebody thought of; on a wheel of two slots everything is an edge, and all
-//! of it can be walked. Each sequence ends with an advance past everything, after which all must have fired.
+//! Random runs reach only the edge cases that somebody thought of; on a wheel of two slots everything is an edge case,
+//! and all of them can be enumerated. Each sequence ends with an advance past everything, after which all timers must
+//! have fired.
 //!
 //! `TOURBILLON_DEPTH` sets the length of the sequences. At 4 there are 83 521 for each wheel; one more takes 17 times
 //! as long.
@@ -14,14 +15,14 @@ use tourbillon_wheel::{HashedWheel, HierarchicalWheel, Key, Kind, Progress, Time
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u64),
-    /// As long ago.
+    /// This many ticks ago.
     InsertPast(u64),
     CancelOldest,
     CancelNewest,
     MoveOldest(u64),
     MoveNewest(u64),
     MovePast(u64),
-    /// By so many ticks, with a budget.
+    /// By this many ticks, with a budget.
     Advance(u64, usize),
     /// To the next due tick.
     Next,
@@ -55,7 +56,7 @@ fn depth() -> u32 {
 
 struct Tiny<K> {
     wheel: Wheel<(), K>,
-    /// When each is due, and at which tick it fires.
+    /// For each key, when it is due and at which tick it fires.
     pending: Vec<(Key, u64, u64)>,
     clock: u64,
 }

@@ -1,8 +1,8 @@
-//! Thousands of timers in few slots, against the oracle: what a handful of timers never meets. Lists of many
-//! chunks that are taken from at both ends, slots so large that their least timers are kept in a heap, budgets
-//! that cut a slot in the middle while its timers are cancelled and moved.
+//! Thousands of timers in few slots, against the oracle. They exercise what a handful of timers does not: rings of many
+//! chunks from which timers are removed at both ends, slots so large that their least timers are kept in a heap, and
+//! budgets that interrupt a slot while its timers are cancelled and moved.
 //!
-//! `TOURBILLON_LARGE` sets how many wheels of each shape are driven; `TOURBILLON_SEED` another run.
+//! `TOURBILLON_LARGE` sets how many wheels of each shape are tested; `TOURBILLON_SEED` selects another run.
 
 mod oracle;
 
@@ -15,7 +15,7 @@ struct Timer {
     due: u64,
     /// The tick it fires at, if it was not moved while it was ready.
     fires: Option<u64>,
-    /// Where it is in `keys`.
+    /// Its index in `keys`.
     nth: usize,
 }
 
@@ -27,7 +27,7 @@ struct Run<K> {
     timers: BTreeMap<Key, Timer>,
     by_due: BTreeSet<(u64, Key)>,
     keys: Vec<Key>,
-    /// Deadlines are in ticks from here, over so many ticks.
+    /// Deadlines are in ticks from here, within this many ticks.
     base: u64,
     width: u64,
 }
@@ -60,7 +60,7 @@ impl<K: Kind> Run<K> {
         (self.wheel.now().units() - self.start) / self.shape.tick
     }
 
-    /// Chooses where the next timers go: mostly into one slot of some level.
+    /// Chooses where the next timers are inserted: mostly into one slot of some level.
     fn aim(&mut self) {
         let spans = self.shape.spans();
         let span = spans[self.rng.below(spans.len().min(5) as u64) as usize];
@@ -151,7 +151,7 @@ impl<K: Kind> Run<K> {
         }
     }
 
-    /// One small thing. None of them moves the hand.
+    /// One operation that does not move the hand.
     fn touch(&mut self) {
         match self.rng.below(10) {
             0 | 1 => {
@@ -183,7 +183,7 @@ impl<K: Kind> Run<K> {
                 }
             }
             7 => {
-                // The last of a list, or near it: what was inserted last.
+                // At or near the end of a ring: one of the last inserted.
                 let nth = self.keys.len().saturating_sub(1 + self.rng.below(40) as usize);
                 if let Some(&key) = self.keys.get(nth) {
                     self.cancel(key);
@@ -275,7 +275,7 @@ impl<K: Kind> Run<K> {
                     }
                 }
                 8 => {
-                    // The earliest again and again, as far as the heap reaches and further.
+                    // Cancels the earliest repeatedly, until the heap is used up and beyond.
                     for _ in 0..self.rng.below(3_000) {
                         if let Some((due, key)) = self.earliest() {
                             if self.rng.one_in(3) {
@@ -295,7 +295,7 @@ impl<K: Kind> Run<K> {
                 self.wheel.check().unwrap();
             }
         }
-        // To the end of it all.
+        // Until nothing is pending.
         while let Some((due, _)) = self.earliest() {
             let due = due.max(self.hand());
             let units = u128::from(due) * u128::from(self.shape.tick) + u128::from(self.start);

@@ -1,7 +1,7 @@
-//! What a wheel holds, and what it does when there is no more.
+//! The memory that a wheel holds, and what it does when an allocation fails.
 //!
-//! The allocator of this test refuses on command, for the thread that asks it to. Nothing may be lost by that:
-//! a refused value comes back, a refused hand-down has moved nothing and goes on later.
+//! The allocator of this test refuses on request, for the calling thread. No timer may be lost: a refused value is
+//! returned, and a refused cascade has moved nothing and continues later.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,11 +11,11 @@ use tourbillon_wheel::{
 };
 
 thread_local! {
-    /// How many more allocations this thread gets.
+    /// How many more allocations this thread may make.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// The largest that it has asked for, in bytes.
+    /// The largest allocation of this thread, in bytes.
     static LARGEST: Cell<usize> = const { Cell::new(0) };
-    /// What it holds, in bytes; what another thread frees counts for that one.
+    /// The bytes that this thread holds. What another thread frees is subtracted there.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -37,14 +37,14 @@ fn granted(size: usize) -> bool {
     .unwrap_or(true)
 }
 
-// SAFETY: every call is passed to the system's allocator, or answered with null, which any caller expects.
+// SAFETY: every call is passed to the system's allocator, or answered with null, which every caller must expect.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !granted(layout.size()) {
             return std::ptr::null_mut();
         }
         held(layout.size() as isize);
-        // SAFETY: the caller's promises are handed on as they are.
+        // SAFETY: the caller's promises are passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Runs `act` with so many allocations and no more.
+/// Runs `act` with at most this many allocations.
 fn with<R>(allocations: usize, act: impl FnOnce() -> R) -> R {
     LEFT.set(allocations);
     let result = act();
@@ -80,7 +80,7 @@ fn an_empty_wheel_is_small() {
     assert!(wheel.memory() <= 16 * 1024, "a large ring is made when it is needed");
 }
 
-/// Growing copies neither the timers nor the references to them: somebody would have to wait for that.
+/// Growing copies neither the timers nor the references to them: an operation would have to wait for the copy.
 #[test]
 fn no_allocation_is_as_large_as_the_wheel() {
     let mut wheel = HierarchicalWheel::new(Time::ZERO);
@@ -94,7 +94,7 @@ fn no_allocation_is_as_large_as_the_wheel() {
 }
 
 fn a_full_wheel_returns_the_value<K: Kind>(mut wheel: Wheel<String, K>) {
-    // Whatever the number of allocations after which there is no more.
+    // For each number of allocations after which the memory is exhausted.
     for allocations in 0..8 {
         let before = wheel.len();
         match with(allocations, || wheel.insert(Time::from(1 << 40), String::new())) {
@@ -118,7 +118,7 @@ fn a_full_wheel_returns_the_value_of_both_kinds() {
 fn handing_down_without_memory_moves_nothing_and_goes_on_later() {
     let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();
     for n in 0..5_000 {
-        // All in one slot of the third level, for every slot of the second.
+        // All in one slot of the third level, in every slot of the second.
         wheel.insert(Time::from(4096 + n % 4096), n).unwrap();
     }
     wheel.shrink().unwrap();
@@ -133,7 +133,7 @@ fn handing_down_without_memory_moves_nothing_and_goes_on_later() {
             }
             wheel.check().unwrap();
             assert_eq!(wheel.len() + fired, 5_000, "nothing is lost");
-            // What was refused has used up what there was: asked again, it moves nothing at all.
+            // The failed call has used up the free chunks: the next one moves nothing at all.
             let places = |wheel: &HierarchicalWheel<u64>| -> Vec<_> {
                 wheel.iter().map(|(key, ..)| (key, wheel.place(key))).collect()
             };
@@ -202,7 +202,7 @@ fn a_shrink_without_memory_changes_nothing() {
     assert_eq!(wheel.shrink(), Ok(()));
 }
 
-/// A timer that waits to be popped is moved away and back for ever, while another waits and is not popped.
+/// A ready timer is moved away and back forever, while another one stays ready and is not popped.
 #[test]
 fn what_waits_to_be_popped_is_bounded() {
     let mut wheel = HierarchicalWheel::new(Time::ZERO);
@@ -216,7 +216,7 @@ fn what_waits_to_be_popped_is_bounded() {
     assert!(wheel.memory() < 32 * 1024, "{} bytes for two timers", wheel.memory());
 }
 
-/// Timers that are ready and moved, again and again, to ticks that are past leave entries behind.
+/// Ready timers that are moved repeatedly to ticks in the past leave outdated entries behind.
 #[test]
 fn moves_among_the_ready_are_bounded() {
     let mut wheel = HierarchicalWheel::new(Time::ZERO);
@@ -232,7 +232,7 @@ fn moves_among_the_ready_are_bounded() {
     assert_eq!(std::iter::from_fn(|| wheel.pop()).count(), 200);
 }
 
-/// What a wheel says that it holds is what it was given.
+/// `memory` returns what was allocated.
 fn it_says_what_it_holds<K: Kind>(wheel: impl FnOnce() -> Wheel<u64, K>) {
     let nothing = HELD.get();
     let mut wheel = wheel();
@@ -267,7 +267,7 @@ fn it_says_what_it_holds_on_both_kinds() {
     it_says_what_it_holds(|| HashedWheel::with_slots(Time::ZERO, 1, 1024).unwrap());
 }
 
-/// On a hashed wheel, slots in which nothing is due in this turn are looked at to find the next stop.
+/// On a hashed wheel, the search for the next stop examines slots in which nothing is due in this turn.
 #[test]
 fn slots_of_other_turns_count_in_a_budget() {
     const SLOTS: u64 = 1 << 12;
@@ -283,7 +283,7 @@ fn slots_of_other_turns_count_in_a_budget() {
     assert!(passes > SLOTS - 1_000, "{passes} passes");
 }
 
-/// Cancels and moves for ever: what is dead never takes more than what is alive.
+/// Cancels and moves forever: outdated entries never take more memory than pending timers.
 fn churn_is_bounded<K: Kind>(mut wheel: Wheel<u32, K>) {
     const TIMERS: u64 = 20_000;
     let mut random = 1_u64;
@@ -328,8 +328,8 @@ fn churn_is_bounded_on_both_kinds() {
     churn_is_bounded(HashedWheel::with_slots(Time::ZERO, 1, 1024).unwrap());
 }
 
-/// Slot after slot is filled and all but one timer in 16 are cancelled, spread over what was filed: what stays is
-/// moved together, so that the cancelled ones hold no more than the ones that stay.
+/// Slot after slot is filled, and all but one timer in 16 are cancelled, spread over the slot. The remaining timers are
+/// merged, so that the gaps hold no more memory than they do.
 fn a_few_that_stay_hold_little<K: Kind>(mut wheel: Wheel<u32, K>) {
     const TIMERS: u32 = 3_200;
     for slot in 1..=200 {
@@ -361,7 +361,7 @@ fn a_reservation_that_is_not_used_goes_back() {
     assert_eq!(wheel.cancel(key), Some(1));
 }
 
-/// A timer that is alone in its slot has no chunk; the second one needs one for both.
+/// A timer alone in its slot needs no chunk; a second one needs a chunk for both.
 #[test]
 fn two_that_meet_without_memory_stay_where_they_are() {
     let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();
@@ -379,7 +379,7 @@ fn two_that_meet_without_memory_stay_where_they_are() {
     assert_eq!((wheel.ready(), wheel.len()), (2, 3));
 }
 
-/// What stays in its slot for another turn needs nothing that it has not got.
+/// A timer that stays in its slot for another turn needs no further memory.
 #[test]
 fn one_that_stays_in_its_slot_needs_no_memory() {
     let mut wheel = HashedWheel::with_slots(Time::ZERO, 1, 8).unwrap();
@@ -390,7 +390,7 @@ fn one_that_stays_in_its_slot_needs_no_memory() {
     wheel.check().unwrap();
 }
 
-/// Chunks that hold little are as good as memory.
+/// Nearly empty chunks can serve as free memory.
 #[test]
 fn without_memory_chunks_are_taken_back() {
     let mut wheel = HierarchicalWheel::with_levels(Time::ZERO, 1, &[64]).unwrap();

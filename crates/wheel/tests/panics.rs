@@ -1,4 +1,4 @@
-//! Code of the caller that panics leaves a wheel that is whole.
+//! User code that panics leaves a consistent wheel.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,9 +1,9 @@
 //! Both wheels against the oracle, step by step, with inputs generated at the edges.
 //!
-//! After every step: the answer, `check()`, the exact `next_due`, its bound, and the count. A run says how
-//! often each class of input was met, and fails if one was met too rarely to mean anything.
+//! After every step, these are compared: the result, `check()`, the exact `next_due`, its bound, and the count. A run
+//! prints how often each class of input occurred, and fails if one was too rare to be a test.
 //!
-//! `TOURBILLON_STEPS` sets the steps of each wheel; `TOURBILLON_SEED` another run than the usual one.
+//! `TOURBILLON_STEPS` sets the number of steps for each wheel; `TOURBILLON_SEED` selects another run.
 
 mod oracle;
 
@@ -31,9 +31,9 @@ const SHAPES: &[Shape] = &[
     Shape { hashed: true, tick: 1, slots: &[512] },
 ];
 
-/// Steps with one wheel before the next one is made: long enough for turns, short enough for many starts.
+/// Steps with one wheel before the next: long enough for several turns, short enough for many start times.
 const LIFE: u64 = 400;
-/// Few timers meet as many edges as many do, and `check()` stays quick.
+/// A few timers reach as many edge cases as many do, and keep `check()` fast.
 const MOST_PENDING: usize = 24;
 
 struct Run<K> {
@@ -42,7 +42,7 @@ struct Run<K> {
     wheel: Wheel<u64, K>,
     oracle: Oracle,
     clock: u64,
-    /// Keys that are no longer pending, and keys of another wheel.
+    /// Keys that are no longer pending, and keys of other wheels.
     stale: Vec<Key>,
     foreign: Vec<Key>,
     met: BTreeMap<String, u64>,
@@ -96,7 +96,7 @@ impl<K: Kind> Run<K> {
         self.oracle.pending.keys().nth(nth).copied()
     }
 
-    /// A key that must be refused.
+    /// A key that the wheel must refuse.
     fn dead_key(&mut self) -> Option<(Key, &'static str)> {
         if self.rng.one_in(3) {
             return Some((self.rng.pick(&self.foreign), "foreign key"));
@@ -136,13 +136,13 @@ impl<K: Kind> Run<K> {
         }
     }
 
-    /// How many timers belong in the slot of a place, of whatever round.
+    /// How many timers are in the slot of a place, in any round.
     fn timers_at(&self, place: Place) -> usize {
         let slot = self.wheel.occupied().find(|slot| Some(slot.slot) == place.slot());
         slot.map_or(0, |slot| slot.timers)
     }
 
-    /// Every timer that is not ready counts once in an occupied slot, and in the one that it is drawn in.
+    /// Every timer that is not ready counts once in an occupied slot: that of its place.
     fn check_occupied(&self) {
         let mut slots: BTreeMap<Slot, usize> = BTreeMap::new();
         for slot in self.wheel.occupied() {
@@ -157,7 +157,7 @@ impl<K: Kind> Run<K> {
             let left = slots.get_mut(&slot).expect("the slot of a timer is occupied");
             *left = left.checked_sub(1).expect("it counts all timers that belong there");
         }
-        // What is left is due, and waits in the slot under the hand, or is ready.
+        // The remaining timers are due: they are in the slot under the hand, or ready.
         let due = self.oracle.pending.values().filter(|timer| timer.due <= self.hand()).count();
         assert_eq!(slots.values().sum::<usize>() + self.wheel.ready(), due);
     }
@@ -206,7 +206,7 @@ impl<K: Kind> Run<K> {
 
     fn move_one(&mut self, key: Key) {
         let deadline = match self.rng.below(3) {
-            // Near where it is now, a little earlier or later: the same slot, or the one beside it.
+            // Near its current deadline, a little earlier or later: in the same slot, or the next one.
             0 => {
                 let now = self.wheel.due(key).unwrap().units();
                 let by = self.shape.edge(&mut self.rng).min(3 * self.shape.tick * self.slots(1));
@@ -230,7 +230,7 @@ impl<K: Kind> Run<K> {
         }
     }
 
-    /// Moves the clock to `now` in passes, with cancels and moves between the pops.
+    /// Advances to `now` in passes, with cancels and moves between the pops.
     fn advance(&mut self, now: u64) {
         let now = if self.rng.one_in(50) {
             now.saturating_sub(self.shape.edge(&mut self.rng))
@@ -274,7 +274,7 @@ impl<K: Kind> Run<K> {
             self.pop_some(target, &mut last);
         }
         assert_eq!(self.hand(), target);
-        // Only what came, or was moved, between the last pops may be left.
+        // Only timers that were inserted or moved between the last pops may be left.
         for (key, timer) in &self.oracle.pending {
             let late = timer.due <= target && timer.pass < self.passes;
             assert!(!late, "{key:?} {timer:?} was lost at {target}");
@@ -365,7 +365,7 @@ impl<K: Kind> Run<K> {
         let due_now = self.wheel.iter().filter(|&(_, due, _)| due <= now).count();
         let after = self.wheel.iter().map(|(_, due, _)| due).filter(|&due| due > now).min();
         let expected = if due_now > self.wheel.ready() { Some(now) } else { after };
-        // A tick past the end of time has no moment; `iter` calls it the end.
+        // A tick past the end of time has no `Time`; `iter` reports `Time::MAX` for it.
         let upcoming = self.wheel.upcoming().or(expected.filter(|&due| due == Time::MAX));
         assert_eq!(upcoming, expected, "of those that are not ready");
     }
@@ -411,7 +411,7 @@ fn report(shape: Shape, steps: u64, met: BTreeMap<String, u64>) {
     if !shape.hashed {
         classes.push("budget cut while handing down".into());
         classes.push("a lone timer is handed down".into());
-        // A level is within reach if the clock can be where one of its slots but the first begins.
+        // A level is reachable if the clock can reach the beginning of one of its slots other than the first.
         let reached =
             shape.spans().into_iter().skip(1).filter(|unit| unit.checked_mul(shape.tick).is_some());
         classes

@@ -42,7 +42,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Files a reference in a ring, with a new chunk if needed.
+    /// Inserts a reference in a ring, with a new chunk if needed.
     pub(crate) fn add(
         &mut self,
         head: &mut u32,
@@ -107,7 +107,7 @@ impl Chunks {
         (self.look, self.links[self.look as usize].owner)
     }
 
-    /// Frees a chunk with at most `FEW` references that is not the head, and returns them; they must be filed again. If
+    /// Frees a chunk with at most `FEW` references that is not the head, and returns them; they must be reinserted. If
     /// the head is full, the chunk becomes the head instead, and none are returned.
     pub(crate) fn take_few(&mut self, head: &mut u32, chunk: u32) -> Option<[u32; FEW]> {
         let most = planted!("wheel.never-swept", 0, FEW);

@@ -1,7 +1,7 @@
 //! Cascades a slot or makes it ready, one chunk at a time.
 //!
 //! The nodes of a chunk are read before any of them is moved, or independently of each other, so that their cache
-//! misses overlap. A timer that is taken out is in no slot until it is filed again or made ready.
+//! misses overlap. A timer that is taken out is in no slot until it is reinserted or made ready.
 
 use super::{Content, Timers};
 use crate::budget::{Budget, Cut};
@@ -55,7 +55,7 @@ impl Batch {
 
 /// Cascading.
 impl<T> Timers<T> {
-    /// Files the only timer of a slot, or a batch of its ring, where it belongs now. [`Timers::cascaded`] returns them.
+    /// Moves the only timer of a slot, or a batch of its ring, to where it belongs now. See [`Timers::cascaded`].
     pub(crate) fn cascade(
         &mut self,
         geometry: &mut impl Geometry,
@@ -81,7 +81,7 @@ impl<T> Timers<T> {
         timers.map(|(node, due)| (self.nodes.key(node), due))
     }
 
-    /// Files a batch of the head of a slot where it belongs now.
+    /// Cascades: moves a batch of the head of a slot to the slots where its timers now belong.
     #[inline]
     fn cascade_ring(
         &mut self,
@@ -112,7 +112,7 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Ensures that the whole batch can be filed, before any of it moves.
+    /// Ensures that the whole batch can be inserted, before any of it moves.
     #[inline]
     fn prepare_batch(&mut self, geometry: &mut impl Geometry) -> Result<(), OutOfMemory> {
         // Its own chunk will be free if nothing stays there.
@@ -137,7 +137,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Removes the batch from its slot. The caller files every timer of it again.
+    /// Removes the batch from its slot. The caller reinserts every timer of it.
     #[inline]
     pub(super) fn take(&mut self, geometry: &mut impl Geometry) {
         let Batch { number, chunk, rest, .. } = self.batch;
@@ -158,7 +158,7 @@ impl<T> Timers<T> {
 /// Firing.
 impl<T> Timers<T> {
     /// Makes the timers of a slot that are due at the hand ready, within the budget. Those that were moved to later are
-    /// filed again: no timer of another turn stays here.
+    /// reinserted: no timer of another turn stays here.
     #[inline]
     pub(crate) fn fire(
         &mut self,
@@ -184,7 +184,7 @@ impl<T> Timers<T> {
         }
     }
 
-    /// Makes the only timer of a slot ready if it is due at the hand, and files it again if it was moved to later.
+    /// Makes the only timer of a slot ready if it is due at the hand, and reinserts it if it was moved to later.
     #[inline(always)]
     pub(super) fn settle_only(
         &mut self,

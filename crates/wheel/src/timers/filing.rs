@@ -1,6 +1,6 @@
 //! Puts a reference into its slot, and removes it.
 //!
-//! | the slot holds | a timer is filed | it is removed |
+//! | the slot holds | a timer is inserted | it is removed |
 //! |---|---|---|
 //! | nothing | the slot stores its index: [`first`] | – |
 //! | one timer | a ring is opened for both: [`widen`](Timers::widen) | the slot is empty: [`leave`](Timers::leave) |
@@ -38,7 +38,7 @@ impl<T> Timers<T> {
         Some(position)
     }
 
-    /// Files the first timer of a slot, or the only one again.
+    /// Inserts the first timer of a slot, or reinserts its only one.
     fn file_first(
         &mut self,
         geometry: &mut impl Geometry,
@@ -80,7 +80,7 @@ impl<T> Timers<T> {
         Some(position)
     }
 
-    /// Updates the bound of a slot, and the front, for a timer that is filed there.
+    /// Updates the bound of a slot, and the front, for a timer that is inserted there.
     #[inline(always)]
     pub(super) fn lower<G: Geometry>(&mut self, _: &G, number: u32, due: Tick, node: u32) {
         if self.slots[number as usize].lower(due, node) {
@@ -93,7 +93,7 @@ impl<T> Timers<T> {
         self.front.note(number, due, node);
     }
 
-    /// Ensures that a timer can be filed, and returns its slot.
+    /// Ensures that a timer can be inserted, and returns its slot.
     #[inline]
     pub(super) fn prepare(
         &mut self,
@@ -126,7 +126,7 @@ impl<T> Timers<T> {
         Ok(geometry.spot(due, self.hand))
     }
 
-    /// Files a timer that is in no slot. Its memory must have been reserved.
+    /// Inserts a timer that is in no slot. Its memory must have been reserved.
     #[inline(always)]
     pub(super) fn refile(&mut self, geometry: &mut impl Geometry, node: u32, due: Tick) {
         let number = geometry.spot(due, self.hand);
@@ -141,7 +141,7 @@ impl<T> Timers<T> {
         self.nodes.node_mut(node).set_position(position);
     }
 
-    /// Files the only timer of a slot where it belongs now. Returns its due tick.
+    /// Moves the only timer of a slot to where it belongs now. Returns its due tick.
     #[inline]
     pub(super) fn refile_only(
         &mut self,
@@ -233,7 +233,7 @@ impl<T> Timers<T> {
         !self.slots[number as usize].is_empty() || self.scan.is_of(number)
     }
 
-    /// The slot of a timer, or a number that no slot has.
+    /// The slot of a timer, or an invalid number.
     #[inline]
     pub(crate) fn slot_of(&self, node: u32) -> u32 {
         let node = self.nodes.node(node);

@@ -18,7 +18,7 @@
 //! - The bound of a slot is never above the due tick of a timer in it.
 //! - There is nothing to do before the tick `stop`, and nothing in a slot is due before `earliest`. The first timer of
 //!   a slot lowers both. After that a lower bound lowers `earliest`, and also `stop` where a slot holds several turns.
-//!   So filing a timer that does not lower the bound reads neither.
+//!   So inserting a timer that does not lower the bound reads neither.
 //! - All memory is reserved before anything moves.
 //!
 //! | file | what it does |
@@ -166,7 +166,7 @@ impl<T> Timers<T> {
         let index = self.nodes.find(key).ok_or(RescheduleError::NotPending)?;
         let node = self.nodes.node_mut(index);
         if due >= node.due() && node.position() != READY {
-            // The hand meets its reference no later than before, and files it again then.
+            // The hand meets its reference no later than before, and reinserts it then.
             node.set_due(due);
             return Ok(());
         }

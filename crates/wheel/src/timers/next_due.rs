@@ -36,7 +36,7 @@ impl Front {
         self.slot
     }
 
-    /// Records a timer that was filed in a slot or moved earlier within it.
+    /// Records a timer that was inserted into a slot or moved earlier within it.
     #[inline]
     pub(super) fn note(&mut self, slot: u32, due: Tick, node: u32) {
         if slot == self.slot {

@@ -1,7 +1,7 @@
 //! Scans a slot that holds timers of many turns. Only a hashed wheel does this.
 //!
 //! The scan detaches the ring of the slot. Batch by batch, due timers become ready, those that were moved to another
-//! slot go there, and the rest goes into a new ring of the slot, as does what is filed there meanwhile. The bound of
+//! slot go there, and the rest goes into a new ring of the slot, with what is inserted there meanwhile. The bound of
 //! the slot then covers only its new ring. If the budget ends a scan, the next call continues it.
 
 use super::{Content, Slot, Timers};
@@ -83,7 +83,7 @@ impl<T> Timers<T> {
                 }
             }
         }
-        // Timers that are filed during the scan wait until it is done.
+        // Timers that are inserted during the scan wait until it is done.
         let room = budget.room(self.ready.len())?;
         self.look(number, self.scan.head, room);
         self.ready.reserve(self.batch.len(), &mut self.nodes)?;

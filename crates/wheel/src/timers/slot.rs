@@ -61,7 +61,7 @@ impl Slot {
         self.head == NONE
     }
 
-    /// The chunk that is filled next, or a number that no chunk has.
+    /// The chunk that is filled next, or an invalid index (`ALONE` or `NONE`).
     #[inline(always)]
     pub(super) fn head(&self) -> u32 {
         self.head

@@ -67,9 +67,9 @@ mod tests {
         (0..count).map(|n| wheel.insert(Time::from(due), n).unwrap()).collect()
     }
 
-    /// A slot of which most was cancelled, in any order, gives its chunks to another.
+    /// After most timers of a slot were cancelled, in any order, its chunks are reused by another slot.
     fn chunks_come_back<K: Kind>(wheel: impl Fn() -> Wheel<usize, K>) {
-        // Strides that have no factor in common with the number of timers: every timer once.
+        // Each stride is coprime to the number of timers, so every timer comes once.
         for stride in [1, 3, 7, 31, 33, 77, 501, 6399] {
             let mut wheel = wheel();
             let keys = start(&mut wheel, TIMERS, 300);
@@ -99,13 +99,13 @@ mod tests {
         chunks_come_back(|| HashedWheel::new(Time::ZERO));
     }
 
-    /// Some that stay do not keep the gaps of the others from being filled.
+    /// Timers that stay do not prevent the gaps of the others from being filled.
     #[test]
     fn gaps_are_filled_beside_timers_that_stay() {
         let mut wheel = HierarchicalWheel::new(Time::ZERO);
         start(&mut wheel, CHUNK, 300);
         let mut keys = start(&mut wheel, TIMERS, 300);
-        // So many that chunks that hold little are not too many.
+        // With this many timers, nearly empty chunks are not too many.
         start(&mut wheel, 10 * TIMERS, 600);
         let before = wheel.timers().chunks.len();
         let mut random = 1_u64;

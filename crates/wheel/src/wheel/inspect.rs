@@ -21,7 +21,7 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.kind.home(self.timers.level(number), number, due, hand))
     }
 
-    /// The slot that a timer with this deadline would be filed in now.
+    /// The slot that a timer with this deadline would be placed in now.
     pub fn place_of(&self, deadline: Time) -> Place {
         let (due, hand) = (self.scale.due(deadline), self.timers.hand());
         if due <= hand { Place::Due } else { self.kind.place_of(due, hand) }

@@ -1,4 +1,4 @@
-//! The slow, obviously right wheel that the real ones are held against, and inputs generated at the edges.
+//! The slow, obviously correct wheel that the real ones are compared with, and inputs generated near edge cases.
 
 #![allow(unreachable_pub, dead_code, reason = "shared by several tests, each of which uses a part")]
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tourbillon_wheel::{Key, Place, Time};
 
-/// A small generator: the same seed gives the same run, everywhere.
+/// A small generator: the same seed gives the same run on every platform.
 pub struct Rng(u64);
 
 impl Rng {
@@ -56,7 +56,7 @@ impl Shape {
         spans
     }
 
-    /// The rule of placement, written down a second time: the lowest level with `r < span(l)`.
+    /// The placement rule, implemented independently: the lowest level with `r < span(l)`.
     pub fn place(&self, due: u64, hand: u64) -> Place {
         if due <= hand {
             return Place::Due;
@@ -77,14 +77,14 @@ impl Shape {
         unreachable!()
     }
 
-    /// A length of time, in units, near something that could go wrong.
+    /// A duration, in units, near an edge case.
     pub fn edge(&self, rng: &mut Rng) -> u64 {
         let ticks = match rng.below(16) {
             0 => 0,
             1..=4 => rng.below(2 * u64::from(self.slots[0]) + 2),
             5..=10 => {
                 let spans = self.spans();
-                // The highest levels are met only from a start that is early enough: try them more often.
+                // The highest levels are reached only with an early enough start: choose them more often.
                 let from = if rng.one_in(4) { spans.len().saturating_sub(3) } else { 0 };
                 let span = rng.pick(&spans[from..]);
                 let turns = 1 + rng.below(3);
@@ -99,7 +99,7 @@ impl Shape {
         ticks.saturating_mul(self.tick).saturating_add(off)
     }
 
-    /// A moment for a wheel to begin at.
+    /// A start time for a wheel.
     pub fn start(&self, rng: &mut Rng) -> u64 {
         match rng.below(6) {
             0 | 1 => 0,
@@ -111,21 +111,21 @@ impl Shape {
     }
 }
 
-/// One pending timer as the oracle sees it.
+/// One pending timer in the oracle.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     pub due: u64,
-    /// The tick it fires at: `due`, or the tick it was filed at if that is later.
+    /// The tick at which it fires: `due`, or the tick at which it was inserted if that is later.
     pub fires: u64,
-    /// The way its deadline was last moved, for counting the three-step moves.
+    /// The directions of its last two moves, for counting three-step moves.
     pub moves: [i8; 2],
-    /// Whether it was ever moved while it was ready: back at its old tick it may come in its old place.
+    /// Whether it was ever moved while it was ready: moved back to its old tick, it may fire in its old position.
     pub was_ready: bool,
     /// How many times the wheel had been advanced when its deadline was set.
     pub pass: u64,
 }
 
-/// Ticks by definition, timers in a map.
+/// Ticks computed by definition, timers in a map.
 #[derive(Debug)]
 pub struct Oracle {
     pub start: u64,
