@@ -31,14 +31,14 @@ fn empty_keys_are_an_error_and_the_operation_comes_back() {
     assert_eq!((error.into_inner().name, timer.counts().panicked), (7, 0));
 }
 
-/// The event comes between the first trial and the watching: no check will tell of it.
+/// The event comes between the first trial and the watch, so no check notices it.
 #[test]
 fn it_is_tried_once_more_after_it_is_watched() {
     let (purgatory, timer, _clock) = purgatory();
     let (log, tried) = (Log::new(), Arc::new(AtomicUsize::new(0)));
     let (told, seen) = (log.clone(), purgatory.clone());
     let condition = move || {
-        // At the first trial it is not watched, at the second under all keys.
+        // At the first trial it is not watched, at the second it is watched under all keys.
         let trial = tried.fetch_add(1, SeqCst);
         assert_eq!(seen.watched(), [0, 3][trial]);
         trial == 1
@@ -92,7 +92,7 @@ fn complete_from_any_key_removes_it_from_all() {
         let (log, flag, drops) = (Log::new(), Flag::new(), Drops::new());
         let (told, seen) = (log.clone(), (purgatory.clone(), timer.clone()));
         let met = flag.clone();
-        // In its own action it is gone already.
+        // While its own action runs, it is no longer watched.
         let op = Op::new(
             move || met.is_set(),
             move |end| told.add((end, seen.0.watched(), seen.0.delayed(), seen.1.len())),
@@ -153,8 +153,8 @@ fn cancel_a_key_hands_its_operations_back() {
     is_empty(&purgatory, &timer);
 }
 
-/// The first waits for its members for a window; as long as new ones came in the window before, it waits for another,
-/// up to a total.
+/// A group join: the first member waits for others for a window of time. As long as new members joined in the last
+/// window, it waits for another one, up to a total.
 #[test]
 fn a_join_waits_again_for_a_further_window_up_to_a_total() {
     struct Join {
@@ -195,7 +195,7 @@ fn a_join_waits_again_for_a_further_window_up_to_a_total() {
         }
     }
 
-    // When members join, and when the group is complete: windows of three seconds, ten at most.
+    // When members join, and when the group is complete: windows of three seconds, ten seconds at most.
     for (joins, expected) in [
         (vec![], (3, 1)),
         (vec![1], (6, 2)),
@@ -236,7 +236,7 @@ fn a_key_that_is_given_twice_counts_once() {
     let (purgatory, timer, _clock) = purgatory();
     purgatory.try_complete_else_watch(Op::never(0), [1, 2, 1, 1, 2], SECOND).unwrap();
     assert_eq!(purgatory.watched(), 2);
-    // Many of them, too.
+    // The same with many keys.
     let keys = (0..3000).map(|n| n * 7 % 1000);
     purgatory.try_complete_else_watch(Op::never(1), keys, SECOND).unwrap();
     assert_eq!(purgatory.watched(), 1002);
@@ -245,7 +245,7 @@ fn a_key_that_is_given_twice_counts_once() {
     is_empty(&purgatory, &timer);
 }
 
-/// A hasher to which all keys are alike.
+/// A hasher that gives all keys the same hash.
 #[derive(Default)]
 struct Alike;
 
@@ -278,7 +278,7 @@ fn keys_that_collide_are_told_apart() {
     assert_eq!((purgatory.watched(), timer.len()), (0, 0));
 }
 
-/// Around the sixteen from which on the keys of one operation are looked up by their hash.
+/// Around sixteen keys: from there on, the keys of one operation are looked up by hash.
 #[test]
 fn the_keys_of_one_operation_are_told_apart_though_all_collide() {
     for count in [1, 2, 15, 16, 17, 18, 40] {
@@ -289,7 +289,7 @@ fn the_keys_of_one_operation_are_told_apart_though_all_collide() {
         let purgatory: Purgatory<u64, Op, _> = Purgatory::with_hasher(&timer, hasher);
         for key in 0..count {
             let op = Op::flagged(key as usize, &flag, &log);
-            // Each of them again, and some a third time.
+            // Each key a second time, and some a third time.
             let keys = (0..count).chain(0..count).chain(0..count / 2);
             purgatory.try_complete_else_watch(op, keys, SECOND).unwrap();
         }
@@ -300,7 +300,7 @@ fn the_keys_of_one_operation_are_told_apart_though_all_collide() {
         flag.set();
         assert_eq!(purgatory.check(&(count - 1)), count as usize, "{count}");
         assert_eq!((log.take().len() as u64, purgatory.watched(), timer.len()), (count, 0, 0));
-        // Each key by itself finds it.
+        // A check of any of the keys reaches it.
         for key in 0..count {
             let op = Op::new(|| false, |_| ());
             purgatory.try_complete_else_watch(op, 0..count, SECOND).unwrap();
@@ -322,11 +322,11 @@ fn a_timer_that_refuses_leaves_nothing_watched() {
     timer.stop();
     let stopped = purgatory.try_complete_else_watch(Op::never(2), [1, 2], SECOND);
     assert!(matches!(stopped, Err(WatchError::Stopped(op)) if op.name == 2));
-    // What waits can no longer expire; it can be completed, or handed back.
+    // A watched operation can no longer expire; it can be completed or handed back.
     assert_eq!(purgatory.stop().len(), 1);
 }
 
-/// A key with a crowd from which most leave by other keys: who is left is tried in order, and found when it leaves.
+/// Most of a crowd under one key leave by their other keys: the remaining ones are tried in order, and can be removed.
 #[test]
 fn those_who_stay_close_ranks() {
     let (purgatory, timer, _clock) = purgatory();
@@ -351,7 +351,7 @@ fn those_who_stay_close_ranks() {
     is_empty(&purgatory, &timer);
 }
 
-/// A condition that was met is never tried again, and what it took is delivered.
+/// A condition that was met is not tried again, and the value that it took is delivered.
 #[test]
 fn what_a_condition_takes_is_delivered() {
     let (purgatory, timer, clock) = purgatory();

@@ -1,6 +1,7 @@
 //! Events that come at a bad moment: during a trial, or from inside a condition.
 //!
-//! One in real time: its conditions take a millisecond for each step, so that the trials of two threads overlap.
+//! One test is in real time: its conditions take a millisecond for each step, so that the trials of two threads
+//! overlap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -12,8 +13,8 @@ use crate::common::{HOUR, Log, MS, SECOND, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::Purgatory;
 
-/// An operation under key 1 whose third trial waits after it has looked at the flag. Whether it is there, that it may
-/// go on, and its end.
+/// An operation under key 1 whose third trial reads the flag and then blocks. Returns: the trial has begun, the trial
+/// may continue, and the log of its end.
 fn slow(purgatory: &Purgatory<u64, Op>, flag: &Flag) -> (Flag, Flag, Log<End>) {
     let (entered, leave, log) = (Flag::new(), Flag::new(), Log::new());
     let (met, says, waits, told) = (flag.clone(), entered.clone(), leave.clone(), log.clone());
@@ -87,7 +88,7 @@ fn an_event_before_a_cancel_is_not_missed() {
     }
 }
 
-/// The condition has looked already when another one, which it has tried, changes what it looks at.
+/// The condition has read the flag when another condition, tried by a check inside it, sets that flag.
 #[test]
 fn an_event_inside_a_condition_is_not_missed() {
     let (purgatory, _timer, _clock) = purgatory();
@@ -123,7 +124,7 @@ fn conditions_that_check_each_other_on_two_threads_come_to_an_end() {
     for key in [1, 2] {
         let (own, count, slow) = (purgatory.clone(), tried.clone(), slow.clone());
         let condition = move || {
-            // They go on for so long only if they are tried for ever.
+            // They reach this count only if they are tried forever.
             let goes_on = slow.is_set() && count.fetch_add(1, SeqCst) < 1000;
             for _ in 0..if goes_on { 10 } else { 0 } {
                 thread::sleep(MS);
@@ -140,7 +141,7 @@ fn conditions_that_check_each_other_on_two_threads_come_to_an_end() {
         thread::spawn(move || done.send(own.check(&key)).unwrap());
     }
     assert_eq!((ended.recv().unwrap(), ended.recv().unwrap()), (0, 0));
-    // Each is tried twice, and tries the other ten times, twice, in each.
+    // Each is tried twice; each trial checks the other key ten times, with two trials for each check.
     let tried = tried.load(SeqCst);
     assert!(tried <= 2 * (2 + 2 * 10 * 2), "{tried} trials");
 }

@@ -1,4 +1,4 @@
-//! The handle of one operation, and operations as Kafka has them.
+//! The handle of one operation, and operations as Kafka defines them.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -12,7 +12,7 @@ struct Op {
     name: &'static str,
     ready: Arc<AtomicBool>,
     log: Log<(&'static str, &'static str)>,
-    /// Says that the trial has begun, and waits for a word to end it.
+    /// Signals that the trial has begun, and waits for a signal to end it.
     gate: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
@@ -87,7 +87,7 @@ fn what_a_check_completes_is_completed() {
     assert!(handle.is_completed() && !handle.complete() && handle.cancel().is_none());
 }
 
-/// Another thread tries the condition while it is forced, and once more while it is cancelled.
+/// Another thread tries the condition while the operation is completed by its handle, and again while it is cancelled.
 #[test]
 fn forced_and_cancelled_in_the_midst_of_a_trial() {
     for force in [true, false] {
@@ -120,7 +120,7 @@ fn forced_and_cancelled_in_the_midst_of_a_trial() {
     }
 }
 
-/// A timeout that comes while a trial is forced does not make it expire.
+/// A timeout that comes while a trial runs, after the handle completed the operation, does not make it expire.
 #[test]
 fn forced_in_a_trial_is_not_overruled_by_the_timeout() {
     within(|| {
@@ -171,7 +171,7 @@ fn a_delayed_operation_is_answered_however_it_ends() {
     assert_eq!(log.take(), ["complete", "expiration"]);
 }
 
-/// Its condition does what it is told, once, and does not hold.
+/// An operation whose condition runs the given closure once, and is not met.
 struct Told {
     deed: Arc<Mutex<Option<Deed>>>,
     log: Log<&'static str>,
@@ -193,11 +193,12 @@ impl Operation for Told {
     }
 }
 
-/// A handle that a condition uses waits for nobody: neither for that condition, nor for itself.
+/// A condition that uses a handle never waits: neither for its own trial, nor for itself.
 #[test]
 fn inside_a_condition_a_handle_waits_for_nobody() {
     type Verb = (&'static str, fn(&Watched<Told>) -> bool, [bool; 2], [bool; 2]);
-    // What it returns and whether the operation is over then, of the operation that is tried and of another one.
+    // The result of the verb, and whether the operation is over then: for the operation that is tried, and for another
+    // one.
     let verbs: [Verb; 4] = [
         ("cancel", |watched| watched.cancel().is_some(), [false, false], [true, true]),
         ("complete", Watched::complete, [true, true], [true, true]),
@@ -222,7 +223,7 @@ fn inside_a_condition_a_handle_waits_for_nobody() {
                 purgatory.check(&1);
                 assert_eq!(heard.try_recv(), Ok(returns));
                 assert_eq!(target.is_over(), is_over);
-                // What is not over yet is still there.
+                // An operation that is not over is still watched.
                 assert_eq!(target.cancel().is_some(), !is_over);
             });
         }

@@ -1,6 +1,6 @@
-//! Keys are the user's, too: what they do when they are compared and dropped.
+//! Keys are user code, too: their comparisons and drops.
 //!
-//! One in real time: it compares what two calls take, and neither waits.
+//! One test is in real time: it compares the durations of two calls, neither of which waits.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use tourbillon::{Purgatory, Timer, VirtualClock};
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// A key whose drop does something, and whose comparisons may panic.
+/// A key that runs a closure when dropped, and whose comparisons may panic.
 struct Key {
     number: u32,
     moody: bool,
@@ -69,7 +69,7 @@ fn keyed() -> (Purgatory<Key, Op>, Timer) {
     (Purgatory::new(&timer), timer)
 }
 
-/// A key that is there already is not needed, and dropped.
+/// A key that is in the table already is not needed, and dropped.
 #[test]
 fn the_drop_of_a_key_that_was_not_needed_may_cancel() {
     within(|| {
@@ -104,7 +104,7 @@ fn the_drop_of_a_key_whose_comparison_panicked_holds_no_lock() {
     });
 }
 
-/// A panic during an unwinding would abort.
+/// A panic during an unwind would abort the process.
 #[test]
 fn a_comparison_and_the_drops_of_keys_and_operation_may_all_panic() {
     let (purgatory, timer) = keyed();
@@ -124,7 +124,7 @@ fn a_comparison_and_the_drops_of_keys_and_operation_may_all_panic() {
     assert_eq!(timer.counts().panicked, 4);
 }
 
-/// The first trial has completed another, whose action waits; then the adding ends in a panic.
+/// The first trial completes another operation, whose action is queued; then adding panics.
 #[test]
 fn an_action_that_waits_runs_when_the_adding_panics() {
     let log = Log::new();
@@ -164,7 +164,7 @@ fn many_keys_given_twice_cost_little_more_than_once() {
         purgatory.cancel_key(&0);
         took
     };
-    // The best of three: other programs may take their share of either.
+    // The best of three: other programs may slow down either call.
     let is_little = |_| {
         let once = took((0..KEYS).collect());
         let twice = took((0..KEYS).chain(0..KEYS).collect());
@@ -180,7 +180,7 @@ fn a_key_whose_drop_panics_harms_nobody() {
     let (purgatory, timer) = keyed();
     let (log, flag) = (Log::new(), Flag::new());
     let fragile = |number| {
-        // A panic during an unwinding would abort.
+        // A panic during an unwind would abort the process.
         Key::new(number).when_dropped(|| {
             if !thread::panicking() {
                 panic_quietly();
@@ -188,7 +188,7 @@ fn a_key_whose_drop_panics_harms_nobody() {
         })
     };
     for name in 0..3 {
-        // The key of the second is not needed, that of the first goes with the last of them.
+        // The key of the second operation is not needed; the key of the first is dropped with the last of them.
         let op = Op::flagged(name, &flag, &log);
         purgatory.try_complete_else_watch(op, [fragile(1), Key::new(2)], SECOND).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What a purgatory promises, under virtual time wherever that is possible.
+//! What a purgatory promises, under virtual time where possible.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -50,13 +50,13 @@ impl Op {
         Op { name: 0, condition: Box::new(condition), end: Box::new(end), _dropped: None }
     }
 
-    /// Its condition is the flag, and the log is told its name and its end.
+    /// Its condition is the flag; its name and its end are logged.
     pub(crate) fn flagged(name: usize, flag: &Flag, log: &Log<(usize, End)>) -> Self {
         let (flag, log) = (flag.clone(), log.clone());
         Op { name, ..Op::new(move || flag.is_set(), move |end| log.add((name, end))) }
     }
 
-    /// It is never met, and must not end by itself.
+    /// Its condition is never met, and it must not end by itself.
     pub(crate) fn never(name: usize) -> Self {
         Op { name, ..Op::new(|| false, |end| panic!("{end:?}")) }
     }
@@ -80,7 +80,7 @@ impl Operation for Op {
     }
 }
 
-/// Something that has happened or not.
+/// An event that has happened or not.
 #[derive(Clone)]
 pub(crate) struct Flag(Arc<AtomicBool>);
 
@@ -98,14 +98,14 @@ impl Flag {
     }
 }
 
-/// A purgatory on a timer of its own, whose callbacks run on the thread that advances the clock.
+/// A purgatory on its own timer, whose callbacks run on the thread that advances the clock.
 pub(crate) fn purgatory() -> (Purgatory<u64, Op>, Timer, VirtualClock) {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
     (Purgatory::new(&timer), timer, clock)
 }
 
-/// Nothing is left of anything.
+/// Asserts that the purgatory and the timer are empty.
 #[track_caller]
 pub(crate) fn is_empty(purgatory: &Purgatory<u64, Op>, timer: &Timer) {
     assert_eq!((purgatory.watched(), purgatory.delayed(), timer.len()), (0, 0, 0));

@@ -1,4 +1,4 @@
-//! An operation under many keys, whose hashes may be the same: it is watched under each of them, once.
+//! An operation under many keys, some with equal hashes: it is watched once under each of them.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -6,7 +6,7 @@ use crate::common::{Log, SECOND};
 use crate::{End, Flag, Op};
 use tourbillon::{Outcome, Purgatory, Timer, VirtualClock};
 
-/// Tells so many hashes apart.
+/// A hasher with this many distinct hashes.
 #[derive(Clone)]
 struct Hashes(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for Hashing {
     }
 
     fn finish(&self) -> u64 {
-        // Spread out, as of a hasher that deserves the name.
+        // Spread over all bits, as by a good hasher.
         (self.1 % self.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
@@ -37,7 +37,7 @@ fn each_of_many_keys_is_watched_whatever_their_hashes() {
     for hashes in [1, 2, 5, 1_000_003] {
         let purgatory: Purgatory<u64, Op, Hashes> = Purgatory::with_hasher(&timer, Hashes(hashes));
         for count in [1, 2, 3, 4, 15, 16, 17, 18, 30, 40] {
-            // Some of them twice: a key counts once, wherever it comes again.
+            // Some of them twice: a repeated key counts once, wherever it is repeated.
             let twice = |key: u64| std::iter::repeat_n(key, if key % 3 == 0 { 2 } else { 1 });
             let keys = || (0..count).flat_map(twice).chain((0..count).filter(|key| key % 5 == 0));
             for checked in 0..count {

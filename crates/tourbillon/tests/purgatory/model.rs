@@ -1,4 +1,4 @@
-//! Random lives beside a plain model: a list of operations, looked through from end to end.
+//! Random sequences of calls, compared with a plain model: a list of operations that is searched linearly.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,20 @@ struct Known {
     due: u32,
 }
 
-/// A handle, and how its operation has ended: `None` if it waits, and within that `None` if nobody was told.
+/// A handle, and how its operation ended: `None` while it waits, `Some(None)` if no end was reported.
 type Handle = (Watched<Op>, Option<Option<End>>);
 
-/// What must have ended, in this order where it can be known.
+/// What must have ended, in this order where the order is defined.
 #[derive(Default)]
 struct Model {
     now: u32,
     waiting: Vec<Known>,
-    /// All that there ever were, by their names.
+    /// All operations ever, indexed by name.
     handles: Vec<Handle>,
 }
 
 impl Model {
-    /// Takes out one that waits, if its condition leaves it to others.
+    /// Removes one operation, if it is waiting.
     fn take_one(&mut self, name: usize) -> Option<Known> {
         self.take(|op| op.name == name).pop()
     }
@@ -35,14 +35,14 @@ impl Model {
         ends.iter().for_each(|&(name, end)| self.handles[name].1 = Some(Some(end)));
     }
 
-    /// What the handle of any of them says.
+    /// Compares what the handle of an operation reports.
     fn look(&self, name: usize) {
         let (handle, ended) = &self.handles[name];
         let completed = *ended == Some(Some(End::Completed));
         assert_eq!((handle.is_over(), handle.is_completed()), (ended.is_some(), completed));
     }
 
-    /// Takes out those that are such, in the order in which they came.
+    /// Removes the operations that match, in insertion order.
     fn take(&mut self, such: impl Fn(&Known) -> bool) -> Vec<Known> {
         let (taken, rest) = std::mem::take(&mut self.waiting).into_iter().partition(such);
         self.waiting = rest;
@@ -61,7 +61,7 @@ fn life(seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (purgatory, timer, clock) = purgatory();
     let (log, mut model, mut names) = (Log::new(), Model::default(), 0);
-    // Few keys make crowds, many make keys of one.
+    // A few keys give crowds, many keys give keys with one operation.
     let keys = if seed % 2 == 0 { 4 } else { 200 };
     for step in 0..2_000 {
         let key = rng.u64(0..keys);
@@ -85,7 +85,7 @@ fn life(seed: u64) {
                     assert_eq!(log.len(), usize::from(there));
                     model.ended(&log.take());
                 } else {
-                    // Its condition may hold: nobody has tried it.
+                    // Its condition may be met: no thread has tried it.
                     let back = handle.cancel().map(|op| op.name);
                     assert_eq!(back, there.then_some(name), "seed {seed}, step {step}");
                     model.handles[name].1 = model.handles[name].1.or(Some(None));

@@ -1,5 +1,5 @@
-//! Code of the user's completes an operation, wherever that code is called: when the verb that called it returns, the
-//! action of the operation has run.
+//! User code completes an operation, wherever that code is called: when the verb that called it returns, the action of
+//! the operation has run.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -9,19 +9,19 @@ use crate::common::{Log, SECOND, within};
 use crate::{Flag, Op, purgatory};
 use tourbillon::{Purgatory, Timer, VirtualClock, Wait};
 
-/// What is to run in the place, once.
+/// Runs once, in the place.
 type Inside = Box<dyn FnOnce() + Send>;
 
-/// A place where code of the user's is called, and what calls it there.
+/// A place where user code is called, and a function that makes it run there.
 type Place = fn(Purgatory<u64, Op>, Timer, VirtualClock, Inside);
 
-/// Runs it the first time.
+/// Runs `inside` at the first call.
 fn once(inside: Inside) -> impl FnMut() + Send + 'static {
     let mut inside = Some(inside);
     move || inside.take().into_iter().for_each(|inside| inside())
 }
 
-/// A condition that runs it as soon as the flag is set, and holds or does not.
+/// A condition that runs `inside` once the flag is set, and then is met or not.
 fn condition(flag: &Flag, holds: bool, inside: Inside) -> impl FnMut() -> bool + Send + 'static {
     let (flag, mut inside) = (flag.clone(), once(inside));
     move || {
@@ -32,7 +32,7 @@ fn condition(flag: &Flag, holds: bool, inside: Inside) -> impl FnMut() -> bool +
     }
 }
 
-/// A closure waits for the flag, and runs it when it is told of any outcome.
+/// A closure that waits for the flag, and runs `inside` when it receives its outcome.
 fn told(purgatory: &Purgatory<u64, Op>, inside: Inside) -> Flag {
     let flag = Flag::new();
     let met = flag.clone();
@@ -41,7 +41,7 @@ fn told(purgatory: &Purgatory<u64, Op>, inside: Inside) -> Flag {
     flag
 }
 
-/// A task waits for the flag, and its waker runs it.
+/// A task that waits for the flag, and whose waker runs `inside`.
 fn woken(purgatory: &Purgatory<u64, Op>, inside: Inside) -> (Flag, Wait<()>) {
     struct Wakes(Mutex<Option<Inside>>);
     impl Wake for Wakes {
@@ -58,7 +58,7 @@ fn woken(purgatory: &Purgatory<u64, Op>, inside: Inside) -> (Flag, Wait<()>) {
     (flag, wait)
 }
 
-/// Runs it when it is dropped.
+/// Runs `inside` when dropped.
 struct Drops(Option<Inside>);
 
 impl Drop for Drops {
@@ -192,7 +192,7 @@ fn what_is_completed_inside_has_run_when_the_verb_returns() {
     for &(place, call) in PLACES {
         within(move || {
             let (purgatory, timer, clock) = purgatory();
-            // Apart from the other: that may be stopped.
+            // On another timer: the first may be stopped.
             let (other, _its_timer, _its_clock) = crate::purgatory();
             let (log, flag) = (Log::new(), Flag::new());
             let (told, met) = (log.clone(), flag.clone());

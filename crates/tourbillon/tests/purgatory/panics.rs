@@ -1,4 +1,4 @@
-//! Code of the user's that panics: it is counted and reported, and nothing else notices.
+//! User code that panics: the panic is counted and reported, and affects nothing else.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,17 +61,18 @@ fn an_action_that_panics_ends_its_operation_and_no_other() {
     clock.advance(SECOND).unwrap();
     assert_eq!((log.take().len(), timer.counts().panicked), (4, 5));
     assert_eq!(reported.load(SeqCst), 5);
-    // One that is ready at once.
+    // An operation that is ready at once.
     let op = Op::new(|| true, |_| panic_quietly());
     assert_eq!(purgatory.try_complete_else_watch(op, [1], SECOND).unwrap(), Outcome::Completed);
     assert_eq!(timer.counts().panicked, 6);
     is_empty(&purgatory, &timer);
 }
 
-/// Actions of others, some of which panic, come up inside foreign code and run after it: the panics stay inside.
+/// Actions of other operations, some of which panic, are queued inside user code and run after it: the panics are
+/// contained.
 #[test]
 fn an_action_that_waited_for_its_turn_may_panic() {
-    // Where they come up, and whether it panics as well.
+    // Where they are queued, and whether that code panics as well.
     for place in ["condition", "completion", "expiry"] {
         for also in [false, true] {
             let (purgatory, timer, clock) = purgatory();
@@ -150,7 +151,7 @@ fn an_operation_whose_drop_panics_is_dropped_all_the_same() {
     let purgatory = Purgatory::new(&timer);
     let drops = Drops::new();
     let fragile = |ready| Fragile(PanicsWhenDropped, ready, drops.one());
-    // Completed, expired, and given up with the last clone.
+    // Completed, expired, and dropped with the last clone.
     purgatory.try_complete_else_watch(fragile(true), [1], SECOND).unwrap();
     purgatory.try_complete_else_watch(fragile(false), [1], SECOND).unwrap();
     clock.advance(SECOND).unwrap();
@@ -161,7 +162,7 @@ fn an_operation_whose_drop_panics_is_dropped_all_the_same() {
     assert_eq!((drops.count(), timer.counts().panicked, timer.len()), (4, 4, 0));
 }
 
-/// A panic during an unwinding would abort.
+/// A panic during an unwind would abort the process.
 #[test]
 fn a_listener_may_panic_beside_a_condition_whose_drop_panics() {
     let (purgatory, timer, clock) = purgatory();
@@ -197,7 +198,7 @@ fn who_hears_of_an_outcome_finds_what_the_condition_held_gone() {
     assert_eq!(log.take(), [1]);
 }
 
-/// A panic during an unwinding would abort.
+/// A panic during an unwind would abort the process.
 #[test]
 fn a_hash_may_panic_beside_an_operation_whose_drop_panics() {
     #[derive(PartialEq, Eq)]
@@ -240,7 +241,7 @@ fn an_operation_that_stops_the_purgatory_may_panic_when_it_is_dropped() {
     assert_eq!(purgatory.check(&1), 0);
 }
 
-/// The condition drops the wait for which it finds something.
+/// The condition drops the wait to which it then returns a value.
 #[test]
 fn a_value_that_nobody_waits_for_any_more_may_panic_when_it_is_dropped() {
     let (purgatory, _timer, _clock) = purgatory();

@@ -1,5 +1,5 @@
-//! What comes during a trial, up to three things in every order: each kind of operation ends as the table of `node.rs`
-//! says, and is tried no more often than it says.
+//! Up to three events during a trial, in every order: each kind of operation ends as the table in `node.rs` says, and
+//! is tried no more often than it says.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::common::{Log, SECOND, case};
 use crate::{End, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, WaitError};
 
-/// What comes from another thread than the one that tries.
+/// An event caused by another thread than the one that tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
     Check,
@@ -23,7 +23,7 @@ enum Meanwhile {
     Stop,
     /// Its handle completes it.
     Force,
-    /// Its handle takes it back.
+    /// Its handle cancels it.
     TakeBack,
     /// The future is dropped.
     Dropped,
@@ -36,34 +36,35 @@ enum Kind {
     Future,
 }
 
-/// What has become of one that waited.
+/// How a waiting operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Completed,
     Expired,
-    /// Handed back, or told so.
+    /// Handed back, or ended with an error that says so.
     Cancelled,
     Stopped,
     /// The future was dropped.
     Withdrawn,
-    /// It waits on.
+    /// It is still waiting.
     Rests,
 }
 
-/// The trial during which all of it comes: the first by a check, after the two by whoever adds it.
+/// The number of the trial during which all events come: the first by a check, after two trials by the thread that adds
+/// it.
 const TRIAL: usize = 3;
 
-/// The table: its fate, and how often it is tried. The condition is met from that trial on.
+/// The table: the fate, and the number of trials. The condition is met from trial `met` on.
 fn expected(script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     let (mut again, mut expires, mut back) = (false, false, None);
     for meanwhile in script {
         match (meanwhile, back) {
-            // Whatever it was to be told.
+            // Whatever its outcome would have been.
             (Dropped, _) => (again, back) = (false, Some(Fate::Withdrawn)),
             (_, Some(_)) => {}
             (Check, None) => again = true,
             (Timeout, None) => expires = true,
-            // Whatever its condition says, and whatever comes after.
+            // Whatever its condition returns, and whatever comes later.
             (Force, None) => (again, back) = (false, Some(Fate::Completed)),
             (Cancel | TakeBack, None) => back = Some(Fate::Cancelled),
             (Stop, None) => back = Some(Fate::Stopped),
@@ -88,8 +89,8 @@ fn fate(outcome: Result<(), WaitError>) -> Fate {
     }
 }
 
-/// Runs a script: what became of it, and how often it was tried. Nobody hears of a future that was dropped; that it was
-/// completed all the same is known to the check.
+/// Runs a script; returns the fate and the number of trials. A future that was dropped reports nothing; whether it was
+/// completed nevertheless is known from the check.
 fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     let (purgatory, timer, clock) = purgatory();
     let (tried, fates) = (Log::new(), Log::new());
@@ -120,7 +121,7 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     let trial = thread::spawn(move || own.check(&1));
     comes.recv().unwrap();
     let mut waiting = Vec::new();
-    // Waits for the trial if there is an operation to hand back, and for nothing else.
+    // Waits for the trial only if there is an operation to hand back.
     let mut ends = |fate, verb: fn(&Purgatory<u64, Op>) -> Vec<Op>| {
         let own = purgatory.clone();
         match kind {
@@ -176,7 +177,7 @@ fn run(kind: Kind, script: &[Meanwhile], met: Option<usize>) -> (Fate, usize) {
     (fates[0], tried)
 }
 
-/// All scripts of up to three.
+/// All scripts of up to three events.
 fn scripts(of: &[Meanwhile]) -> Vec<Vec<Meanwhile>> {
     let longer = |shorter: &[Vec<Meanwhile>]| -> Vec<_> {
         let with = |script: &Vec<_>, next: &_| [script.as_slice(), &[*next]].concat();

@@ -1,4 +1,4 @@
-//! Threads that meet: whatever the order, one end each.
+//! Threads that race: in any order, each operation ends once.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
@@ -9,7 +9,8 @@ use crate::common::{Log, SECOND, case, eventually};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Purgatory, Timer};
 
-/// Ends by kind. An operation cannot end twice, because its end takes it: the sum tells whether each has ended.
+/// Counts of ends by kind. An operation cannot end twice, because its end consumes it; the sum shows whether each has
+/// ended.
 #[derive(Clone)]
 struct Tally(Arc<[AtomicUsize; 2]>);
 
@@ -18,7 +19,7 @@ impl Tally {
         Tally(Arc::new([const { AtomicUsize::new(0) }; 2]))
     }
 
-    /// An operation with that flag for a condition.
+    /// An operation whose condition is the flag.
     fn operation(&self, flag: &Flag) -> Op {
         let met = flag.clone();
         Op::new(move || met.is_set(), self.end())
@@ -32,7 +33,7 @@ impl Tally {
         }
     }
 
-    /// How many were completed, and how many have expired.
+    /// How many were completed, and how many expired.
     fn get(&self) -> (usize, usize) {
         (self.0[0].load(SeqCst), self.0[1].load(SeqCst))
     }
@@ -58,7 +59,7 @@ fn expiry_races_completion_a_hundred_thousand_times() {
     };
     for _ in 0..ROUNDS {
         for key in 0..EACH {
-            // Not when it is added; after that, half of them whenever somebody asks.
+            // Not met when it is added; after that, half of them are met at their next trial.
             let mut trials = 0;
             let condition = move || {
                 trials += 1;
@@ -100,7 +101,7 @@ fn checked_by_twenty_threads_at_once_it_completes_once() {
     }
 }
 
-/// An event that comes while an operation is being added, at any moment of it, is not missed.
+/// An event at any moment while an operation is being added is not missed.
 #[test]
 fn an_event_during_the_adding_is_not_missed() {
     let (purgatory, timer, _clock) = purgatory();
@@ -126,7 +127,7 @@ fn an_event_during_the_adding_is_not_missed() {
     is_empty(&purgatory, &timer);
 }
 
-/// Threads add, check, cancel and advance, in real time as the machine has it: every operation ends in one way.
+/// Threads add, check, cancel and advance, interleaved by real scheduling: every operation ends in one way.
 #[test]
 fn every_operation_ends_in_one_way() {
     let (purgatory, timer, clock) = purgatory();
@@ -176,7 +177,7 @@ fn every_operation_ends_in_one_way() {
     is_empty(&purgatory, &timer);
 }
 
-/// A cancel that meets a trial waits for it, and gets the operation or none.
+/// A cancel that overlaps a trial waits for it, and returns the operation or nothing.
 #[test]
 fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
     for met in [false, true] {
@@ -199,7 +200,7 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
         eventually(|| entered.is_set());
         let other = purgatory.clone();
         let cancel = spawn_asleep(move || {
-            // It has tried a condition before, and is no longer inside of it.
+            // This thread has tried a condition before, and is no longer inside it.
             let met = Op::new(|| true, |_| ());
             other.try_complete_else_watch(met, [9], SECOND).unwrap();
             other.cancel_key(&1).len()
@@ -215,7 +216,7 @@ fn a_cancel_waits_for_a_condition_that_another_thread_tries() {
     }
 }
 
-/// A condition that was met while a cancel or a stop waited for it: its action may wait for them.
+/// A condition was met while a cancel or a stop waited for its trial: its action may wait for that cancel or stop.
 #[test]
 fn a_cancel_and_a_stop_do_not_wait_for_an_action() {
     type Verb = (&'static str, fn(&Purgatory<u64, Op>) -> Vec<Op>);
@@ -251,7 +252,8 @@ fn a_cancel_and_a_stop_do_not_wait_for_an_action() {
     }
 }
 
-/// The timeout comes while another thread tries the condition: that thread tries once more, and then it expires.
+/// The timeout comes while another thread tries the condition: that thread tries once more, and then the operation
+/// expires.
 #[test]
 fn a_timeout_during_a_trial_is_granted_by_who_tries() {
     let (purgatory, timer, clock) = purgatory();
@@ -285,7 +287,8 @@ fn a_timeout_during_a_trial_is_granted_by_who_tries() {
     is_empty(&purgatory, &timer);
 }
 
-/// Several purgatories on one timer, its pool and the real clock: no threads of their own, and nothing is left.
+/// Several purgatories on one timer, with its pool and the real clock: they have no threads of their own, and nothing
+/// is left.
 #[test]
 fn many_purgatories_share_one_timer() {
     let timer = Timer::builder().pool(2).build().unwrap();

@@ -7,13 +7,13 @@ use crate::common::{Log, SECOND, within};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Outcome, Purgatory};
 
-/// Runs it on a stack that a recursion would soon fill.
+/// Runs it on a stack so small that a recursion would overflow it.
 fn on_a_small_stack(body: impl FnOnce() + Send + 'static) {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     small.spawn(body).unwrap().join().unwrap();
 }
 
-/// Each action adds the next, on the same key, and completes it.
+/// Each action adds the next operation, on the same key, and completes it.
 #[test]
 fn a_chain_of_ten_thousand_on_one_key_neither_recurses_nor_deadlocks() {
     fn add(purgatory: &Purgatory<u64, Op>, left: usize, log: &Log<usize>) -> Flag {
@@ -42,7 +42,7 @@ fn a_chain_of_ten_thousand_on_one_key_neither_recurses_nor_deadlocks() {
     });
 }
 
-/// Thousands wait under one key, and each completes the next: all of them are counted, each once.
+/// Thousands wait under one key, and each completes the next: each of them is counted once.
 #[test]
 fn a_chain_of_those_who_wait_under_one_key() {
     const WAITING: usize = 3_000;
@@ -66,7 +66,7 @@ fn a_chain_of_those_who_wait_under_one_key() {
     });
 }
 
-/// The same, backwards: every check finds exactly one that is ready.
+/// The same in reverse order: every check completes exactly one.
 #[test]
 fn a_chain_that_runs_against_the_order_is_counted_exactly() {
     on_a_small_stack(|| {
@@ -94,7 +94,7 @@ fn a_chain_that_runs_against_the_order_is_counted_exactly() {
     });
 }
 
-/// An action that adds one that is ready at once, whose action does the same.
+/// An action adds an operation that is ready at once, whose action does the same.
 #[test]
 fn a_chain_of_operations_that_are_ready_at_once() {
     fn add(purgatory: &Purgatory<u64, Op>, left: usize, log: &Log<usize>) {
@@ -117,7 +117,7 @@ fn a_chain_of_operations_that_are_ready_at_once() {
     });
 }
 
-/// A check inside an action counts at once, and what it completes is gone at once; the actions follow.
+/// A check inside an action returns its count at once, and what it completes is no longer watched; the actions follow.
 #[test]
 fn inside_an_action_what_is_completed_is_gone_and_its_action_follows() {
     let (purgatory, timer, _clock) = purgatory();
@@ -142,11 +142,11 @@ fn inside_an_action_what_is_completed_is_gone_and_its_action_follows() {
     is_empty(&purgatory, &timer);
 }
 
-/// Where code of the user's may be called.
+/// Places where user code is called.
 const PLACES: [&str; 3] = ["condition", "completion", "expiry"];
 
-/// An operation on key 1 that does something to its purgatory in one of those places, once; and one of another kind on
-/// key 2. Returns what is handed back at the end.
+/// An operation on key 1 that acts on its purgatory in one of those places, once; and one of another kind on key 2.
+/// Returns what is handed back at the end.
 fn inside(
     place: &'static str,
     act: impl FnOnce(&Purgatory<u64, Op>) + Send + 'static,
@@ -193,7 +193,7 @@ fn inside(
     })
 }
 
-/// What is left of the first operation in each place, if nothing else happens to it.
+/// What remains of the first operation in each place, if nothing else happens to it.
 fn left(place: &str) -> &'static [usize] {
     if place == "condition" { &[1, 2] } else { &[2] }
 }
@@ -226,7 +226,7 @@ fn code_of_the_user_may_stop() {
             assert_eq!(purgatory.stop().len(), 1);
             assert!(purgatory.try_complete_else_watch(Op::never(3), [1], SECOND).is_err());
         });
-        // What was being tried is dropped.
+        // The operation that was being tried is dropped.
         assert_eq!(names, [0; 0], "{place}");
     }
 }
@@ -264,7 +264,7 @@ fn code_of_the_user_may_drop_the_last_clone() {
             purgatory.try_complete_else_watch(Op::new(condition, end), [1], SECOND).unwrap();
             purgatory.try_complete_else_watch(Op::never(2), [1, 2], SECOND * 9).unwrap();
             flag.set();
-            // The check itself needs a clone: it is dropped in the midst of it by whoever has the other.
+            // The check needs a clone of its own: the last clone is dropped during the check, by the user code.
             let check = purgatory.clone();
             *last.lock().unwrap() = Some(purgatory);
             if place == "expiry" {
@@ -280,7 +280,7 @@ fn code_of_the_user_may_drop_the_last_clone() {
     }
 }
 
-/// A condition that completes others, whose actions stop the purgatory: nobody waits for a trial of its own thread.
+/// A condition completes others, whose actions stop the purgatory: no call waits for a trial of its own thread.
 #[test]
 fn an_action_that_came_up_in_a_condition_runs_after_it() {
     within(|| {
@@ -304,7 +304,7 @@ fn an_action_that_came_up_in_a_condition_runs_after_it() {
     });
 }
 
-/// A condition that checks its own key is not tried for ever.
+/// A condition that checks its own key is not tried forever.
 #[test]
 fn a_condition_that_checks_its_own_key_comes_to_an_end() {
     within(|| {
@@ -326,7 +326,7 @@ fn a_condition_that_checks_its_own_key_comes_to_an_end() {
     });
 }
 
-/// A wait that is ready at once tells nobody: the actions that came up in its condition run all the same.
+/// A wait that is ready at once wakes no task: actions that were queued in its condition run nevertheless.
 #[test]
 fn an_action_that_came_up_in_the_condition_of_a_wait_runs_after_it() {
     within(|| {
@@ -345,7 +345,7 @@ fn an_action_that_came_up_in_the_condition_of_a_wait_runs_after_it() {
     });
 }
 
-/// The timer stops in the condition, so the wait is refused: the actions that came up in it run all the same.
+/// The timer is stopped in the condition, so the wait is refused: actions that were queued in it run nevertheless.
 #[test]
 fn an_action_that_came_up_in_the_condition_of_a_refused_wait_runs_after_it() {
     within(|| {

@@ -1,5 +1,5 @@
-//! A key is walked while those who wait under it come back: a walk ends, and tries each that was there when it began
-//! once.
+//! Operations that are watched again while a check walks their key: the walk ends, and tries each operation that was
+//! there when it began once.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,15 +7,15 @@ use crate::common::{HOUR, Log, within};
 use crate::{Op, is_empty, purgatory};
 use tourbillon::{Outcome, Purgatory};
 
-/// Around the one that a walk sees first, and the sixteen that it then copies at a time.
+/// Around one, the first of a walk, and around sixteen, the size of the batches that it then copies.
 const WAITERS: [usize; 8] = [1, 2, 15, 16, 17, 18, 33, 100];
 
 type Waiting = Purgatory<u64, Op>;
 
-/// How one waits under key 1 and comes back when it has ended: added to the purgatory, it tells the log of each end.
+/// How an operation waits under key 1 and is added again when it has ended. Added to the purgatory, it logs each end.
 type Comeback = (&'static str, fn(&Waiting, &Log<()>));
 
-/// Met from its third trial on: the first two are made by whoever adds it.
+/// Met from its third trial on: the first two are made by the thread that adds it.
 fn met_by_the_first_check() -> impl FnMut() -> bool + Send {
     let mut tried = 0;
     move || {
@@ -58,7 +58,7 @@ fn condition_brings_another(purgatory: &Waiting, log: &Log<()>) {
     assert_eq!(purgatory.try_complete_else_watch(op, [1], HOUR).unwrap(), Outcome::Watched);
 }
 
-/// A future whose waker waits anew: it is woken when the outcome is there.
+/// A future whose waker starts a new wait: the waker is called when the outcome is there.
 fn waker_comes_back(purgatory: &Waiting, log: &Log<()>) {
     use std::pin::Pin;
     use std::task::{Context, Wake, Waker};
@@ -104,7 +104,7 @@ fn a_check_ends_while_those_it_completes_come_back() {
                     assert_eq!(log.take().len(), waiters, "{case}, round {round}");
                     assert_eq!(purgatory.delayed(), waiters, "{case}, round {round}");
                 }
-                // They hold the purgatory, which holds them.
+                // They hold the purgatory, which holds them: stop it to break the cycle.
                 purgatory.stop();
                 is_empty(&purgatory, &timer);
             });
@@ -112,7 +112,7 @@ fn a_check_ends_while_those_it_completes_come_back() {
     }
 }
 
-/// The same inside an action of another key: the actions run after it, and none of them is walked again.
+/// The same inside an action of another key: the new actions run after it, and what they add is not tried again.
 #[test]
 fn a_check_inside_an_action_ends_too() {
     for (name, add) in COMEBACKS {
@@ -133,7 +133,7 @@ fn a_check_inside_an_action_ends_too() {
     }
 }
 
-/// Closures that are told of a cancel watch again under the key that is being cancelled.
+/// Closures that receive a cancel are watched again under the key that is being cancelled.
 #[test]
 fn a_cancel_of_a_key_ends_while_those_it_ends_come_back() {
     for waiters in WAITERS {

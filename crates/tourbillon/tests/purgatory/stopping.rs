@@ -1,4 +1,4 @@
-//! The end of a purgatory: every operation is handed back, once.
+//! The end of a purgatory: every operation is handed back once.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -35,7 +35,7 @@ fn stop_hands_back_every_operation_once() {
     assert_eq!(purgatory.check(&20), 0);
     clock.advance(SECOND).unwrap();
     assert_eq!(log.len(), 0);
-    // The timer goes on.
+    // The timer still works.
     timer.schedule(SECOND, |_| ()).unwrap();
 }
 
@@ -98,7 +98,8 @@ fn dropping_the_last_clone_drops_what_waits() {
     clock.advance(SECOND).unwrap();
 }
 
-/// The timer is stopped under a purgatory: operations wait on, closures would wait for ever and are told.
+/// The timer of a purgatory is stopped: operations continue to wait; closures, which would wait forever, receive an
+/// error.
 #[test]
 fn a_timer_that_is_stopped_tells_those_who_cannot_be_handed_back() {
     let (purgatory, timer, _clock) = purgatory();
@@ -112,7 +113,7 @@ fn a_timer_that_is_stopped_tells_those_who_cannot_be_handed_back() {
     let mut unfired = timer.stop();
     assert_eq!(unfired.len(), 4);
     unfired.sort_by_key(tourbillon::Unfired::key);
-    // To run one is to let its timeout come.
+    // To run an unfired timeout is to let the operation expire.
     unfired.remove(2).run();
     assert_eq!(log.take(), [(3, End::Expired)]);
     drop(unfired);
@@ -123,7 +124,7 @@ fn a_timer_that_is_stopped_tells_those_who_cannot_be_handed_back() {
     is_empty(&purgatory, &timer);
 }
 
-/// A condition may stop its purgatory, in whichever trial: it is refused, handed back or told, and not watched.
+/// A condition may stop its purgatory, at any trial: its operation is refused, handed back or ended, and not watched.
 #[test]
 fn a_condition_that_stops_is_not_watched_any_more() {
     for stops_in in 1..=3 {
@@ -184,7 +185,7 @@ fn a_condition_that_stops_is_not_watched_any_more() {
     }
 }
 
-/// Purgatories are for threads.
+/// A purgatory can be shared between threads.
 #[test]
 fn a_purgatory_is_send_and_sync() {
     fn check<T: Send + Sync + Clone>() {}

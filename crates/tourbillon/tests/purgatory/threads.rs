@@ -1,4 +1,4 @@
-//! Threads that end: what their locals do to a purgatory when they are dropped.
+//! Threads that end: what their thread-locals do to a purgatory when they are dropped.
 
 use std::cell::RefCell;
 use std::thread;
@@ -18,7 +18,7 @@ thread_local! {
     static LOCAL: RefCell<Option<WhenDropped>> = const { RefCell::new(None) };
 }
 
-/// Has actions wait on this thread: its queue is there from now on, and goes before what was there already.
+/// Queues an action on this thread, which creates the thread's queue: it is dropped before older thread-locals.
 fn use_the_queue() {
     let (purgatory, _timer, _clock) = purgatory();
     let (log, flag) = (Log::new(), Flag::new());
@@ -32,8 +32,8 @@ fn use_the_queue() {
     assert_eq!(log.len(), 1);
 }
 
-/// A condition completes others, whose actions cancel its key: with the queue of the thread gone
-/// they run inside of it, and wait for nobody.
+/// A condition completes others, whose actions cancel its key. Once the queue of the thread is dropped, they run inside
+/// the condition, and do not wait.
 #[test]
 fn a_thread_that_ends_may_check_whether_its_queue_is_there_or_not() {
     for gone in [false, true] {
@@ -72,7 +72,7 @@ fn a_thread_that_ends_may_check_whether_its_queue_is_there_or_not() {
             is_empty(&purgatory, &timer);
             (back, log.take())
         });
-        // Inside a condition a cancel leaves alone who is being tried.
+        // Inside a condition, a cancel does not affect the operation that is being tried.
         let expected = if gone { (vec![9], vec![0, 0, 0]) } else { (vec![], vec![1, 0, 0]) };
         assert_eq!((back, ran), expected, "gone: {gone}");
     }

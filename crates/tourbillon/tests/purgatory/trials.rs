@@ -1,5 +1,5 @@
-//! An event during a trial is not lost, whoever makes it and whichever trial it is: the operation whose condition came
-//! true during its own trial is completed without another check.
+//! An event during a trial is not lost, whichever code makes it and whichever trial it is: an operation whose condition
+//! became true during its own trial is completed without another check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use crate::common::{HOUR, Log, SECOND, within};
 use crate::{End, Flag, Op, is_empty, purgatory};
 use tourbillon::{Outcome, Purgatory, VirtualClock};
 
-/// What comes during a trial.
+/// What happens during a trial.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The condition checks its own key.
@@ -25,14 +25,14 @@ enum Event {
     Expires,
 }
 
-/// What comes during each trial, from the first on. During the last of them, just before the last event, the condition
-/// comes true, unseen by that trial. The first trial is made before the operation is watched, the second after that.
+/// What happens during each trial, from the first on. In the last of them, just before the last event, the condition
+/// becomes true, unseen by that trial. The first trial is made before the operation is watched, the second after that.
 const SCRIPTS: &[&[&[Event]]] = &[
-    // The trial before it is watched: no check can tell of it, and the second sees it.
+    // The trial before it is watched: no check can notice, and the second trial sees it.
     &[&[Own]],
     &[&[Other]],
     &[&[Watches]],
-    // The trial by whoever adds it.
+    // The trial by the thread that adds it.
     &[&[], &[Own]],
     &[&[], &[Other]],
     &[&[], &[OtherTrial]],
@@ -53,7 +53,7 @@ const SCRIPTS: &[&[&[Event]]] = &[
     &[&[], &[], &[Expires, Own]],
     &[&[], &[], &[Expires, Other]],
     &[&[], &[], &[Other, Expires]],
-    // A trial that is made for a check during the one before.
+    // A trial that is made because of a check during the one before.
     &[&[], &[], &[Other], &[Own]],
     &[&[], &[], &[Other], &[Other]],
     &[&[], &[], &[Own], &[Other]],
@@ -98,7 +98,7 @@ fn make(event: Event, purgatory: &Purgatory<u64, Op>, clock: &VirtualClock) {
     }
 }
 
-/// It is completed without another check, whatever else has come.
+/// The operation is completed without another check, whatever else happens.
 #[test]
 fn an_event_during_a_trial_is_not_lost() {
     for script in SCRIPTS {

@@ -36,7 +36,7 @@ fn a_wait_gives_the_value() {
     let stock = Arc::new(Mutex::new(Vec::new()));
     let take = stock.clone();
     let mut wait = purgatory.wait([1, 2], SECOND, move || take.lock().unwrap().pop());
-    // It is watched from the call on.
+    // It is watched from the call on, not only from its first poll.
     assert_eq!((purgatory.watched(), purgatory.delayed(), timer.len()), (2, 1, 1));
     assert_eq!(poll(&mut wait, &waker), Poll::Pending);
     assert_eq!((purgatory.check(&1), woken.0.load(SeqCst)), (0, 0));
@@ -103,7 +103,7 @@ fn dropping_the_future_withdraws_it() {
     assert_eq!(timer.counts().cancelled, 1);
 }
 
-/// It is dropped while another thread tries its condition: that thread gives it up, whatever the condition says.
+/// It is dropped while another thread tries its condition: that thread withdraws it, whatever the condition returns.
 #[test]
 fn dropping_the_future_while_it_is_tried_withdraws_it() {
     for met in [false, true] {
@@ -142,7 +142,7 @@ fn only_the_last_waker_is_woken() {
     assert_eq!((first.0.0.load(SeqCst), second.0.0.load(SeqCst)), (0, 1));
 }
 
-/// Consumers wait for what producers bring: nothing is lost, whoever tries.
+/// Consumers wait for what producers insert: nothing is lost, whichever thread tries.
 #[test]
 fn what_is_taken_is_received() {
     within(|| {
@@ -179,7 +179,7 @@ fn what_is_taken_is_received() {
             })
             .collect();
         producers.into_iter().for_each(|thread| thread.join().unwrap());
-        // The values that are left come before the word to end.
+        // The remaining values come before the values that end the consumers.
         eventually(|| queue.lock().unwrap().is_empty());
         for _ in 0..3 {
             queue.lock().unwrap().push(0);
@@ -208,7 +208,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A purgatory of operations takes closures and futures beside them.
+/// A purgatory of operations also takes closures and futures.
 #[test]
 fn operations_and_waits_wait_under_the_same_key() {
     let (purgatory, timer, clock) = purgatory();
@@ -255,7 +255,7 @@ fn a_wait_that_is_over_is_ready_inside_an_action() {
     is_empty(&purgatory, &timer);
 }
 
-/// Whoever stops a timer may keep what it hands back.
+/// The thread that stops a timer may keep what the stop hands back.
 #[test]
 fn a_wait_hears_of_the_stop_of_its_timer_at_once() {
     let (purgatory, timer, _clock) = purgatory();
@@ -264,7 +264,7 @@ fn a_wait_hears_of_the_stop_of_its_timer_at_once() {
     let unfired = timer.stop();
     assert_eq!(poll(&mut wait, Waker::noop()), Poll::Ready(Err(WaitError::Stopped)));
     drop(unfired);
-    // An operation waits on.
+    // An operation continues to wait.
     assert_eq!((purgatory.delayed(), purgatory.stop().len()), (1, 1));
 }
 
