@@ -1,5 +1,5 @@
-//! Time as people use it: repeating, retrying, queues, and engines that the caller drives. Under virtual time wherever
-//! that is possible; tests that need real time say so.
+//! Higher-level uses of time: repeating, retrying, queues, and engines that the caller drives. Under virtual time where
+//! possible; tests that need real time say so.
 
 #[path = "../common/mod.rs"]
 mod common;

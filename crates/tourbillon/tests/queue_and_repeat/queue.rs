@@ -1,4 +1,4 @@
-//! The delay queue in one thread: what is there, what can be taken, and when.
+//! The delay queue in one thread: its contents, and which values can be taken when.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn accounted<T: Send>(queue: &DelayQueue<T>) {
     assert_eq!(queue.check(), Ok(()));
 }
 
-/// All that is due.
+/// Takes all values that are due.
 fn due<T: Send>(queue: &DelayQueue<T>) -> Vec<T> {
     std::iter::from_fn(|| queue.try_take().ok()).collect()
 }
@@ -92,7 +92,7 @@ fn remove_takes_out_what_is_there_once() {
     let key = queue.put(SECOND, 'a').unwrap();
     assert_eq!(queue.remove(key), Some('a'));
     assert_eq!(queue.remove(key), None);
-    // One that is due, but not taken.
+    // A value that is due but not taken.
     let key = queue.put(SECOND, 'b').unwrap();
     clock.advance(SECOND).unwrap();
     assert_eq!(queue.remove(key), Some('b'));
@@ -128,7 +128,7 @@ fn reschedule_moves_to_both_sides() {
     accounted(&queue);
 }
 
-/// From anywhere to anywhere, between two ticks: what it says at once, and what close says of it.
+/// From any deadline to any other, between two ticks: the value reports the new deadline at once, and so does `close`.
 #[test]
 fn a_value_that_was_moved_names_its_new_deadline() {
     let micros = Duration::from_micros;
@@ -154,7 +154,7 @@ fn a_value_that_was_moved_names_its_new_deadline() {
     }
 }
 
-/// A look makes ready, or hands down, so many at a time. On a clock that does not look for those who take.
+/// One look makes a limited number of values ready, or cascades them. The clock does not wait for takers.
 #[test]
 fn what_is_due_is_found_in_any_crowd() {
     type Wheel = (&'static str, fn() -> Builder);
@@ -243,7 +243,7 @@ fn values_whose_drops_panic_are_dropped_all_the_same() {
     assert_eq!(drops.count(), 3);
 }
 
-/// However many have to be handed down to find it, what is due is found.
+/// However many values have to cascade first, a due value is found.
 #[test]
 fn a_crowd_that_is_not_due_hides_nothing() {
     type Wheel = (&'static str, fn() -> tourbillon::Builder);
@@ -261,7 +261,7 @@ fn a_crowd_that_is_not_due_hides_nothing() {
     for (wheel, builder) in WHEELS {
         for (verb, take) in TAKES {
             for place in [0, 500, 1000] {
-                // Under a virtual clock the advance does the handing down.
+                // With a virtual clock the advance would do the cascading.
                 let clock = JumpingClock::new();
                 let queue = builder().clock(clock.clone()).queue().unwrap();
                 let crowd = |n: u32| _ = queue.put(HOUR + SECOND * 20 + MS * n, n).unwrap();
@@ -293,7 +293,7 @@ fn a_crowd_gives_its_memory_back() {
 #[test]
 fn a_hashed_wheel_and_other_ticks_and_clocks() {
     let tick = Duration::from_micros(10);
-    // Real time, and a clock of the user that runs with it.
+    // Real time, and a user-defined clock that runs with it.
     for builder in [
         Timer::builder().hashed(64),
         Timer::builder().tick(tick),

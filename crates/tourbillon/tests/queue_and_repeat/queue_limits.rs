@@ -1,5 +1,5 @@
-//! Limits of those who take, by a clock that is set by hand: they pass at their moment, and not after it. In real time
-//! are only the waits for threads to come to rest.
+//! Time limits of takers, by a clock that is set by hand: they expire exactly on time. Only the waits for threads to
+//! sleep are in real time.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +10,7 @@ use tourbillon::{DelayQueue, TakeError, Timer};
 use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, HandClock, MS, SECOND, within};
 
-/// Whether a thread with a limit hears of it when the clock reaches it exactly. It may have come too late for that.
+/// Whether a taker with a limit returns when the clock reaches that limit exactly; it may have begun to wait too late.
 fn hears(others: usize, limit: Duration) -> bool {
     let clock = HandClock::new();
     let builder = Timer::builder().clock(clock.clone()).tick(Duration::from_nanos(1));
@@ -44,7 +44,7 @@ fn hears(others: usize, limit: Duration) -> bool {
     heard.is_ok()
 }
 
-/// Alone it leads; with others, who have no limit, it follows.
+/// Alone it is the leader; with others, which have no limit, it is a follower.
 #[test]
 fn a_limit_that_a_clock_of_your_own_reaches_exactly_has_passed() {
     for others in 0..3 {
@@ -57,13 +57,13 @@ fn a_limit_that_a_clock_of_your_own_reaches_exactly_has_passed() {
     }
 }
 
-/// By the system's clock, too: whoever follows another has a limit of its own.
+/// With the system's clock, too, a follower has its own limit.
 #[test]
 fn a_limit_passes_behind_whoever_waits_without_one() {
     let queue: DelayQueue<u8> = Timer::builder().queue().unwrap();
     let leads = queue.clone();
     let first = spawn_asleep(move || leads.take());
-    // It is counted from now, and not from the beginning of the queue.
+    // The limit counts from now, not from the beginning of the queue.
     let age = SECOND / 2;
     thread::sleep(age);
     let (follows, begin) = (queue.clone(), Instant::now());

@@ -1,5 +1,5 @@
-//! The order in which a queue gives what is due: the earliest deadline first, to the nanosecond, and equal deadlines in
-//! the order in which they were put.
+//! The order in which a queue returns due values: the earliest deadline first, to the nanosecond, and equal deadlines
+//! in the order in which they were put.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn equal_deadlines_come_in_the_order_in_which_they_were_put_or_moved() {
     queue.reschedule(keys[2], SECOND).unwrap();
     queue.reschedule_at(keys[2], at).unwrap();
     queue.remove(keys[4]);
-    // Put when the hand is near: from another level of the wheel to the same tick.
+    // Put when the hand is near, so the value comes to the same tick from another level of the wheel.
     clock.advance(HOUR - MS * 3).unwrap();
     queue.put_at(at, 6).unwrap();
     clock.advance(MS * 3).unwrap();
@@ -57,7 +57,7 @@ fn equal_deadlines_come_in_the_order_in_which_they_were_put_or_moved() {
     assert_eq!(due(&queue), [0, 1, 3, 5, 2, 6, 7]);
 }
 
-/// One that is due within a tick that is not over, and one of that tick that was there before it.
+/// A value that is due within the current tick is put after another value of that tick.
 #[test]
 fn a_value_that_is_put_late_does_not_pass_an_earlier_one() {
     let (queue, clock) = virtual_queue();
@@ -71,7 +71,7 @@ fn a_value_that_is_put_late_does_not_pass_an_earlier_one() {
     assert_eq!(due(&queue), ["not yet"]);
 }
 
-/// Whatever is put, moved and removed, also while a backlog waits: beside a sorted map.
+/// Random puts, moves and removes, also with a backlog, compared with a sorted map.
 #[test]
 fn any_order_of_verbs_gives_the_order_of_a_sorted_map() {
     type Wheel = (&'static str, fn() -> Builder);
@@ -92,7 +92,7 @@ fn walk(builder: Builder, seed: u64) {
     let clock = HandClock::new();
     let queue = builder.clock(clock.clone()).queue().unwrap();
     let begin = queue.now();
-    // The moment and the serial number, as the queue should order them.
+    // The deadline and the serial number, in the order that the queue should follow.
     let mut sorted = BTreeMap::new();
     let mut serial = 0_u64;
     let near = if seed % 2 == 0 { 3_000 } else { 40 };
@@ -117,7 +117,7 @@ fn walk(builder: Builder, seed: u64) {
             }
             7 => clock.forward(MICRO * random.u32(0..near)),
             _ => {
-                // What it gives is the first, and due. It may give nothing as long as the tick is not over.
+                // The result is the first value, and due. There may be none until the current tick has ended.
                 let Ok(value) = queue.try_take() else {
                     let late =
                         sorted.first_key_value().is_none_or(|((at, _), _)| *at + MS > queue.now());

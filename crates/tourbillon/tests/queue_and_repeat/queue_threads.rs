@@ -1,6 +1,7 @@
-//! The delay queue and many threads: each value once, nobody forgotten, nobody woken for nothing.
+//! The delay queue and many threads: each value is taken once, every waiting thread gets its turn, and none is woken
+//! spuriously.
 //!
-//! Some in real time: who leads sleeps by the system's clock, and is woken by those who put.
+//! Some are in real time: the leader sleeps by the system's clock, and is woken by threads that put.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -12,10 +13,10 @@ use tourbillon::{Clock, DelayQueue, Sleeper, TakeError, Timer, VirtualClock};
 use crate::common::asleep::{Tid, await_asleep, spawn_asleep, spawn_known};
 use crate::common::{HOUR, Log, MS, SECOND, case, eventually, within};
 
-/// What threads have got that take.
+/// The results of the takers.
 type Taken<T> = mpsc::Receiver<Result<T, TakeError>>;
 
-/// So many threads that take, and what they got.
+/// Starts this many takers; returns their thread ids, and what they took.
 fn takers<T: Send + 'static>(queue: &DelayQueue<T>, count: usize) -> (Vec<Tid>, Taken<T>) {
     let (sender, received) = mpsc::channel();
     let one = |_| {
@@ -25,7 +26,7 @@ fn takers<T: Send + 'static>(queue: &DelayQueue<T>, count: usize) -> (Vec<Tid>, 
     ((0..count).map(one).collect(), received)
 }
 
-/// As [`takers`], all of whom wait by now.
+/// As [`takers`], once all of them wait.
 fn waiting_takers<T: Send + 'static>(queue: &DelayQueue<T>, count: usize) -> Taken<T> {
     let (tids, received) = takers(queue, count);
     await_asleep(&tids);
@@ -51,7 +52,8 @@ fn an_advance_has_what_is_due_taken_by_who_waits() {
             queue.put(SECOND * n, u64::from(n)).unwrap();
         }
         await_asleep(&tids);
-        // To the first, then past the others: who takes reads a time that is not before what it has taken.
+        // To the first deadline, then past the others: a taker reads a time that is not before the deadline of its
+        // value.
         clock.advance(SECOND).unwrap();
         clock.advance(SECOND * 9).unwrap();
         assert_eq!(queue.len(), 1, "three waited, one value is left");
@@ -88,7 +90,7 @@ fn a_limit_passes_in_virtual_time_for_who_leads_and_who_follows() {
 
 #[test]
 fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
-    // The advance may come before the take, in its midst, or after: it always ends.
+    // The advance may come before the take, during it, or after it: the take always ends.
     for _ in 0..500 {
         let clock = VirtualClock::new();
         let queue: DelayQueue<()> = Timer::builder().clock(&clock).queue().unwrap();
@@ -98,7 +100,7 @@ fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
             thread::spawn(move || queue.take_within(end.saturating_duration_since(clock.now())))
         };
         clock.advance(SECOND).unwrap();
-        // If it came too late to be passed, the next advance passes it.
+        // If the take read the clock after the advance, the next advance passes its limit.
         if !taker.is_finished() {
             clock.advance(SECOND).unwrap();
         }
@@ -106,7 +108,7 @@ fn a_limit_that_the_clock_has_passed_already_is_not_waited_for() {
     }
 }
 
-/// A clock that stands, jumps when it is told to, and wakes who sleeps by it.
+/// A clock that stands still, jumps on request, and then wakes its sleepers.
 #[derive(Clone)]
 struct Jumping {
     now: Arc<Mutex<Instant>>,
@@ -130,7 +132,7 @@ impl Clock for Jumping {
     }
 
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
-        // Listed before it reads the time: a jump that it does not see wakes it.
+        // Registered before it reads the time: a jump that it does not see wakes it.
         self.asleep.add(sleeper.clone());
         if until.is_none_or(|until| until > self.now()) {
             sleeper.sleep(None);
@@ -138,7 +140,7 @@ impl Clock for Jumping {
     }
 }
 
-/// The limits of those who follow, to the nanosecond. Nobody is woken by the limit of another that has passed.
+/// The limits of followers, to the nanosecond. No thread is woken because another thread's limit has passed.
 #[test]
 fn a_limit_passes_when_a_clock_of_your_own_jumps() {
     const NS: Duration = Duration::from_nanos(1);
@@ -190,7 +192,7 @@ fn a_limit_passes_when_a_clock_of_your_own_jumps() {
 
 #[test]
 fn a_limit_is_kept_by_who_follows_on_a_clock_of_your_own() {
-    // Real time. Who leads has no limit; who follows later has, and an earlier one than who followed before.
+    // Real time. The leader has no limit; a later follower has an earlier limit than the follower before it.
     let clock = Counting::default();
     let queue: DelayQueue<u8> = Timer::builder().clock(clock).queue().unwrap();
     let patient = waiting_takers(&queue, 1);
@@ -206,7 +208,7 @@ fn a_limit_is_kept_by_who_follows_on_a_clock_of_your_own() {
 
 #[test]
 fn what_somebody_else_takes_out_does_not_hold_up_the_clock() {
-    // One waits for the value; another gets at it just when it is due. The advance must not wait for the first.
+    // One thread waits for the value; another takes it just when it is due. The advance must not wait for the first.
     for round in 0..300 {
         within(move || {
             let clock = VirtualClock::new();
@@ -244,7 +246,7 @@ fn close_wakes_all_takers() {
 
 #[test]
 fn an_earlier_value_wakes_who_leads() {
-    // Real time: it must not sleep for the hour.
+    // Real time: the leader must not sleep for the hour.
     let queue = DelayQueue::new();
     queue.put(HOUR, "later").unwrap();
     let received = waiting_takers(&queue, 2);
@@ -253,7 +255,7 @@ fn an_earlier_value_wakes_who_leads() {
     let hour = queue.put(HOUR * 2, "moved").unwrap();
     queue.reschedule(hour, MS * 40).unwrap();
     let mut taken = within(move || [received.recv().unwrap(), received.recv().unwrap()]);
-    // Each by a thread of its own, and either may be the first to say so.
+    // Each is taken by another thread, and either may report first.
     taken.sort_by_key(|taken| taken.unwrap());
     assert_eq!(taken, [Ok("moved"), Ok("sooner")]);
     assert!(began.elapsed() >= MS * 40, "never early");
@@ -262,7 +264,7 @@ fn an_earlier_value_wakes_who_leads() {
 
 #[test]
 fn leadership_goes_on_when_who_leads_gives_up() {
-    // The one who leads leaves without a value; one of the others must lead then, and sleep by the clock.
+    // The leader leaves without a value; one of the others must become the leader, and sleep by the clock.
     let clock = Jumping::new();
     let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
     let own = queue.clone();
@@ -282,7 +284,7 @@ fn leadership_goes_on_when_who_leads_gives_up() {
 
 #[test]
 fn each_value_is_taken_once_and_never_early() {
-    // Real time: many producers, many consumers, and one who removes and moves at random.
+    // Real time: several producers, which also remove and move values at random, and several consumers.
     const EACH: usize = 20_000;
     let queue = DelayQueue::new();
     let producers: Vec<_> = (0..3_usize)
@@ -296,7 +298,7 @@ fn each_value_is_taken_once_and_never_early() {
                     let key = queue.put(after, (number * EACH + n, Instant::now() + after));
                     match random.u32(0..10) {
                         0 => removed += usize::from(queue.remove(key.unwrap()).is_some()),
-                        // The value does not know: it may come later than it says, not earlier.
+                        // The value still carries the old deadline: it may come later than that, not earlier.
                         1 => drop(queue.reschedule(key.unwrap(), after + MS)),
                         _ => {}
                     }
@@ -320,7 +322,7 @@ fn each_value_is_taken_once_and_never_early() {
                     };
                     match value {
                         Ok((value, due)) => {
-                            // Both clocks are the system's; the queue has read its own before `due` was made.
+                            // Both clocks are the system's; the queue read the time before `due` was computed.
                             assert!(Instant::now() + Duration::from_micros(1) >= due - MS);
                             seen[value].fetch_add(1, SeqCst);
                             taken += 1;
@@ -343,7 +345,7 @@ fn each_value_is_taken_once_and_never_early() {
     assert_eq!(queue.check(), Ok(()));
 }
 
-/// A clock that counts how often a driver, or who leads, went to sleep.
+/// A clock that counts how often a driver or a leader went to sleep.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>);
 
@@ -360,7 +362,7 @@ impl Clock for Counting {
 
 #[test]
 fn nobody_is_woken_for_nothing() {
-    // Real time. One leads, three follow; what is later than the next wakes nobody.
+    // Real time. One leads, three follow; a value that is due later than the first wakes no thread.
     let clock = Counting::default();
     let queue = Timer::builder().clock(clock.clone()).queue().unwrap();
     let (tids, received) = takers(&queue, 4);
@@ -372,12 +374,12 @@ fn nobody_is_woken_for_nothing() {
     }
     await_asleep(&tids);
     assert_eq!(clock.0.load(SeqCst), before, "later values wake nobody");
-    // One value: who leads wakes for it and takes it, and one of the others leads.
+    // One value: the leader wakes and takes it, and a follower becomes the leader.
     queue.put(Duration::ZERO, 7).unwrap();
     assert_eq!(received.recv().unwrap(), Ok(7));
     await_asleep(&tids);
     let woken = clock.0.load(SeqCst) - before;
-    // Once when it is put, since its tick is still to come, and once by the next who leads.
+    // One sleep after the put, because its tick has not begun yet, and one of the next leader.
     assert!((1..=3).contains(&woken), "{woken} sleeps began");
     queue.close();
     assert_eq!(received.into_iter().count(), 3);

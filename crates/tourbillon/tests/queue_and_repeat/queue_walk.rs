@@ -1,4 +1,4 @@
-//! Random lives of a queue beside a sorted map: what takes, what empties and what only looks, in any order.
+//! Random calls of all verbs of a queue, compared with a sorted map.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tourbillon::{DelayQueue, Fired, Key, TakeError, Timer, VirtualClock};
 
 use crate::common::{MS, case};
 
-/// What is in it: by its moment, and of one moment in the order in which it was put there or moved there.
+/// The contents: by deadline, and for equal deadlines in the order of the puts and moves.
 type Sorted = BTreeMap<(u32, u32), (Key, u32)>;
 
 struct World {
@@ -16,9 +16,9 @@ struct World {
     clock: VirtualClock,
     random: Rng,
     sorted: Sorted,
-    /// All that was ever put, and moves: a serial number.
+    /// Counts puts and moves.
     serial: u32,
-    /// Every key that there ever was.
+    /// Every key ever returned.
     keys: Vec<Key>,
     taken: u64,
     removed: u64,
@@ -55,7 +55,7 @@ impl World {
         assert!(self.sorted.insert((at, self.serial), (key, value)).is_none());
     }
 
-    /// Where that is in the map.
+    /// Where the key is in the map.
     fn place(&self, key: Key) -> Option<(u32, u32)> {
         self.sorted.iter().find(|(_, (other, _))| *other == key).map(|(place, _)| *place)
     }
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Takes the first out of the map, if it is due.
+    /// Removes the first value from the map, if it is due.
     fn pop(&mut self) -> Option<(Key, u32, u32)> {
         let first = self
             .sorted
@@ -96,7 +96,7 @@ impl World {
         let taken = match self.random.u32(0..4) {
             0 => self.queue.try_take_entry(),
             1 => self.queue.take_entry_within(Duration::ZERO),
-            // One that waits has to find something.
+            // Only if a value is due: the take would block otherwise.
             2 if self.queue.next_deadline().is_some_and(|at| at <= self.clock.now()) => {
                 self.queue.take_entry()
             }
@@ -136,7 +136,7 @@ impl World {
         assert_eq!(drained.iter().map(|fired| self.told(fired)).collect::<Vec<_>>(), expected);
     }
 
-    /// All that only looks.
+    /// Compares all queries.
     fn look(&mut self) {
         let begin = self.clock.now() - self.clock.elapsed();
         let all = self.sorted.iter().map(|((at, _), (key, _))| (*key, begin + MS * *at));
@@ -172,7 +172,7 @@ impl World {
                 self.clock.advance(by).unwrap();
             }
         }
-        // Looking sorts what is there: it must not be needed for that.
+        // A query sorts the values, and the takes must not depend on that.
         if self.random.u32(0..3) == 0 {
             self.look();
         }

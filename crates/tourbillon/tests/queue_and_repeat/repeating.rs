@@ -1,4 +1,4 @@
-//! Rhythms: which runs take place, when, and what ends them.
+//! Repeating timers: which runs take place, when, and what ends them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -11,7 +11,7 @@ use crate::common::{
     Drops, HOUR, Log, MS, PLACES, SECOND, YEAR, accounted, panic_quietly, virtual_on,
 };
 
-/// A timer that is turned by the test, on a clock that jumps: only then are runs late.
+/// A driven timer on a clock that jumps: only then are runs late.
 fn jumping() -> (Timer, Driver, VirtualClock) {
     let clock = VirtualClock::new();
     let (timer, driver) = Timer::builder().clock(&clock).shards(1).build_driven().unwrap();
@@ -36,7 +36,7 @@ fn a_rate_runs_at_every_period_wherever_it_runs() {
         clock.advance(SECOND - MS).unwrap();
         let (first, second) = ([100, 500, 900], [250, 500, 750]);
         let mut runs: Vec<_> = log.take();
-        // Two timers, and the deadlines of the second count from when it was made.
+        // Two timers, and the second one was created a second later.
         runs.sort_unstable();
         let mut expected: Vec<_> = first.into_iter().chain(second.map(|at| at + 1000)).collect();
         expected.sort_unstable();
@@ -80,7 +80,7 @@ fn run_all(driver: &mut Driver) -> usize {
 #[test]
 fn what_a_jump_of_the_clock_missed_is_made_up_for_left_out_or_put_off() {
     for (missed, at_once, later) in [
-        // From 100 the clock jumps to 1050: the run of 200 is late, those of 300 to 1000 were missed.
+        // From 100 the clock jumps to 1050: the run at 200 is late, those at 300 to 1000 were missed.
         (Missed::Burst, vec![200, 300, 400, 500, 600, 700, 800, 900, 1000], vec![1100, 1200]),
         (Missed::Skip, vec![200], vec![1100, 1200]),
         (Missed::Delay, vec![200], vec![1150, 1250]),
@@ -126,7 +126,7 @@ fn a_run_that_takes_longer_than_the_period_delays_its_own_timer_alone() {
 #[test]
 fn a_rate_does_not_drift_by_a_nanosecond() {
     let (timer, clock) = virtual_on("driver");
-    // Not a multiple of the tick, and started between two.
+    // The period is not a multiple of the tick, and the start is between two ticks.
     clock.advance(Duration::from_nanos(123_457)).unwrap();
     let period = Duration::from_nanos(1_234_567);
     let (begin, runs) = (timer.now(), Arc::new(AtomicU64::new(0)));
@@ -249,7 +249,7 @@ fn runs_of_one_timer_never_overlap() {
     assert_eq!((timer.counts().fired, timer.counts().panicked), (20, 0));
 }
 
-/// Repeating under load: every run is accounted for, and none is off by a nanosecond.
+/// Repeating timers under load: every run is accounted for, and none is off by a nanosecond.
 #[test]
 fn rhythms_of_prime_periods_over_a_day() {
     const DAY: u64 = 86_400_000_000_000;
@@ -257,7 +257,8 @@ fn rhythms_of_prime_periods_over_a_day() {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
     let begin = timer.now();
-    // Primes of nanoseconds, from ten seconds on: no two of them ever meet twice in a day, and none meets the tick.
+    // Prime periods in nanoseconds, from ten seconds on: two of them coincide at most once a day, and none coincides
+    // with the tick.
     let periods: Vec<u64> =
         (0..RHYTHMS).map(|n| next_prime(10_000_000_000 + n * 100_000_000)).collect();
     let timers: Vec<_> = periods
@@ -267,7 +268,7 @@ fn rhythms_of_prime_periods_over_a_day() {
             let count = runs.clone();
             let repeat = Repeat::every(Duration::from_nanos(period));
             let handle = timer.repeat(repeat, move |run| {
-                // Relaxed would do: a timer never runs twice at once.
+                // Relaxed would suffice: runs of one timer never overlap.
                 let number = count.fetch_add(1, SeqCst) + 1;
                 assert_eq!(run.deadline() - begin, Duration::from_nanos(period * number), "drift");
                 assert!(run.lateness() < MS);

@@ -1,4 +1,4 @@
-//! Rhythms that somebody else meddles with: cancel, move, stop, limits, executors.
+//! Repeating timers that are cancelled, moved, stopped, limited, or refused by an executor.
 //!
 //! A stop during a run in real time: an advance of virtual time would wait for that run.
 
@@ -77,7 +77,7 @@ fn stop_during_a_run_waits_for_it_and_hands_the_next_one_back() {
             inside.wait();
             inside.wait();
         });
-        // On the same shard: once that is handed back, the stop has come by.
+        // On the same shard: once it is handed back, the stop has visited that shard.
         let witness = timer.schedule(HOUR, |_| ()).unwrap();
         meet.wait();
         let stopping = timer.clone();
@@ -95,7 +95,7 @@ fn stop_during_a_run_waits_for_it_and_hands_the_next_one_back() {
     }
 }
 
-/// A stop inside the run does not wait for it: the next one has what was to follow.
+/// A stop inside the run does not wait for that run: the next stop returns the next run.
 #[test]
 fn stop_inside_a_run_leaves_the_next_one_to_the_next_stop() {
     for place in PLACES {
@@ -118,7 +118,7 @@ fn stop_inside_a_run_leaves_the_next_one_to_the_next_stop() {
     }
 }
 
-/// Nobody can ask for what was to follow: it is dropped, whenever the last clone is.
+/// Nothing can return the next run any more: it is dropped, whenever the last clone of the timer is dropped.
 #[test]
 fn a_timer_that_is_dropped_during_a_run_drops_the_next_one() {
     for (place, first) in PLACES.into_iter().flat_map(|place| [(place, false), (place, true)]) {
@@ -213,7 +213,7 @@ fn an_executor_that_refuses_makes_runs_late_and_loses_none() {
     let clock = VirtualClock::new();
     let offers = AtomicUsize::new(0);
     let builder = Timer::builder().clock(&clock).executor(move |job: Job| {
-        // Every third offer is taken.
+        // Every third offer is accepted.
         if offers.fetch_add(1, SeqCst) % 3 != 2 {
             return Err(job);
         }

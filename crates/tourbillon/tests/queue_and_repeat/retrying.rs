@@ -1,7 +1,7 @@
-//! Retrying: when the tries are, and the one outcome that each retry has.
+//! Retrying: the times of the tries, and the one outcome of each retry.
 //!
-//! Some in real time: an advance of virtual time would wait for a try that runs, and the limit of a wait is of real
-//! time itself.
+//! Some are in real time: an advance of virtual time would wait for a running try, and the time limit of a wait is
+//! always real time.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
@@ -20,7 +20,7 @@ use crate::common::{
 
 type Outcome = Retried<&'static str, u32>;
 
-/// Fails so many times, with the number of the try, and then succeeds.
+/// Fails this many times with the number of the try, and then succeeds.
 fn fails(times: u32) -> impl FnMut(&Attempt) -> Result<&'static str, u32> + Send {
     move |attempt| if attempt.number() > times { Ok("done") } else { Err(attempt.number()) }
 }
@@ -103,7 +103,7 @@ fn the_time_of_a_slow_try_counts() {
     assert_eq!(retry.unwrap().wait(), Retried::GaveUp { error: 3, tries: 3 });
 }
 
-/// However late that is: because the loop was not turned, or because it was moved.
+/// However late the first try is, because the loop was not turned or the retry was moved.
 #[test]
 fn the_limits_count_from_the_first_try() {
     let every = || Backoff::new(SECOND).factor(1.0);
@@ -321,7 +321,7 @@ fn the_listener_is_called_once_whatever_else_panics() {
             panic_quietly()
         }
     };
-    // What the job holds panics when it is dropped, and so does the listener.
+    // The values that the job and the listener hold panic when dropped.
     for cancels in [false, true] {
         let held = PanicsWhenDropped;
         let job = move |_: &Attempt| {
@@ -399,9 +399,9 @@ fn waiting_with_a_limit_gives_the_handle_back() {
     let (timer, clock) = virtual_on("pool");
     let retry = timer.retry(Backoff::new(SECOND), fails(1)).unwrap();
     let retry = retry.try_wait().unwrap_err();
-    // Of real time: virtual time stands still.
+    // Real time: virtual time stands still.
     let retry = retry.wait_within(MS * 5).unwrap_err();
-    // The network is back: no need to wait for the second.
+    // As if the network were back: the try need not wait for the second.
     clock.advance(Duration::ZERO).unwrap();
     retry.timeout().reschedule(MS).unwrap();
     clock.advance(MS).unwrap();

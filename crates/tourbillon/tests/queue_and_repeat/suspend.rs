@@ -1,5 +1,5 @@
-//! The clock that counts the time asleep. That a machine sleeps cannot be tested here; that the clock is read, waited
-//! for and interrupted as any other can. In real time, all of it: nobody can set that clock.
+//! The clock that includes the time asleep. A test cannot suspend the machine; it can check that the clock is read,
+//! waited for and interrupted like any other. All in real time: a test cannot set that clock.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::common::{HOUR, MS, accounted, within};
 #[test]
 fn it_runs_as_fast_as_the_other_while_the_machine_is_awake() {
     let timer = Timer::builder().clock(BootClock).build().unwrap();
-    // The one is read before and after the other, however slow the machine.
+    // One clock is read before and after the other, so the bounds hold on a slow machine, too.
     let (before, begin, after) = (Instant::now(), timer.now(), Instant::now());
     std::thread::sleep(MS * 50);
     let least = after.elapsed();
@@ -20,7 +20,8 @@ fn it_runs_as_fast_as_the_other_while_the_machine_is_awake() {
     assert!(least <= passed + MS && passed <= most + MS, "{least:?}, {passed:?}, {most:?}");
 }
 
-/// Time begins when something is made, and not with its builder: no moment of it is ahead of the system's.
+/// The engine's time begins when the engine is built, not when its builder is created: it is never ahead of the
+/// system's.
 #[test]
 fn its_time_begins_with_what_is_made() {
     type Make = (&'static str, fn(Builder) -> Instant);
@@ -49,7 +50,7 @@ fn its_time_begins_with_what_is_made() {
 fn timers_are_never_early_and_in_order() {
     let timer = Timer::builder().clock(BootClock).on_driver().build().unwrap();
     let (sender, received) = mpsc::channel();
-    // All are armed before the first is due, whatever else the machine does.
+    // All are armed before the first is due, even on a busy machine.
     let first = timer.now() + MS * 100;
     for after in [40, 10, 30, 20, 0] {
         let (sender, at) = (sender.clone(), first + MS * after);
@@ -72,7 +73,7 @@ fn an_earlier_timer_wakes_the_driver_and_so_does_a_stop() {
     let hour = timer.schedule(HOUR, |_| ()).unwrap();
     let far = timer.schedule(Duration::MAX, |_| ()).unwrap();
     for _ in 0..20 {
-        // The driver is asleep by now, or on its way.
+        // The driver is asleep by now, or about to sleep.
         let (sender, received) = mpsc::channel();
         let began = Instant::now();
         timer.schedule(MS * 2, move |_| sender.send(()).unwrap()).unwrap();

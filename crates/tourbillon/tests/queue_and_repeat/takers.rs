@@ -1,4 +1,4 @@
-//! Takers that a virtual clock waits for, and looks at a queue.
+//! Takers, for which a virtual clock waits, and queries of a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -14,7 +14,7 @@ fn queue<T: Send + 'static>() -> (DelayQueue<T>, VirtualClock) {
     (Timer::builder().clock(&clock).queue().unwrap(), clock)
 }
 
-/// A thread that has not come to its first take is waited for, and so is its work.
+/// The clock waits for a taker that has not begun its first take, and for the processing of its value.
 #[test]
 fn an_advance_waits_for_takers_and_their_work() {
     for _ in 0..50 {
@@ -87,7 +87,7 @@ fn a_queue_can_be_looked_at_and_emptied() {
     assert_eq!(queue.next_deadline(), Some(clock.now() + SECOND));
     let order: Vec<_> = queue.pending().iter().map(|value| value.key).collect();
     assert_eq!(order, [keys[1], keys[2], keys[0], never]);
-    // The look has moved the hand ahead of the clock: nothing is early, and what comes first still comes first.
+    // The query has moved the hand ahead of the clock: still no value is early, and the order is kept.
     let first = queue.put(SECOND / 2, 0).unwrap();
     assert_eq!(queue.peek().unwrap().key, first);
     assert_eq!(queue.try_take(), Err(TakeError::NothingDue));
@@ -116,7 +116,7 @@ fn a_look_at_what_no_clock_reaches() {
     assert_eq!(queue.pending().len(), 1);
 }
 
-/// One that drains while the clock waits for its taker lets it go on.
+/// A worker that drains the queue while the clock waits for a taker lets the advance continue.
 #[test]
 fn a_drain_lets_an_advance_go_on() {
     within(|| {

@@ -1,8 +1,7 @@
-//! The allocator that counts the bytes that are held now, for all threads of this test.
+//! An allocator that counts the bytes currently held by all threads of this test.
 //!
-//! The only file of this test with `unsafe`: a global allocator cannot be written without. It forwards every call
-//! unchanged to the system's allocator and adds up the sizes that were asked for. It refuses large blocks to a thread
-//! that asks for that.
+//! The only file of this test with `unsafe`: a global allocator needs it. It forwards every call unchanged to the
+//! system's allocator and adds up the requested sizes. It refuses large blocks to a thread that requests this.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,7 +9,7 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-// Relaxed: it is read when all threads have come to rest, and orders nothing.
+// Relaxed: it is read when all threads are idle, and orders nothing.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes held now.
@@ -18,14 +17,14 @@ pub(crate) fn held() -> usize {
     HELD.load(Relaxed)
 }
 
-/// The blocks of a wheel, which can do without, are larger.
+/// Blocks of this size or more are refused. The blocks of a wheel, whose allocation may fail, are larger.
 const LARGE: usize = 2048;
 
 thread_local! {
     static REFUSES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something on this thread with no memory for large blocks.
+/// Runs `act` on this thread while large allocations fail.
 pub(crate) fn without_large_blocks(act: impl FnOnce()) {
     REFUSES.set(true);
     act();
@@ -41,8 +40,8 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every method passes its arguments on to `System`, whose contract is the same, and returns its answer; or says
-// that there is no memory, as an allocator may.
+// SAFETY: every method passes its arguments on to `System`, whose contract is the same, and returns its result; or
+// reports that memory is exhausted, as an allocator may.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_refused(layout.size()) {

@@ -1,4 +1,4 @@
-//! Closures of each kind, armed by each verb, and each way in which they can end; on each kind of engine.
+//! Closures of each kind, armed by each verb, ended in each possible way, on each kind of engine.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -29,11 +29,11 @@ pub(crate) enum Verb {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// Lies in the wheel.
+    /// Stored in the wheel.
     Small,
-    /// In a box, with something to drop.
+    /// Boxed, with something to drop.
     Large,
-    /// In a box, with nothing to drop but the box.
+    /// Boxed, with nothing to drop but the box.
     PlainData,
 }
 
@@ -51,7 +51,7 @@ pub(crate) const KINDS: [Kind; 3] = [Kind::Small, Kind::Large, Kind::PlainData];
 /// What the closure does when it runs.
 type Does = fn(&Context<'_>);
 
-/// How it is known.
+/// How the timer is referred to.
 pub(crate) enum Handle {
     Timeout(Timeout),
     Key(Key),
@@ -73,7 +73,7 @@ impl Handle {
     }
 }
 
-/// Arms a closure of that kind, to run after so long.
+/// Arms a closure of this kind, to run after this long.
 pub(crate) fn arm(
     timer: &Timer,
     verb: Verb,
@@ -120,7 +120,7 @@ where
         Verb::ScheduleWallEvery => {
             timer.schedule_wall_every(timer.wall_now() + after, HOUR, callback)
         }
-        // Not at that moment, but every second of the wall clock.
+        // Ignores `after`: it runs every second of the wall clock.
         Verb::ScheduleCron => {
             thread_local! {
                 static CRON: Cron = Cron::parse("* * * * * *", "UTC").unwrap();
@@ -144,8 +144,8 @@ const PLACES: [(&str, usize); 5] =
 
 pub(crate) fn place(name: &str) -> Place {
     let clock = VirtualClock::new();
-    // A pool of one, which does not grow when a round finds its threads busy; and short ticks: by the clocks of the
-    // system a round takes as long as its ticks do.
+    // A pool of one thread, which does not grow when a round finds its thread busy; and short ticks: with the system's
+    // clocks a round takes as long as its ticks.
     let builder = || Timer::builder().limit(LIMIT).tick(Duration::from_micros(50));
     let on = |builder: Builder| builder.build().unwrap();
     let (timer, clock, driver) = match name {
@@ -165,7 +165,7 @@ pub(crate) fn place(name: &str) -> Place {
 }
 
 impl Place {
-    /// A delay that passes.
+    /// A delay that will pass.
     fn soon(&self) -> Duration {
         if self.clock.is_some() { SECOND } else { Duration::ZERO }
     }
@@ -174,7 +174,7 @@ impl Place {
         self.timer.counts().fired
     }
 
-    /// Has what is due run: more than had fired before it was armed.
+    /// Makes due timers run, until more have fired than before the timer was armed.
     fn pass(&mut self, before: u64) {
         if let Some(clock) = &self.clock {
             clock.advance(SECOND).unwrap();
@@ -185,14 +185,14 @@ impl Place {
         until(|| self.fired() > before);
     }
 
-    /// It has run, or been cancelled: whether it would run again or not, nothing is left of it.
+    /// The timer has run or was cancelled. If it would run again, it is cancelled; then nothing of it is left.
     fn over(&self, handle: &Handle) {
         until(|| handle.cancel(&self.timer) || self.timer.is_empty());
         until(|| self.timer.is_empty());
     }
 }
 
-/// Where a callback waits to be cancelled from outside: nobody is there, it runs, it may go on.
+/// Where a callback waits to be cancelled from outside: 0 is empty, 1 is running, 2 is released.
 static GATE: AtomicU8 = AtomicU8::new(0);
 
 fn waits_at_the_gate(_: &Context<'_>) {
@@ -210,7 +210,7 @@ fn cancels_itself(context: &Context<'_>) {
     }
 }
 
-/// One timer after the other, each with another end.
+/// One timer after another, each with another end.
 fn all_ends(place: &mut Place, verb: Verb, kind: Kind) {
     let timer = place.timer.clone();
     let (soon, nothing): (_, Does) = (place.soon(), |_| ());
@@ -233,11 +233,11 @@ fn all_ends(place: &mut Place, verb: Verb, kind: Kind) {
     moved.reschedule(&timer, soon);
     place.pass(before);
     place.over(&moved);
-    // Refused: the closure comes back, and is dropped.
+    // Refused: the closure is returned, and dropped.
     let keys = take_all_places(&timer);
     assert!(self::arm(&timer, verb, kind, HOUR, nothing).is_err());
     give_back(&timer, keys);
-    // A cron timer of the system runs when the next second begins: too late for these rounds.
+    // On the system's clock, a cron timer runs when the next second begins: too late for these rounds.
     if !by_wall_second {
         for does in [nothing, cancels_itself, |_| panic_quietly()] {
             let (before, fires) = (place.fired(), arm(soon, does));
@@ -249,7 +249,7 @@ fn all_ends(place: &mut Place, verb: Verb, kind: Kind) {
         place.pass(before);
         until(|| timer.is_empty());
         place.rounds += 1;
-        // It takes a thread, and as long as all the others.
+        // It starts a thread, and takes as long as all the others.
         if place.rounds % 4 == 0 {
             cancelled_from_outside(place, verb, kind);
         }
@@ -294,7 +294,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let (verb, kind) = (VERBS[number / KINDS.len()], KINDS[number % KINDS.len()]);
         Box::new(move || all_ends(&mut place, verb, kind)) as Round
     });
-    // A round of these is eighteen of the others, and by the clocks of the system they wait for each tick.
+    // A round of these is eighteen rounds of the others, and with the system's clocks each waits for its ticks.
     for (number, (place, rounds)) in PLACES.into_iter().enumerate() {
         let name = format!("every verb and closure, on the {place}");
         all.push(Case { name, make: everywhere, number, rounds });

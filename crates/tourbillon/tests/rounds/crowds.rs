@@ -1,4 +1,4 @@
-//! A crowd comes and goes: when the last of it has gone, so has its memory. Nobody has to ask for that.
+//! A crowd of timers comes and goes: with the last of it, its memory is released, without a call for that.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,16 +11,16 @@ use tourbillon::{Backoff, KeyedTimer, Purgatory, Repeat, Timeout, Timer, Virtual
 use crate::allocator::held;
 use crate::common::{HOUR, SECOND, YEAR, case};
 
-/// More than an engine keeps the memory of.
+/// More timers than an engine keeps memory for.
 const CROWD: u32 = 20_000;
 
-/// More handles than an engine keeps the memory of.
+/// More handles than an engine keeps memory for.
 const HELD: usize = 9_000;
 
-/// What a crowd has left behind is less than this part of what it needed.
+/// A crowd may leave behind at most this fraction of the memory that it needed.
 const PART: usize = 20;
 
-/// Has a crowd come, calls `there`, and has it go.
+/// Makes a crowd, calls `there`, and ends the crowd.
 type Crowd = (&'static str, fn(&Timer, &VirtualClock, &dyn Fn()));
 
 /// A few hundred moments: a virtual clock stops at each.
@@ -142,7 +142,7 @@ const CROWDS: &[Crowd] = &[
     }),
 ];
 
-/// Has a crowd come, calls `there`, has all of it go but one, and asks for the memory.
+/// Makes a crowd, calls `there`, ends all of it but one, and releases the memory with `shrink`.
 const REMAINDERS: &[Crowd] = &[
     ("keys", |timer, _, there| {
         let mut keys: Vec<_> = (0..CROWD).map(|n| timer.arm(far(n), |_| ()).unwrap()).collect();
@@ -202,10 +202,10 @@ const REMAINDERS: &[Crowd] = &[
     }),
 ];
 
-/// What each of a crowd calls when it runs.
+/// Called by each of a crowd when it runs.
 type Run = Arc<dyn Fn() + Send + Sync>;
 
-/// A verb that gives a handle: to run that far from now, once.
+/// A verb that returns a handle: it runs once, after the given delay.
 type Verb = (&'static str, fn(&Timer, Duration, Run) -> Timeout);
 
 const HANDLES: &[Verb] = &[
@@ -239,7 +239,7 @@ const HANDLES: &[Verb] = &[
     }),
 ];
 
-/// How a crowd goes. The last way leaves the handles to the last run.
+/// How a crowd of handles ends. In the last way, the last run drops the handles.
 type Goes = (&'static str, fn(&VirtualClock, Vec<Timeout>));
 
 const WAYS: &[Goes] = &[
@@ -269,7 +269,7 @@ fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
-/// A purgatory with a crowd, each under two keys.
+/// A purgatory with a crowd of operations, each under two keys.
 fn watched(timer: &Timer) -> Purgatory<u32> {
     let purgatory = Purgatory::new(timer);
     for n in 0..CROWD {
@@ -289,14 +289,15 @@ fn one_that_stays_keeps_no_more_than_its_own_memory() {
     each(REMAINDERS);
 }
 
-/// A timer without a handle stays, and with it the wheel: but what the handles needed has gone with the last of them.
+/// A timer without a handle stays, and the wheel with it; but the memory of the handles is released with the last of
+/// them.
 #[test]
 fn handles_that_are_gone_leave_no_memory() {
     let _alone = crate::alone();
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).shards(1).on_driver().build().unwrap();
     let one = timer.arm(YEAR, |_| ()).unwrap();
-    // The wheel grows now, to what a crowd needs that fires one by one, or all at once.
+    // The wheel grows first, to the size for a crowd that fires one by one, or all at once.
     for after in [far, |_| Duration::ZERO] {
         (0..CROWD).for_each(|n| _ = timer.arm(after(n), |_| ()).unwrap());
         clock.advance(far(CROWD)).unwrap();
@@ -329,7 +330,7 @@ fn handles_that_are_gone_leave_no_memory() {
     }
 }
 
-/// Inside an action, the actions of others wait for their turn.
+/// While an action runs, the actions of other operations are queued.
 #[test]
 fn actions_that_have_waited_leave_no_memory() {
     let _alone = crate::alone();

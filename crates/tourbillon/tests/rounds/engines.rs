@@ -1,6 +1,6 @@
-//! An engine a round, of each kind, with something pending of each verb and closure; and each way in which it can end.
+//! One engine a round, of each kind, with a pending timer of each verb and closure, ended in each possible way.
 //!
-//! Most of them in real time: what an engine leaves behind are threads and descriptors.
+//! Most are in real time: what an engine could leave behind are threads and descriptors.
 
 use std::fs;
 use std::sync::mpsc;
@@ -15,13 +15,13 @@ use crate::closures::{KINDS, VERBS, arm};
 use crate::common::{HOUR, MS, one_thread};
 use crate::{Case, ROUNDS, Round, cases as named, until};
 
-/// Each engine has threads, which a round starts and ends.
+/// Fewer rounds: each engine has threads, which a round starts and ends.
 const FEWER: usize = ROUNDS / 3;
 
 const ENGINES: [&str; 8] =
     ["virtual", "virtual pool", "system", "executor", "boot", "own clock", "loop", "hashed"];
 
-/// The system's clock as one of the user.
+/// The system's clock, as a user-defined clock.
 struct Own;
 
 impl Clock for Own {
@@ -55,7 +55,7 @@ fn engine(name: &str) -> (Timer, Option<Driver>) {
     }
 }
 
-/// Whether all threads of engines have ended. Handles that are kept keep none of them.
+/// Whether all threads of engines have ended. Handles do not keep threads alive.
 fn no_threads() -> bool {
     let threads = fs::read_dir("/proc/self/task").unwrap();
     let names =
@@ -63,7 +63,7 @@ fn no_threads() -> bool {
     !names.into_iter().any(|name| name.starts_with("tourbillon-"))
 }
 
-/// Ends the engine in the way of that number.
+/// Ends the engine in the way with this number.
 fn end(way: usize, timer: Timer, mut driver: Option<Driver>) {
     match way % 6 {
         0 => drop(timer.stop()),
@@ -75,7 +75,7 @@ fn end(way: usize, timer: Timer, mut driver: Option<Driver>) {
             thread::spawn(move || drop(other.stop())).join().unwrap();
         }
         5 => {
-            // From inside, if it is in time for that.
+            // From inside a callback, if that runs in time.
             let (done, wait) = mpsc::channel();
             let stops = move |context: &tourbillon::Context<'_>| {
                 drop(context.timer().stop());
@@ -103,7 +103,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 let kinds = KINDS.into_iter();
                 handles.extend(kinds.map(|kind| arm(&timer, verb, kind, HOUR, |_| ()).unwrap()));
             }
-            // Some handles go before the engine, and some after.
+            // Some handles are dropped before the engine, and some after.
             handles.truncate(handles.len() / 2);
             way += 1;
             end(way, timer, driver);

@@ -1,5 +1,5 @@
-//! The other faces for threads: keys, retries, queues, the typed engine and the purgatory, with large values, and each
-//! way in which what they hold can end.
+//! The other faces for threads: keys, retries, queues, the typed engine and the purgatory, with large values, ended in
+//! each possible way.
 
 use std::thread;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::common::asleep::spawn_asleep;
 use crate::common::{HOUR, SECOND, panic_quietly};
 use crate::{Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named};
 
-/// With so many keys every table of keys, 256 at most, has had one: it keeps the memory of its first.
+/// With this many keys, each of at most 256 tables has had one: a table keeps its first memory.
 const ALL_TABLES: usize = 1 << 13;
 
-/// What is done with a value that is due while nobody takes it.
+/// What happens to a value that is due while no thread takes it.
 pub(crate) const DUE: [&str; 2] = ["moved", "removed"];
-/// So often in a round: a queue keeps account of some of them.
+/// This often in a round: a queue keeps an account of some of them.
 pub(crate) const OFTEN: usize = 300;
 
-/// So large that it lies in a box, or a node of its own.
+/// Large enough to be boxed, or to fill a node of its own.
 type Large = [u8; 2048];
 const LARGE: Large = [7; 2048];
 
@@ -59,7 +59,7 @@ fn keyed(_: usize) -> Round {
     let mut number = 0;
     Box::new(move || {
         number += 1;
-        // Another key each time: a table must not keep those that are gone.
+        // A different key each time: a table must not keep keys that are gone.
         let key = format!("key {number}");
         let large = move |_: &tourbillon::Context<'_>| _ = std::hint::black_box(&LARGE);
         let held = (vec![7; 100], LARGE);
@@ -86,7 +86,7 @@ fn keyed(_: usize) -> Round {
         assert_eq!(timers.clear(), 1);
         assert_eq!((timers.len(), timer.counts().panicked), (0, 0));
         all_places(&timer);
-        // And one that goes with something in it.
+        // And one that is dropped with a pending timer.
         let other: KeyedTimer<u32> = KeyedTimer::new(&timer);
         other.schedule(1, HOUR, large).unwrap();
         drop(other);
@@ -116,7 +116,7 @@ fn retries(_: usize) -> Round {
             timer.retry(backoff.clone(), |_| -> Result<(), ()> { panic_quietly() }).unwrap();
         pass();
         assert_eq!(panics.wait(), Retried::Panicked);
-        // Nobody looks at this outcome.
+        // The outcome is not read.
         drop(timer.retry(backoff.clone(), failing).unwrap());
         pass();
         let then =
@@ -200,7 +200,7 @@ fn engine(_: usize) -> Round {
     let clock = VirtualClock::new();
     let builder = || Timer::builder().clock(&clock).shards(1).limit(LIMIT);
     let engine: Engine<Vec<Large>> = builder().deliver(|batch| batch.for_each(drop)).unwrap();
-    // A handler that leaves what it is given.
+    // A handler that does not consume its batch.
     let leaves: Engine<Vec<Large>> = builder().deliver(|_| ()).unwrap();
     Box::new(move || {
         for engine in [&engine, &leaves] {
@@ -238,7 +238,7 @@ fn stopped_engine(_: usize) -> Round {
     })
 }
 
-/// Holds much, and is completed when it is tried for the fourth time.
+/// Holds large values, and is completed at its fourth trial.
 struct Holds(u32, Vec<Large>);
 
 impl Operation for Holds {
@@ -315,7 +315,7 @@ fn stopped_purgatory(_: usize) -> Round {
     })
 }
 
-/// The timer goes first: what the faces hold is told, or dropped, and nothing waits for a moment that never comes.
+/// The timer is dropped first: what the faces hold is ended with an error or dropped, and nothing waits forever.
 fn stopped_timer(_: usize) -> Round {
     let mut round = 0;
     Box::new(move || {

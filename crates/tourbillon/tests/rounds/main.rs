@@ -1,10 +1,10 @@
-//! After any number of rounds of every verb, with every way in which it can end, everything is as it was after the
-//! first of them: allocated bytes, threads, file descriptors, and the places under a limit.
+//! After any number of rounds of every verb, with every possible end, everything is as it was after the first rounds:
+//! allocated bytes, threads, file descriptors, and the free places under a limit.
 //!
-//! A case makes what is kept over its rounds, and says what one round does. The rounds run one after the other, in
-//! one test: the counts are those of the process. They are read from `/proc`, so this is for Linux.
+//! A case creates what is kept over its rounds, and defines one round. The rounds run one after another, in one test,
+//! because the counts are those of the process. They are read from `/proc`, so this test is for Linux.
 //!
-//! In real time where it waits for threads to end: the kernel alone knows when they have.
+//! In real time where it waits for threads to end: only the kernel knows when they have.
 
 #![cfg(target_os = "linux")]
 
@@ -28,24 +28,24 @@ use tourbillon::{Key, ScheduleError, Timer};
 
 use common::{HOUR, case, eventually};
 
-/// What a round does.
+/// One round.
 pub(crate) type Round = Box<dyn FnMut() + Send>;
 
-/// Makes what is kept over the rounds.
+/// Creates what is kept over the rounds.
 pub(crate) type Make = fn(usize) -> Round;
 
-/// A name, and what makes the rounds.
+/// A name, and the rounds.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) make: Make,
-    /// Which of the cases that `make` makes.
+    /// The index of this case among those of `make`.
     pub(crate) number: usize,
     pub(crate) rounds: usize,
 }
 
-/// A fifth of them come first, in which tables grow.
+/// A fifth of them are for warm-up, during which tables grow.
 pub(crate) const ROUNDS: usize = 120;
-/// Bytes by which a case may differ: three a round are more.
+/// The bytes by which a case may differ: three bytes a round would be more.
 const SLACK: usize = 256;
 
 /// A case for each name.
@@ -67,7 +67,7 @@ fn everything_is_as_it_was() {
     for one in closures::cases().into_iter().chain(engines::cases()).chain(faces) {
         let Case { name, make, number, rounds } = one;
         case(&name, move || {
-            // What is made once for the process is made now.
+            // Whatever is created once for the process is created now.
             let mut round = make(number);
             (0..(rounds / 4).clamp(1, 5)).for_each(|_| round());
             drop(round);
@@ -98,7 +98,7 @@ impl Held {
         Held { bytes: allocator::held(), threads, descriptors }
     }
 
-    /// When threads that end have ended: it stays the same for a while.
+    /// Once ending threads have ended: when the counts have not changed for a while.
     fn at_rest() -> Self {
         loop {
             let first = Held::now();
@@ -109,7 +109,7 @@ impl Held {
         }
     }
 
-    /// No more than this is held, as soon as threads that end have ended. It fails before its case counts as hanging.
+    /// Waits until no more than this is held. It fails before the watchdog would report its case as a hang.
     fn still(&self, when: &str) {
         let begin = Instant::now();
         loop {
@@ -129,7 +129,8 @@ impl Held {
     }
 }
 
-/// [`eventually`], for what is so at once or a tick later: longer sleeps would be most of the test.
+/// As [`eventually`], for conditions that hold at once or a tick later: longer sleeps would take most of the test's
+/// time.
 pub(crate) fn until(mut so: impl FnMut() -> bool) {
     for _ in 0..100 {
         if so() {
@@ -140,10 +141,10 @@ pub(crate) fn until(mut so: impl FnMut() -> bool) {
     eventually(so);
 }
 
-/// So many timers may be pending in the engines of the rounds.
+/// The limit on pending timers in the engines of the rounds.
 pub(crate) const LIMIT: usize = 4;
 
-/// Takes all places. One that runs may hold its own until it has ended; nothing else does.
+/// Fills the engine up to its limit. A running timer may hold its place until it has ended; nothing else does.
 pub(crate) fn take_all_places(timer: &Timer) -> Vec<Key> {
     let mut keys = Vec::new();
     until(|| {
@@ -161,7 +162,7 @@ pub(crate) fn give_back(timer: &Timer, keys: Vec<Key>) {
     keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
 }
 
-/// All places can be taken, and no more.
+/// Asserts that all places can be taken, and no more.
 pub(crate) fn all_places(timer: &Timer) {
     let keys = take_all_places(timer);
     assert!(matches!(timer.arm(HOUR, |_| ()), Err(ScheduleError::Full(_))), "one too many");

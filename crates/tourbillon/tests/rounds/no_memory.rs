@@ -1,4 +1,4 @@
-//! What becomes of a timer that repeats when there is no memory for it to stay in the wheel while it runs.
+//! A repeating timer for which there is no memory to stay in the wheel while it runs.
 
 use tourbillon::{Backoff, Retried, State, Timer, VirtualClock};
 

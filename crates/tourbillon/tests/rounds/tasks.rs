@@ -15,7 +15,7 @@ use crate::{
     Case, LIMIT, Make, ROUNDS, Round, all_places, cases as named, give_back, take_all_places,
 };
 
-/// A task of its own, which nothing but wakers holds.
+/// A task that only its wakers keep alive.
 struct Task([u8; 512]);
 
 impl Wake for Task {
@@ -122,7 +122,7 @@ fn queue(_: usize) -> Round {
     })
 }
 
-/// The first of what is due is taken.
+/// The first due item is taken.
 fn due_queue(way: usize) -> Round {
     let (timer, clock) = timer();
     let mut queue = timer.delay_queue();
@@ -148,7 +148,7 @@ fn stopped(_: usize) -> Round {
     Box::new(move || {
         round += 1;
         let builder = Timer::builder().shards(1);
-        // By the system's clock tasks have a thread.
+        // With the system's clock, tasks have a thread.
         let timer = match round % 4 {
             0 => builder.build().unwrap(),
             _ => builder.clock(&VirtualClock::new()).build().unwrap(),

@@ -1,4 +1,4 @@
-//! Polling by hand: wakers that count, that act, and that panic in each of their parts.
+//! Polling by hand: wakers that count, that run a closure, and that panic in each of their functions.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -44,12 +44,12 @@ impl Task {
         poll(&mut Context::from_waker(&self.waker))
     }
 
-    /// How often it was woken since the last time it was asked.
+    /// The number of wakes since the last call.
     pub(crate) fn wakes(&self) -> usize {
         self.wakes.0.swap(0, SeqCst)
     }
 
-    /// How many of its wakers others hold.
+    /// How many wakers of this task others hold.
     pub(crate) fn held(&self) -> usize {
         Arc::strong_count(&self.wakes) - 2
     }
@@ -59,7 +59,7 @@ pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::
     Pin::new(future).poll(&mut Context::from_waker(waker))
 }
 
-/// A waker that does something when it is woken.
+/// A waker that runs a closure when it is woken.
 pub(crate) fn acting(act: impl Fn() + Send + Sync + 'static) -> Waker {
     struct Act<F>(F);
     impl<F: Fn() + Send + Sync + 'static> Wake for Act<F> {
@@ -70,12 +70,12 @@ pub(crate) fn acting(act: impl Fn() + Send + Sync + 'static) -> Waker {
     Waker::from(Arc::new(Act(act)))
 }
 
-/// A waker whose drop panics, if it is the last.
+/// A waker whose drop panics if it is the last clone.
 pub(crate) fn panics_when_dropped() -> Waker {
     struct Panics;
     impl Wake for Panics {
         fn wake(self: Arc<Self>) {
-            // Its drop, at the end, panics.
+            // Its drop, here, panics.
         }
     }
     impl Drop for Panics {
@@ -93,6 +93,6 @@ pub(crate) fn panics_when_cloned() -> Waker {
     }
     fn nothing(_: *const ()) {}
     static TABLE: RawWakerVTable = RawWakerVTable::new(clone, nothing, nothing, nothing);
-    // SAFETY: nothing is done with the data, which is null, and nothing has to be freed.
+    // SAFETY: the functions do not use the data, which is null, and nothing has to be freed.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
 }

@@ -1,4 +1,4 @@
-//! Intervals as streams, limits as methods, one error for two, and keys of the queue's own making.
+//! Intervals as streams, limits as methods, one error for two, and keys that the queue generates.
 
 use std::future::{pending, ready};
 use std::io;

@@ -1,4 +1,4 @@
-//! `Interval`: ticks that do not drift, and what becomes of those that were missed.
+//! `Interval`: ticks that do not drift, and what happens to missed ticks.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tourbillon::{Timer, VirtualClock};
 use crate::by_hand::{Task, timer};
 use crate::common::{HOUR, MS, SECOND};
 
-/// The seconds at which the next ticks are taken, and were due.
+/// For the next ticks, the seconds at which they are taken and were due.
 fn ticks(
     clock: &VirtualClock,
     interval: &mut Interval<tasks::Given>,
@@ -34,7 +34,7 @@ fn it_ticks_at_once_and_then_every_period() {
     assert_eq!(ticks(&clock, &mut later, 2), [(25, 25), (35, 35)]);
 }
 
-/// One that began before the engine was made keeps its phase.
+/// An interval that began before the engine was created keeps its phase.
 #[test]
 fn it_may_have_begun_long_ago() {
     for (missed, expected) in [
@@ -69,7 +69,7 @@ fn missed_ticks() {
     }
 }
 
-/// Two ticks are never less than a period apart if the first was late.
+/// Two ticks are at least a period apart, even if the first was late.
 #[test]
 fn a_late_tick_shifts_the_rhythm_of_delay() {
     for (missed, expected) in [
@@ -85,7 +85,7 @@ fn a_late_tick_shifts_the_rhythm_of_delay() {
     }
 }
 
-/// Of a backlog it gives 128 ticks, and then lets others run: it is pending once, with its task woken.
+/// With a backlog it yields 128 ticks, and then lets other tasks run: it is pending once, with its task woken.
 #[test]
 fn a_backlog_lets_others_run() {
     let (timer, clock) = timer();
@@ -142,7 +142,7 @@ fn odd_periods() {
         tasks::block_on(&clock, none.tick()).unwrap().unwrap();
     }
     assert_eq!(clock.elapsed(), 15 * MS);
-    // The second tick is at the end of time, and so are all others.
+    // The second tick and all others are at the end of time.
     let mut longest = timer.interval(Duration::MAX).missed(Missed::Skip);
     tasks::block_on(&clock, longest.tick()).unwrap().unwrap();
     let task = Task::new();

@@ -1,5 +1,5 @@
-//! Futures as their tasks meet them. Time is virtual, and most are polled by hand, so that a test decides who polls
-//! when and sees each wake.
+//! Futures as seen by their tasks. Time is virtual, and most futures are polled by hand, so that a test decides which
+//! task polls when, and counts each wake.
 
 #[path = "../common/mod.rs"]
 mod common;

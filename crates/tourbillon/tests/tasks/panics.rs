@@ -1,4 +1,4 @@
-//! Wakers that panic, when they are woken, cloned and dropped: nobody else notices.
+//! Wakers that panic when they are woken, cloned or dropped: nothing else is affected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Poll, Waker};
@@ -8,7 +8,7 @@ use tourbillon::{Timer, VirtualClock};
 use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped, poll, timer};
 use crate::common::{SECOND, accounted, panic_quietly};
 
-/// Others that are due at the same time are woken, and everything goes on.
+/// Other tasks that are due at the same time are woken, and the engine keeps working.
 #[track_caller]
 fn survives(waker: Waker, panics: u64) {
     let (timer, clock) = timer();
@@ -79,7 +79,7 @@ fn a_waker_that_panics_when_it_is_dropped() {
 fn a_waker_that_panics_when_it_is_cloned() {
     let (timer, clock) = timer();
     let waker = panics_when_cloned();
-    // The panic goes to who polls, and the sleep is as it was.
+    // The panic reaches the caller of `poll`, and the sleep is unchanged.
     let mut sleep = timer.sleep(SECOND);
     assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker))).is_err());
     assert_eq!(timer.counts().armed, 0);

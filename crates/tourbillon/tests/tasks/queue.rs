@@ -1,4 +1,4 @@
-//! `DelayQueue`: what comes out when, who is woken, and keys that are not there.
+//! `DelayQueue`: which items expire when, which task is woken, and lookups of unknown keys.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -11,18 +11,18 @@ use tourbillon::tasks::{self, DelayQueue, Given, SleepError};
 use crate::by_hand::{Task, timer};
 use crate::common::{Drops, HOUR, MS, SECOND, YEAR};
 
-/// 2^36 ms, where some wheels end.
+/// 2^36 ms, the limit of some other wheels.
 const TWO_YEARS: Duration = Duration::from_millis(1 << 36);
 
 type Queue<V> = DelayQueue<u32, V, Given>;
 
-/// What polling by hand gives: the key that has expired.
+/// The result of polling by hand: the key that has expired.
 fn poll<V>(task: &Task, queue: &mut Queue<V>) -> Poll<Option<u32>> {
     let polled = task.poll_fn(|context| queue.poll_expired(context));
     polled.map(|item| item.map(|item| item.unwrap().key))
 }
 
-/// Of a backlog it gives 128 items, and then lets others run: it is pending once, with its task woken.
+/// With a backlog it yields 128 items, and then lets other tasks run: it is pending once, with its task woken.
 #[test]
 fn a_backlog_lets_others_run() {
     let (timer, clock) = timer();
@@ -76,7 +76,7 @@ fn many_items_are_one_timer_of_the_engine() {
     assert_eq!((task.wakes(), poll(&task, &mut queue)), (1, Poll::Ready(None)));
 }
 
-/// As in real time: nobody has to advance the clock first.
+/// As in real time, without an advance of the clock first.
 #[test]
 fn an_item_that_is_put_or_moved_to_the_past_wakes_the_task_at_once() {
     let (timer, clock) = timer();
@@ -123,7 +123,7 @@ fn removing_the_last_item_wakes_the_task_to_see_the_end() {
     assert_eq!(task.wakes(), 0, "there is another");
     assert_eq!(queue.remove(&2), Some("b"));
     assert_eq!((task.wakes(), poll(&task, &mut queue)), (1, Poll::Ready(None)));
-    // It goes on, and clearing it is the same.
+    // It continues, and clearing it has the same effect.
     queue.insert(3, "c", HOUR).unwrap();
     assert!(poll(&task, &mut queue).is_pending());
     queue.clear();
@@ -183,7 +183,7 @@ fn a_key_that_is_not_there_is_no_trouble() {
     assert!(poll(&task, &mut queue).is_pending(), "the old deadline means nothing");
     clock.advance(9 * SECOND).unwrap();
     assert_eq!(poll(&task, &mut queue), Poll::Ready(Some(1)));
-    // What has expired is not reached by its key, and neither is who comes after.
+    // The key of an expired item does not reach that item, nor the one that reuses its place.
     assert_eq!(queue.remove(&1), None);
     queue.insert(2, "two", SECOND).unwrap();
     assert_eq!((queue.remove(&1), queue.get(&2)), (None, Some(&"two")));
@@ -265,7 +265,7 @@ fn values_are_dropped_once() {
     assert_eq!(drops.count(), 11);
 }
 
-/// Against a sorted map, at random.
+/// Random calls, compared with a sorted map.
 #[test]
 fn it_agrees_with_a_map() {
     for seed in 0..200 {
@@ -303,7 +303,7 @@ fn it_agrees_with_a_map() {
             assert_eq!(queue.len(), map.len());
             let first = map.values().min();
             let peeked = queue.peek().map(|(key, ())| map[key]);
-            // What is overdue comes in the order in which the wheel met it.
+            // Overdue items come in the order in which the wheel reached them.
             if first.is_some_and(|first| *first > clock.elapsed()) {
                 assert_eq!(peeked.as_ref(), first, "seed {seed}");
             }
@@ -337,7 +337,7 @@ fn a_queue_that_is_empty_has_nothing_pending() {
 fn one_poll_is_bounded_and_has_its_task_go_on() {
     let (timer, clock) = timer();
     let mut queue = timer.delay_queue();
-    // All in one slot of a level above.
+    // All in one slot of an upper level.
     for key in 0..10_000 {
         queue.insert(key, (), 600 * SECOND + MS * (key % 100)).unwrap();
     }

@@ -1,5 +1,5 @@
-//! The order in which the queue of a task gives its items: the earliest deadline first, to the nanosecond, and equal
-//! deadlines in the order of their insertion.
+//! The order in which the queue of a task returns its items: the earliest deadline first, to the nanosecond, and equal
+//! deadlines in insertion order.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn peek_shows_what_comes_next_due_or_not() {
     }
     queue.insert(2500, (), HOUR * 3).unwrap();
     assert_eq!(queue.peek(), Some((&100, &())), "not due for an hour");
-    // Inserted before what was looked at, and after it in the same tick.
+    // Inserted before the item that `peek` returned, and after it in the same tick.
     queue.insert(1, (), SECOND).unwrap();
     queue.insert(200, (), HOUR + MICRO * 200).unwrap();
     assert_eq!(queue.peek(), Some((&1, &())));

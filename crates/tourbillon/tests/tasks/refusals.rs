@@ -1,4 +1,5 @@
-//! No room, no thread, and a time that has come meanwhile: what passes is tried again, and what is due is a success.
+//! No room, no thread, or a deadline that has passed meanwhile: a temporary refusal is retried, and a passed deadline
+//! is a success.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,7 +14,7 @@ use tourbillon::{Key, Timer, VirtualClock};
 use crate::by_hand::Task;
 use crate::common::{HOUR, MS, SECOND, eventually};
 
-/// A timer with room for one, which is there.
+/// A timer with room for one, which is taken.
 pub(crate) fn full() -> (Timer, VirtualClock, Key) {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).limit(1).build().unwrap();
@@ -61,7 +62,7 @@ fn an_interval_that_found_no_room_tries_again() {
     assert!(matches!(tick, Poll::Ready(Ok(_))));
 }
 
-/// A timer that gets no thread, until it is told otherwise.
+/// A timer that gets no thread until the flag is changed.
 fn without_threads() -> (Timer, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(true));
     let fail = fails.clone();
@@ -94,7 +95,7 @@ fn an_interval_that_found_no_thread_tries_again() {
 
 #[test]
 fn a_time_that_has_come_before_the_first_poll_is_a_success() {
-    // In real time: that of a virtual clock is always looked at.
+    // In real time: a virtual clock is always read.
     let timer = Timer::builder().limit(1).build().unwrap();
     let _full = timer.schedule(HOUR, |_| ()).unwrap();
     let (mut refused, mut stopped) = (timer.sleep(MS), timer.sleep(MS));
@@ -104,7 +105,7 @@ fn a_time_that_has_come_before_the_first_poll_is_a_success() {
     assert_eq!(Task::new().poll(&mut stopped), Poll::Ready(Ok(())), "it was due before the stop");
 }
 
-/// Whether its time has come is another question than whether it is over.
+/// A deadline that has passed is not the same as a sleep that is over.
 #[test]
 fn only_a_sleep_whose_time_has_come_has_elapsed() {
     let task = Task::new();

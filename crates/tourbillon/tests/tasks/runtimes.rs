@@ -16,7 +16,7 @@ use crate::by_hand::{Task, timer};
 use crate::common::asleep::{Tid, await_asleep, spawn_asleep};
 use crate::common::{HOUR, Log, MS, SECOND, eventually, within};
 
-/// Three tasks of different rhythms, and what they note: who, at which second.
+/// Three tasks with different periods, which log their name and the second.
 async fn chorus(
     timer: Timer,
     clock: VirtualClock,
@@ -63,8 +63,8 @@ fn auto_advance_on_tokio() {
     assert_eq!(clock.elapsed(), HOUR);
 }
 
-/// A move of the clock that wakes no task of the runtime is followed by the next: before its sleep come a callback, the
-/// sleep of another thread and the value of a queue.
+/// A step of the clock that wakes no task of the runtime is followed by the next step: before the runtime's own sleep
+/// come a callback, the sleep of another thread, and the value of a queue.
 #[cfg(feature = "tokio")]
 #[test]
 fn auto_advance_past_what_is_for_others() {
@@ -80,14 +80,14 @@ fn auto_advance_past_what_is_for_others() {
         runtime.block_on(timer.sleep(4 * SECOND)).unwrap();
         assert_eq!(clock.elapsed(), 4 * SECOND);
         thread.join().unwrap().unwrap();
-        // Again, by the same runtime, with nothing but a callback before it.
+        // Again, on the same runtime, with only a callback before it.
         timer.schedule(SECOND, |_| ()).unwrap();
         runtime.block_on(timer.sleep(2 * SECOND)).unwrap();
         assert_eq!(clock.elapsed(), 6 * SECOND);
     });
 }
 
-/// Tasks on several threads; the test advances, and the wakers were called when that returns.
+/// Tasks on several threads; the test advances, and the wakers were called when the advance returns.
 fn on_threads(spawn: impl Fn(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>)) {
     const TASKS: usize = 200;
     let clock = VirtualClock::new();
@@ -123,13 +123,13 @@ fn virtual_time_on_smol_with_several_threads() {
     on_threads(|task| executor.spawn(task).detach());
 }
 
-/// A task polls for the first time while another thread advances the clock past its deadline, once: it is ready, or
-/// armed before the clock has looked for the last time.
+/// A task polls for the first time while another thread advances the clock past its deadline, once: either the poll is
+/// ready, or it is armed early enough for the advance to see it.
 #[test]
 fn a_first_poll_that_meets_an_advance_is_not_stranded() {
     let clock = VirtualClock::new();
     let timer = Timer::builder().shards(1).clock(&clock).build().unwrap();
-    // A watchdog for each hundred: a loaded machine takes its time for all of them.
+    // A watchdog for each hundred rounds: a loaded machine needs long for all of them.
     for _ in 0..30 {
         let (timer, clock) = (timer.clone(), clock.clone());
         within(move || {
@@ -174,7 +174,8 @@ fn block_on_inside_a_callback_is_an_error() {
     assert_eq!(tasks::block_on(&clock, async { 5 }), Ok(5));
 }
 
-/// Real time: one of two workers is blocked until the other's sleeps are over. Who waited for it would hang.
+/// Real time: one of two workers is blocked until the sleeps of the other are over. A wait for the blocked worker would
+/// hang.
 #[test]
 fn a_blocked_worker_delays_no_other() {
     within(|| {
@@ -183,7 +184,7 @@ fn a_blocked_worker_delays_no_other() {
         let (release, released) = mpsc::channel::<()>();
         runtime.block_on(async move {
             let (blocks, blocked) = tokio::sync::oneshot::channel();
-            // It has slept on the engine, and blocks in the poll after: nothing of the engine waits for it.
+            // It has slept on the engine, and blocks in the following poll: nothing in the engine waits for it.
             tokio::spawn(async move {
                 tasks::sleep(MS).await;
                 blocks.send(()).unwrap();
@@ -203,7 +204,7 @@ fn a_blocked_worker_delays_no_other() {
     });
 }
 
-/// Real time: every thread of the pool is blocked by callbacks, and tasks on the same timer are on time.
+/// Real time: callbacks block every thread of the pool, and tasks on the same timer are on time.
 #[test]
 fn a_pool_full_of_callbacks_delays_no_task() {
     within(|| {
@@ -216,7 +217,7 @@ fn a_pool_full_of_callbacks_delays_no_task() {
         };
         timer.arm(Duration::ZERO, block).unwrap();
         enter.recv().unwrap();
-        // More than a pass makes ready stand in line before the task.
+        // More callbacks than one pass makes ready are queued before the task.
         (0..100).for_each(|_| _ = timer.arm(Duration::ZERO, |_| ()).unwrap());
         assert_eq!(block_on(timer.sleep(10 * MS)), Ok(()));
         assert_eq!(timer.counts().pending, 100, "and none of them has run");
@@ -225,7 +226,7 @@ fn a_pool_full_of_callbacks_delays_no_task() {
     });
 }
 
-/// Real time: threads that sleep, cancel and reset while others stop the engine.
+/// Real time: threads sleep, cancel and reset while others stop the engine.
 #[test]
 fn a_stop_in_the_midst_of_it() {
     within(|| {
@@ -264,7 +265,7 @@ fn a_stop_in_the_midst_of_it() {
     });
 }
 
-/// Real time. Tasks and callbacks have a driver each, and each waits for its own moment by the clock that they share.
+/// Real time. Tasks and callbacks have a driver each, and each waits for its own deadline by the clock that they share.
 #[test]
 fn a_boot_clock_wakes_both_drivers() {
     within(|| {
@@ -285,7 +286,7 @@ fn a_boot_clock_wakes_both_drivers() {
     });
 }
 
-/// What is due in an engine that waits for its loop does not keep the clock from going on: nobody turns it here.
+/// A due timer of an engine that an event loop drives does not hold up the clock: nothing turns that loop here.
 #[test]
 fn a_loop_that_nobody_turns_holds_up_no_task() {
     within(|| {

@@ -1,4 +1,4 @@
-//! The free functions under a given timer: scopes, the switch of the process, and tokio's tests.
+//! The free functions under a given timer: scopes, the replacement for the process, and tokio's tests.
 
 use std::future::{Future, IntoFuture, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use tourbillon::{Timer, VirtualClock};
 use crate::by_hand::timer;
 use crate::common::{HOUR, SECOND, panic_quietly};
 
-/// What knows of no timer.
+/// Code that takes no timer argument.
 async fn service() -> Duration {
     let begin = Instant::now();
     let mut interval = tasks::interval(SECOND);
@@ -47,7 +47,7 @@ fn scopes_nest_and_end() {
         assert_eq!(Instant::now(), outside.now());
     });
     assert!(Instant::now() < inside.now(), "the system's again");
-    // A future is where it was made, wherever it is polled.
+    // A future stays on the engine on which it was created, wherever it is polled.
     let sleep = tasks::with_timer(&outer, || tasks::sleep(SECOND));
     assert_eq!(sleep.deadline(), outside.now() + SECOND);
     let panics = catch_unwind(AssertUnwindSafe(|| tasks::with_timer(&outer, || panic_quietly())));
@@ -82,7 +82,7 @@ mod on_tokio {
     use super::*;
     use futures_lite::StreamExt;
 
-    /// Two tasks that wait for each other's ticks: both runtimes have to take the same way.
+    /// Two tasks that wait for each other's ticks: both runtimes must behave the same.
     async fn spawned(period: Duration) -> Vec<u64> {
         let begin = Instant::now();
         let (sender, mut seconds) = tokio::sync::mpsc::channel(1);
@@ -118,7 +118,7 @@ mod on_tokio {
         assert_eq!(spawned(HOUR).await, [1, 2, 3, 4].map(|hour| (hour - 1) * 3600));
     }
 
-    /// Each guard ends its own pause, in whatever order they go.
+    /// Each guard ends its own pause, in any order of drops.
     #[tokio::test]
     async fn the_order_of_the_guards_does_not_matter() {
         for first in [0, 1, 2] {
@@ -131,7 +131,7 @@ mod on_tokio {
             tasks::sleep(HOUR).await;
             assert_eq!(innermost.elapsed(), 2 * HOUR, "without {first} and the outermost");
         }
-        // A pause outlives the scope in which it began, and nothing of that scope stays.
+        // A pause outlives the scope in which it began, and is independent of that scope.
         let clock = VirtualClock::new();
         let timer = Timer::builder().clock(&clock).build().unwrap();
         let paused = tasks::with_timer(&timer, tasks::pause);
@@ -142,7 +142,7 @@ mod on_tokio {
         assert!(Instant::now() < timer.now(), "the system's again");
     }
 
-    /// When the guard is gone its clock stands still, whatever waits on it; and one that is paused again has its own.
+    /// Once its guard is dropped, a clock stands still, whatever waits on it; a new pause has a clock of its own.
     #[tokio::test]
     async fn time_stands_still_without_its_guard() {
         let mut before = Vec::new();
@@ -153,7 +153,7 @@ mod on_tokio {
             assert_eq!(clock.elapsed(), HOUR);
             timer.arm(HOUR, |_| ()).unwrap();
             if round == 1 {
-                // What is woken by its end does not move it either.
+                // A task that is woken by the end of the pause does not move the clock either.
                 drop(tokio::spawn(tasks::sleep(HOUR / 2)));
             }
             drop(paused);
@@ -164,7 +164,7 @@ mod on_tokio {
         }
     }
 
-    /// Several of them, as one that is woken first may not be polled first.
+    /// Several tasks, because the one that is woken first may not be polled first.
     #[tokio::test]
     async fn an_advance_returns_when_the_woken_tasks_have_run() {
         let _paused = tasks::pause();
@@ -177,7 +177,7 @@ mod on_tokio {
         }
     }
 
-    /// An advance by hand, in a test that jumps by itself otherwise.
+    /// An advance by hand in a test that otherwise auto-advances.
     #[tokio::test]
     async fn time_is_advanced_by_hand_there_too() {
         let _paused = tasks::pause();
@@ -190,7 +190,7 @@ mod on_tokio {
     }
 }
 
-/// A future, and how long it takes.
+/// A future, measured by how long it takes.
 type Waits = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// A free function, and the method of a timer that does the same.
@@ -248,7 +248,7 @@ fn expires<H: tasks::Home>(mut queue: tasks::DelayQueue<u32, u32, H>, after: Dur
     Box::pin(async move { _ = queue.next().await })
 }
 
-/// Whatever the tick of the timer is: it is that of the default engine for none of them.
+/// With any tick of the timer, including that of the default engine.
 #[test]
 fn a_free_function_in_a_scope_does_what_the_method_does() {
     let nanosecond = Duration::from_nanos(1);
@@ -269,7 +269,7 @@ fn a_free_function_in_a_scope_does_what_the_method_does() {
     }
 }
 
-/// The clock has moved when it is polled, and once more it is polled after all who were woken by that.
+/// The clock has moved when the future is first polled; its second poll comes after all tasks that the move woke.
 #[test]
 fn an_advance_lets_the_others_run_before_it_returns() {
     for by in [Duration::ZERO, Duration::from_nanos(1), HOUR] {
@@ -282,7 +282,7 @@ fn an_advance_lets_the_others_run_before_it_returns() {
     }
 }
 
-/// An adapter: it polls what cannot fail, and asks where it is.
+/// What an adapter uses: polls that cannot fail, and whether the sleep is on a given timer.
 #[test]
 fn what_an_adapter_needs() {
     let ((timer, clock), (other, _)) = (timer(), timer());

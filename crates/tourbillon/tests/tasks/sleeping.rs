@@ -1,6 +1,7 @@
-//! `Sleep`: when it is ready, who is woken, and what a reset does at every moment of its life.
+//! `Sleep`: when it is ready, which task is woken, and what a reset does in every state.
 //!
-//! Two in real time: the default engine has no other clock, and the system's is read less often than others.
+//! Two are in real time: the default engine has no virtual clock, and the system's clock is read less often than
+//! others.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -16,7 +17,7 @@ use crate::common::{HOUR, HandClock, MS, SECOND, YEAR, accounted, eventually, wi
 
 const READY: Poll<Result<(), tasks::SleepError>> = Poll::Ready(Ok(()));
 
-/// 2^36 ms, where some wheels end.
+/// 2^36 ms, the limit of some other wheels.
 const TWO_YEARS: Duration = Duration::from_millis(1 << 36);
 
 #[test]
@@ -36,7 +37,7 @@ fn it_is_ready_at_its_deadline_and_not_a_nanosecond_earlier() {
     accounted(&timer);
 }
 
-/// As in real time: nobody has to advance the clock first.
+/// As in real time, without an advance of the clock first.
 #[test]
 fn one_that_is_moved_to_the_past_wakes_its_task_at_once() {
     let (timer, clock) = timer();
@@ -56,7 +57,7 @@ fn one_that_is_moved_to_the_past_wakes_its_task_at_once() {
     accounted(&timer);
 }
 
-/// Whatever its clock, and whether it is in the wheel or not: not at the next tick.
+/// With any clock, armed or not: at once, and not at the next tick.
 #[test]
 fn one_that_is_reset_to_now_is_ready_at_once() {
     let system = Timer::builder().tick(HOUR).build().unwrap();
@@ -90,7 +91,7 @@ fn nothing_is_armed_before_it_is_polled() {
     assert_eq!((timer.counts().armed, timer.len()), (1, 1));
     drop(sleeps);
     assert_eq!((timer.counts().cancelled, timer.len()), (1, 0));
-    // Polled for the first time when it is over, it never is.
+    // Polled for the first time after its deadline, it is never armed.
     let mut sleep = timer.sleep(SECOND);
     clock.advance(SECOND).unwrap();
     assert_eq!(task.poll(&mut sleep), READY);
@@ -188,13 +189,13 @@ fn a_reset_after_the_deadline_begins_anew() {
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
     assert_eq!(task.wakes(), 1);
-    // It has fired and nobody has looked: what is past does not count.
+    // It has fired, and was not polled: the past deadline does not count.
     sleep.reset_after(SECOND);
     assert!(!sleep.is_elapsed());
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
-    // It has fired and somebody has looked.
+    // It has fired, and was polled.
     sleep.reset_after(SECOND);
     assert!(task.poll(&mut sleep).is_pending());
     clock.advance(SECOND).unwrap();
@@ -208,7 +209,7 @@ fn a_reset_at_the_deadline_and_to_it() {
     let (task, mut sleep) = (Task::new(), timer.sleep(SECOND));
     assert!(task.poll(&mut sleep).is_pending());
     let deadline = sleep.deadline();
-    // To the deadline that it has.
+    // To the same deadline.
     sleep.reset(deadline);
     clock.advance(SECOND).unwrap();
     assert_eq!((task.wakes(), task.poll(&mut sleep)), (1, READY));
@@ -222,7 +223,7 @@ fn a_reset_into_the_past_is_ready() {
     let (timer, clock) = timer();
     let begin = clock.now();
     let task = Task::new();
-    // What fires makes the hand pass the deadline that comes.
+    // The other timer makes the hand pass the deadline that is set next.
     let mut other = timer.sleep(5 * SECOND);
     assert!(task.poll(&mut other).is_pending());
     let mut sleep = timer.sleep(HOUR);
@@ -380,7 +381,7 @@ fn the_keys_of_tasks_are_out_of_reach() {
     let (task, mut sleep) = (Task::new(), timer.sleep(HOUR));
     assert!(task.poll(&mut sleep).is_pending());
     assert_eq!((timer.len(), timer.pending().len()), (1, 0), "counted, not listed");
-    // The only other timer of this thread's shard: the key that is nearest to the task's.
+    // The only other timer in this thread's shard: its key is the closest to the task's.
     let key = timer.arm(HOUR, |_| ()).unwrap();
     assert!(timer.cancel(key));
     assert_eq!(timer.reschedule(key, SECOND), Err(RescheduleError::NotPending));

@@ -1,4 +1,4 @@
-//! `Timeout`: lazy, and fair to its future.
+//! `Timeout`: lazy, and its future is polled before the limit is checked.
 
 use std::cell::Cell;
 use std::future::{pending, poll_fn, ready};

@@ -1,4 +1,4 @@
-//! Random lives of what tasks wait for, beside models of a few lines: any order of the verbs, in steps of a tick.
+//! Random calls of futures, compared with models of a few lines: any order of the verbs, in steps of a tick.
 
 use std::collections::HashMap;
 use std::task::Poll;
@@ -11,7 +11,7 @@ use tourbillon::{Missed, Timer, VirtualClock};
 use crate::by_hand::{Task, timer};
 use crate::common::{MS, accounted, case};
 
-/// Few milliseconds, or many: neighbours in a slot of the wheel, and others.
+/// Few milliseconds or many: neighbours in a slot of the wheel, and others.
 fn some(random: &mut Rng) -> u32 {
     let most = [2, 20, 300, 100_000][random.usize(0..4)];
     random.u32(0..most)
@@ -33,14 +33,14 @@ fn walks(name: &str, walk: fn(&mut Rng, &Timer, &VirtualClock)) {
     }
 }
 
-/// It is ready when its time has come and not before, and whoever polled last is woken then, and nobody else.
+/// It is ready from its deadline on and not before; the task that polled last is woken then, and no other task.
 #[test]
 fn a_sleep_is_one_moment_and_one_task() {
     walks("sleep", |random, timer, clock| {
         let begin = clock.now();
         let (mut sleep, mut due, mut elapsed) = (timer.sleep(MS), 1, false);
         let tasks = [Task::new(), Task::new(), Task::new()];
-        // Who is to be woken.
+        // The task to be woken.
         let mut waits = None;
         for _ in 0..1000 {
             match random.u32(0..8) {
@@ -71,7 +71,7 @@ fn a_sleep_is_one_moment_and_one_task() {
     });
 }
 
-/// Which tick comes after one of that moment, taken now.
+/// The tick after the one due at this time, if that is taken now.
 fn following(missed: Missed, due: u32, period: u32, now: u32) -> u32 {
     match missed {
         Missed::Skip => due + period * (now - due).div_ceil(period).max(1),
@@ -80,7 +80,7 @@ fn following(missed: Missed, due: u32, period: u32, now: u32) -> u32 {
     }
 }
 
-/// Every tick is ready when it is due, except that of many in a row each 129th comes a poll later.
+/// Every tick is ready when it is due, except that in a long row each 129th comes one poll later.
 #[test]
 fn an_interval_ticks_at_the_moments_of_its_rhythm() {
     walks("interval", |random, timer, clock| {
@@ -128,12 +128,12 @@ fn an_interval_ticks_at_the_moments_of_its_rhythm() {
 
 type Queue = DelayQueue<QueueKey, u32, Given>;
 
-/// Its keys are its own: one that was given out once names that item, and when the item is gone nothing.
+/// A generated key refers to one item: once that item is gone, the key refers to nothing.
 #[test]
 fn a_generated_key_names_one_item_for_ever() {
     walks("tasks::DelayQueue", |random, timer, clock| {
         let (mut queue, task): (Queue, _) = (timer.delay_queue(), Task::new());
-        // All keys that were ever given; and what is there, with its moment.
+        // All keys ever generated; and the items in the queue with their deadlines.
         let mut keys: Vec<QueueKey> = Vec::new();
         let mut there: HashMap<QueueKey, (u32, u32)> = HashMap::new();
         for step in 0..1000 {
@@ -189,7 +189,7 @@ fn a_generated_key_names_one_item_for_ever() {
         clock.advance(whole.into_iter().max().unwrap_or_default()).unwrap();
         let mut left = there.len();
         while left > 0 {
-            // It yields now and then.
+            // It yields from time to time.
             let polled = task.poll_fn(|context| queue.poll_expired(context));
             left -= usize::from(polled.is_ready());
         }

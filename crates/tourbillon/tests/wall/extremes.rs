@@ -1,4 +1,4 @@
-//! The first and the last moments that the system can name: nothing panics, nothing is early.
+//! The first and the last time that the system can represent: nothing panics, nothing is early.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use tourbillon::{State, Timer, VirtualClock};
 
 use crate::common::{HOUR, MS, SECOND, YEAR, accounted};
 
-/// The last moment of the system, or the first, to the second.
+/// The last or the first time of the system, to the second.
 fn farthest(step: impl Fn(SystemTime, Duration) -> Option<SystemTime>) -> SystemTime {
     let spans = (0..64).rev().map(|bit| Duration::from_secs(1 << bit));
     spans.fold(SystemTime::UNIX_EPOCH, |time, span| step(time, span).unwrap_or(time))
@@ -40,7 +40,7 @@ fn what_never_comes_waits_for_ever() {
     let timeout = timer.schedule_wall(last(), |_| ()).unwrap();
     clock.advance(500 * YEAR).unwrap();
     assert!(timeout.is_pending());
-    // The engine's time ends before the wall clock's does: it looks then, and waits on.
+    // The engine's time ends before the wall clock's: at its end, the timer is checked, and continues to wait.
     clock.advance(Duration::MAX).unwrap();
     assert!(timeout.is_pending());
     accounted(&timer);
@@ -61,7 +61,7 @@ fn a_wall_clock_at_either_end() {
     assert!(timeout.is_pending());
     clock.advance(MS).unwrap();
     assert_eq!(timeout.state(), State::Fired);
-    // There is no later moment: the clock stays there.
+    // There is no later time: the clock stays there.
     clock.advance(HOUR).unwrap();
     assert_eq!(clock.wall_now(), last());
     let late = timer.schedule_wall(last(), |_| ()).unwrap();
@@ -69,7 +69,7 @@ fn a_wall_clock_at_either_end() {
     assert_eq!(late.state(), State::Fired);
 }
 
-/// Before 1970 the clock runs forwards, too.
+/// Before 1970 the clock runs forward, too.
 #[test]
 fn before_1970() {
     let clock = VirtualClock::new();
@@ -77,7 +77,7 @@ fn before_1970() {
     let moon = SystemTime::UNIX_EPOCH - Duration::from_secs(14_182_940);
     let timeout = timer.schedule_wall(SystemTime::UNIX_EPOCH, |_| ()).unwrap();
     clock.set_wall(moon).unwrap();
-    // It was due before the clock was set back, and was not run: it waits.
+    // It was due before the clock was set back, and had not run: it waits again.
     assert_eq!(timeout.remaining(), Some(Duration::from_secs(14_182_940)));
     clock.advance(Duration::from_secs(14_182_939)).unwrap();
     assert!(timeout.is_pending());

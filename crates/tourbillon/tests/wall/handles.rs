@@ -35,7 +35,7 @@ fn cancelled_it_never_starts() {
     accounted(&timer);
 }
 
-/// By key as well, and the key stays good while the clock is set about.
+/// By key as well; the key stays valid while the clock is set.
 #[test]
 fn cancelled_by_its_key() {
     let (timer, clock) = virtual_timer();
@@ -50,7 +50,7 @@ fn cancelled_by_its_key() {
     assert_eq!(timeout.state(), State::Cancelled);
 }
 
-/// Moved, it is a timer as any other: the wall clock no longer matters to it.
+/// After a move it is an ordinary timer: the wall clock no longer affects it.
 #[test]
 fn rescheduled_it_leaves_the_wall_clock() {
     for by_key in [false, true] {
@@ -115,8 +115,8 @@ fn a_limit_and_a_panic() {
     accounted(&timer);
 }
 
-/// Threads schedule and cancel, time passes, and the clock is set to and fro: each timer ends in one way, and none that
-/// the clock has passed is left behind.
+/// Threads schedule and cancel, time passes, and the clock is set forward and back: each timer ends in one way, and no
+/// timer whose moment has passed is left behind.
 #[test]
 fn many_threads_and_a_restless_clock() {
     within(|| {
@@ -135,7 +135,7 @@ fn many_threads_and_a_restless_clock() {
                             let at = begin + MS * random.u32(0..2000);
                             let (ran, own) = (ran.clone(), clock.clone());
                             let timeout = timer.schedule_wall(at, move |_| {
-                                // The clock may be set back while this runs: what it showed at the claim is gone.
+                                // No assertion: the clock may be set back while this runs, after the claim has read it.
                                 let _ = own.wall_now();
                                 ran.fetch_add(1, SeqCst);
                             });
@@ -167,7 +167,7 @@ fn many_threads_and_a_restless_clock() {
     });
 }
 
-/// The last clone goes while timers wait: they are dropped, and the clock has nobody left to tell.
+/// The last clone is dropped while timers wait: they are dropped, and a later setting of the clock finds no timer.
 #[test]
 fn dropped_with_its_timer() {
     let (timer, clock) = virtual_timer();

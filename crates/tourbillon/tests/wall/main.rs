@@ -1,4 +1,4 @@
-//! Timers that wait for the wall clock, which is set forward and back under them. Under virtual time, but for
+//! Timers that wait for the wall clock, which is set forward and back meanwhile. Under virtual time, except for
 //! `real.rs`.
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! With the system's clock, which nobody sets here. In real time: no test can move that clock, nor see its watcher
-//! sleep.
+//! With the system's clock, which the tests do not set. In real time: a test can neither move that clock nor see its
+//! watcher sleep.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,8 +28,8 @@ fn a_moment_soon_by_the_systems_clock() {
     }
 }
 
-/// A clock of the user's that runs eight times as fast reaches the deadline long before the wall clock does: the timer
-/// is sent back to wait, and nobody sees or counts it.
+/// A user-defined clock that runs eight times as fast reaches the deadline long before the wall clock does: the timer
+/// waits again, and that is neither visible nor counted.
 #[test]
 fn an_engine_that_is_ahead_of_the_wall_clock_waits() {
     struct Fast(Instant);
@@ -74,8 +74,8 @@ fn watcher() -> Option<(u64, u64)> {
     })
 }
 
-/// One thread for the process, which the kernel does not run once while nobody sets the clock, whatever is scheduled
-/// and cancelled. The other tests of this file share it.
+/// One thread for the process, which the kernel never runs while the clock is not set, whatever is scheduled and
+/// cancelled. The other tests of this file share it.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_watcher_sleeps() {

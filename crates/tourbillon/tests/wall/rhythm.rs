@@ -1,5 +1,5 @@
-//! `schedule_wall_every`: a rhythm of the wall clock, which is set under it. No moment twice, one run for all that were
-//! passed over, and those that were passed over come again when the clock comes back to them.
+//! `schedule_wall_every`: a rhythm of the wall clock, which is set meanwhile. No moment runs twice, a setting past
+//! several moments runs once, and skipped moments run when the clock comes back to them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -70,7 +70,7 @@ fn it_runs_at_its_first_moment_and_in_its_period() {
 fn no_moment_runs_twice_and_what_was_passed_over_comes_again() {
     let beat = rhythm(10, 10);
     beat.pass(15, &[10]);
-    // 20, 30 and 40 are passed over: one run, for the first of them.
+    // 20, 30 and 40 are skipped: one run, for the first of them.
     beat.set(45, &[20]).next_is(50);
     beat.pass(5, &[50]);
     beat.set(5, &[]).next_is(30);
@@ -95,7 +95,7 @@ fn a_first_moment_that_has_passed_is_due_now_and_once() {
     }
 }
 
-/// A machine that begins ten years ahead, and is put right after some runs, goes on as if nothing had been.
+/// A machine whose clock begins ten years ahead, and is corrected after some runs, continues normally.
 #[test]
 fn a_rhythm_of_long_ago_follows_a_clock_that_is_put_right() {
     for runs in 1..4 {
@@ -118,7 +118,7 @@ fn a_rhythm_of_long_ago_follows_a_clock_that_is_put_right() {
 fn a_clock_that_is_set_back_onto_a_moment_shows_it() {
     let beat = rhythm(10, 10);
     beat.pass(15, &[10]).set(45, &[20]).set(30, &[30]).next_is(40);
-    // One that has run does not run again.
+    // A moment that has run does not run again.
     beat.set(20, &[]).next_is(40).pass(40, &[40, 50, 60]);
 }
 
@@ -134,21 +134,21 @@ fn a_period_of_nothing_is_a_tick_and_the_end_of_time_is_no_moment() {
     }
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
-    // A second run can never come: the timer has ended.
+    // A second run is impossible: the timer has ended.
     let once = timer.schedule_wall_every(clock.wall_now() + HOUR, Duration::MAX, |_| ()).unwrap();
     clock.advance(HOUR * 2).unwrap();
     assert_eq!((once.is_pending(), timer.counts().fired), (false, 1));
     accounted(&timer);
 }
 
-/// The next moment is the first from here on that has not run; a setting past it runs it, and no other on the way.
+/// The next run is the first moment from now on that has not run; a setting past it runs it, and none of the others.
 #[test]
 fn a_random_life_of_a_rhythm_is_that_of_the_model() {
     for seed in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (first, period) = (1000 + random.u64(0..20), 1 + random.u64(0..20));
         let beat = rhythm(first, period);
-        // Moments by their numbers.
+        // Moments by their index.
         let (mut ran, mut now, mut next) = (BTreeSet::new(), 0, 0);
         let after = |ran: &BTreeSet<u64>, now: u64| {
             let from = now.saturating_sub(first).div_ceil(period);
@@ -161,7 +161,7 @@ fn a_random_life_of_a_rhythm_is_that_of_the_model() {
                 assert!(ran.insert(next), "not twice");
                 expected.push(first + period * next);
             };
-            // Only so many settings are remembered.
+            // Only a limited number of settings is remembered.
             let sets = set < 6 && random.u32(0..3) == 0;
             if sets {
                 set += 1;

@@ -1,4 +1,5 @@
-//! The wall clock is set: forward past the moment the timer is due, back it waits, and it runs once.
+//! The wall clock is set: if it is set past the timer's moment, the timer is due; if it is set back, it waits. It runs
+//! once.
 
 use std::time::{Duration, SystemTime};
 
@@ -49,7 +50,7 @@ fn it_runs_when_the_clock_shows_its_moment() {
     }
 }
 
-/// A timer two hours away, and a clock that is set after half an hour: how long it is until it runs.
+/// A timer two hours away, and a clock that is set after half an hour: how long the timer then takes to run.
 #[test]
 fn set_forward_and_back() {
     let left = HOUR + 30 * MINUTE;
@@ -88,7 +89,7 @@ fn set_forward_and_back() {
             clock.advance(Duration::from_nanos(1)).unwrap();
         }
         assert_eq!((timeout.state(), timer.counts().panicked), (State::Fired, 0), "{what}");
-        // And nothing more, also when the moment comes once more.
+        // Nothing more, even when the moment comes again.
         clock.set_wall(at - SECOND).unwrap();
         clock.advance(HOUR).unwrap();
         let counts = timer.counts();
@@ -97,7 +98,8 @@ fn set_forward_and_back() {
     }
 }
 
-/// Those that are due by one setting run in the order of their moments, whatever the order in which they were armed.
+/// Timers that become due by one setting run in the order of their moments, whatever the order in which they were
+/// armed.
 #[test]
 fn what_is_due_by_one_setting_runs_in_order() {
     let (timer, clock) = virtual_timer();
@@ -116,8 +118,8 @@ fn what_is_due_by_one_setting_runs_in_order() {
     assert_eq!(log.take(), [5]);
 }
 
-/// Timers at random moments, and a clock that goes and is set at random: each runs once, at the first tick at which the
-/// wall clock shows its moment or a later one.
+/// Timers at random moments, and a clock that advances and is set at random: each runs once, at the first tick at which
+/// the wall clock shows its moment or a later one.
 #[test]
 fn any_walk_of_the_clock() {
     for seed in 0..60 {
@@ -125,7 +127,7 @@ fn any_walk_of_the_clock() {
         let (timer, clock) = virtual_timer();
         let begin = clock.wall_now();
         let log = Log::new();
-        // What waits, by its number: its moment.
+        // The waiting timers, by number, with their moments.
         let mut waiting: Vec<(usize, SystemTime)> = Vec::new();
         for step in 0..300 {
             let span = MS * random.u32(0..20) * [1, 1000, 1_000_000][random.usize(0..3)];
@@ -146,7 +148,7 @@ fn any_walk_of_the_clock() {
                 _ => clock.set_wall(begin).unwrap(),
             }
             let now = clock.wall_now();
-            // An advance goes through all moments on the way, a setting to its end alone.
+            // An advance passes all moments on the way; a setting only reaches its end.
             let (due, later): (Vec<_>, Vec<_>) =
                 waiting.into_iter().partition(|&(_, at)| at <= now);
             let mut ran = log.take();
@@ -163,7 +165,7 @@ fn any_walk_of_the_clock() {
     }
 }
 
-/// Timers of two engines on one clock, and ordinary timers beside them, which do not care.
+/// Timers of two engines on one clock, and ordinary timers beside them, which are not affected.
 #[test]
 fn every_engine_of_the_clock_is_told() {
     let clock = VirtualClock::new();
