@@ -1,23 +1,23 @@
-//! Knows from the kernel when threads sleep: the handshake with a thread that blocks inside a verb and cannot say so.
+//! Detects through the kernel when threads sleep: for threads that block inside a verb and cannot report it.
 //!
-//! All of them sleep at the same moment: none holds a lock that another waits for, so each has come as far as it can.
-//! Where there is no `/proc`, they are given some milliseconds of real time instead.
+//! It waits until all given threads sleep at the same moment: then none holds a lock that another waits for, so each is
+//! as far as it can get. Without `/proc`, it waits some milliseconds of real time instead.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-/// A thread of this process, as the kernel knows it.
+/// A thread of this process, by its kernel id.
 #[derive(Clone)]
 pub(crate) struct Tid(#[cfg(target_os = "linux")] std::path::PathBuf);
 
 #[cfg(target_os = "linux")]
 impl Tid {
-    /// The calling thread's.
+    /// The calling thread.
     pub(crate) fn own() -> Self {
         Tid(std::path::Path::new("/proc").join(std::fs::read_link("/proc/thread-self").unwrap()))
     }
 
-    /// Those of all threads whose name begins like that. The kernel keeps 15 characters of a name.
+    /// The threads whose name has this prefix. The kernel keeps 15 characters of a name.
     pub(crate) fn called(name: &str) -> Vec<Self> {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
         let is_called = |task: &std::path::PathBuf| {
@@ -26,7 +26,7 @@ impl Tid {
         tasks.filter(is_called).map(Tid).collect()
     }
 
-    /// Whether it sleeps, and how often it has gone to sleep; nothing, if it has ended.
+    /// Whether it sleeps, and how often it has gone to sleep. `None` if it has ended.
     fn state(&self) -> Option<(bool, String)> {
         let status = std::fs::read_to_string(self.0.join("status")).ok()?;
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
@@ -46,12 +46,12 @@ impl Tid {
     }
 }
 
-/// Waits until all of them sleep at the same moment, or have ended.
+/// Waits until all threads sleep at the same moment, or have ended.
 #[track_caller]
 pub(crate) fn await_asleep(threads: &[Tid]) {
     #[cfg(target_os = "linux")]
     super::eventually(|| {
-        // One after the other is not at the same moment; unless none has run in between.
+        // The threads are read one after another: only if none ran in between did they sleep at the same moment.
         let look = || threads.iter().map(Tid::state).collect::<Vec<_>>();
         let first = look();
         first.iter().flatten().all(|(sleeps, _)| *sleeps) && look() == first
@@ -62,7 +62,7 @@ pub(crate) fn await_asleep(threads: &[Tid]) {
     }
 }
 
-/// Runs `body` on a thread, and says which.
+/// Runs `body` on a thread, and returns the thread's id.
 pub(crate) fn spawn_known<R: Send + 'static>(
     body: impl FnOnce() -> R + Send + 'static,
 ) -> (Tid, JoinHandle<R>) {
@@ -74,7 +74,7 @@ pub(crate) fn spawn_known<R: Send + 'static>(
     (tid.recv().unwrap(), thread)
 }
 
-/// Runs `body` on a thread, and returns when that sleeps, or has ended.
+/// Runs `body` on a thread, and returns once it sleeps or has ended.
 #[track_caller]
 pub(crate) fn spawn_asleep<R: Send + 'static>(
     body: impl FnOnce() -> R + Send + 'static,

@@ -1,7 +1,7 @@
-//! Every face of the crate behind one verb: something is to happen after so long.
+//! Every face of the crate behind one verb: make something happen after a delay.
 //!
-//! What holds for all faces is tested over [`FACES`]; a new face is covered by a row. Dropping an [`Arm`] ends the face
-//! and all that waits in it.
+//! What holds for all faces is tested with [`FACES`]; a new face is covered by a new row. Dropping an [`Arm`] ends the
+//! face and everything that waits in it.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -13,15 +13,15 @@ use tourbillon::{
     WaitError,
 };
 
-/// What is to happen.
+/// Called when the delay has passed.
 pub(crate) type Happening = Box<dyn FnOnce() + Send>;
 
-/// Has something happen after so long.
+/// Arms a call of the closure after the delay.
 pub(crate) type Arm = Box<dyn Fn(Duration, Happening) + Send>;
 
 pub(crate) struct Face {
     pub(crate) name: &'static str,
-    /// Whether it runs callbacks in the place that the builder names. The others must be given none.
+    /// Whether callbacks run where the builder says. For the other faces the builder must leave that unset.
     pub(crate) callbacks: bool,
     pub(crate) open: fn(Builder) -> Arm,
 }
@@ -34,7 +34,7 @@ const fn other(name: &'static str, open: fn(Builder) -> Arm) -> Face {
     Face { name, callbacks: false, open }
 }
 
-/// Those that go by the clock of the engine.
+/// The faces that use the engine's clock.
 pub(crate) const FACES: &[Face] = &[
     callbacks("Timer::schedule", schedule),
     callbacks("Timer::schedule_at", schedule_at),
@@ -62,7 +62,7 @@ pub(crate) const FACES: &[Face] = &[
     other("tasks: DelayQueue", tasks::delay_queue),
 ];
 
-/// Those that go by the wall clock, whatever the clock of the engine.
+/// The faces that use the wall clock, whatever the engine's clock.
 pub(crate) const WALL_FACES: &[Face] = &[callbacks("Timer::schedule_wall", schedule_wall)];
 
 fn schedule(builder: Builder) -> Arm {
@@ -163,7 +163,7 @@ fn engine(builder: Builder) -> Arm {
     Box::new(move |after, happen| assert!(engine.schedule(after, happen).is_ok()))
 }
 
-/// Turns until its timer was stopped.
+/// Turns the driver until its timer is stopped.
 fn turn(mut driver: Driver) {
     thread::spawn(move || {
         while !driver.is_stopped() {
@@ -184,7 +184,7 @@ fn driven_engine(builder: Builder) -> Arm {
     Box::new(move |after, happen| assert!(engine.schedule(after, happen).is_ok()))
 }
 
-/// Ends the threads that take.
+/// Ends the takers when dropped.
 struct Closes(DelayQueue<Happening>);
 
 impl Drop for Closes {
@@ -193,7 +193,7 @@ impl Drop for Closes {
     }
 }
 
-/// A queue from which two threads take, of whom one leads and the other follows.
+/// A queue with two taker threads: one leads, the other follows.
 fn taken(
     builder: Builder,
     take: fn(&DelayQueue<Happening>) -> Result<Happening, TakeError>,
@@ -249,7 +249,7 @@ mod tasks {
         })
     }
 
-    /// Nobody turns it: that is for its callbacks.
+    /// The driver is never turned: it only runs callbacks, and tasks have a driver of their own.
     pub(super) fn sleep_on_a_driven_timer(builder: Builder) -> Arm {
         let (timer, driver) = builder.build_driven().unwrap();
         Box::new(move |after, happen| {
@@ -287,7 +287,7 @@ mod tasks {
         })
     }
 
-    /// One queue for all, on one thread: a queue for each would be made and dropped with it.
+    /// One queue for all items, on one thread: a queue for each would be created and dropped with its item.
     pub(super) fn delay_queue(builder: Builder) -> Arm {
         let timer = builder.build().unwrap();
         let (sender, receiver) = mpsc::channel::<(Instant, Happening)>();
@@ -312,7 +312,7 @@ mod tasks {
         Box::new(move |after, happen| inbox.send((timer.now() + after, happen)))
     }
 
-    /// What the task of a queue is to insert. The task ends with it.
+    /// Items for the task of a queue to insert. Dropping it ends the task.
     struct Inbox<T> {
         sender: Option<mpsc::Sender<T>>,
         waker: Arc<Mutex<Option<Waker>>>,
@@ -320,7 +320,7 @@ mod tasks {
 
     impl<T> Inbox<T> {
         fn send(&self, value: T) {
-            // It has ended if its timer was stopped.
+            // The task has ended if its timer was stopped.
             if let Some(sender) = &self.sender {
                 let _ = sender.send(value);
             }

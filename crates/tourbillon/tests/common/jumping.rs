@@ -1,7 +1,7 @@
 //! A clock as users write them: the system's plus an offset, which jumps.
 //!
-//! It sleeps until the moment it is asked for. Unlike [`HandClock`](super::HandClock), whose driver looks every half
-//! millisecond, it lets nobody look in between: what was read of it before a jump stays as it was.
+//! It sleeps until the requested time. With [`HandClock`](super::HandClock) the driver reads the clock every half
+//! millisecond; with this one nothing reads it in between, so a reading from before a jump stays in use.
 
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,11 @@ use tourbillon::{Clock, Sleeper};
 pub(crate) struct JumpingClock(Arc<Inside>);
 
 struct Inside {
-    /// A year after the system's clock: there is room to go back.
+    /// A year after the system's clock, so that it can go back.
     begin: Instant,
     /// Nanoseconds.
     offset: AtomicI64,
-    /// Those that have gone to sleep since the last jump.
+    /// The sleepers registered since the last jump.
     sleepers: Mutex<Vec<Sleeper>>,
 }
 
@@ -28,19 +28,19 @@ impl JumpingClock {
         JumpingClock(Arc::new(Inside { begin: Instant::now(), offset, sleepers }))
     }
 
-    /// Jumps, and wakes all who sleep, as [`Clock::wait`] asks for.
+    /// Jumps, and wakes all sleepers, as [`Clock::wait`] requires.
     pub(crate) fn jump(&self, by: Duration) {
         self.jump_silently(by);
         let sleepers = std::mem::take(&mut *self.0.sleepers.lock().unwrap());
         sleepers.iter().for_each(Sleeper::wake);
     }
 
-    /// Jumps, and tells nobody: as after a suspend.
+    /// Jumps without waking a sleeper, as after a suspend.
     pub(crate) fn jump_silently(&self, by: Duration) {
         self.0.offset.fetch_add(by.as_nanos() as i64, SeqCst);
     }
 
-    /// Goes back, and tells nobody.
+    /// Goes back without waking a sleeper.
     pub(crate) fn back(&self, by: Duration) {
         self.0.offset.fetch_sub(by.as_nanos() as i64, SeqCst);
     }
@@ -55,7 +55,7 @@ impl Clock for JumpingClock {
     }
 
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
-        // Whoever is listed before it reads the time is woken by a jump that it did not see.
+        // Registered before it reads the time: a jump that it does not see wakes it.
         self.0.sleepers.lock().unwrap().push(sleeper.clone());
         sleeper.sleep(until.map(|until| until.saturating_duration_since(self.now())));
     }

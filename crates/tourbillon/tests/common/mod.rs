@@ -1,7 +1,8 @@
 //! What the tests share: a log that threads write, clocks that misbehave, the places where callbacks can run, and a
 //! watchdog that turns a hang into a failure.
 //!
-//! `eventually`, `within` and `case` poll or wait in real time: a thread that never comes is a failure, not a hang.
+//! `eventually`, `within` and `case` poll or wait in real time, so that a thread that never finishes is a failure, not
+//! a hang.
 
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 
@@ -22,7 +23,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// What happened, in order.
+/// A log of events, in order.
 #[derive(Clone)]
 pub(crate) struct Log<T>(Arc<Mutex<Vec<T>>>);
 
@@ -50,7 +51,7 @@ impl<T> Log<T> {
     }
 }
 
-/// Panics without a word on the standard error.
+/// Panics without printing a message.
 pub(crate) fn panic_quietly() -> ! {
     std::panic::resume_unwind(Box::new("a quiet panic"))
 }
@@ -90,7 +91,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Runs `body` on a thread of its own and fails if it has not returned in ten seconds.
+/// Runs `body` on its own thread, and fails if it has not returned within ten seconds.
 #[track_caller]
 pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, wait) = mpsc::channel();
@@ -104,7 +105,7 @@ pub(crate) fn within<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'stati
     }
 }
 
-/// Runs one case of a table on a thread that has its name. A case that fails, or takes ten seconds, is named.
+/// Runs one case of a table on a thread with that name. A failure, or a case that takes ten seconds, shows the name.
 #[track_caller]
 pub(crate) fn case<R: Send + 'static>(
     name: impl AsRef<str>,
@@ -112,7 +113,7 @@ pub(crate) fn case<R: Send + 'static>(
 ) -> R {
     let (name, (done, ended)) = (name.as_ref(), mpsc::channel());
     let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-        // The text of a panic is on the standard error, after the name; its payload may panic when it is dropped.
+        // The panic message is on the standard error, after the name; the payload may panic when dropped.
         let outcome = catch_unwind(AssertUnwindSafe(body)).map_err(std::mem::forget);
         let _ = done.send(outcome.ok());
     });
@@ -126,13 +127,13 @@ pub(crate) fn case<R: Send + 'static>(
     }
 }
 
-/// Waits until it is so; fails after twenty seconds.
+/// Waits until the condition holds; fails after twenty seconds.
 #[track_caller]
 pub(crate) fn eventually(so: impl FnMut() -> bool) {
     assert!(becomes(so), "it never came to be");
 }
 
-/// Whether it is so within twenty seconds: for a failure that says more.
+/// Whether the condition holds within twenty seconds: for failures with a better message.
 pub(crate) fn becomes(mut so: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while !so() {
@@ -144,7 +145,7 @@ pub(crate) fn becomes(mut so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Every timer is accounted for, and the wheels are whole.
+/// Asserts that every timer is accounted for, and that the wheels are consistent.
 #[track_caller]
 pub(crate) fn accounted(timer: &Timer) {
     let counts = timer.counts();
@@ -153,7 +154,7 @@ pub(crate) fn accounted(timer: &Timer) {
     assert_eq!(timer.check(), Ok(()));
 }
 
-/// An executor with one thread of its own and a queue without end.
+/// An executor with one thread of its own and an unbounded queue.
 pub(crate) fn one_thread() -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'static {
     let (jobs, queue) = mpsc::channel::<Job>();
     thread::spawn(move || queue.into_iter().for_each(Job::run));
@@ -164,7 +165,7 @@ pub(crate) fn one_thread() -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 's
 /// The three places where callbacks can run.
 pub(crate) const PLACES: [&str; 3] = ["driver", "pool", "own executor"];
 
-/// A builder whose callbacks run in that place.
+/// A builder whose callbacks run in this place.
 pub(crate) fn running_on(place: &str) -> Builder {
     let builder = Timer::builder();
     match place {
@@ -184,7 +185,7 @@ pub(crate) const SINGLE: [Single; 3] = [
     ("own executor", || Timer::builder().executor(one_thread())),
 ];
 
-/// A timer of one shard on a virtual clock, whose callbacks run in that place.
+/// A timer of one shard on a virtual clock, whose callbacks run in this place.
 pub(crate) fn virtual_on(place: &str) -> (Timer, VirtualClock) {
     let clock = VirtualClock::new();
     (running_on(place).shards(1).clock(&clock).build().unwrap(), clock)
@@ -194,7 +195,7 @@ pub(crate) fn virtual_on(place: &str) -> (Timer, VirtualClock) {
 #[derive(Clone)]
 pub(crate) struct HandClock {
     begin: Instant,
-    /// Nanoseconds since `begin`, which lies a year after the clock's zero: there is room to go back.
+    /// Nanoseconds since `begin`, which is a year after the clock's zero, so that it can go back.
     now: Arc<AtomicU64>,
     /// How often a driver has begun to wait.
     waits: Arc<AtomicU64>,
@@ -218,7 +219,7 @@ impl HandClock {
         self.now.fetch_sub(by.as_nanos() as u64, SeqCst);
     }
 
-    /// Waits until the driver, of whom there must be one, has done what it is at, and waits.
+    /// Waits until the driver (there must be exactly one) has finished its work and waits again.
     #[track_caller]
     pub(crate) fn await_driver(&self) {
         let before = self.waits.load(SeqCst);
@@ -235,7 +236,7 @@ impl Clock for HandClock {
         self.read()
     }
 
-    /// It cannot know when it will be set: it lets the driver look every half millisecond.
+    /// The clock cannot know when it will be set, so the driver reads it every half millisecond.
     fn wait(&self, until: Option<Instant>, sleeper: &Sleeper) {
         self.waits.fetch_add(1, SeqCst);
         if until.is_none_or(|until| until > self.read()) {
@@ -244,8 +245,8 @@ impl Clock for HandClock {
     }
 }
 
-/// A timer on that shard of two, and which thread's arming led there does not matter: threads keep to a shard, so new
-/// ones are tried until one has the right one.
+/// Arms a timer on the given shard of two. Which thread arms it does not matter: a thread keeps to one shard, so new
+/// threads are started until one has that shard.
 pub(crate) fn arm_in_shard<F>(timer: &Timer, shard: usize, arm: F)
 where
     F: Fn(&Timer) + Clone + Send + 'static,

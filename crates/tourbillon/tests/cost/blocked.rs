@@ -1,4 +1,5 @@
-//! Something is due and cannot run, or somebody waits for what runs: whoever waits sleeps until it can go on.
+//! A due timer that cannot run, or a thread that waits for a running callback: whatever waits sleeps until it can
+//! continue.
 //!
 //! In real time: the kernel counts the wake-ups of threads, and a virtual clock has none.
 
@@ -13,7 +14,7 @@ use tourbillon::{Backoff, BootClock, Builder, Purgatory, Timer, VirtualClock};
 const WAKES: u64 = 30;
 const TIME: Duration = Duration::from_millis(80);
 
-/// As many callbacks as there are threads stand at the gate, and a hundred more are due.
+/// Every thread has a callback that blocks at the gate, and a hundred more are due.
 fn all_busy(builder: Builder, threads: usize) -> End {
     let (timer, gate) = (builder.build().unwrap(), Gate::default());
     for _ in 0..threads {
@@ -73,7 +74,7 @@ fn callbacks_that_block_while_more_are_due() {
     stand(&rows, TIME);
 }
 
-/// The driver for tasks stands in a waker, and more sleeps are over.
+/// The driver for tasks is blocked in a waker, and more sleeps are over.
 #[cfg(feature = "tasks")]
 fn waker_that_blocks() -> End {
     use std::pin::Pin;
@@ -98,7 +99,7 @@ fn waker_that_blocks() -> End {
     })
 }
 
-/// Somebody waits on a thread until the gate is opened.
+/// A thread waits until the gate is opened.
 fn waits(gate: Gate, wait: impl FnOnce() + Send + 'static) -> End {
     let waiting = thread::spawn(wait);
     Box::new(move || {
@@ -107,7 +108,7 @@ fn waits(gate: Gate, wait: impl FnOnce() + Send + 'static) -> End {
     })
 }
 
-/// A callback stands at the gate, and somebody stops its timer.
+/// A callback is blocked at the gate, and another thread stops its timer.
 fn stops(builder: Builder, stop: fn(&Timer)) -> End {
     let (timer, gate) = (builder.build().unwrap(), Gate::default());
     let stand = gate.clone();
@@ -116,12 +117,12 @@ fn stops(builder: Builder, stop: fn(&Timer)) -> End {
     waits(gate, move || stop(&timer))
 }
 
-/// A condition stands at the gate, on a thread that checks, and somebody ends its operation.
+/// A condition is blocked at the gate during a check, and another thread ends its operation.
 fn ends_what_is_tried(end: fn(&Purgatory<u64>)) -> End {
     let (purgatory, gate) = (Purgatory::new(&Timer::new()), Gate::default());
     let (stand, mut tried) = (gate.clone(), 0);
     let condition = move || {
-        // The first two belong to whoever adds it.
+        // The first two trials are made by the thread that adds it.
         tried += 1;
         if tried == 3 {
             stand.pass();
@@ -175,7 +176,7 @@ fn those_who_wait_for_what_runs() {
                 waiting.join().unwrap();
             })
         }),
-        // It looks every millisecond whether an executor that refused will take its jobs now.
+        // The advance polls every millisecond whether an executor that refused a job accepts it now.
         Row::new("advance of a virtual clock", 2 * TIME.as_millis() as u64, || {
             let (clock, gate) = (VirtualClock::new(), Gate::default());
             let timer = Timer::builder().clock(&clock).build().unwrap();
@@ -190,7 +191,7 @@ fn those_who_wait_for_what_runs() {
     stand(&rows, TIME);
 }
 
-/// A task that waits for a thread, on a clock that has nowhere to go: whoever moves the clock sleeps too.
+/// A task waits for a thread, on a clock with nothing to advance to: the thread that moves the clock sleeps too.
 #[cfg(feature = "tasks")]
 fn waits_for_a_thread(sleeps: bool, run: fn(&VirtualClock, Task)) -> End {
     let clock = VirtualClock::new();
@@ -198,7 +199,7 @@ fn waits_for_a_thread(sleeps: bool, run: fn(&VirtualClock, Task)) -> End {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let task = async move {
         if sleeps {
-            // No clock comes there.
+            // No clock reaches this deadline.
             let sleep = timer.sleep(Duration::MAX);
             futures_lite::future::or(async { _ = sleep.await }, async { _ = receiver.await }).await;
         } else {

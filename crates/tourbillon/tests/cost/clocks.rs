@@ -1,6 +1,6 @@
-//! Whoever waits for a clock of the user's that panics does not spin.
+//! A thread that waits for a user-defined clock which panics does not spin.
 //!
-//! In real time: the kernel counts what a wait costs.
+//! In real time: the kernel measures what a wait costs.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -13,7 +13,7 @@ use tourbillon::{Clock, Sleeper, Timer};
 
 const TIME: Duration = Duration::from_millis(50);
 
-/// The system's clock as a clock of the user, of which a part panics from some moment on.
+/// The system's clock as a user-defined clock, one part of which panics from some moment on.
 struct Panics {
     from_now_on: Arc<AtomicBool>,
     part: &'static str,
@@ -39,7 +39,7 @@ impl Clock for Panics {
     }
 }
 
-/// A clock of the user's that panics stands still, and whoever waits for it looks at it once a millisecond.
+/// A user-defined clock that panics stands still, and a thread that waits for it reads it once a millisecond.
 #[test]
 fn clocks_that_panic() {
     let sleepers = ["Timer::arm", "Engine", "a driven timer", "DelayQueue::take"];
@@ -56,7 +56,7 @@ fn clocks_that_panic() {
                 happened.recv_timeout(20 * SECOND).expect("it happens");
                 arm(HOUR, Box::new(|| ()));
                 from_now_on.store(true, SeqCst);
-                // Whoever sleeps for the hour wakes for this.
+                // Wakes the thread that sleeps for the hour.
                 arm(MS, Box::new(|| ()));
                 Box::new(move || drop(arm))
             };

@@ -1,9 +1,9 @@
-//! Something is due: it costs a wake-up or two, and not the time until then.
+//! A deadline costs a wake-up or two, but no CPU time while it is awaited.
 //!
-//! A driver that can sleep whole milliseconds only, and spins for the rest, takes most of a millisecond for each
-//! deadline; one that looks ever more often towards the end is woken for each look.
+//! A driver that can only sleep whole milliseconds, and spins for the rest, uses most of a millisecond of CPU time for
+//! each deadline; one that checks ever more often towards the end is woken for each check.
 //!
-//! In real time: the kernel counts what the wait until a deadline costs.
+//! In real time: the kernel measures what the wait until a deadline costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -19,14 +19,14 @@ use tourbillon::{BootClock, Builder, Clock, Timer};
 const DEADLINES: u32 = 7;
 /// Not a whole number of milliseconds, nor of ticks.
 const APART: Duration = Duration::from_micros(4_900);
-/// Each may take a third of a millisecond and six wake-ups: of a driver, of the thread that runs it, and of either for
-/// a lock that was held.
+/// The limit for each deadline: a third of a millisecond and six wake-ups, of a driver, of the thread that runs the
+/// callback, and of either for a lock that was held.
 const LIMIT: Cost =
     Cost { cpu: Duration::from_micros(350 * DEADLINES as u64), wakes: 6 * DEADLINES as u64 };
 
 type Setting = (&'static str, fn(Builder) -> Builder);
 
-/// A clock of the user's that shows another time than the system's, and leaves the wait to the engine.
+/// A user-defined clock whose time differs from the system's, with the trait's default wait.
 struct Plain {
     ahead: Duration,
     behind: Duration,
@@ -51,7 +51,7 @@ const CLOCKS: [Setting; 6] = [
     }),
 ];
 
-/// The cost of a series of deadlines from when they are armed. What is armed before has started the threads.
+/// The cost of a series of deadlines, measured from when they are armed. Timers armed before have started the threads.
 fn series(face: &Face, builder: Builder) -> Cost {
     let arm = (face.open)(builder);
     let happened = Arc::new(AtomicU32::new(0));
@@ -62,7 +62,7 @@ fn series(face: &Face, builder: Builder) -> Cost {
     arm(Duration::ZERO, count());
     eventually(|| happened.load(SeqCst) == 1);
     (1..=DEADLINES).for_each(|n| arm(APART * n, count()));
-    // The threads of tasks start before the first deadline, and are no part of its cost.
+    // The threads of tasks start before the first deadline, and do not count.
     thread::sleep(APART / 2);
     measure(|| {
         thread::sleep(APART * DEADLINES - APART / 2);
@@ -92,7 +92,7 @@ fn a_deadline_costs_no_more_than_its_wake_ups() {
     assert!(failed.is_empty(), "too dear: {failed:?}");
 }
 
-/// Whoever sleeps for all faces is the driver, or a taker of a queue: one face for each will do.
+/// In all faces, the thread that sleeps is a driver or a taker of a queue: one face for each will do.
 #[test]
 fn whatever_the_clock() {
     let some = FACES.iter().filter(|face| ["Timer::arm", "DelayQueue::take"].contains(&face.name));

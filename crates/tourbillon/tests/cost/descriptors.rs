@@ -1,5 +1,5 @@
-//! File descriptors: no child process inherits one, and without any the engine works, and costs no more. In real time,
-//! because a virtual clock has no descriptors.
+//! File descriptors: no child process inherits one, and without free descriptors the engine works, at the same cost. In
+//! real time, because a virtual clock has no descriptors.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::common::{HOUR, MS, eventually};
 use crate::meter::{alone, cpu};
 use tourbillon::{BootClock, Timer};
 
-/// What the engine has opened: eventfds and timerfds, with the flags that the kernel tells.
+/// The descriptors of the engine: eventfds and timerfds, each with whether it closes on exec.
 fn opened() -> Vec<(String, bool)> {
     let descriptor = |entry: fs::DirEntry| {
         let link = fs::read_link(entry.path()).ok()?.to_str()?.to_owned();
@@ -29,7 +29,7 @@ fn opened() -> Vec<(String, bool)> {
 #[test]
 fn no_child_inherits_a_descriptor() {
     let _alone = alone();
-    // An alarm and a bell of the boot clock, the watch of the wall clock, and what wakes a loop.
+    // The boot clock's timerfd and eventfd, the watch of the wall clock, and the descriptor that wakes an event loop.
     let timer = Timer::builder().clock(BootClock).build().unwrap();
     timer.schedule_wall(SystemTime::now() + HOUR, |_| ()).unwrap();
     let (_driven, mut driver) = Timer::builder().build_driven().unwrap();
@@ -39,17 +39,17 @@ fn no_child_inherits_a_descriptor() {
     assert!(inherited.is_empty(), "{inherited:?}");
 }
 
-/// The name of the variable that tells a process that it is the child, and how many descriptors it may open.
+/// The environment variable that marks the child process, and holds how many descriptors it may open.
 const CHILD: &str = "TOURBILLON_DESCRIPTORS_LEFT";
 
-/// In a process of its own: those of the others are not to be taken from them.
+/// In a child process, so that it does not take the descriptors of other tests.
 #[test]
 fn without_descriptors() {
     if let Ok(left) = std::env::var(CHILD) {
         return with(left.parse().unwrap());
     }
     let _alone = alone();
-    // None; one for an alarm, and none for the bell that is to go with it.
+    // None; and one for a timerfd, with none for the eventfd that goes with it.
     for left in [0, 1] {
         let child = Command::new("sh")
             .args(["-c", r#"ulimit -n 64 && exec "$0" "$@""#])
@@ -63,9 +63,9 @@ fn without_descriptors() {
     }
 }
 
-/// Everything that waits by the boot clock or the wall clock waits, wakes and ends with so many descriptors.
+/// Every face on the boot clock or the wall clock waits, wakes and ends with this many descriptors left.
 fn with(left: usize) {
-    // A run that records which planted faults are reached opens a file for that when the first is.
+    // A run that records which planted faults are reached opens a file for that when it reaches the first one.
     Timer::new().arm(HOUR, |_| ()).unwrap();
     let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     taken.truncate(taken.len() - left);
@@ -87,7 +87,7 @@ fn with(left: usize) {
         }
     };
     all.iter().for_each(|arm| arm(HOUR, Box::new(|| ())));
-    // Earlier than what they sleep for.
+    // Earlier than the deadlines for which the threads sleep.
     soon(MS);
     await_all();
     let is_dear = |_: &i32| {
@@ -101,7 +101,7 @@ fn with(left: usize) {
     };
     assert!((0..3).take_while(is_dear).count() < 3, "it spins while it waits");
     drop(taken);
-    // There are descriptors again.
+    // Descriptors are available again.
     soon(MS);
     await_all();
 }

@@ -1,4 +1,4 @@
-//! Nothing is due: no face takes CPU time, and no thread wakes up.
+//! Nothing is due: no face uses CPU time, and no thread wakes up.
 //!
 //! In real time: the kernel counts the wake-ups of threads, and a virtual clock has none.
 
@@ -10,7 +10,7 @@ use crate::common::{HOUR, MS, PLACES, YEAR, running_on};
 use crate::meter::{End, Row, stand};
 use tourbillon::{BootClock, Builder, DelayQueue, Timer, VirtualClock};
 
-/// Silence is free; some leave is given to a machine that has other things to do.
+/// An idle engine has no wake-ups; these few allow for other work of the machine.
 const WAKES: u64 = 3;
 const TIME: Duration = Duration::from_millis(50);
 
@@ -25,7 +25,7 @@ fn builder(face: &Face, place: &str) -> Builder {
     if face.callbacks { running_on(place) } else { Timer::builder() }
 }
 
-/// Something waits an hour, and something that came first has happened.
+/// Arms a timer for an hour from now, and one that comes first and fires.
 fn wait_an_hour(arm: &Arm) {
     let (done, happened) = std::sync::mpsc::channel();
     arm(MS, Box::new(move || done.send(()).unwrap()));
@@ -45,13 +45,13 @@ fn every_face_on_the_systems_clock() {
         };
         Row::new(&name, WAKES, begin)
     };
-    // The place makes no difference to a face; the next test has them all.
+    // The place makes no difference to a face; the next test covers all places.
     let first = FACES[0].name;
     let some = faces().filter(|(face, place)| face.name == first || *place == PLACES[0]);
     stand(&some.map(row).collect::<Vec<_>>(), TIME);
 }
 
-/// All faces together: in silence the sum is as small as each of them.
+/// All faces together: while idle, their total is as small as each alone.
 fn all_on(clock: impl Fn(Builder) -> Builder + 'static) -> impl Fn() -> End + 'static {
     move || {
         let open = |(face, place): (&Face, &str)| (face.open)(clock(builder(face, place)));
@@ -61,7 +61,7 @@ fn all_on(clock: impl Fn(Builder) -> Builder + 'static) -> impl Fn() -> End + 's
     }
 }
 
-/// A timer with that many timers an hour away.
+/// A timer with this many timers an hour away.
 fn crowd(timer: Timer, count: u32) -> End {
     timer.start().unwrap();
     for n in 0..count {
@@ -124,7 +124,7 @@ fn clocks_wheels_and_crowds() {
         }),
         #[cfg(feature = "tasks")]
         Row::new("a sleep on the default engine", WAKES, || {
-            // Its thread is never stopped; the engine neither.
+            // Its thread and its engine are never stopped.
             std::thread::spawn(|| {
                 futures_lite::future::block_on(tourbillon::tasks::sleep(HOUR));
             });

@@ -1,5 +1,5 @@
-//! No memory for a thread: what needs one is refused, and says so; and when there is memory again, it works as ever. In
-//! real time, because a virtual clock has no threads.
+//! No memory for a thread: verbs that need a thread are refused with an error that says so; once there is memory again,
+//! they work. In real time, because a virtual clock has no threads.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tourbillon::{
     Batch, Engine, KeyedTimer, Purgatory, ScheduleError, StartError, Timer, WatchError,
 };
 
-/// The name of the variable that tells a process that it is the child.
+/// The environment variable that marks the child process.
 const CHILD: &str = "TOURBILLON_MEMORY_LIMITED";
 
-/// In a process of its own, which may have so many kilobytes of addresses.
+/// In a child process, whose address space is limited to this many kilobytes.
 #[test]
 fn without_memory_for_a_thread() {
     if std::env::var(CHILD).is_ok() {
@@ -33,7 +33,7 @@ fn without_memory_for_a_thread() {
     assert!(child.status.success() && told.contains("1 passed"), "{told}");
 }
 
-/// Takes all addresses but some that are too few for the stack of a thread.
+/// Allocates the whole address space, except for less than the stack of a thread.
 fn take_all() -> Vec<Vec<u8>> {
     let mut taken = Vec::with_capacity(1 << 13);
     let mut size: usize = 1 << 30;
@@ -44,14 +44,14 @@ fn take_all() -> Vec<Vec<u8>> {
             Err(_) => size /= 2,
         }
     }
-    // A megabyte is for what is not the stack.
+    // Frees a megabyte, for allocations other than stacks.
     taken.pop();
     taken
 }
 
 type Happening = Box<dyn FnOnce() + Send>;
 
-/// What a row is tried on. All of it is there before, and nothing of it has a thread.
+/// What a row is tested on. All of it is created before, and none of it has a thread yet.
 struct Bench {
     timer: Timer,
     keyed: KeyedTimer<u32>,
@@ -68,7 +68,7 @@ impl Bench {
     }
 }
 
-/// Has something happen soon, by a thread that is not there yet. Whether it was refused for want of that.
+/// Makes something happen soon, on a thread that has yet to be started. Returns whether it was refused for lack of one.
 type Verb = (&'static str, fn(&Bench, Happening) -> bool);
 
 const VERBS: &[Verb] = &[
@@ -118,10 +118,10 @@ fn sleeps(bench: &Bench, happen: Happening) -> bool {
         }
     }
     let waker = Waker::from(Arc::new(Happens(Mutex::new(Some(happen)))));
-    // Long enough that its time has not come when it is polled, also on a loaded machine.
+    // Long enough not to be due at its first poll, even on a loaded machine.
     let mut sleep = bench.timer.sleep(50 * MS);
     let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
-    // Its drop would take the waker with it.
+    // Dropping it would drop the waker.
     std::mem::forget(sleep);
     polled == Poll::Ready(Err(tourbillon::tasks::SleepError::Thread))
 }
@@ -135,7 +135,7 @@ fn limited() {
     };
     let all = || rows.iter().map(|((name, verb), bench)| (*name, verb(bench, count())));
     let taken = take_all();
-    // Twice: nothing is left of the first time.
+    // Twice: the first attempt must leave nothing behind.
     let refused: Vec<_> = all().chain(all()).collect();
     drop(taken);
     for (verb, refused) in refused {
@@ -146,6 +146,6 @@ fn limited() {
         assert!(!refused, "{verb}: there is memory again");
     }
     eventually(|| happened.load(SeqCst) as usize == VERBS.len());
-    // Whoever waits for the wall clock is to be told when that is set: somebody watches it.
+    // A timer that waits for the wall clock needs the watch thread.
     eventually(|| threads_called("tourbillon-wall") == 1);
 }

@@ -1,6 +1,6 @@
-//! Measures a state that stands for a while: the CPU time of the process, and how often its threads were woken.
+//! Measures a lasting state: the CPU time of the process, and the wake-ups of its threads.
 //!
-//! In real time: a state has to stand for a while before its cost can be told from none.
+//! In real time: a state has to last for a while before its cost can be measured.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) type End = Box<dyn FnOnce()>;
 /// A state that must cost little while it stands.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// How many wake-ups it may take, of all threads together.
+    /// The limit on wake-ups, of all threads together.
     pub(crate) wakes: u64,
     pub(crate) begin: Box<dyn Fn() -> End>,
 }
@@ -30,7 +30,8 @@ impl Row {
     }
 }
 
-/// Measures every row for that long, and names those that take more than a tenth of a core or too many wake-ups.
+/// Measures every row for that long, and fails with the names of those that use over a tenth of a core or too many
+/// wake-ups.
 pub(crate) fn stand(rows: &[Row], time: Duration) {
     let _alone = alone();
     let fails = |row: &&Row| {
@@ -53,7 +54,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether it is above the limit three times in succession: then it says so.
+/// Whether the cost exceeds the limit three times in a row; then it is printed.
 pub(crate) fn judge(name: &str, limit: Cost, take: impl Fn() -> Cost) -> bool {
     let is_dear = |_: &i32| {
         let cost = take();
@@ -76,7 +77,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// The cost of all threads during that; of the one that measures, the CPU time only.
+/// The cost of all threads while `during` runs; of the measuring thread, only the CPU time.
 pub(crate) fn measure(during: impl FnOnce()) -> Cost {
     let before = wakes();
     let begin = cpu();
@@ -86,13 +87,13 @@ pub(crate) fn measure(during: impl FnOnce()) -> Cost {
     Cost { cpu, wakes: wakes().iter().map(since).sum() }
 }
 
-/// The CPU time of the process until now.
+/// The CPU time that the process has used.
 pub(crate) fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Waits until no thread was woken for a while; not for ever, because some rows never come to rest.
+/// Waits until no thread has been woken for a while; but not forever, because some rows never become idle.
 pub(crate) fn settle() {
     let mut last = wakes();
     for _ in 0..6 {
@@ -104,7 +105,7 @@ pub(crate) fn settle() {
     }
 }
 
-/// How often each other thread has gone to sleep by itself, from the kernel.
+/// How often each other thread has gone to sleep voluntarily, from the kernel.
 fn wakes() -> HashMap<String, u64> {
     let own = fs::read_link("/proc/thread-self").unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -117,7 +118,7 @@ fn wakes() -> HashMap<String, u64> {
     others.filter_map(count).collect()
 }
 
-/// How many threads have that name, of which the kernel keeps 15 characters.
+/// The number of threads with this name, of which the kernel keeps 15 characters.
 pub(crate) fn threads_called(name: &str) -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let is_called = |task: &fs::DirEntry| {
@@ -126,12 +127,12 @@ pub(crate) fn threads_called(name: &str) -> usize {
     tasks.filter(is_called).count()
 }
 
-/// Where callbacks stand until it is opened.
+/// Blocks callbacks until it is opened.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<(bool, usize)>, Condvar)>);
 
 impl Gate {
-    /// Stands here until it is opened.
+    /// Blocks until it is opened.
     pub(crate) fn pass(&self) {
         let (state, opened) = &*self.0;
         let mut state = state.lock().unwrap();
@@ -144,7 +145,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    /// Waits until that many stand here.
+    /// Waits until this many threads are blocked here.
     #[track_caller]
     pub(crate) fn await_standing(&self, count: usize) {
         eventually(|| self.0.0.lock().unwrap().1 >= count);

@@ -1,4 +1,4 @@
-//! An executor that takes no jobs for a while is offered them ever more rarely, in real time.
+//! An executor that refuses jobs is offered them ever less often. In real time.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn an_executor_that_takes_no_jobs_is_seldom_asked() {
                 Ok(())
             })
         }),
-        // It says that it took them: then they are offered again once a millisecond.
+        // The executor accepts the jobs and drops them: they are offered again once a millisecond.
         Row::new("drops them", 2 * TIME.as_millis() as u64, || {
             refused(1, |job| {
                 drop(job);

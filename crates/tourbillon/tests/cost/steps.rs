@@ -1,4 +1,5 @@
-//! A step of the virtual clock takes as long as what runs in it: it is told when that has ended, and does not look.
+//! A step of the virtual clock takes only as long as what runs in it: it is notified when that has ended, and does not
+//! poll.
 //!
 //! In real time: virtual time does not pass while a step waits.
 
@@ -13,18 +14,18 @@ use crate::meter::alone;
 use tourbillon::{Builder, Job, Timeout, Timer, VirtualClock};
 
 const STEPS: u32 = 20;
-/// A step that is told takes some microseconds. One that looks takes a millisecond.
+/// A step that is notified takes some microseconds, one that polls takes a millisecond.
 const LIMIT: Duration = Duration::from_millis(8);
-/// A machine that is busy with something else makes a step longer, and none shorter: so it is tried that often.
+/// Other load makes a step longer, and none shorter: the best of this many attempts counts.
 const TRIES: u32 = 40;
-/// A machine that takes longer for that is too busy to tell.
+/// If it takes longer than this, the machine is too busy for the measurement.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Callbacks that arm one another, each at a step of its own.
+/// Callbacks that arm one another, each in a step of its own.
 fn steps(builder: Builder, repeats: bool) -> Duration {
     let clock = VirtualClock::new();
     let timer = builder.clock(&clock).build().unwrap();
-    // The threads are there before.
+    // Starts the threads before the measurement.
     timer.arm(MS, |_| ()).unwrap();
     clock.advance(SECOND).unwrap();
     if repeats {
@@ -64,7 +65,7 @@ fn a_step_takes_no_longer_than_what_runs_in_it() {
 
 type Jobs = Arc<Mutex<Vec<Job>>>;
 
-/// How a timer goes for whose end a step waits.
+/// A way to end a timer for which a step waits.
 type Way = (&'static str, fn(&Timer, &Timeout, &Jobs));
 
 const WAYS: [Way; 6] = [
@@ -79,8 +80,8 @@ const WAYS: [Way; 6] = [
     }),
 ];
 
-/// How long a step waits for what has gone already. It goes just after the step has begun to sleep: one that looks
-/// every millisecond sleeps for most of that. `None` if the machine was too busy to tell.
+/// How long a step waits for a timer that has just ended. The timer ends just after the step has begun to sleep: a step
+/// that polls every millisecond would sleep for most of that. `None` if the machine was too busy.
 fn waits(way: fn(&Timer, &Timeout, &Jobs)) -> Option<Duration> {
     let (clock, jobs) = (VirtualClock::new(), Jobs::default());
     let keeps = jobs.clone();

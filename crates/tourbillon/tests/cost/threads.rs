@@ -1,5 +1,5 @@
-//! A thread that waits costs memory: it ends with what it waits for, and not before. In real time, because a virtual
-//! clock has no threads.
+//! A waiting thread costs memory: it ends with what it waits for, and not before. In real time, because a virtual clock
+//! has no threads.
 
 use std::sync::{Arc, Barrier};
 use std::time::SystemTime;
@@ -38,10 +38,10 @@ fn eventually_none(thread: &str, face: &str, place: &str) {
 /// The thread that watches the wall clock.
 const WATCH: &str = "tourbillon-wall";
 
-/// A way in which the last wall timer of an engine can go.
+/// A way in which the last wall timer of an engine ends.
 type End = (&'static str, fn(Timer));
 
-/// Whatever ends the last engine that had a wall timer ends the watch, and the next such timer starts it again.
+/// Whatever ends the last engine that had a wall timer also ends the watch; the next such timer starts it again.
 const ENDS: [End; 5] = [
     ("stopped", |timer| drop(timer.stop())),
     ("stopped with a limit", |timer| drop(timer.stop_within(HOUR))),
@@ -69,21 +69,21 @@ fn the_watch_ends_with_the_last_engine_and_starts_again() {
             let [first, last] = timers;
             eventually(|| threads_called(WATCH) == 1);
             end(first);
-            // The other engine needs it still: now, and when a watch that ends would have ended.
+            // The other engine still needs it: now, and after the time in which a watch would end.
             eventually(|| !kept[0].is_pending());
             std::thread::sleep(3 * MS);
             assert_eq!(threads_called(WATCH), 1, "{name}, {place}: one for the process");
             assert!(kept[1].is_pending());
             end(last);
             eventually_none(WATCH, name, place);
-            // Handles that are kept do not keep it.
+            // Handles that are kept do not keep the watch alive.
             assert!(kept.iter().all(|timeout| !timeout.is_pending()), "{name}, {place}");
         }
     }
 }
 
-/// It goes on if its timers have ended, however they have: the engine may need it again, and a thread that is started
-/// for each of them would cost more than one that sleeps.
+/// The watch stays when all its timers have ended, in whatever way: the engine may need it again, and starting a thread
+/// for each timer would cost more than one that sleeps.
 #[test]
 fn the_watch_stays_one_while_timers_come_and_go() {
     let _alone = alone();
@@ -100,7 +100,7 @@ fn the_watch_stays_one_while_timers_come_and_go() {
     eventually_none(WATCH, "Timer::schedule_wall", "after twenty");
 }
 
-/// Every worker of a pool ends with its timer, however many there are and wherever they are.
+/// Every worker of a pool ends with its timer, however many there are and whatever they are doing.
 #[test]
 fn all_the_threads_of_a_pool_end() {
     let _alone = alone();
@@ -112,7 +112,7 @@ fn all_the_threads_of_a_pool_end() {
                 let meet = meet.clone();
                 timer.arm(MS, move |_| _ = meet.wait()).unwrap();
             }
-            // Each of them needs a thread of its own.
+            // Each of them needs its own thread.
             meet.wait();
             assert_eq!(threads_called("pools-worker"), workers, "{name}");
             end(timer);

@@ -1,5 +1,5 @@
-//! A callback that takes long delays no other for which there is a thread. In real time, milliseconds of it: under a
-//! virtual clock nothing else becomes due while a callback runs.
+//! A slow callback delays no other while a thread is free. In real time, milliseconds of it: on a virtual clock nothing
+//! else becomes due while a callback runs.
 
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::{MS, case, eventually};
 use tourbillon::{Builder, Job, Timer};
 
-/// An executor with so many threads.
+/// An executor with this many threads.
 fn threads(count: usize) -> impl Fn(Job) -> Result<(), Job> + Send + Sync + 'static {
     let (jobs, queue) = mpsc::channel::<Job>();
     let queue = Arc::new(Mutex::new(queue));
@@ -31,7 +31,7 @@ fn thread_each(job: Job) -> Result<(), Job> {
     Ok(())
 }
 
-/// A place with four threads at least.
+/// A place with at least four threads.
 type Place = (&'static str, fn(Builder) -> Builder);
 
 const PLACES: [Place; 3] = [
@@ -46,11 +46,11 @@ fn who_is_due_while_others_run_finds_another_thread() {
         for shards in [1, 4] {
             case(format!("{place}, {shards} shards"), move || {
                 let timer = set(Timer::builder().shards(shards)).build().unwrap();
-                // Threads are made in the first round, and asleep before the others.
+                // Threads are started in the first round, and sleep before the others.
                 for round in 0..4 {
                     let gate = Arc::new((Mutex::new(false), Condvar::new()));
                     let (told, begun) = mpsc::channel();
-                    // Each begins while all before it stand at the gate, and so does the last.
+                    // Each begins while all before it are blocked at the gate, and so does the last.
                     for n in 0..4 {
                         let (told, gate) = (told.clone(), gate.clone());
                         let run = move |_: &tourbillon::Context<'_>| {
@@ -73,15 +73,16 @@ fn who_is_due_while_others_run_finds_another_thread() {
     }
 }
 
-/// All that is due at once finds its threads at once: in microseconds, whatever the tick. It would be minutes if the
-/// driver came back after a part of the longest tick.
+/// Timers that are due together get their threads at once: in microseconds, whatever the tick. It would take minutes if
+/// the driver returned after a fraction of the longest tick.
 #[test]
 fn all_who_are_due_together_find_their_threads_whatever_the_tick() {
     const THREADS: usize = 8;
     for tick in [Duration::from_micros(1), MS, 3600 * 1000 * MS] {
         for shards in [1, 4] {
             case(format!("a tick of {tick:?}, {shards} shards"), move || {
-                // Before the engine began: due at once. A moment after that would round up to the first tick.
+                // From before the engine began, so it is due at once. A later deadline would round up to the first
+                // tick.
                 let before = Instant::now();
                 let builder = Timer::builder().tick(tick).shards(shards).pool(THREADS);
                 let timer = builder.build().unwrap();

@@ -1,8 +1,8 @@
-//! Clocks that are not as they should be: they go back, jump and freeze. A timer may be late for it, never early.
+//! Faulty clocks: they go back, jump and freeze. A timer may be late then, but never early.
 //!
-//! The clock is set by hand, but the driver is a thread that looks at it: these tests wait until it has looked.
+//! The clock is set by hand, but the driver is a thread that reads it: these tests wait until it has done so.
 //!
-//! One in real time: its clock runs ahead of the system's, and brings its own wait.
+//! One test is in real time: its clock runs faster than the system's, and has its own wait.
 
 use std::sync::mpsc;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::common::{
 };
 use tourbillon::{Clock, Context, KeyedTimer, Repeat, Sleeper, State, Timer, Unfired};
 
-/// The driver looks at the clock, and does what it should not if it ever does.
+/// Waits until the driver has read the clock, and has had time for anything that it should not do.
 fn let_it_look(clock: &HandClock) {
     (0..3).for_each(|_| clock.await_driver());
 }
@@ -22,7 +22,7 @@ fn timer_on(clock: &HandClock) -> Timer {
     Timer::builder().clock(clock.clone()).shards(1).on_driver().build().unwrap()
 }
 
-/// Logs by how much the clock was before the deadline, or after it.
+/// Logs by how much the clock was before or after the deadline.
 fn note(
     log: &Log<(u64, Option<Duration>)>,
     clock: &HandClock,
@@ -41,7 +41,7 @@ fn a_clock_that_steps_back_makes_nothing_early() {
     timer.schedule(10 * SECOND, note(&log, &clock, 0, clock.read() + 10 * SECOND)).unwrap();
     clock.forward(10 * SECOND);
     eventually(|| log.len() == 1);
-    // The wheel's hand is at ten seconds. Now the clock says five again.
+    // The wheel's hand is at ten seconds. Now the clock goes back to five.
     clock.back(5 * SECOND);
     for n in 1..=4 {
         let after = SECOND * n;
@@ -83,7 +83,7 @@ fn a_clock_that_jumps_ten_years_fires_all_that_is_due_and_nothing_else() {
     let log = Log::new();
     let begin = clock.read();
     for n in 0..1000 {
-        // Three days apart: 8 years and more.
+        // Three days apart: more than 8 years in total.
         let after = Duration::from_secs(n * 3 * 86_400);
         timer.schedule(after, note(&log, &clock, n, begin + after)).unwrap();
     }
@@ -93,7 +93,7 @@ fn a_clock_that_jumps_ten_years_fires_all_that_is_due_and_nothing_else() {
     let order: Vec<_> = log.take().into_iter().map(|(n, _)| n).collect();
     assert!(order.is_sorted(), "each in its turn");
     assert!(far.is_pending());
-    // It works on as before.
+    // The engine still works.
     timer.schedule(5 * MS, note(&log, &clock, 0, clock.read() + 5 * MS)).unwrap();
     let_it_look(&clock);
     assert_eq!(log.len(), 0);
@@ -112,14 +112,14 @@ fn a_clock_that_freezes_fires_nothing_and_stops() {
     timer.schedule(MS, note(&log, &clock, 0, clock.read() + MS)).unwrap();
     let_it_look(&clock);
     assert_eq!(log.len(), 0);
-    // What is due at once is due on a frozen clock too.
+    // A zero delay is due on a frozen clock too.
     timer.schedule(Duration::ZERO, note(&log, &clock, 1, clock.read())).unwrap();
     eventually(|| log.len() == 1);
     assert_eq!(crate::common::within(move || timer.stop().len()), 1);
 }
 
-/// A clock that runs a hundred thousand times as fast as the real one, with a wait of its own: by the real clock, the
-/// driver would wait an hour.
+/// A clock that runs a hundred thousand times as fast as the real one, with its own wait: by the real clock, the driver
+/// would wait an hour.
 #[test]
 fn a_clock_brings_its_own_wait() {
     const FASTER: u32 = 100_000;
@@ -142,7 +142,7 @@ fn a_clock_brings_its_own_wait() {
     assert!(log.take()[0] >= deadline);
 }
 
-/// What a clock of the user is asked to wait for.
+/// A user-defined clock that logs the instants for which it is asked to wait.
 struct Asked(Log<Option<Instant>>);
 
 impl Clock for Asked {
@@ -170,7 +170,7 @@ fn with_nothing_pending_a_clock_waits_for_no_moment() {
     assert!(waits[1].is_some_and(|until| until >= deadline && until < deadline + SECOND));
 }
 
-/// What arms a callback of each kind for a second from now.
+/// Arms a callback of one kind, a second from now.
 type Arms = fn(&Timer, Box<dyn Fn(&Context<'_>) + Send>);
 
 const KINDS: [(&str, Arms); 7] = [
@@ -186,7 +186,7 @@ const KINDS: [(&str, Arms); 7] = [
     ("KeyedTimer::schedule", |timer, run| {
         let keyed = KeyedTimer::new(timer);
         keyed.schedule(1, SECOND, move |now| run(now)).unwrap();
-        // Its last clone would take the timer with it.
+        // Dropping its last clone would drop the timer.
         std::mem::forget(keyed);
     }),
     ("Timeout::reschedule", |timer, run| {
@@ -195,7 +195,7 @@ const KINDS: [(&str, Arms); 7] = [
     }),
 ];
 
-/// A callback takes its time before it asks: what it is told is as it was when it started.
+/// The answers of a context are those from the start of the callback, however late it asks.
 #[test]
 fn what_a_callback_is_told_stays_so_while_it_runs() {
     for place in PLACES.into_iter().chain(["a driver of the caller's", "by hand, after a stop"]) {
@@ -210,7 +210,7 @@ fn what_a_callback_is_told_stays_so_while_it_runs() {
             };
             let deadline = clock.read() + SECOND;
             let builder = |place| running_on(place).shards(1).clock(clock.clone());
-            // Three seconds late, whoever runs it.
+            // Three seconds late, wherever it runs.
             match place {
                 "a driver of the caller's" => {
                     let own = Timer::builder().clock(clock.clone()).build_driven();
@@ -240,7 +240,7 @@ fn what_a_callback_is_told_stays_so_while_it_runs() {
     }
 }
 
-/// Under ticks of a nanosecond the end of time is a tick, too. A timer that repeats waits there while it runs.
+/// With ticks of a nanosecond the end of time is a tick, too. A repeating timer waits there while it runs.
 #[test]
 fn a_clock_at_the_end_of_time_does_not_start_what_runs() {
     let clock = HandClock::new();
@@ -257,7 +257,7 @@ fn a_clock_at_the_end_of_time_does_not_start_what_runs() {
     timer.arm(HOUR, move |_| fired.send(()).unwrap()).unwrap();
     clock.forward(YEAR * 550);
     hour.recv().unwrap();
-    // In real time: the other thread of the pool would have started it by now.
+    // In real time: by now the other thread of the pool would have started it.
     thread::sleep(MS * 50);
     assert_eq!((timer.counts().fired, timer.counts().pending), (2, 0));
     go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Callbacks of every size: they lie in the timer's node or in a box, and each is run once or dropped once, whole.
+//! Callbacks of every size: stored in the timer's node or boxed, each is run or dropped exactly once, and unchanged.
 //! `cargo xtask memcheck` runs these under valgrind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::common::{HOUR, PLACES, SECOND, accounted, panic_quietly, virtual_on};
 use tourbillon::{Context, ScheduleError};
 
-/// What a callback has captured: so many bytes, which are as they should be.
+/// What a callback has captured: this many bytes, with known contents.
 trait Captured: Send + 'static {
     fn new() -> Self;
     fn is_whole(&self) -> bool;
@@ -24,7 +24,7 @@ impl<const N: usize> Captured for [u8; N] {
     }
 }
 
-/// More than a word's alignment, with bytes and without.
+/// An alignment larger than a word's, with and without bytes.
 #[repr(align(64))]
 struct Aligned<const N: usize>([u8; N]);
 
@@ -38,7 +38,7 @@ impl<const N: usize> Captured for Aligned<N> {
     }
 }
 
-/// Counts, in one word, those that have run and were whole, and those that were dropped.
+/// Counts, in one word, the values that ran with intact contents, and the values that were dropped.
 #[derive(Clone)]
 struct Seen(Arc<[AtomicU64; 2]>);
 
@@ -56,7 +56,7 @@ impl Drop for Counted {
     }
 }
 
-/// A callback that captures a word, and `C`.
+/// A callback that captures a word and a `C`.
 fn callback<C: Captured, const PANICS: bool>(
     seen: &Seen,
 ) -> impl FnOnce(&Context<'_>) + Send + 'static {
@@ -69,7 +69,7 @@ fn callback<C: Captured, const PANICS: bool>(
     }
 }
 
-/// Every end that a callback can have, one that takes so many bytes.
+/// Every way in which a callback with this many captured bytes can end.
 fn every_end<C: Captured>(place: &str, size: usize) {
     let seen = Seen(Arc::new([const { AtomicU64::new(0) }; 2]));
     assert_eq!(size_of_val(&callback::<C, true>(&seen)), size, "or other cases are tested");

@@ -32,7 +32,7 @@ fn zero_and_past_deadlines_run_but_not_inside_the_call() {
     }
 }
 
-/// A moment before the engine was made is what it is: by every clock its deadline and its lateness are true.
+/// A deadline before the engine was created is kept as it is: reported deadline and lateness are true.
 #[test]
 fn a_moment_before_the_engine_was_made_keeps_its_distance() {
     let clock = VirtualClock::new();
@@ -75,8 +75,8 @@ fn a_moment_before_the_engine_was_made_keeps_its_distance() {
     assert_eq!(fired.deadline(), clock.now() - HOUR);
 }
 
-/// Real time, a few milliseconds: a driver's thread could be quicker than the return from `schedule`, and even then
-/// the callback runs on another thread.
+/// Real time, a few milliseconds: the driver's thread may be faster than the return from `schedule`, and even then the
+/// callback runs on another thread.
 #[test]
 fn a_callback_never_runs_on_the_thread_that_schedules() {
     for place in PLACES {
@@ -127,7 +127,7 @@ fn the_end_of_time_can_be_reached() {
             clock.advance(Duration::MAX).unwrap();
             clock.advance(Duration::MAX).unwrap();
             assert_eq!(timer.counts().fired, 1 + u64::from(tick == Duration::from_nanos(1)));
-            // And what is armed there is still counted, and cancelled.
+            // A timer that is armed at the end of time is still counted, and can be cancelled.
             let late = timer.schedule(SECOND, |_| ()).unwrap();
             assert!(late.cancel());
             accounted(&timer);
@@ -135,7 +135,7 @@ fn the_end_of_time_can_be_reached() {
     }
 }
 
-/// Every timer of a generator that likes edges runs at the first tick that is not before its deadline.
+/// Random deadlines near edge cases: every timer runs at the first tick that is not before its deadline.
 #[test]
 fn each_runs_at_the_first_tick_that_is_not_before_its_deadline() {
     let mut random = fastrand::Rng::with_seed(1);

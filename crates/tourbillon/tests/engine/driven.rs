@@ -1,6 +1,6 @@
 //! Engines without a thread of their own: turned by the test, on its own thread.
 //!
-//! Some in real time: a loop that sleeps is woken, or the test hangs.
+//! Some tests are in real time: they hang if a sleeping loop is not woken.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -76,7 +76,7 @@ fn a_turn_is_bounded_by_the_budget() {
 #[test]
 fn turn_within_lets_virtual_time_pass() {
     let (timer, mut driver, clock) = virtual_driven();
-    // Another engine of the same clock, with an earlier moment at which it arms one here.
+    // Another engine on the same clock, with an earlier deadline at which it arms a timer here.
     let other = Timer::builder().clock(&clock).build().unwrap();
     let (log, own) = (Log::new(), timer.clone());
     let seen = log.clone();
@@ -132,7 +132,7 @@ fn a_look_at_the_timeout_does_not_have_the_loop_woken_again() {
 #[test]
 fn what_wakes_the_loop_goes_with_the_driver() {
     let (timer, mut driver, _clock) = virtual_driven();
-    // It holds the timer, which holds it.
+    // The hook holds the timer, which holds the hook.
     let (drops, own) = (Drops::new(), timer.clone());
     let held = (drops.one(), common::PanicsWhenDropped);
     driver.on_wake(move || _ = (own.len(), &held));
@@ -159,7 +159,7 @@ fn a_virtual_clock_sees_the_timers_and_leaves_them_to_the_loop() {
     let on_time = [0, 1, 3].map(|n| (n, Duration::ZERO));
     assert_eq!(log.take(), on_time);
 
-    // What waits for its loop holds up nobody: neither an advance nor another loop.
+    // A timer that waits for its loop holds up neither an advance nor another loop.
     let (_other, mut other) = Timer::builder().clock(&clock).build_driven().unwrap();
     timer.schedule(SECOND, |_| ()).unwrap();
     within(move || {
@@ -173,7 +173,7 @@ fn a_virtual_clock_sees_the_timers_and_leaves_them_to_the_loop() {
 #[test]
 fn loops_on_one_virtual_clock_do_not_push_it_past_each_other() {
     let clock = VirtualClock::new();
-    // Something else on the clock, which takes its time: all of them wait for it, and then go on.
+    // A slow callback of another engine on the clock: all loops wait for it, and then continue.
     let other = Timer::builder().clock(&clock).build().unwrap();
     let (release, released) = mpsc::channel::<()>();
     other.schedule(SECOND / 2, move |_| released.recv().unwrap()).unwrap();
@@ -205,7 +205,7 @@ fn what_wakes_the_loop_may_do_anything() {
     let builder = Timer::builder().clock(&clock).on_panic(move |_| reports.send(()).unwrap());
     let (timer, mut driver) = builder.build_driven().unwrap();
     let own = timer.clone();
-    // It uses the timer: no lock is held. And it panics: that is contained.
+    // The hook uses the timer, so no lock may be held. And it panics: that is contained.
     driver.on_wake(move || {
         own.schedule(Duration::ZERO, |_| ()).unwrap();
         assert_eq!(own.pending().len(), 2);
@@ -220,7 +220,7 @@ fn what_wakes_the_loop_may_do_anything() {
 
 #[test]
 fn no_wake_is_lost_between_a_turn_and_the_sleep() {
-    // Real time, and a loop that sleeps until it is told: a wake that is lost is a hang.
+    // Real time, with a loop that sleeps until it is woken: a lost wake-up is a hang.
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let (tell, told) = mpsc::channel();
     driver.on_wake(move || _ = tell.send(()));
@@ -277,7 +277,7 @@ fn a_file_descriptor_is_readable_when_the_loop_should_turn() {
         clock.advance(HOUR).unwrap();
         assert_eq!(driver.turn().ran, 2);
     }
-    // A closure takes its place.
+    // Replaced by a closure.
     let wakes = counted(&mut driver);
     timer.schedule(SECOND, |_| ()).unwrap();
     assert_eq!((wakes.load(SeqCst), readable(&bell)), (1, false));
@@ -378,7 +378,7 @@ fn a_stop_from_another_thread_waits_for_the_turn() {
 
 #[test]
 fn callbacks_run_where_it_is_turned_and_nowhere_else() {
-    // Elsewhere they would run after the turn, which could neither count them nor have a clock wait for them.
+    // Elsewhere they would run after the turn, so the turn could not count them, nor could a clock wait for them.
     let pool = Timer::builder().pool(2).build_driven().unwrap_err();
     assert_eq!((pool.setting(), pool.value()), ("pool", "2"));
     let executor = Timer::builder().executor(common::one_thread()).build_driven().unwrap_err();
@@ -395,7 +395,7 @@ fn panics_are_contained() {
     assert_eq!((driver.turn().ran, timer.counts().panicked), (2, 1));
 }
 
-/// A setting of the wall clock tells the loop in the midst of it.
+/// Setting the wall clock wakes the loop before the setting is complete.
 #[test]
 fn what_wakes_the_loop_cannot_advance_the_clock_that_tells_it() {
     within(|| {
@@ -471,7 +471,7 @@ fn a_loop_is_told_to_come_at_the_tick_and_not_at_the_deadline() {
     assert_eq!(driver.turn().ran, 1);
 }
 
-/// A callback turns an engine on another clock, whose callback is inside of both.
+/// A callback turns an engine on another clock, so that engine's callback runs inside both.
 #[test]
 fn an_advance_is_refused_in_a_callback_of_a_loop_that_a_callback_turns() {
     within(|| {

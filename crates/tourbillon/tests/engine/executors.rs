@@ -1,7 +1,7 @@
-//! Where callbacks run: executors that refuse, drop, panic or run at once lose nothing; threads that cannot be
-//! started lose nothing; a callback that blocks delays only those that share its thread.
+//! Where callbacks run: executors that refuse, drop, panic or run at once lose nothing; threads that cannot be started
+//! lose nothing; a blocking callback delays only those that share its thread.
 //!
-//! Some in real time: which threads a pool starts, and when, is what they test.
+//! Some are in real time: they test which threads a pool starts, and when.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -15,7 +15,7 @@ use crate::common::{
 };
 use tourbillon::{Builder, Context, Job, ScheduleError, StartError, State, Timer, VirtualClock};
 
-/// Fifty timers at one moment and fifty at fifty others, on that executor: each runs once, at its moment.
+/// Fifty timers at one moment and fifty at fifty others, on this executor: each runs once, at its moment.
 fn loses_nothing(build: impl FnOnce() -> Builder + Send + 'static) -> Timer {
     within(|| {
         let clock = VirtualClock::new();
@@ -117,7 +117,7 @@ fn a_refused_job_is_offered_again_by_the_driver_thread() {
         (0..20).for_each(|_| clock.await_driver());
         assert_eq!(offers.load(SeqCst), before, "it must not spin");
     }
-    // Not started: each can be cancelled, moved and counted still.
+    // Not started: each can still be cancelled, moved and counted.
     assert!(handles.iter().all(|handle| handle.state() == State::Pending));
     assert!(handles[0].cancel());
     handles[1].reschedule(HOUR).unwrap();
@@ -128,7 +128,7 @@ fn a_refused_job_is_offered_again_by_the_driver_thread() {
     accounted(&timer);
 }
 
-/// One that never takes a job again: what is pending is handed back by stop, all of it.
+/// An executor that never accepts a job again: a stop hands back every pending timer.
 #[test]
 fn an_executor_that_always_refuses_does_not_keep_stop_from_handing_back() {
     within(|| {
@@ -146,7 +146,7 @@ fn an_executor_that_always_refuses_does_not_keep_stop_from_handing_back() {
     });
 }
 
-/// Jobs that outlive their timer find nothing to run, and harm nobody.
+/// Jobs that outlive their timer have nothing to run, and do no harm.
 #[test]
 fn a_job_may_outlive_its_timer() {
     let kept: Arc<Mutex<Vec<Job>>> = Arc::default();
@@ -221,7 +221,7 @@ fn a_stop_after_a_driver_that_could_not_be_started_does_not_wait() {
 
 #[test]
 fn workers_that_cannot_be_started_lose_nothing() {
-    // None, only the first, every second.
+    // None can be started, only the first can, every second can.
     for which in ["none", "first", "some"] {
         let timer = loses_nothing(move || {
             let starts = AtomicUsize::new(0);
@@ -240,7 +240,7 @@ fn workers_that_cannot_be_started_lose_nothing() {
     }
 }
 
-/// A hook may use the timer whose thread it starts. It is foreign code: no lock is held.
+/// A hook may use the timer whose thread it starts: it is user code, so no lock is held.
 #[test]
 fn a_spawn_hook_may_use_the_timer() {
     within(|| {
@@ -281,8 +281,8 @@ fn a_pool_without_a_limit_to_speak_of() {
     });
 }
 
-/// A timer of 10 s that is cancelled, one of 1 s that blocks, one of 3 s. On the driver's thread, and on an executor of
-/// one, the third waits for the second; on the pool it does not.
+/// A timer of 10 s that is cancelled, one of 1 s that blocks, one of 3 s. On the driver's thread, and on an executor
+/// with one thread, the third waits for the second; on the pool it does not.
 #[test]
 fn a_callback_that_blocks_delays_those_that_share_its_thread() {
     for place in PLACES {
@@ -318,7 +318,7 @@ fn a_callback_that_blocks_delays_those_that_share_its_thread() {
     }
 }
 
-/// Real time: the driver calls one worker for all of them, and comes back for those behind it.
+/// Real time: the driver wakes one worker for all of them, and returns for the timers queued behind that worker.
 #[test]
 fn those_behind_a_callback_that_blocks_find_another_thread() {
     for shards in [1, 4] {
@@ -341,7 +341,8 @@ fn those_behind_a_callback_that_blocks_find_another_thread() {
     }
 }
 
-/// Real time: with one more each time the driver comes back, the last would start 127 times 125 µs late, or later.
+/// Real time: with one more worker each time the driver returns, the last timer would start at least 127 times 125 µs
+/// late.
 #[test]
 fn a_crowd_that_blocks_has_twice_as_many_threads_each_time() {
     const CROWD: usize = 128;
@@ -360,13 +361,13 @@ fn a_crowd_that_blocks_has_twice_as_many_threads_each_time() {
         eventually(|| log.len() == CROWD);
         log.take().into_iter().max()
     };
-    // The best of many: other programs may keep all of them waiting.
+    // The best of many attempts: other programs may delay all threads.
     let best = (0..100).filter_map(|_| lateness()).find(|late| late.as_micros() < 127 * 125);
     assert!(best.is_some(), "the last is always late");
     within(move || assert!(timer.stop().is_empty()));
 }
 
-/// A pool grows only as far as it is needed, and never past its limit.
+/// A pool grows only as needed, and never past its limit.
 #[test]
 fn a_pool_starts_threads_when_they_are_needed() {
     let (clock, started) = (VirtualClock::new(), Arc::new(AtomicUsize::new(0)));
@@ -383,7 +384,7 @@ fn a_pool_starts_threads_when_they_are_needed() {
     assert_eq!(started.load(SeqCst), 0);
     clock.advance(SECOND).unwrap();
     assert_eq!(started.load(SeqCst), 1);
-    // Three that wait for each other need three threads.
+    // Three callbacks that wait for each other need three threads.
     let meet = Arc::new(std::sync::Barrier::new(3));
     for _ in 0..3 {
         let meet = meet.clone();

@@ -1,4 +1,4 @@
-//! What a handle and a key say, at every point of a timer's life.
+//! What a handle and a key report, at every point of a timer's life.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -136,7 +136,7 @@ fn a_repeating_one_that_is_cancelled_between_its_runs_does_not_run_again() {
         clock.advance(HOUR).unwrap();
         let counts = timer.counts();
         assert_eq!((counts.armed, counts.fired, counts.cancelled), (4, 3, 1), "{place}");
-        // And by the key that it has now.
+        // And by its current key.
         let other = timer.schedule_repeating(SECOND, repeat).unwrap();
         clock.advance(3 * SECOND).unwrap();
         assert!(timer.cancel(other.key()));
@@ -145,7 +145,7 @@ fn a_repeating_one_that_is_cancelled_between_its_runs_does_not_run_again() {
     }
 }
 
-/// Real time, milliseconds: cancels of a timer that repeats as fast as it can. Each is true once, and nothing runs
+/// Real time, milliseconds: cancels of a timer that repeats as fast as it can. Each returns true once, and nothing runs
 /// after it.
 #[test]
 fn a_repeating_one_is_cancelled_once_however_the_moment_falls() {
@@ -163,7 +163,7 @@ fn a_repeating_one_is_cancelled_once_however_the_moment_falls() {
             assert!(handle.cancel(), "{place}: it repeats for ever");
             assert!(!handle.cancel());
             assert_eq!(handle.state(), State::Cancelled);
-            // One run may be on its way.
+            // One run may be under way.
             eventually(|| timer.is_empty());
         }
         timer.stop();
@@ -180,7 +180,7 @@ fn a_stale_key_answers_no_for_ever() {
     let (cancelled, fired) = stale.split_at(50);
     assert!(cancelled.iter().all(|&key| timer.cancel(key)));
     clock.advance(SECOND).unwrap();
-    // Others take their places, many times over.
+    // Other timers reuse their places, many times over.
     for _ in 0..50 {
         let fresh: Vec<_> = (0..100).map(|_| timer.arm(SECOND, |_| ()).unwrap()).collect();
         for &key in cancelled.iter().chain(fired) {
@@ -204,7 +204,7 @@ fn a_key_of_another_timer_answers_no() {
         assert!(!other.cancel(key) && !other.is_pending(key) && other.reschedule(key, MS).is_err());
         assert!(!many.cancel(key) && many.deadline(key).is_none());
     }
-    // A shard that the other does not have.
+    // In shards that the other engine does not have.
     let far: Vec<_> = (0..4)
         .map(|_| {
             std::thread::spawn({
@@ -233,7 +233,7 @@ fn a_guard_cancels_and_a_handle_does_not() {
     assert_eq!(timer.len(), 2);
     clock.advance(SECOND).unwrap();
     assert_eq!((kept.state(), timer.counts().fired), (State::Fired, 2));
-    // A guard of one that has fired has nothing to cancel.
+    // The guard of a timer that has fired has nothing to cancel.
     drop(kept.cancel_on_drop());
     assert_eq!(timer.counts().cancelled, 1);
 }
@@ -290,7 +290,7 @@ fn one_that_was_handed_back_and_is_run_by_hand_knows_it() {
     assert!(!inside.cancel() && inside.reschedule(MS).is_err());
 }
 
-/// Handles that outlive their timers, while others come and go: none ever answers for another.
+/// Handles that outlive their timers, while others come and go: none ever reports on another timer.
 #[test]
 fn no_handle_answers_for_another() {
     let (timer, clock) = virtual_on("driver");
@@ -384,7 +384,7 @@ fn one_old_handle_does_not_keep_the_memory_of_a_crowd() {
     let mut crowd: Vec<Timeout> = Vec::new();
     for n in 0..100_000 {
         let handle = timer.schedule(SECOND, |_| ()).unwrap();
-        // Two handles, so that the cancel does not give the lease back.
+        // Two handles, so that the cancel does not free the lease.
         crowd.extend((n == 50_000).then(|| handle.clone()));
         crowd.push(handle);
     }
@@ -398,7 +398,7 @@ fn one_old_handle_does_not_keep_the_memory_of_a_crowd() {
     timer.check().unwrap();
 }
 
-/// Leases come by the thousand once there are thousands, and not before.
+/// Leases take memory for thousands only once there are thousands.
 #[test]
 fn one_handle_costs_no_memory_of_a_crowd() {
     let (timer, _clock) = virtual_on("driver");

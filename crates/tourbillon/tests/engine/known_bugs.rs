@@ -1,4 +1,4 @@
-//! Bugs that other timers shipped and an engine can have, each by its name.
+//! Bugs of other timers that an engine could have, named after the project.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -54,7 +54,7 @@ fn any_uptime() {
     accounted(&timer);
 }
 
-/// Four of seven Rust wheels: floors on both sides of a subtraction make a timer early by a tick.
+/// Four of seven Rust wheels: rounding down on both sides of a subtraction makes a timer early by a tick.
 #[test]
 fn odd_start_times_make_nothing_early() {
     for start in [1, 499_999, 500_000, 999_999] {
@@ -73,8 +73,8 @@ fn odd_start_times_make_nothing_early() {
     }
 }
 
-/// DelayQueue, Agrona, timer-queue: a stale key cancels somebody else's timer. On an engine the key is also tried on
-/// every shard's wheel.
+/// DelayQueue, Agrona, timer-queue: a stale key cancels another timer. On an engine, the key is also tried on every
+/// shard's wheel.
 #[test]
 fn a_stale_key_cancels_nobody() {
     let timer = Timer::builder().shards(8).build().unwrap();
@@ -110,7 +110,7 @@ fn the_greatest_duration_neither_fires_nor_panics() {
     }
 }
 
-/// Netty: a break at the first entry that is not yet due loses the rest of the slot.
+/// Netty: stopping at the first entry that is not yet due loses the rest of the slot.
 #[test]
 fn a_slot_with_timers_of_many_turns_loses_none() {
     let clock = VirtualClock::new();
@@ -128,7 +128,8 @@ fn a_slot_with_timers_of_many_turns_loses_none() {
     assert_eq!(fired.load(SeqCst), 300);
 }
 
-/// Caffeine: a callback that cancels its neighbour loses the chain. Here it cancels both sides of every third.
+/// Caffeine: a callback that cancels its neighbour breaks the list. Here it cancels both neighbours of every third
+/// timer.
 #[test]
 fn cancelling_neighbours_loses_nobody_else() {
     for place in PLACES {
@@ -145,7 +146,7 @@ fn cancelling_neighbours_loses_nobody_else() {
                     victims.for_each(|n| _ = context.timer().cancel(keys[n]));
                 }
             };
-            // The first comes a moment before the others: all are pending when it cancels.
+            // It fires a moment before the others, so all are pending when it cancels.
             let after = if n == 0 { SECOND - MS } else { SECOND };
             let key = timer.arm(after, run).unwrap();
             keys.lock().unwrap().push(key);
@@ -157,7 +158,7 @@ fn cancelling_neighbours_loses_nobody_else() {
     }
 }
 
-/// Netty: a counter decremented twice when cancel meets fire. Real time: cancels that race with the driver.
+/// Netty: a counter is decremented twice when a cancel races with a fire. Real time: cancels that race with the driver.
 #[test]
 fn cancel_that_meets_fire_is_counted_once() {
     for place in PLACES {
@@ -184,7 +185,7 @@ fn cancel_that_meets_fire_is_counted_once() {
     }
 }
 
-/// Netty's stop forgets to tell the survivors, Kafka's drops them silently.
+/// Netty's stop does not report the remaining timers, Kafka's drops them silently.
 #[test]
 fn stop_tells_the_survivors() {
     let (timer, _clock) = virtual_on("pool");
@@ -196,7 +197,7 @@ fn stop_tells_the_survivors() {
     assert_eq!(survivor.state(), tourbillon::State::HandedBack);
 }
 
-/// Netty and pingora: cancelled timers stay in memory until their time.
+/// Netty and pingora: cancelled timers stay in memory until their deadline.
 #[test]
 fn what_a_cancelled_timer_captured_is_dropped_at_once() {
     for place in PLACES {
@@ -212,7 +213,7 @@ fn what_a_cancelled_timer_captured_is_dropped_at_once() {
     }
 }
 
-/// And what a fired one captured does not wait for its handle.
+/// And what a fired callback captured is dropped before its handle.
 #[test]
 fn what_a_fired_timer_captured_is_dropped_when_it_has_run() {
     for place in PLACES {

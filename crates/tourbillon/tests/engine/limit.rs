@@ -1,5 +1,5 @@
-//! A repeating timer keeps its place under the limit while it runs; one that is cancelled meanwhile gives it back,
-//! exactly once, whoever cancels it, how often, and wherever it runs.
+//! A repeating timer keeps its place under the limit while it runs. If it is cancelled meanwhile, the place is freed
+//! exactly once, however and how often it is cancelled, and wherever it runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::common::{HOUR, PLACES, SECOND, YEAR, accounted, running_on, within};
 use tourbillon::{Backoff, Context, Repeat, ScheduleError, Timeout, Timer, VirtualClock};
 
-/// What a timer does in each of its runs. It is given its context, if it has one.
+/// Called in each run, with the context if there is one.
 type Run = Box<dyn FnMut(Option<&Context<'_>>) + Send>;
 
-/// A timer that runs after a second, and again and again.
+/// A timer that runs after a second, repeatedly.
 type Kind = (&'static str, fn(&Timer, Run) -> Timeout);
 
 const KINDS: &[Kind] = &[
@@ -59,7 +59,8 @@ const KINDS: &[Kind] = &[
     }),
 ];
 
-/// How often it is cancelled during its run: by its context, by its handle on the same thread, and on another.
+/// How often it is cancelled during its run: by its context, by its handle on the same thread, and by its handle on
+/// another.
 const WAYS: [(&str, [usize; 3]); 8] = [
     ("inside, by its context", [1, 0, 0]),
     ("inside, by its handle", [0, 1, 0]),
@@ -71,7 +72,7 @@ const WAYS: [(&str, [usize; 3]); 8] = [
     ("everywhere, again and again", [2, 2, 2]),
 ];
 
-/// Exactly that many more timers have room.
+/// Asserts that exactly this many more timers have room.
 #[track_caller]
 fn has_room_for(timer: &Timer, count: usize, case: &str) {
     let keys: Vec<_> = (0..count)
@@ -82,7 +83,7 @@ fn has_room_for(timer: &Timer, count: usize, case: &str) {
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
 }
 
-/// A timer for three, of whom two are there.
+/// A timer with a limit of three, two of which are taken.
 fn for_three(place: &str) -> (Timer, VirtualClock) {
     let clock = VirtualClock::new();
     let timer = running_on(place).shards(1).limit(3).clock(&clock).build().unwrap();
@@ -103,7 +104,7 @@ fn cancels_in_its_run(place: &'static str, kind: &Kind, way: &str, cancels: [usi
         count.fetch_add(1, SeqCst);
         has_room_for(&full, 0, &name);
         let say = |cancelled: bool| inside.lock().unwrap().push(cancelled);
-        // One without a context has its handle.
+        // A callback without a context uses its handle.
         let timeout = context.map(|context| context.timeout().unwrap());
         let timeout = timeout.as_ref().unwrap_or_else(|| own.get().unwrap());
         (0..cancels[0]).for_each(|_| say(timeout.cancel()));
@@ -173,7 +174,7 @@ fn one_that_ends_by_itself_gives_its_place_back_once() {
     }
 }
 
-/// The cancel comes at any moment: before, during or after a run, or between its end and its next place in the wheel.
+/// The cancel comes at any moment: before, during or after a run, or between the run and the next arming.
 #[test]
 fn a_cancel_that_races_with_the_run_gives_its_place_back_once() {
     for place in PLACES {

@@ -1,4 +1,4 @@
-//! What the engine promises, under virtual time wherever that is possible. Tests that need real time say so.
+//! What the engine promises, under virtual time where possible. Tests that need real time say so.
 
 #[path = "../common/mod.rs"]
 mod common;

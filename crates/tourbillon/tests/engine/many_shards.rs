@@ -1,4 +1,4 @@
-//! More shards than fit into a byte: a timer is named by the key that it was armed with, whoever names it.
+//! More shards than fit into a byte: every report of a timer shows the key with which it was armed.
 
 use std::thread;
 
@@ -7,11 +7,11 @@ use tourbillon::{Batch, Builder, Engine, Key, State, Timeout, Timer, Unfired, Vi
 
 const SHARDS: usize = 512;
 
-/// Enough to tell the shards apart.
+/// Enough to distinguish the shards.
 const SOME: usize = 16;
 
-/// A timer of so many shards with a key and a handle on most: each is made by a thread of its own, and threads keep to
-/// a shard.
+/// A timer with this many shards, with a key and a handle on most of them: each is created by its own thread, and a
+/// thread keeps to one shard.
 fn spread() -> (Timer, VirtualClock, Vec<(Key, Timeout)>) {
     let clock = VirtualClock::new();
     let builder = Timer::builder().clock(&clock).on_driver().shards(SHARDS);
@@ -43,7 +43,7 @@ fn a_stop_names_those_that_it_hands_back_on_every_shard() {
     accounted(&timer);
 }
 
-/// Arms a timer on most of some shards.
+/// Arms a timer on most of several shards.
 fn on_all_shards<T: Clone + Send + 'static>(
     armed: &T,
     arm: impl Fn(&T) -> Key + Clone + Send + 'static,
@@ -68,7 +68,7 @@ fn collecting(told: &Log<Key>) -> impl FnMut(Batch<'_, u32>) + Send + 'static {
     move |batch| batch.for_each(|fired| told.add(fired.key))
 }
 
-/// Arms timers, has them named, and returns the keys of both.
+/// Arms timers and makes the engine report them; returns the keys from arming. The reported keys are logged.
 type Names = (&'static str, fn(Builder, &VirtualClock, &Log<Key>) -> Vec<Key>);
 
 const NAMES: [Names; 10] = [

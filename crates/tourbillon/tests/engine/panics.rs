@@ -1,5 +1,5 @@
-//! Panics: of callbacks, of drops of what they captured, of the report, of the executor. Each is contained, counted
-//! and reported, and nothing else notices.
+//! Panics: of callbacks, of drops of what they captured, of the report, of the executor. Each is contained, counted and
+//! reported, and affects nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use crate::common::{
 };
 use tourbillon::{Context, Job, State, Timer, VirtualClock};
 
-/// A timer that counts the panics that are reported to it.
+/// A timer that counts its reported panics.
 fn watched(place: &str) -> (Timer, VirtualClock, Arc<AtomicU64>) {
     let (clock, reported) = (VirtualClock::new(), Arc::new(AtomicU64::new(0)));
     let count = reported.clone();
@@ -19,7 +19,7 @@ fn watched(place: &str) -> (Timer, VirtualClock, Arc<AtomicU64>) {
     (timer, clock, reported)
 }
 
-/// So many panics were counted and reported; and the timer works as if there had been none.
+/// Asserts that this many panics were counted and reported, and that the timer still works.
 #[track_caller]
 fn survived(timer: &Timer, clock: &VirtualClock, reported: &AtomicU64, panics: u64) {
     assert_eq!((timer.counts().panicked, reported.load(SeqCst)), (panics, panics));
@@ -108,7 +108,7 @@ fn a_captured_value_whose_drop_panics_at_the_last_drop() {
     assert!(handles.iter().all(|handle| handle.state() == State::HandedBack));
 }
 
-/// A report that panics while it holds a payload whose drop panics too is beyond help: that aborts any program.
+/// If a report panics while it holds a payload whose drop panics too, the process aborts: nothing can prevent that.
 #[test]
 fn a_report_that_panics_and_a_payload_that_panics() {
     for place in PLACES {
@@ -158,7 +158,7 @@ fn an_executor_that_panics_loses_nothing() {
     assert!(counts.panicked >= 7, "{counts:?}");
 }
 
-/// A panic of a hook that starts the pool's threads is a failure to start one: the driver lives on.
+/// A panic of the hook that starts the pool's threads counts as a failure to start one: the driver survives.
 #[test]
 fn a_spawn_hook_that_panics_for_a_worker() {
     type Hook = fn(String, Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
@@ -177,8 +177,8 @@ fn a_spawn_hook_that_panics_for_a_worker() {
     }
 }
 
-/// And for the driver: the caller may be told by the panic or by an error, but a stop must not wait for a thread that
-/// never was.
+/// The same for the driver: the caller may get the panic or an error, but a stop must not wait for a thread that was
+/// never started.
 #[test]
 fn a_spawn_hook_that_panics_for_the_driver() {
     within(|| {
@@ -191,7 +191,7 @@ fn a_spawn_hook_that_panics_for_the_driver() {
     });
 }
 
-/// A hook that takes the body of a thread and drops it has started none.
+/// A hook that drops the body of a thread has started none.
 #[test]
 fn a_spawn_hook_that_forgets_the_thread_does_not_hang_stop() {
     within(|| {

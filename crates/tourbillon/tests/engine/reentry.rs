@@ -1,7 +1,6 @@
-//! What a callback does to its own timer: schedule, cancel and arm again, for ever; and cancel its neighbours.
+//! What a callback does to its own timer: schedule, cancel and arm again, forever; and cancel its neighbours.
 //!
-//! Two of them in real time: what must not starve is a driver's own thread, while callbacks that take their time are
-//! due for ever.
+//! Two are in real time: the driver's own thread must not starve while slow callbacks are always due.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -13,7 +12,7 @@ use crate::common::{
 };
 use tourbillon::{Context, State, Timeout, Timer};
 
-/// A callback that cancels its neighbour of the same batch: true means that the neighbour never starts.
+/// A callback cancels its neighbour of the same batch: true means that the neighbour never starts.
 #[test]
 fn a_neighbour_that_is_cancelled_in_time_never_starts() {
     for (place, builder) in SINGLE {
@@ -24,7 +23,7 @@ fn a_neighbour_that_is_cancelled_in_time_never_starts() {
         for n in 0..100_usize {
             let (log, all) = (log.clone(), handles.clone());
             let run = move |_: &Context<'_>| {
-                // The two neighbours: the one before has started, the one after has not.
+                // Of its two neighbours, the one before has started, the one after has not.
                 let handles = all.lock().unwrap().clone();
                 let before = n.checked_sub(1).map(|n| handles[n].cancel());
                 let after = handles.get(n + 1).map(Timeout::cancel);
@@ -34,7 +33,7 @@ fn a_neighbour_that_is_cancelled_in_time_never_starts() {
             handles.lock().unwrap().push(handle);
         }
         clock.advance(SECOND).unwrap();
-        // Timers of one tick run in no particular order; whatever it was, who was cancelled in time has not run.
+        // Timers of one tick run in no particular order; in any order, a timer that was cancelled in time has not run.
         let ran = log.take();
         let has_run = |n: usize| ran.iter().any(|&(run, ..)| run == n);
         let mut cancelled = 0;
@@ -59,7 +58,7 @@ fn a_neighbour_that_is_cancelled_in_time_never_starts() {
     }
 }
 
-/// Two workers, and callbacks that cancel all others: whatever the interleaving, true means that it never starts.
+/// Two workers, and callbacks that cancel all others: in any interleaving, true means that the other never starts.
 #[test]
 fn neighbours_on_a_pool_are_cancelled_or_run_never_both() {
     for _ in 0..50 {
@@ -87,7 +86,7 @@ fn neighbours_on_a_pool_are_cancelled_or_run_never_both() {
     }
 }
 
-/// A ready neighbour that is moved does not run now, and runs then.
+/// A ready neighbour that is moved does not run now, but at its new deadline.
 #[test]
 fn a_neighbour_that_is_moved_runs_at_its_new_moment() {
     let (timer, clock) = virtual_on("driver");
@@ -130,8 +129,8 @@ fn a_callback_that_schedules_the_next_ten_thousand_times() {
     }
 }
 
-/// Many that arm themselves again with no delay, for ever, on one shard. Each takes its time: the driver has made the
-/// next ready before it ends.
+/// Many timers on one shard that always arm themselves again with no delay. Each is slow enough that the driver has
+/// made the next ready before it ends.
 fn storm(timer: &Timer, shard: usize, ran: &Arc<AtomicU64>) {
     let ran = ran.clone();
     arm_in_shard(timer, shard, move |timer| {
@@ -149,14 +148,14 @@ fn storm(timer: &Timer, shard: usize, ran: &Arc<AtomicU64>) {
 
 const STORM: u64 = 300;
 
-/// Real time: a shard that is busy for ever keeps neither the other shard nor stop waiting. A single worker or
-/// driver has to see to both.
+/// Real time: a shard that is always busy starves neither the other shard nor a stop. A single worker or driver has to
+/// serve both.
 #[test]
 fn timers_without_delay_for_ever_starve_nobody() {
     for (place, builder) in SINGLE {
         for busy in [0, 1] {
             within(move || {
-                // A tick of a nanosecond: no delay is none at all.
+                // With a tick of a nanosecond, no delay is really no delay.
                 let tick = Duration::from_nanos(1);
                 let timer = builder().shards(2).tick(tick).build().unwrap();
                 let ran = Arc::new(AtomicU64::new(0));
@@ -170,7 +169,7 @@ fn timers_without_delay_for_ever_starve_nobody() {
                 });
                 becomes(|| log.len() > 0);
                 let turns = log.take().first().map(|runs| runs / STORM);
-                // What was ready before it runs before it, and what a slow machine lets in.
+                // Timers that were ready before run first, plus some rounds on a slow machine.
                 let fair = turns.is_some_and(|turns| turns < 10);
                 assert!(
                     fair,
@@ -183,7 +182,7 @@ fn timers_without_delay_for_ever_starve_nobody() {
     }
 }
 
-/// Every callback schedules, cancels and finally one of them stops: for ever, until then. Real time, milliseconds.
+/// Every callback schedules and cancels, until one of them stops the timer. Real time, milliseconds.
 #[test]
 fn schedule_and_cancel_inside_callbacks_until_one_stops() {
     for place in PLACES {

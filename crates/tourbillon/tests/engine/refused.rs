@@ -1,4 +1,4 @@
-//! Every verb that schedules says why it did not, and gives back what it was given.
+//! Every verb that schedules reports why it refused, and returns what it was given.
 
 use std::error::Error;
 use std::io;
@@ -11,7 +11,7 @@ use tourbillon::{
 
 type Refused = Result<(), Box<dyn Error>>;
 
-/// Schedules something far off that holds the value.
+/// Schedules a far timer that holds the value.
 type Verb = (&'static str, fn(&Timer, Dropped) -> Refused);
 
 fn holds(held: Dropped) -> impl FnMut(&Context<'_>) + Send + 'static {
@@ -85,9 +85,9 @@ const VERBS: &[Verb] = &[
     }),
 ];
 
-/// Why a timer takes nothing, and one that does not.
+/// A reason to refuse, and how to build a timer to which it applies.
 struct Reason {
-    /// How the error begins.
+    /// The error begins with this.
     name: &'static str,
     builder: fn() -> Builder,
     stopped: bool,
@@ -120,7 +120,7 @@ const REASONS: [Reason; 5] = [
 ];
 
 impl Reason {
-    /// The error names the reason, says what to do, and has a source if something else went wrong.
+    /// The error names the reason, says what to do, and has a source if another error caused it.
     fn is_said_by(&self, error: &dyn Error) {
         assert!(format!("{error:?}").starts_with(self.name), "{error:?}");
         let source = error.source().map(|source| source.to_string());

@@ -1,5 +1,5 @@
-//! Defects that were found by reading, each with the test that shows it. Most need real time, milliseconds of it: what
-//! they speak of is the driver's own thread.
+//! Defects that were found by review, each with the test that shows it. Most need real time, milliseconds of it: they
+//! are about the driver's own thread.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -15,10 +15,10 @@ use tourbillon::{
     VirtualClock,
 };
 
-/// More than the driver makes ready in one pass.
+/// More timers than the driver makes ready in one pass.
 const CROWD: u64 = 2000;
 
-/// The real clock, which counts how often the driver goes to sleep.
+/// The real clock; counts how often the driver goes to sleep.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicU64>);
 
@@ -33,7 +33,7 @@ impl Clock for Counting {
     }
 }
 
-/// By how much a counter grows in a fifth of a second, once a crowd of timers has become ready.
+/// By how much a counter grows in a fifth of a second, after a crowd of timers has become ready.
 fn grows(counter: &AtomicU64) -> u64 {
     thread::sleep(100 * MS);
     let before = counter.load(SeqCst);
@@ -80,7 +80,8 @@ fn no_thread() -> io::Error {
     io::Error::other("no thread today")
 }
 
-/// One after the other, on the thread that could not start another: a timer that is claimed runs before the next is.
+/// The driver's thread, which could not start a worker, runs them one after another: a claimed timer runs before the
+/// next is claimed.
 #[test]
 fn what_runs_for_want_of_a_worker_does_not_nest() {
     let clock = VirtualClock::new();
@@ -103,7 +104,7 @@ fn what_runs_for_want_of_a_worker_does_not_nest() {
     accounted(&timer);
 }
 
-/// The crowd needs no more of the driver's stack than one timer does.
+/// A crowd needs no more of the driver's stack than one timer does.
 #[test]
 fn a_small_stack_is_enough_for_want_of_a_worker() {
     let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
@@ -118,7 +119,7 @@ fn a_small_stack_is_enough_for_want_of_a_worker() {
     accounted(&timer);
 }
 
-/// The job that it has is one of three; the other two are offered still.
+/// The executor kept one of three jobs; the other two are still offered.
 #[test]
 fn an_executor_that_takes_a_job_and_then_panics() {
     let (queue, calls) = (Arc::new(Mutex::new(Vec::<Job>::new())), AtomicU64::new(0));
@@ -142,7 +143,7 @@ fn an_executor_that_takes_a_job_and_then_panics() {
     accounted(&timer);
 }
 
-/// No thread can have that name, and to learn it from the first timer would be late.
+/// No thread can have such a name; an error at the first timer would come too late.
 #[test]
 fn a_name_with_a_zero_byte_cannot_be() {
     let wrong = Timer::builder().name("a\0b").build().map(drop).unwrap_err();
@@ -151,7 +152,7 @@ fn a_name_with_a_zero_byte_cannot_be() {
     assert_eq!(wrong.map(drop).unwrap_err().setting(), "name");
 }
 
-/// The real clock, which panics while it is told to.
+/// The real clock, which panics while a flag is set.
 #[derive(Clone, Default)]
 struct Faulty {
     panics: Arc<AtomicBool>,
@@ -194,7 +195,7 @@ fn a_clock_that_panics_for_a_while_stands_still_for_a_while() {
     assert!(within(move || timer.stop()).is_empty());
 }
 
-/// The driver waits for somebody to take its job. No callback runs, so there is nothing to wait for.
+/// The driver waits for a thread to take its job. No callback runs, so there is nothing to wait for.
 #[test]
 fn stop_does_not_wait_for_an_executor_that_blocks() {
     let (jobs, queue) = mpsc::sync_channel::<Job>(0);
@@ -227,7 +228,7 @@ fn advancing_the_clock_inside_an_executor_is_an_error() {
     assert_eq!((log.take(), timer.counts().fired), (vec![Err(true)], 1));
 }
 
-/// A second panic while the first unwinds would abort.
+/// A second panic during the first unwind would abort the process.
 #[test]
 fn a_repeating_callback_that_panics_and_its_capture_when_it_is_dropped() {
     let clock = VirtualClock::new();
@@ -244,7 +245,7 @@ fn a_repeating_callback_that_panics_and_its_capture_when_it_is_dropped() {
     accounted(&timer);
 }
 
-/// It has started no thread, whatever it says: the pool does not count one, and the next timer starts another.
+/// The hook reports success but has started no thread: the pool does not count one, and the next timer starts another.
 #[test]
 fn a_spawn_hook_that_drops_a_worker() {
     let workers = Arc::new(AtomicU64::new(0));
@@ -293,7 +294,7 @@ fn the_buckets_of_the_lateness_can_be_read() {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).build().unwrap();
     assert_eq!(timer.lateness().buckets().count(), 0);
-    // Ticks of a millisecond: on time, and half of one late.
+    // Ticks of a millisecond: on time, and half a tick late.
     for after in [1000, 1500, 2500, 2500] {
         timer.arm(Duration::from_micros(after), |_| ()).unwrap();
     }
@@ -321,7 +322,7 @@ fn the_presets_are_good_for_values_too() {
     }
 }
 
-/// There is nothing to be armed on again.
+/// After a stop there is no engine to be armed on.
 #[test]
 fn again_answers_no_after_a_stop() {
     let (timer, log) = (Timer::new(), Log::new());
@@ -334,7 +335,7 @@ fn again_answers_no_after_a_stop() {
     assert_eq!(log.take(), [(false, false)]);
 }
 
-/// A stop that took a timer out forgot that it had been armed by key, and its callback was given a handle.
+/// A stop removed a timer without keeping that it was armed by key, so its callback got a handle.
 #[test]
 fn a_callback_that_is_handed_back_has_a_handle_only_if_it_had_one() {
     let timer = Timer::new();

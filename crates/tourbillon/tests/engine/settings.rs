@@ -1,5 +1,5 @@
-//! The builder: what cannot be is an error that names it; presets; the limit; when threads start. In real time where
-//! threads are counted, milliseconds of it.
+//! The builder: an invalid setting is an error that names it; presets; the limit; when threads start. In real time
+//! where threads are counted, milliseconds of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use crate::common::{Drops, HOUR, Log, MS, SECOND, accounted, eventually, within}
 use tourbillon::wheel::Slot;
 use tourbillon::{Builder, Context, ScheduleError, Timer, VirtualClock};
 
-/// A builder that counts the threads it starts.
+/// A builder that counts the threads that it starts.
 fn counted() -> (Builder, Arc<AtomicUsize>) {
     let started = Arc::new(AtomicUsize::new(0));
     let count = started.clone();
@@ -86,7 +86,7 @@ fn shards_are_rounded_up_to_a_power_of_two() {
     }
 }
 
-/// The slot of a timer so many ticks away, and how long after it the hand is there again.
+/// The slot of a timer this many ticks away.
 fn slot_of(builder: Builder, tick: Duration, ticks: u32) -> Slot {
     let clock = VirtualClock::new();
     let timer = builder.clock(&clock).build().unwrap();
@@ -124,7 +124,7 @@ fn presets_are_what_they_say() {
         clock.advance(SECOND).unwrap();
         let (at, thread) = log.take()[0];
         assert_eq!(at, tick);
-        // On a virtual clock the driver is who advances it.
+        // With a virtual clock, the thread that advances it is the driver.
         assert_eq!(thread == thread::current().id(), on_caller);
     }
 }
@@ -146,7 +146,7 @@ fn the_driver_starts_with_the_first_timer_and_not_before() {
     assert!(timer.schedule(MS, |_| ()).is_err());
     assert_eq!(started.load(SeqCst), 1);
 
-    // Never used, never started.
+    // Never used, so never started.
     let (builder, started) = counted();
     drop(builder.build().unwrap());
     let (builder, unused) = counted();
@@ -190,19 +190,19 @@ fn the_limit_is_exact_and_freed_by_fire_cancel_and_stop() {
     let mut handles: Vec<_> = (0..10).map(|_| timer.schedule(SECOND, |_| ()).unwrap()).collect();
     full(&timer);
     assert_eq!(timer.len(), 10);
-    // Cancel frees one place, once.
+    // A cancel frees one place, once.
     let cancelled = handles.pop().unwrap();
     assert!(cancelled.cancel() && !cancelled.cancel());
     timer.arm(SECOND, |_| ()).unwrap();
     full(&timer);
-    // Fire frees all, and a refused one has taken none.
+    // Firing frees all places, and a refused timer has taken none.
     clock.advance(SECOND).unwrap();
     let keys: Vec<_> = (0..10).map(|_| timer.arm(HOUR, |_| ()).unwrap()).collect();
     full(&timer);
     timer.reschedule(keys[0], 2 * HOUR).unwrap();
     full(&timer);
     assert!(keys.iter().all(|&key| timer.cancel(key)));
-    // A repeating one keeps its place while it runs and is armed again.
+    // A repeating timer keeps its place while it runs and is armed again.
     timer.schedule_repeating(SECOND, |context| _ = context.again(SECOND)).unwrap();
     (0..9).for_each(|_| _ = timer.arm(HOUR, |_| ()).unwrap());
     clock.advance(10 * SECOND).unwrap();
@@ -228,7 +228,7 @@ fn a_callback_has_the_place_that_it_left() {
     assert_eq!(log.take(), [true, false]);
 }
 
-/// One that runs and will be armed again has not left its place to another.
+/// A timer that runs and will be armed again has not given up its place.
 #[test]
 fn a_repeating_timer_does_not_exceed_the_limit() {
     let clock = VirtualClock::new();
@@ -242,7 +242,7 @@ fn a_repeating_timer_does_not_exceed_the_limit() {
     let handle = timer.schedule_repeating(SECOND, run).unwrap();
     clock.advance(2 * SECOND).unwrap();
     assert!(timer.len() <= 1, "{} are pending", timer.len());
-    // Either answer of the limit would do; but the place is free once the timer is over.
+    // The limit may accept or refuse this; but the place is free once the timer has ended.
     handle.cancel();
     timer.pending().iter().for_each(|left| assert!(timer.cancel(left.key)));
     timer.arm(SECOND, |_| ()).expect("the place is free");
@@ -283,7 +283,7 @@ fn names_are_given_to_threads() {
     assert_eq!(names.take(), ["mine-driver", "mine-worker"]);
 }
 
-/// The presets differ in where callbacks run, also from what they would do by default.
+/// The presets differ in where callbacks run, also from the default.
 #[test]
 fn a_preset_runs_its_callbacks_where_it_says() {
     type Preset = (&'static str, fn() -> Builder, usize);

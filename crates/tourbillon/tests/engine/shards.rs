@@ -1,5 +1,5 @@
-//! What holds for one shard holds for all of them together: keys name their timers wherever they are, and what is told
-//! of the engine is told of every shard.
+//! What holds for one shard holds for all of them together: keys refer to their timers in any shard, and reports of the
+//! engine cover every shard.
 
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{HOUR, MS, SECOND, accounted, panic_quietly};
 use tourbillon::{Context, Key, State, Timeout, Timer, VirtualClock};
 
-/// Runs on so many threads, one after the other. Each keeps to a shard, and the next one has the next shard.
+/// Runs on this many threads, one after another. Each thread keeps to a shard, and the next one gets the next shard.
 fn on_threads(count: usize, run: impl Fn(usize) + Sync) {
     for n in 0..count {
         thread::scope(|scope| {
@@ -17,7 +17,7 @@ fn on_threads(count: usize, run: impl Fn(usize) + Sync) {
     }
 }
 
-/// More than a byte can number.
+/// More shards than a byte can number.
 const MANY: usize = 512;
 
 #[test]
@@ -73,8 +73,7 @@ fn sleeping(timer: &Timer, after: Duration) -> impl Send + use<> {
     sleep
 }
 
-/// Against the list of all of them, tasks and callbacks: how many there were, the latest exactly, and quantiles to a
-/// quarter.
+/// Compared with a list of all of them, tasks and callbacks: the count and the maximum exactly, quantiles to a quarter.
 #[test]
 fn the_lateness_is_that_of_all_shards() {
     for seed in 0..12 {
@@ -86,7 +85,7 @@ fn the_lateness_is_that_of_all_shards() {
         let sleeps = Mutex::new(Vec::new());
         on_threads(8, |_| {
             let (random, late) = &mut *all.lock().unwrap();
-            // Mostly a little late, now and then almost a tick.
+            // Mostly a little late, sometimes almost a tick.
             for _ in 0..random.usize(1..5) {
                 let by = random.u64(0..1_000_000) >> random.u32(0..16);
                 let after = Duration::from_nanos(9_000_000 - by);
@@ -130,7 +129,7 @@ fn the_panics_are_those_of_all_shards() {
     accounted(&timer);
 }
 
-/// The memory of a crowd is given back after the last callback of it, which is due before: freeing it takes a while.
+/// The memory of a crowd is freed after its last callback has run: freeing takes a while, and the callback is due.
 #[test]
 fn the_last_of_a_crowd_runs_before_its_memory_is_freed() {
     const CROWD: u64 = 20_000;
@@ -153,7 +152,7 @@ fn the_last_of_a_crowd_runs_before_its_memory_is_freed() {
     assert!(seen > full / 2, "of {full} bytes {seen} were left when the last one ran");
     assert!(timer.snapshot().memory() < full / 10, "it was given back after that");
     timer.check().unwrap();
-    // The new wheel is where the old one was.
+    // The new wheel's hand is where the old one's was.
     let next = timer.arm(Duration::from_millis(5), |_| ()).unwrap();
     clock.advance(Duration::from_millis(4)).unwrap();
     assert!(timer.is_pending(next));

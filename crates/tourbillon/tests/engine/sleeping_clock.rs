@@ -1,8 +1,8 @@
-//! A clock that really sleeps until the moment it was asked for, and jumps meanwhile: no face is early, and none
-//! misses a jump that it is told of.
+//! A clock that really sleeps until the requested time, and jumps meanwhile: no face is early, and none misses a jump
+//! that the clock announces.
 //!
-//! In real time, some milliseconds: a clock by hand would have the driver look all the time, and what the engine knows
-//! of the time would never be old.
+//! In real time, some milliseconds: with a clock set by hand the driver would read it all the time, and the engine's
+//! knowledge of the time would never be outdated.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::common::jumping::JumpingClock;
 use crate::common::{HOUR, Log, MS, PLACES, SECOND, YEAR, becomes, running_on};
 use tourbillon::{Builder, Clock, Timer};
 
-/// A face on the clock, and by how much after its deadline each thing has happened: nothing, if before.
+/// A face on the clock, and for each event how late it was: `None` if it was early.
 struct Watched {
     name: String,
     arm: Arm,
@@ -53,7 +53,7 @@ impl All {
         }
     }
 
-    /// Each has seen so many things happen since the last time, none of them early.
+    /// Asserts that each face has had this many events since the last call, none of them early.
     #[track_caller]
     fn happen(&self, count: usize) {
         for face in &self.0 {
@@ -64,7 +64,7 @@ impl All {
         }
     }
 
-    /// For a while nothing happens.
+    /// Asserts that nothing happens for a while.
     #[track_caller]
     fn nothing_happens(&self) {
         self.nothing_happens_for(40 * MS);
@@ -95,7 +95,7 @@ const BEFORE: [Before; 3] = [
     }),
 ];
 
-/// The clock has moved an hour, and nobody was told: what is armed now counts from the new time.
+/// The clock has jumped an hour, silently: a new timer counts from the new time.
 #[test]
 fn a_timer_counts_from_the_time_at_which_it_is_armed() {
     for (case, before) in BEFORE {
@@ -110,17 +110,17 @@ fn a_timer_counts_from_the_time_at_which_it_is_armed() {
         all.happen(1);
         clock.jump(HOUR);
         all.happen(1);
-        // Once more, by as much as nobody has read yet.
+        // Again, by a time that no thread has read yet.
         clock.jump_silently(100 * MS);
         all.arm(100 * MS);
         all.happen(1);
     }
 }
 
-/// How far the clock has come when it goes back by an hour: to before the time at which the engine was made, and not.
+/// How far the clock has advanced when it goes back by an hour: to before the engine was created, and not.
 const AHEAD: [Duration; 2] = [Duration::ZERO, Duration::from_secs(36_000)];
 
-/// The clock goes back before something is armed: it happens when the clock has come to its deadline, or later.
+/// The clock goes back before a timer is armed: the timer fires when the clock has reached its deadline, or later.
 #[test]
 fn a_clock_that_has_gone_back_makes_nothing_early() {
     for (case, before) in BEFORE {
@@ -133,7 +133,8 @@ fn a_clock_that_has_gone_back_makes_nothing_early() {
             clock.back(HOUR);
             all.arm(SECOND);
             all.nothing_happens();
-            // What is due at once has whoever sleeps look. It may have to wait for the clock to come back to its tick.
+            // A zero delay makes the sleeping thread read the clock. It may have to wait until the clock is back at its
+            // tick.
             all.arm(Duration::ZERO);
             thread::sleep(40 * MS);
             clock.jump(HOUR + 2 * SECOND);
@@ -142,12 +143,12 @@ fn a_clock_that_has_gone_back_makes_nothing_early() {
     }
 }
 
-/// The clock goes back while something waits: the sleep ends, and the clock has not come to the deadline.
+/// The clock goes back during a wait: the sleep ends before the clock has reached the deadline.
 #[test]
 fn a_clock_that_goes_back_under_a_wait_makes_nothing_early() {
     for ahead in AHEAD {
         println!("{ahead:?} ahead");
-        // Long enough for the clock to go back before the first of them is due, however slow the machine.
+        // Long enough for the clock to go back before the first is due, however slow the machine.
         let mut after = 100 * MS;
         let (clock, all) = loop {
             let clock = JumpingClock::new();
@@ -164,13 +165,13 @@ fn a_clock_that_goes_back_under_a_wait_makes_nothing_early() {
         all.nothing_happens_for(after + 20 * MS);
         clock.jump(HOUR);
         all.happen(1);
-        // It works on as before.
+        // The face still works.
         all.arm(5 * MS);
         all.happen(1);
     }
 }
 
-/// The clock jumps over what waits, and says so.
+/// The clock jumps past pending deadlines, and announces it.
 #[test]
 fn a_jump_is_not_missed() {
     let clock = JumpingClock::new();
@@ -196,8 +197,8 @@ fn a_clock_that_only_runs() {
     all.happen(20);
 }
 
-/// A clock that only says what time it is: a year ahead of the system's, or a year behind. What it waits by is the
-/// difference of its own readings.
+/// A clock that only implements `now`: a year ahead of the system's, or a year behind. Its wait uses the differences of
+/// its own readings.
 #[test]
 fn a_clock_without_a_wait_of_its_own() {
     struct Plain(JumpingClock);

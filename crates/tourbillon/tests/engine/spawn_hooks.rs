@@ -1,5 +1,5 @@
-//! A hook that starts a thread is foreign code: it may use the engine that asks it for the thread. What needs that very
-//! thread is refused. In real time, milliseconds of it: a virtual clock needs no thread.
+//! A hook that starts a thread is user code: it may use the engine for which it starts the thread. A verb that needs
+//! that very thread is refused. In real time, milliseconds of it: a virtual clock needs no thread.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use tourbillon::{
     WaitError,
 };
 
-/// What a verb that needs the driver was refused with.
+/// The error of a verb that needs the driver.
 pub(crate) type Refused = Box<dyn Error + Send>;
 
 pub(crate) type Verb = (&'static str, fn(&Timer) -> Refused);
@@ -67,7 +67,7 @@ pub(crate) const VERBS: [Verb; 15] = [
     }),
 ];
 
-/// A timer whose hook for a driver does that with the timer, and what came of it.
+/// A timer whose driver hook calls the verb on that timer, and the logged result.
 fn tried<R: Send + 'static>(verb: fn(&Timer) -> R, fail: bool) -> (Timer, Arc<Log<R>>) {
     let (own, log): (Arc<OnceLock<Timer>>, Arc<Log<R>>) = Default::default();
     let (inner, told) = (own.clone(), log.clone());
@@ -85,7 +85,7 @@ fn tried<R: Send + 'static>(verb: fn(&Timer) -> R, fail: bool) -> (Timer, Arc<Lo
     (timer, log)
 }
 
-/// It says that there is no thread, and of the reason what the system has said.
+/// The error says that there is no thread, and includes the system's reason.
 fn is_want_of_a_thread(verb: &str, wrong: &Refused, reason: &str) {
     let told = wrong.to_string();
     assert!(told.contains("thread") && told.contains(reason), "{verb}: {told}");
@@ -102,7 +102,7 @@ fn what_needs_the_thread_that_is_being_started_is_refused() {
             let [wrong] = &log.take()[..] else { panic!("{name}: once") };
             let reason = "the spawn hook used the timer that it was to start a thread for";
             is_want_of_a_thread(name, wrong, reason);
-            // The one that was started runs what comes later, and nothing has taken the only place.
+            // The driver that was started runs later timers, and the refused verb has not taken the only place.
             let ran = Log::new();
             let told = ran.clone();
             timer.schedule(MS, move |_| told.add(())).unwrap();
@@ -143,7 +143,7 @@ fn values_too() {
     });
 }
 
-/// The driver runs by then: what a hook schedules for a worker that it starts runs as well.
+/// The driver runs by then: a timer that the hook schedules while it starts a worker runs as well.
 #[test]
 fn a_hook_for_a_worker_may_schedule() {
     within(|| {
@@ -166,7 +166,7 @@ fn a_hook_for_a_worker_may_schedule() {
     });
 }
 
-/// Also at the second try, when the first thread could not be started: no lock of the keys is held.
+/// Also at the second attempt, when the first thread could not be started: no lock of the keys is held.
 #[test]
 fn a_hook_may_use_the_keys() {
     within(|| {
@@ -191,7 +191,7 @@ fn a_hook_may_use_the_keys() {
     });
 }
 
-/// A hook that stops its timer: whoever wanted to start it hears of that.
+/// A hook that stops its timer: the call that wanted to start the driver returns that error.
 #[test]
 fn a_hook_may_stop() {
     within(|| {
@@ -202,7 +202,7 @@ fn a_hook_may_stop() {
     });
 }
 
-/// A hook that says it has started a worker, and drops it: at once, or later. An advance does not wait for it.
+/// A hook that reports that it has started a worker, and drops it: at once, or later. An advance does not wait for it.
 #[test]
 fn a_worker_that_never_comes_holds_up_no_advance() {
     for (lost, later) in [(1, false), (1, true), (3, false), (3, true)] {
@@ -233,8 +233,8 @@ fn a_worker_that_never_comes_holds_up_no_advance() {
     }
 }
 
-/// Whoever comes while another thread starts the driver waits for that, and no longer. If it comes to nothing, the next
-/// tries in its turn.
+/// A thread that comes while another starts the driver waits for that, and no longer. If the start fails, the next
+/// thread tries in its turn.
 #[test]
 fn who_comes_while_the_driver_is_started_hears_of_the_outcome() {
     for (fails, others) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
@@ -260,7 +260,7 @@ fn who_comes_while_the_driver_is_started_hears_of_the_outcome() {
             let starts = schedules(0);
             begun.recv().unwrap();
             let comes: Vec<_> = (1..=others).map(schedules).collect();
-            // Real time: for most of them to come to where they wait.
+            // Real time: lets most of them begin to wait.
             thread::sleep(3 * MS);
             assert!(comes.iter().all(|thread| !thread.is_finished()), "there is no driver yet");
             release.send(()).unwrap();

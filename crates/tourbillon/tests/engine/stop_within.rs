@@ -1,6 +1,6 @@
-//! A stop with a limit returns, whatever the limit: at once, or when what runs has ended.
+//! A stop with a time limit returns within the limit: at once, or when running callbacks have ended.
 //!
-//! The limit is of real time, and so is a callback that stands still: these tests take some milliseconds.
+//! The limit is real time, and so is a blocked callback: these tests take some milliseconds.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,12 +11,12 @@ use crate::common::faces::{Arm, Happening};
 use crate::common::{HOUR, Log, MS, PLACES, YEAR, eventually, running_on, within};
 use tourbillon::{Batch, Timer};
 
-/// Those that end before a callback that stands still, and those that do not.
+/// Limits that end before a blocked callback does, and limits that do not.
 const SHORT: [Duration; 3] = [Duration::ZERO, Duration::from_nanos(1), MS];
 const LONG: [Duration; 4] =
     [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_nanos(u64::MAX), YEAR];
 
-/// Stops something with that limit: how many were handed back, and whether all has ended.
+/// Stops a face with this limit; returns how many were handed back, and whether all callbacks have ended.
 type Stop = Box<dyn Fn(Duration) -> (usize, bool) + Send>;
 
 fn timer(place: &str) -> (Arm, Stop) {
@@ -58,7 +58,7 @@ fn driven() -> (Arm, Stop) {
     (arm, Box::new(stop))
 }
 
-/// Whatever has a stop with a limit.
+/// A face that has a stop with a limit.
 type Face = (&'static str, fn() -> (Arm, Stop));
 
 const FACES: [Face; 5] = [
@@ -146,7 +146,7 @@ fn inside_a_callback() {
     });
 }
 
-/// Turns a loop of its own, in which that runs.
+/// Runs the closure in a callback of a driven timer of its own.
 fn turn(run: impl FnOnce() + Send + 'static) {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     timer.arm(Duration::ZERO, move |_| run()).unwrap();
@@ -155,7 +155,7 @@ fn turn(run: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Nor for one that it is called from by way of another: a callback of a loop that a callback turns.
+/// Nor for a callback that it is called from indirectly: one whose code turns the loop that runs this one.
 #[test]
 fn inside_a_loop_that_a_callback_turns() {
     type When = (&'static str, fn(Box<dyn FnOnce() + Send>));

@@ -1,6 +1,6 @@
-//! Stop: hands back every timer that did not start, once, with its closure; waits for the callbacks that run.
+//! Stop: hands back every timer that did not start, once, with its closure; waits for running callbacks.
 //!
-//! Some in real time: they stop the threads of a driver and its workers.
+//! Some are in real time: they stop the threads of a driver and its workers.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -91,7 +91,7 @@ fn stop_waits_for_the_callback_that_runs() {
     }
 }
 
-/// A thread that is inside of one timer is outside of all others. Real time: callbacks of two timers.
+/// A thread inside a callback of one timer is outside all other timers. Real time: callbacks of two timers.
 #[test]
 fn stop_inside_a_callback_waits_for_the_callbacks_of_another_timer() {
     for place in PLACES {
@@ -208,8 +208,8 @@ fn stop_from_two_callbacks_at_once() {
     });
 }
 
-/// Real time. The executor's one thread is inside the callback that stops; the driver waits for room in its queue.
-/// A stop that waited for the driver would never return.
+/// Real time. The executor's only thread is inside the callback that stops; the driver waits for room in its queue. A
+/// stop that waited for the driver would never return.
 #[test]
 fn stop_inside_a_callback_while_the_driver_is_blocked_in_the_executor() {
     within(|| {
@@ -228,7 +228,7 @@ fn stop_inside_a_callback_while_the_driver_is_blocked_in_the_executor() {
         for _ in 0..10 {
             let (done, offers) = (done.clone(), offers.clone());
             let run = move |context: &Context<'_>| {
-                // The first job is at this callback; the driver is at the offer of the next.
+                // The first job runs this callback; the driver is blocked while it offers the next.
                 eventually(|| offers.load(SeqCst) > 1);
                 context.timer().stop();
                 let _ = done.lock().unwrap().send(());
@@ -310,7 +310,7 @@ fn dropping_the_last_timer_inside_its_callback() {
                     }
                 };
                 drop::<Timer>(timer);
-                // What it makes of itself now is stopped as well.
+                // A timer obtained from the context now is stopped as well.
                 assert!(context.timer().is_stopped());
                 assert!(context.timer().schedule(MS, |_| ()).is_err());
             };
@@ -343,7 +343,7 @@ fn a_stopped_timer_leaves_no_thread() {
         assert!(Arc::strong_count(&alive) > 2, "{place}: it has threads");
         timer.stop();
         drop(timer);
-        // The engine is gone with its last handle, and the hook with it.
+        // The engine is dropped with its last handle, and the hook with it.
         drop(ran);
         eventually(|| Arc::strong_count(&alive) == 1);
     }

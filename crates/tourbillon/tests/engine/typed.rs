@@ -1,4 +1,4 @@
-//! The typed engine: values in batches to one handler, with the promises of the other.
+//! The typed engine: values in batches to one handler, with the same promises as `Timer`.
 
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
@@ -184,8 +184,8 @@ fn a_value_whose_drop_panics() {
     drop(engine);
 }
 
-/// Two values in one batch, and a handler that panics over one: in a careless engine the second panic meets the
-/// first while it unwinds, and that aborts. So a process of its own tries it.
+/// Two values in one batch whose drops panic, without and with a panic of the handler: in a careless engine, the second
+/// panic comes during an unwind and aborts the process. So a child process runs it.
 #[test]
 fn values_whose_drops_panic_in_one_batch_do_not_abort() {
     const TRY: &str = "TOURBILLON_TEST_TWO_PANICS";
@@ -258,6 +258,6 @@ fn handlers_own_their_state_and_executors_are_not_for_them() {
     assert_eq!(*total.lock().unwrap(), 55);
     let wrong = Timer::builder().pool(2).deliver::<u32, _>(|_| ()).unwrap_err();
     assert_eq!((wrong.setting(), wrong.value()), ("pool", "2"));
-    // A preset's pool was not asked for.
+    // The pool of a preset was not requested explicitly.
     assert!(tourbillon::Builder::kafka().deliver::<u32, _>(|_| ()).is_ok());
 }

@@ -1,4 +1,4 @@
-//! The virtual clock: what fires, at which moment, and what `now` reads are the same in every run.
+//! The virtual clock: what fires, at which time, and what `now` reads are the same in every run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{HOUR, Log, MS, PLACES, SECOND, accounted, running_on, virtual_on, within};
 use tourbillon::{AdvanceError, Context, VirtualClock};
 
-/// A program that is itself deterministic: a thousand timers that arm others, cancel some and move some.
+/// A deterministic program: a thousand timers that arm others, cancel some and move some.
 fn simulate(place: &str, seed: u64) -> Vec<(Duration, u64)> {
     let clock = VirtualClock::new();
     let timer = running_on(place).clock(&clock).shards(4).build().unwrap();
@@ -36,7 +36,7 @@ fn simulate(place: &str, seed: u64) -> Vec<(Duration, u64)> {
     accounted(&timer);
     let mut ran = log.take();
     assert!(ran.is_sorted_by_key(|(moment, _)| *moment), "time went on");
-    // Within one moment the threads of a pool may take turns.
+    // Threads of a pool may run timers of the same moment in any order.
     ran.sort_unstable();
     ran
 }
@@ -77,7 +77,7 @@ fn an_hour_passes_in_an_instant() {
         context.again(SECOND);
     };
     timer.schedule_repeating(SECOND, repeat).unwrap();
-    // 3600 timers cost a millisecond or so. Who waited for them would be told that it hangs.
+    // 3600 runs take about a millisecond. Waiting for them in real time would be reported as a hang.
     within(move || clock.advance(HOUR)).unwrap();
     assert_eq!(ticks.load(SeqCst), 3600);
 }
@@ -120,7 +120,7 @@ fn engines_on_one_clock_take_turns_by_the_moment() {
         let (log, read, next) = (log.clone(), clock.clone(), timers[(n as usize + 1) % 3].clone());
         let run = move |_: &Context<'_>| {
             log.add((read.elapsed(), n));
-            // On another engine of the clock, at this very moment.
+            // On another engine of the clock, at the same moment.
             let (log, read) = (log.clone(), read.clone());
             next.schedule(Duration::ZERO, move |_| log.add((read.elapsed(), n + 100))).unwrap();
         };
@@ -129,7 +129,7 @@ fn engines_on_one_clock_take_turns_by_the_moment() {
     clock.advance(HOUR).unwrap();
     let expected: Vec<_> = (0..30).flat_map(|n| [(SECOND * n, n), (SECOND * n, n + 100)]).collect();
     assert_eq!(log.take(), expected);
-    // One that is gone is no longer asked.
+    // Dropped timers are no longer consulted.
     drop(timers);
     clock.advance(HOUR).unwrap();
     assert!(!clock.advance_to_next().unwrap());

@@ -1,5 +1,5 @@
-//! Random lives of timers beside a model of a few lines: any order of the verbs, by handles and by keys, outside of
-//! callbacks and inside, up to the stop.
+//! Random calls compared with a model of a few lines: any order of the verbs, by handles and by keys, outside callbacks
+//! and inside, up to the stop.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use tourbillon::{Context, Key, Repeat, State, Timeout, Timer, VirtualClock};
 
 use crate::common::{Log, MS, accounted, case, panic_quietly};
 
-/// What a run does. The last of a timer's runs may do any of them but the first.
+/// What a run does. The last run of a timer may do any of them except the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
     Again(u32),
@@ -32,7 +32,7 @@ struct World {
     timer: Timer,
     clock: VirtualClock,
     random: Rng,
-    /// When which of them has run.
+    /// When each of them has run.
     log: Log<(u32, usize)>,
     known: Vec<Known>,
     now: u32,
@@ -48,18 +48,18 @@ impl World {
         [Act::End, Act::Panic, Act::CancelByKey, Act::CancelByHandle][self.random.usize(0..4)]
     }
 
-    /// Arms a timer of that kind.
+    /// Arms a timer of this kind.
     fn add(&mut self, kind: u32) {
         let (after, period, repeats) = (self.some(), 1 + self.some(), kind > 1);
         let mut acts = VecDeque::new();
         if repeats {
-            // One of a rhythm has one length for all.
+            // A timer with a fixed period has the same pause each time.
             let runs = self.random.u32(0..5);
             let pauses = (0..runs).map(|_| if kind == 2 { 1 + self.some() } else { period });
             acts.extend(pauses.map(Act::Again).collect::<Vec<_>>());
         }
         acts.push_back(match self.ends() {
-            // A rhythm has no last run, and one that is armed by its key has no handle.
+            // A timer with a fixed period has no last run, and one that was armed by key has no handle.
             Act::End if kind == 3 => Act::CancelByKey,
             Act::CancelByHandle if kind == 0 => Act::CancelByKey,
             end => end,
@@ -149,7 +149,7 @@ impl World {
         assert_eq!(ran, expected);
     }
 
-    /// All that can be asked about one of them.
+    /// Compares all queries about one timer.
     fn look(&self, which: usize) {
         let Known { key, handle, due, state, .. } = &self.known[which];
         let begin = self.clock.now() - self.clock.elapsed();
