@@ -1,8 +1,8 @@
-//! A cache whose entries expire: the expiry side is a `DelayQueue`, which is the store as well.
+//! A cache whose entries expire: its only store is a `DelayQueue`.
 //!
 //! `cargo run -p tourbillon --features tasks --example cache`
 //!
-//! One task waits for what expires, on whatever runtime; others read and write meanwhile. Each read keeps its entry
+//! One task waits for entries to expire, on any runtime; others read and write meanwhile. Each read keeps its entry
 //! alive. Here the runtime is a bare `block_on`, and time is real.
 
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use tourbillon::tasks::{self, DelayQueue, Expired};
 
-/// Entries live for so long after they were last read.
+/// Entries expire this long after they were last read.
 const IDLE: Duration = Duration::from_millis(300);
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Cache {
     }
 
     fn insert(&self, key: &'static str, value: u32) {
-        // The task that waits for the next to expire is woken in time, also if this one is the first.
+        // The task that waits for the next expiry is woken in time, even if this entry is the first to expire.
         self.entries().insert(key, value, IDLE).expect("there is memory");
         self.say(&format!("insert {key} = {value}"));
     }
@@ -35,7 +35,7 @@ impl Cache {
     fn get(&self, key: &str) -> Option<u32> {
         let mut entries = self.entries();
         let value = entries.get(key).copied();
-        // A key that has expired is simply not there.
+        // This has no effect on an expired key.
         entries.reset(key, IDLE);
         drop(entries);
         self.say(&format!("read   {key}: {value:?}"));

@@ -14,7 +14,7 @@ use tourbillon::{Context, Cron, Timer, VirtualClock};
 
 const ZONE: &str = "Europe/Berlin";
 
-/// What happened, line by line: the time of the wall clock, and a word.
+/// What happened, line by line: the wall-clock time, and a message.
 #[derive(Clone)]
 struct Story {
     clock: VirtualClock,
@@ -30,7 +30,7 @@ impl Story {
         self.lines.lock().expect("nobody panics").push(line);
     }
 
-    /// A job that tells when it ran, and for which time.
+    /// A job that logs when it ran, and for which moment.
     fn job(&self, name: &'static str) -> impl FnMut(&Context<'_>) + Send + use<> {
         let story = self.clone();
         move |context| {
@@ -50,9 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A fixed time of day runs once a day. In this night 02:30 does not exist: it runs when the gap ends.
     let backup = timer.schedule_cron(&Cron::parse("30 2 * * *", ZONE)?, story.job("backup"))?;
-    // What repeats within the day goes on by real time: half an hour is half an hour.
+    // An expression that repeats within the day follows real time: half an hour is always half an hour.
     let report = timer.schedule_cron(&Cron::parse("*/30 * * * *", ZONE)?, story.job("report"))?;
-    // And one moment, once: a time of day in a zone becomes a moment of the wall clock.
+    // A single moment: a time of day in a zone, converted to wall-clock time.
     let breakfast = date(2025, 3, 30).at(7, 0, 0, 0).in_tz(ZONE)?;
     timer.schedule_wall(&breakfast, story.job("breakfast"))?;
 

@@ -1,9 +1,9 @@
-//! An event loop that drives the timers itself: one thread, two sockets, and not one thread of the library.
+//! An event loop that drives the timers itself: one thread, two sockets, and no thread of the library.
 //!
 //! Run it with `cargo run --release -p tourbillon --example event_loop`. A client sends requests to a server over
-//! loopback, both in the same loop; the server loses every third. A request without an answer is sent again every 30
-//! ms; a heartbeat counts tenths of seconds; another thread ends it all after 900 ms, through a timer. Linux only: the
-//! loop polls sockets and the driver's file descriptor.
+//! loopback, both in the same loop; the server drops every third. A request without an answer is sent again every 30
+//! ms; a heartbeat counts tenths of seconds; another thread ends the loop after 900 ms, through a timer. Linux only:
+//! the loop polls sockets and the driver's file descriptor.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -31,7 +31,7 @@ mod linux {
 
     type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-    /// Two sockets that know each other.
+    /// Two connected sockets.
     fn pair() -> Outcome<(Arc<UdpSocket>, UdpSocket)> {
         let (client, server) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
         client.connect(server.local_addr()?)?;
@@ -41,7 +41,7 @@ mod linux {
         Ok((Arc::new(client), server))
     }
 
-    /// Sends a request, and again every 30 ms until its timer is cancelled.
+    /// Sends a request, and repeats it every 30 ms until its timer is cancelled.
     fn request(timer: &Timer, client: &Arc<UdpSocket>, number: u32) -> Outcome<Timeout> {
         client.send(&number.to_be_bytes())?;
         let again = client.clone();
@@ -52,7 +52,7 @@ mod linux {
         Ok(resend)
     }
 
-    /// Sleeps until a socket is readable, the driver is to turn, or its timeout is over.
+    /// Sleeps until a socket is readable, the driver has work, or its timeout has passed.
     fn sleep(driver: &Driver, bell: &WakeFd, sockets: [&UdpSocket; 2]) -> Outcome<()> {
         let timeout = driver.timeout().map(|left| Timespec {
             tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
@@ -75,7 +75,7 @@ mod linux {
         let count = beats.clone();
         timer.repeat(Repeat::every(MS * 100), move |_| _ = count.fetch_add(1, SeqCst))?;
 
-        // From another thread: the loop sleeps, and is woken for a timer that is earlier than it knows of.
+        // From another thread: a timer earlier than the loop's next deadline wakes the loop.
         let over = Arc::new(AtomicBool::new(false));
         let (other, end, began) = (timer.clone(), over.clone(), Instant::now());
         let stopper = thread::spawn(move || {
@@ -93,7 +93,7 @@ mod linux {
             sleep(&driver, &bell, [&client, &server])?;
             driver.turn();
             turns += 1;
-            // The server, which loses every third.
+            // The server, which drops every third request.
             while let Ok(4) = server.recv(&mut buffer) {
                 received += 1;
                 if received % 3 != 0 {

@@ -29,8 +29,8 @@ impl Connection {
         Ok(Connection { keep_alive, dropped, last_heard })
     }
 
-    /// A message: the connection lives. To move a timer to later is the cheapest operation of all, so it is fine to
-    /// do it with every message. `false` if it came too late.
+    /// Handles a message: the connection is alive. Moving a timer to later is the cheapest operation of all, so it is
+    /// fine to do it for every message. Returns `false` if the message came too late.
     fn heard(&mut self, now: Instant) -> bool {
         self.last_heard = now;
         self.keep_alive.reschedule_at(now + PATIENCE).is_ok()
@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Duration::from_millis(10));
     }
 
-    // What was dropped was silent for too long; what was not, was not. A machine that stalls this thread for half a
-    // second silences connections too, and `too_late` says so.
+    // Only silent connections were dropped. A machine that stalls this thread for half a second silences others too,
+    // and `too_late` counts that.
     let end = timer.now();
     let (mut silent, mut alive) = (0, 0);
     for (n, connection) in connections.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! A small broker. A produce request that asks for "all replicas" waits in the purgatory until its followers have
 //! fetched the record, or times out with an answer that says so; a fetch waits until there is a minimum of bytes.
 //!
-//! Run it with `cargo run -p tourbillon --example replication`. Time is virtual: the story is the same every time, and
-//! `tests/replication.rs` holds it to that.
+//! Run it with `cargo run -p tourbillon --example replication`. Time is virtual: the output is the same every time, and
+//! `tests/replication.rs` checks it.
 
 #[path = "replication/broker.rs"]
 mod broker;

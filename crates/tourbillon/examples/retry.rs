@@ -1,7 +1,7 @@
-//! Retrying with backoff: three services that are down in three ways, and one that nobody waits for any more.
+//! Retrying with backoff: three services that fail in three ways, and one retry that is cancelled.
 //!
-//! Run it with `cargo run --release -p tourbillon --example retry`. It takes about a second. Jitter is drawn from a
-//! seed, so that the story is nearly the same each time; a program that is not an example leaves the seed out.
+//! Run it with `cargo run --release -p tourbillon --example retry`. It takes about a second. Jitter has a fixed seed,
+//! so that the output is nearly the same each time; a real program leaves the seed out.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use tourbillon::{Attempt, Backoff, Jitter, Retried, Timer};
 /// How a service answers.
 #[derive(Debug)]
 enum Failure {
-    /// It may be back soon.
+    /// It may be available again soon.
     Unavailable,
-    /// It will not get better.
+    /// A retry will not help.
     NoSuchUser,
 }
 
@@ -27,13 +27,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .most(Duration::from_millis(400))
         .jitter(Jitter::Equal);
 
-    // Back at the fourth try.
+    // Available at the fourth try.
     let mail = timer.retry(backoff.clone().seed(1), move |attempt: &Attempt| {
         tell(began, "mail", &format!("try {}", attempt.number()));
         if attempt.number() < 4 { Err(Failure::Unavailable) } else { Ok("250 accepted") }
     })?;
 
-    // Never back: half a second is all that it is given.
+    // Never available: the retry ends after half a second.
     let stock = timer.retry(
         backoff.clone().within(Duration::from_millis(500)).seed(2),
         move |attempt| {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     )?;
 
-    // An error that no further try will mend. The outcome is told to a closure: nobody has to wait for it.
+    // An error that no retry can fix. A closure receives the outcome, so no thread has to wait for it.
     let (sender, outcome) = mpsc::channel();
     let job = move |attempt: &Attempt| {
         tell(began, "login", &format!("try {}", attempt.number()));
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     timer.retry_then(backoff.clone(), job, move |outcome| sender.send(outcome).unwrap())?;
 
-    // The user has closed the window.
+    // Cancelled: the user has closed the window.
     let news = timer.retry(backoff.seed(3), move |attempt| {
         tell(began, "news", &format!("try {}", attempt.number()));
         Err::<(), _>(Failure::Unavailable)

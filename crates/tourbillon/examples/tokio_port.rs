@@ -1,8 +1,8 @@
-//! A small service and its paused tests, brought over from `tokio::time` by its imports.
+//! A small service and its paused tests, ported from `tokio::time` by changing its imports.
 //!
 //! `cargo run -p tourbillon --features tokio --example tokio_port`, and `cargo test` with the same for its tests.
 //!
-//! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one line more, `time::pause()`.
+//! The imports were `use tokio::time::{self, Duration, Instant};`. Each test has one more line, `time::pause()`.
 //! Nothing else has changed.
 
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tourbillon::tasks::{self as time, Instant};
 const BEAT: Duration = Duration::from_millis(300);
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// A server that takes so long to answer.
+/// A server that takes this long to answer.
 async fn ask(takes: Duration) -> &'static str {
     time::sleep(takes).await;
     "an answer"
 }
 
-/// Asks, and asks again up to three times, with a pause that doubles.
+/// Requests an answer, with up to three retries and a pause that doubles.
 async fn ask_patiently(takes: Duration) -> Result<&'static str, time::Elapsed> {
     let mut pause = Duration::from_millis(100);
     for _ in 0..2 {
@@ -31,7 +31,7 @@ async fn ask_patiently(takes: Duration) -> Result<&'static str, time::Elapsed> {
     time::timeout(LIMIT, ask(takes)).await
 }
 
-/// Sends heartbeats until the deadline, and says how many.
+/// Sends heartbeats until the deadline, and returns their number.
 async fn beat_until(deadline: Instant) -> u32 {
     let (mut beats, mut interval) = (0, time::interval(BEAT));
     let end = time::sleep_until(deadline);

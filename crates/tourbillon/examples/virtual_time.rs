@@ -1,12 +1,12 @@
-//! One test, in virtual time, on tokio and on smol: hours that pass in milliseconds, in the same way each time.
+//! One test, in virtual time, on tokio and on smol: hours pass in milliseconds, the same way each time.
 //!
 //! `cargo run -p tourbillon --features tokio --example virtual_time`
 //!
-//! What is tested is a client that tries again, each time after twice as long, until it has tried for two hours. It
-//! takes a `Timer`, so that a test can give it one whose clock it drives.
+//! The code under test is a client that retries, each time after twice the delay, for up to two hours. It takes a
+//! `Timer`, so that a test can pass one whose clock it drives.
 //!
-//! On several threads nobody knows that all of them wait, so no clock can jump by itself there; `VirtualClock::advance`
-//! by hand works on any runtime.
+//! With several threads no runtime can tell that all of them wait, so no clock can jump by itself there; calling
+//! `VirtualClock::advance` works on any runtime.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use async_executor::LocalExecutor;
 use tourbillon::tasks::{self, SleepError};
 use tourbillon::{Timer, VirtualClock};
 
-/// Tries until it succeeds or its time is over; the number of tries.
+/// Tries until it succeeds or its time is over; returns the number of tries.
 async fn connect(timer: &Timer, up_at: Instant) -> Result<Option<u32>, SleepError> {
     let mut tries = 0;
     let attempts = async {
@@ -34,7 +34,7 @@ async fn connect(timer: &Timer, up_at: Instant) -> Result<Option<u32>, SleepErro
     }
 }
 
-/// The test. It knows nothing of the runtime.
+/// The test. It does not depend on the runtime.
 async fn test(timer: Timer, clock: VirtualClock) -> Result<(), SleepError> {
     let begin = timer.now();
     let in_an_hour = connect(&timer, begin + Duration::from_secs(3600)).await?;
@@ -56,7 +56,7 @@ fn tell(runtime: &str, clock: &VirtualClock, began: Instant) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // tokio tells when its thread has nothing to do: that is when the clock jumps to the next deadline.
+    // tokio has a hook for when its thread has nothing to do: there the clock jumps to the next deadline.
     let (timer, clock) = engine()?;
     let began = Instant::now();
     let tokio = tasks::virtual_runtime(&clock)?;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio.block_on(task)??;
     tell("tokio, jumping when its thread parks:", &clock, began);
 
-    // smol's executor has no such hook; it runs inside of a `block_on` that knows when all of it waits.
+    // smol's executor has no such hook; it runs inside a `block_on` that knows when everything in it waits.
     let (timer, clock) = engine()?;
     let (smol, began) = (LocalExecutor::new(), Instant::now());
     let task = smol.spawn(test(timer, clock.clone()));

@@ -1,12 +1,12 @@
-//! The public API, listed in `api.txt`: a change of it must be seen, and meant.
+//! The public API, listed in `api.txt`: a change of it must be visible, and intended.
 //!
-//! If it is meant, write the listing anew with
+//! If it is intended, write the listing anew with
 //! `UPDATE_API=1 cargo test -p tourbillon --test api`
 //! and commit it with the change.
 //!
-//! The listing is read from the source, which rustfmt keeps in one shape: what stands at the left margin is an item,
-//! what is indented by four is a part of it. Public is what `lib.rs` exports, and what its public modules do, with
-//! their public methods, fields, variants, derives and implemented traits.
+//! The listing is read from the source, which rustfmt keeps in one shape: a line at the left margin begins an item, a
+//! line indented by four begins a part of it. Public is what `lib.rs` exports, and what its public modules export, with
+//! public methods, fields, variants, derives and implemented traits.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ fn the_public_api_is_the_one_in_the_listing() {
     );
 }
 
-/// A scanner that sees nothing would never complain.
+/// A scanner that finds nothing would never fail.
 #[test]
 fn the_listing_sees_each_kind_of_item() {
     let all = listing(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
@@ -80,7 +80,7 @@ fn listing(src: &Path) -> String {
     text
 }
 
-/// The names that a `pub use` brings out.
+/// The names that a `pub use` exports.
 fn exported(line: &str) -> Vec<String> {
     let list = line.trim_end_matches(';').rsplit("::").next().unwrap_or_default();
     let list = list.trim_matches(['{', '}']);
@@ -102,14 +102,14 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Lines at the margin that begin so, joined to the end of their statement.
+/// Statements at the left margin with this beginning, each joined into one line.
 fn statements(text: &str, begin: &str) -> Vec<String> {
     let lines: Vec<_> = text.lines().collect();
     let at = (0..lines.len()).filter(|&at| lines[at].starts_with(begin));
     at.map(|at| header(&lines[at..], 0).0).collect()
 }
 
-/// The head of an item: up to the `{` of its body, its `;`, or the `,` of a part. And how many lines it takes.
+/// The head of an item, up to the `{` of its body, its `;`, or the `,` of a part; and the number of its lines.
 fn header(lines: &[&str], indent: usize) -> (String, usize) {
     let mut text = String::new();
     for (count, line) in lines.iter().enumerate() {
@@ -194,7 +194,7 @@ fn items(text: &str, names: &BTreeSet<String>, all: &mut Vec<String>) {
     }
 }
 
-/// Whether it implements a trait of ours, for whatever type.
+/// Whether it implements a trait of this crate, for any type.
 fn implements(head: &str, names: &BTreeSet<String>) -> bool {
     let Some((left, _)) = head.strip_prefix("impl").and_then(|rest| rest.rsplit_once(" for "))
     else {
@@ -203,7 +203,7 @@ fn implements(head: &str, names: &BTreeSet<String>) -> bool {
     left.rsplit(' ').next().is_some_and(|name| names.contains(name))
 }
 
-/// The fields of a tuple are nobody's business if they are private.
+/// Hides the fields of a tuple struct if they are private.
 fn hide_private(head: &str) -> String {
     match head.split_once('(') {
         Some((name, fields)) if name.starts_with("pub struct") && !fields.contains("pub ") => {

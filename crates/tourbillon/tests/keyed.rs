@@ -1,4 +1,4 @@
-//! What keyed timers promise: one for each key, and whoever was replaced or cancelled in time never runs.
+//! What keyed timers promise: one timer for each key, and a timer that was replaced or cancelled in time never runs.
 
 mod common;
 #[path = "keyed/foreign.rs"]
@@ -24,7 +24,7 @@ fn keyed() -> (KeyedTimer<u64>, Timer, VirtualClock) {
     (KeyedTimer::new(&timer), timer, clock)
 }
 
-/// A callback that writes its name.
+/// A callback that logs its name.
 fn writes(log: &Log<&'static str>, name: &'static str) -> impl FnOnce(&Context<'_>) + Send + use<> {
     let log = log.clone();
     move |_| log.add(name)
@@ -82,7 +82,7 @@ fn a_key_is_cancelled_moved_and_looked_at() {
     accounted(&timer);
 }
 
-/// Two are due at the same moment on one thread: the first to run replaces the other, which has fired and not run.
+/// Two are due at the same moment on one thread: the first to run replaces the other, which is ready and has not run.
 #[test]
 fn a_timer_that_fired_but_was_replaced_before_it_ran_does_not_run() {
     let (keyed, timer, clock) = keyed();
@@ -103,8 +103,8 @@ fn a_timer_that_fired_but_was_replaced_before_it_ran_does_not_run() {
     assert!(keyed.is_empty());
 }
 
-/// Threads replace and cancel what other threads run: a callback that was replaced or cancelled has not run, and every
-/// other has.
+/// Threads replace and cancel timers that other threads run: a callback that was replaced or cancelled has not run, and
+/// every other has.
 #[test]
 fn replace_cancel_and_run_exclude_each_other() {
     within(|| {
@@ -180,7 +180,7 @@ fn a_timer_that_refuses_leaves_what_was_there() {
     assert!(keyed.is_empty());
 }
 
-/// A timer that is stopped drops what was pending, and the keys with it.
+/// A timer that is stopped drops its pending callbacks, and their keys.
 #[test]
 fn a_timer_that_is_stopped_leaves_no_keys() {
     let (keyed, timer, _clock) = keyed();
@@ -235,7 +235,7 @@ fn what_panics_is_contained() {
     accounted(&timer);
 }
 
-/// All keys of one hash, and keys whose drop panics.
+/// All keys have the same hash, and panic when dropped.
 #[test]
 fn keys_that_collide_are_told_apart() {
     #[derive(PartialEq, Eq)]
@@ -265,7 +265,7 @@ fn keys_that_collide_are_told_apart() {
     assert_eq!((keyed.len(), timer.counts().panicked), (0, 1));
 }
 
-/// Keys come and go; the table is as large as those that are there.
+/// Keys come and go; the table shrinks to the keys that are there.
 #[test]
 fn a_life_beside_a_map() {
     let (keyed, timer, clock) = keyed();
@@ -314,7 +314,7 @@ trait Extract {
 }
 
 impl Extract for std::collections::BTreeMap<u64, (u64, u64)> {
-    /// Takes out those that are due: their keys, and their numbers.
+    /// Removes the due timers; returns their keys and their numbers.
     fn extract(&mut self, due: impl Fn(&(u64, u64)) -> bool) -> Vec<(u64, u64)> {
         let taken =
             self.iter().filter(|slot| due(slot.1)).map(|(&key, slot)| (key, slot.1)).collect();
@@ -338,7 +338,7 @@ fn a_retry_keeps_its_key_until_its_outcome() {
     assert_eq!(log.take(), ["try 1"]);
     assert!(keyed.is_pending(&1));
     assert_eq!(keyed.deadline(&1), Some(timer.now() + SECOND - MS));
-    // The next try is brought forward.
+    // The next try is moved earlier.
     keyed.reschedule(&1, MS).unwrap();
     clock.advance(MS).unwrap();
     assert_eq!(log.take(), ["try 2"]);
@@ -369,7 +369,7 @@ fn a_retry_that_gives_up_panics_or_is_replaced_frees_its_key() {
     assert_eq!((keyed.len(), timer.len()), (1, 1));
 }
 
-/// A retry is replaced while a try of it runs: that one finishes, and no other starts.
+/// A retry is replaced during a try: that try finishes, and no other starts.
 #[test]
 fn a_retry_that_is_replaced_during_a_try_is_not_tried_again() {
     within(|| {
@@ -400,7 +400,7 @@ fn a_retry_that_is_replaced_during_a_try_is_not_tried_again() {
     });
 }
 
-/// Two retries are due at the same moment on one thread: the first to run cancels the other, which has fired and not
+/// Two retries are due at the same moment on one thread: the first to run cancels the other, which is ready and has not
 /// run.
 #[test]
 fn a_try_that_fired_but_was_cancelled_before_it_ran_does_not_run() {
@@ -424,7 +424,7 @@ fn a_try_that_fired_but_was_cancelled_before_it_ran_does_not_run() {
     assert!(keyed.is_empty());
 }
 
-/// No lock of the keys is held while the driver's thread is started: the hook that starts it is foreign code.
+/// No lock of the keys is held while the driver's thread is started: the hook that starts it is user code.
 #[test]
 fn a_spawn_hook_may_use_the_keys_that_it_starts_a_thread_for() {
     type Verb = fn(&KeyedTimer<u32>) -> bool;

@@ -1,5 +1,5 @@
-//! Many timers at once: on one tick, armed and cancelled by the million, from eight threads against the driver, and
-//! stop racing schedule. Every timer is accounted for, all along.
+//! Many timers at once: on one tick, armed and cancelled by the million, from eight threads against the driver, and a
+//! stop that races with schedule. Every timer is accounted for, all the time.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn a_million_on_one_tick() {
         let fired = fired.clone();
         timer.arm(SECOND, move |_| _ = fired.fetch_add(1, SeqCst)).unwrap();
     }
-    // One of another shard on the same tick waits for a pass, not for the million.
+    // A timer of another shard on the same tick waits for one pass, not for all the million.
     let log = Log::new();
     let (told, seen) = (log.clone(), fired.clone());
     let home = timer.snapshot().shards.iter().position(|shard| !shard.slots.is_empty()).unwrap();
@@ -153,7 +153,7 @@ fn eight_threads_against_the_driver() {
     }
 }
 
-/// The accounting equation alone: cheaper than a walk through the wheels.
+/// Asserts the accounting equation alone, which is cheaper than walking the wheels.
 #[track_caller]
 fn balanced(timer: &Timer) {
     let counts = timer.counts();
@@ -161,18 +161,18 @@ fn balanced(timer: &Timer) {
     assert_eq!(counts.armed, sum, "{counts:?}");
 }
 
-/// What became of a timer: counted by whoever did it.
+/// What happened to the timers, counted where it happened.
 #[derive(Default)]
 struct Fate {
     ran: AtomicU64,
 }
 
-/// Real time: ten thousand engines, stopped while two threads arm timers that are due at once or never. Each of them
-/// ran, was handed back, or was refused: never two, never none.
+/// Real time: ten thousand engines, stopped while two threads arm timers that are due at once or never. Each timer ran,
+/// was handed back, or was refused: exactly one of them.
 #[test]
 fn stop_racing_schedule_ten_thousand_times() {
     const TIMERS: usize = 6;
-    // Threads are dear: most rounds run under the virtual clock, where nothing but stop and schedule race.
+    // Threads are expensive: most rounds use the virtual clock, where only stop and schedule race.
     for (place, rounds, real) in
         [("driver", 600, true), ("pool", 400, true), ("driver", 4500, false), ("pool", 4500, false)]
     {
@@ -241,7 +241,7 @@ fn stop_racing_schedule_ten_thousand_times() {
     }
 }
 
-/// How many a stop hands back; it must return.
+/// Stops the timer within a limit; returns how many timers it hands back.
 fn within_stop(timer: &Timer) -> u64 {
     let stopped = timer.stop_within(Duration::from_secs(10));
     assert!(stopped.finished, "stop hangs");

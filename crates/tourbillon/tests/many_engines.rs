@@ -1,4 +1,5 @@
-//! The one thing that this crate says through `tracing`. Alone in its program: the count of engines is the program's.
+//! The only event that this crate reports through `tracing`. Alone in its test program, because engines are counted per
+//! process.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -42,14 +43,14 @@ impl Visit for Text {
 #[test]
 fn more_than_64_engines_at_once_are_worth_one_warning() {
     tracing::subscriber::set_global_default(Listener).unwrap();
-    // One after the other, as many as one likes.
+    // One after another, any number of them is fine.
     (0..100).for_each(|_| drop(Timer::new()));
     let mut engines: Vec<_> = (0..64).map(|_| Timer::new()).collect();
     assert_eq!(WARNINGS.load(SeqCst), 0);
     let one_more: Engine<()> = Timer::builder().deliver(|_| ()).unwrap();
     assert_eq!(WARNINGS.load(SeqCst), 1);
     assert!(LAST.lock().unwrap().contains("alive=65"), "{:?}", LAST.lock());
-    // Neither for each, nor again.
+    // One warning in total: not one for each engine, and not a second one.
     engines.extend((0..10).map(|_| Timer::new()));
     drop((engines, one_more));
     let _many: Vec<_> = (0..100).map(|_| Timer::new()).collect();

@@ -1,5 +1,5 @@
-//! What only real time can show: nothing is early, and silence is free. Everything in this file sleeps, and for what is
-//! known to the kernel alone.
+//! What only real time can show: nothing is early, and waiting is free. Every test in this file sleeps, to measure what
+//! only the kernel knows.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{HOUR, MS, PLACES, SECOND, accounted, eventually, running_on};
 use tourbillon::{Context, Timer};
 
-/// One at a time: they measure.
+/// One at a time, because they measure.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// 20 000 short timers with random delays: none runs before its deadline, by the clock itself.
@@ -27,7 +27,7 @@ fn no_timer_is_early_by_the_clock() {
                 let (early, ran) = (early.clone(), ran.clone());
                 let deadline = Instant::now() + after;
                 let run = move |context: &Context<'_>| {
-                    // It was read before the timer read its own: the timer's deadline is not earlier.
+                    // It was read before the timer read its clock: the timer's deadline is not earlier than this one.
                     let now = Instant::now();
                     let is_early = now < deadline || now < context.deadline();
                     early.fetch_add(u64::from(is_early), SeqCst);
@@ -63,7 +63,7 @@ fn switches(name: &str) -> (u64, u64) {
     found.expect("there is such a thread")
 }
 
-/// Waits until the thread sleeps: its switches do not change for a while.
+/// Waits until the thread sleeps: until its context switches have not changed for a while.
 #[cfg(target_os = "linux")]
 fn asleep(name: &str) -> (u64, u64) {
     let mut last = (u64::MAX, u64::MAX);
@@ -77,8 +77,8 @@ fn asleep(name: &str) -> (u64, u64) {
     }
 }
 
-/// One timer an hour away: the kernel does not run the driver once in a second. Neither a new driver nor one that has
-/// turned its wheels before.
+/// One timer an hour away: the kernel does not run the driver once within a second; neither a new driver nor one that
+/// has turned its wheels before.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_driver_is_not_woken() {
@@ -93,7 +93,7 @@ fn an_idle_driver_is_not_woken() {
     let new = timers.each_ref().map(|(driver, _)| asleep(driver));
     std::thread::sleep(SECOND / 2);
     assert_eq!(timers.each_ref().map(|(driver, _)| switches(driver)), new);
-    // They are not deaf.
+    // They can still be woken.
     for (_, timer) in &timers {
         for n in 1..20_u32 {
             let soon = timer.schedule(MS * (n % 5), |_| ()).unwrap();
@@ -107,15 +107,15 @@ fn an_idle_driver_is_not_woken() {
     assert_eq!(after, turned, "after the first turns");
 }
 
-/// Timers that are later than what the driver sleeps for do not wake it, nor do their cancels and moves to later.
+/// Timers that are due later than the driver's next wake-up do not wake it, nor do their cancels and their moves to
+/// later.
 #[cfg(target_os = "linux")]
 #[test]
 fn scheduling_later_timers_does_not_wake_the_driver() {
     let _alone = ALONE.lock();
     let timer = Timer::builder().name("later").shards(4).build().unwrap();
     let first = timer.schedule(HOUR, |_| ()).unwrap();
-    // Each shard's first timer tells the driver of itself, if it is earlier than what the driver sleeps for; these are
-    // not.
+    // A shard's first timer notifies the driver only if it is earlier than the driver's next wake-up; these are not.
     let before = asleep("later-driver");
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -134,7 +134,8 @@ fn scheduling_later_timers_does_not_wake_the_driver() {
     std::thread::sleep(50 * MS);
     assert_eq!(switches("later-driver"), before, "100 000 later timers");
     assert!(first.is_pending());
-    // The one that it sleeps for is moved to later, and cancelled: it may wake at the old time, not now.
+    // The timer that it sleeps for is moved to later, and cancelled: the driver may wake at the old deadline, but not
+    // now.
     first.reschedule(2 * HOUR).unwrap();
     assert!(first.cancel());
     std::thread::sleep(50 * MS);
@@ -154,11 +155,11 @@ fn a_driver_wakes_once_for_one_timer() {
     let one = timer.schedule(300 * MS, |_| ()).unwrap();
     eventually(|| !one.is_pending());
     let (after, _) = asleep("once-driver");
-    // To learn of it, and to run it; a lock that was taken at that moment may cost one more.
+    // One to learn of the timer, one to run it; a lock that was held at that moment may cost one more.
     assert!((1..=4).contains(&(after - before)), "{} wake-ups", after - before);
 }
 
-/// A pool that has nothing to do sleeps as well, and so does a timer whose timers were all cancelled.
+/// An idle pool sleeps as well, and so does a timer whose timers were all cancelled.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_idle_pool_is_not_woken() {
@@ -172,8 +173,8 @@ fn an_idle_pool_is_not_woken() {
     assert_eq!((switches("pool-driver"), switches("pool-worker")), before);
 }
 
-/// Lateness is measured: at most a tick and what the machine takes to wake a thread, for most timers. A thread that
-/// only sleeps shows what that is at the moment.
+/// Lateness is measured: for most timers, at most a tick plus the time in which the machine wakes a thread. A thread
+/// that only sleeps measures that time.
 #[test]
 fn timers_are_hardly_late() {
     let _alone = ALONE.lock();
@@ -193,7 +194,7 @@ fn timers_are_hardly_late() {
     let usual = sleeps[sleeps.len() / 2];
     let lateness = timer.lateness();
     assert_eq!(lateness.count(), 2000);
-    // A loaded machine has bad moments; half of the timers must be nearly on time.
+    // A loaded machine is sometimes slow; half of the timers must be nearly on time.
     let late = lateness.quantile(0.5);
     assert!(late < 20 * MS + 10 * usual, "{late:?}; a sleep of 1 ms takes {usual:?}");
 }

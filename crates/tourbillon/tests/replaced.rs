@@ -1,4 +1,4 @@
-//! The default engine is replaced, for the whole process: a test file of its own, with one test.
+//! The default engine is replaced for the whole process: hence a test file of its own, with one test.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The story that the example `replication` tells, word for word.
+//! The output of the example `replication`, word for word.
 
 #[path = "../examples/replication/broker.rs"]
 mod broker;

@@ -1,4 +1,4 @@
-//! The broker: partitions with a log each, followers that fetch it, and two purgatories on one timer.
+//! The broker: partitions with a log each, followers that fetch from it, and two purgatories on one timer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tourbillon::{Operation, Outcome, Purgatory, Timer, VirtualClock};
 /// A partition of a topic, such as `orders-0`: what operations wait under.
 pub(crate) type Partition = &'static str;
 
-/// What the broker has to tell, and when.
+/// What the broker reports, and when.
 #[derive(Clone)]
 pub(crate) struct Journal {
     clock: VirtualClock,
@@ -31,16 +31,16 @@ impl Journal {
     }
 }
 
-/// The log of one partition: where its records end, and how far each follower has come.
+/// The log of one partition: its records, and how far each follower has fetched.
 #[derive(Default)]
 struct Log {
-    /// The bytes of the records, in order.
+    /// The sizes of the records, in order.
     records: Vec<usize>,
     followers: BTreeMap<&'static str, usize>,
 }
 
 impl Log {
-    /// What every replica has.
+    /// The offset up to which every replica has the records.
     fn replicated(&self) -> usize {
         let leader = self.records.len();
         self.followers.values().copied().min().unwrap_or(leader).min(leader)
@@ -53,10 +53,10 @@ impl Log {
 
 type Logs = Arc<Mutex<BTreeMap<Partition, Log>>>;
 
-/// Waits until all replicas of all its partitions have what it wrote.
+/// Waits until all replicas of all its partitions have its record.
 struct Produce {
     client: &'static str,
-    /// The offset behind the record, in each partition that still lacks a replica.
+    /// The offset after the record, in each partition that still lacks a replica.
     missing: BTreeMap<Partition, usize>,
     logs: Logs,
     journal: Journal,
@@ -83,7 +83,7 @@ impl Operation for Produce {
     }
 }
 
-/// Waits until there are enough bytes behind an offset.
+/// Waits until there are enough bytes from an offset on.
 struct Fetch {
     client: &'static str,
     partition: Partition,
@@ -145,7 +145,7 @@ impl Broker {
         self.logs.lock().unwrap().insert(partition, log);
     }
 
-    /// Writes a record of so many bytes to each partition, and answers when all replicas have it.
+    /// Writes a record of this many bytes to each partition, and answers when all replicas have it.
     pub(crate) fn produce(
         &self,
         client: &'static str,
@@ -178,7 +178,7 @@ impl Broker {
         }
     }
 
-    /// Answers when there are so many bytes behind the offset, or with what there is when the time is up.
+    /// Answers when there are this many bytes from the offset on, or with what there is when the time is up.
     pub(crate) fn fetch(
         &self,
         client: &'static str,
@@ -207,7 +207,7 @@ impl Broker {
         self.produces.check(partition);
     }
 
-    /// The partition is led by another broker from now on: whoever waits for it hears of it.
+    /// Another broker leads the partition from now on: requests that wait for it are answered with that.
     pub(crate) fn resign(&self, partition: Partition) {
         self.journal.write(format!("{partition} has a new leader elsewhere"));
         for produce in self.produces.cancel_key(partition) {
@@ -222,7 +222,7 @@ impl Broker {
         }
     }
 
-    /// How many wait, in both purgatories.
+    /// The number of waiting requests, in both purgatories.
     pub(crate) fn waiting(&self) -> usize {
         self.produces.delayed() + self.fetches.delayed()
     }

@@ -1,4 +1,4 @@
-//! What happens to the broker, moment by moment of a virtual clock.
+//! What happens to the broker, step by step on a virtual clock.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Plays the story, and returns its lines.
+/// Runs the story, and returns its lines.
 pub(crate) fn tell() -> Vec<String> {
     let clock = VirtualClock::new();
     let timer =
@@ -33,7 +33,7 @@ pub(crate) fn tell() -> Vec<String> {
     wait(ms(15));
     broker.replicate("follower c", "orders-0");
 
-    // Two partitions in one request: it is watched under both, and the last follower of all completes it.
+    // Two partitions in one request: it is watched under both, and the last follower completes it.
     wait(ms(55));
     broker.produce("bulk import", &["orders-0", "orders-1"], 200, ms(500));
     broker.replicate("follower b", "orders-0");
@@ -41,7 +41,7 @@ pub(crate) fn tell() -> Vec<String> {
     wait(ms(5));
     broker.replicate("follower c", "orders-0");
 
-    // A follower is down: time is up.
+    // A follower is down: the request times out.
     wait(ms(95));
     broker.produce("shop", &["orders-0"], 300, ms(500));
     broker.replicate("follower b", "orders-0");
@@ -57,11 +57,11 @@ pub(crate) fn tell() -> Vec<String> {
     broker.produce("shop", &["orders-1"], 300, ms(500));
     broker.replicate("follower b", "orders-1");
 
-    // One that asks for too much gets what there is.
+    // A consumer that asks for too much gets what there is.
     broker.fetch("consumer", "orders-1", 2, 1_000, ms(250));
     wait(ms(250));
 
-    // Whoever waits for a partition that has gone is told at once.
+    // A request that waits for a partition that has moved is answered at once.
     wait(ms(100));
     broker.produce("shop", &["orders-0"], 300, ms(500));
     broker.fetch("consumer", "orders-0", 4, 1_000, ms(1000));

@@ -44,7 +44,7 @@ const AWAKE: u64 = 0;
 pub(super) enum Look<T> {
     Due(Taken<T>),
     Nothing,
-    /// Memory is exhausted: look again not before this moment.
+    /// Out of memory: do not retry before this time.
     Later(u64),
     /// Unknown: the look has used up its budget.
     Unknown,

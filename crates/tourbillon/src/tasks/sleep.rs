@@ -12,7 +12,7 @@
 //! that a success is never early.
 //!
 //! Almost no poll takes a lock: the shard's watermark tells which deadlines were claimed and which were not, and a
-//! sleep knows which waker it armed. A waker that was filed behind the wheel's current time, or may have been moved
+//! sleep knows which waker it armed. A waker that was inserted behind the wheel's current time, or may have been moved
 //! there, is in *doubt*: the poll reads the clock, and removes the waker itself if the deadline has passed.
 
 mod adapters;
@@ -296,7 +296,7 @@ impl<H: Home> Sleep<H> {
     /// Enters the armed state, with a waker that is in the wheel and, as far as is known, ahead of the clock.
     #[inline]
     fn armed(&mut self, key: Key, waker: Identity) {
-        // Read after filing: if the watermark says pending, the waker is ahead of the wheel's current time, and the
+        // Read after inserting: if the watermark says pending, the waker is ahead of the wheel's current time, and the
         // watermark will show when it is claimed.
         let told = self.home.shard(key).shown.tell(self.deadline);
         let doubt = planted!(

@@ -56,7 +56,7 @@ impl Face for Callbacks {
     type Shown = ();
     type Given = Lease;
 
-    /// A timer with a handle gets a lease, which both of them hold.
+    /// A timer with a handle gets a lease, which the timer and the handle hold.
     #[inline(always)]
     fn arm(task: &mut Task, records: &mut Records) -> Option<Lease> {
         let lease = match task {

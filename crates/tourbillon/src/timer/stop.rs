@@ -105,7 +105,7 @@ impl Timer {
             limit.and_then(|limit| Instant::now().checked_add(limit))
         );
         let mut first = core.stop();
-        // Before the wait: a running callback may be waiting for a task, or for news of a timer.
+        // Before the wait: a running callback may be waiting for a task, or for a timer to end.
         planted!(
             "later.stop-waits-before-it-wakes-the-tasks",
             {

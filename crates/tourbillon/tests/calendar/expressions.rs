@@ -1,4 +1,4 @@
-//! What is read, what is refused, and what is said about it.
+//! Which expressions are accepted, which are refused, and with what message.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,7 @@ fn the_grammar() {
         ("0 0 * * 7", &["2025-01-05T00:00:00+00:00"]),
         ("0 0 * * 5#2", &["2025-01-10T00:00:00+00:00"]),
         ("0 0 * * FRIL", &["2025-01-31T00:00:00+00:00"]),
-        // Either the 13th or a Friday; and both.
+        // A list of last weekdays; the 13th or a Friday; and the 13th if it is a Friday.
         ("0 0 * * 7L,1L", &["2025-01-26T00:00:00+00:00", "2025-01-27T00:00:00+00:00"]),
         ("0 0 13 * FRI", &["2025-01-03T00:00:00+00:00", "2025-01-10T00:00:00+00:00"]),
         ("0 0 13 * +FRI", &["2025-06-13T00:00:00+00:00", "2026-02-13T00:00:00+00:00"]),
@@ -60,14 +60,14 @@ fn what_is_wrong_and_where() {
         ("* * 0 * *", "day is \"0\": it must be 1 to 31, L for the last, ", Some(4..5)),
         ("* *  32  * *", "day is \"32\": it must be 1 to 31, L for the last, ", Some(5..7)),
         ("* * * 13 *", "month is \"13\": it must be 1 to 12, or JAN to DEC", Some(6..8)),
-        // croner would take it for January.
+        // croner would accept it as January.
         ("* * * MON *", "month is \"MON\": it must be 1 to 12, or JAN to DEC", Some(6..9)),
         ("* * * * 8", "weekday is \"8\": it must be 0 to 7 or SUN to SAT, ", Some(8..9)),
         ("* * * * JAN", "weekday is \"JAN\": it must be 0 to 7 or SUN to SAT, ", Some(8..11)),
         ("* * * * * * 5001", "year is \"5001\": it must be 1 to 4999", Some(12..16)),
         ("5-1 * * * *", "minute is \"5-1\": it must be 0 to 59", Some(0..3)),
         ("*/0 * * * *", "minute is \"*/0\": it must be 0 to 59", Some(0..3)),
-        // croner would take it for a minute that never comes.
+        // croner would accept it as a minute that never comes.
         (", * * * *", "minute is \",\": it must be 0 to 59", Some(0..1)),
         ("1,,2 * * * *", "minute is \"1,,2\": it must be 0 to 59", Some(0..4)),
         ("x * * * *", "minute is \"x\": it must be 0 to 59", Some(0..1)),
@@ -99,7 +99,7 @@ fn what_is_wrong_and_where() {
     assert!(matches!(&wrong, CronError::Zone { name, .. } if name == "Europe/Atlantis"), "{wrong}");
 }
 
-/// Whatever is written, it is read or refused, and what was read can be asked.
+/// Any text is accepted or refused, and an accepted expression can be queried.
 #[test]
 fn any_text_is_read_or_refused() {
     let mut random = fastrand::Rng::with_seed(5);
@@ -112,7 +112,7 @@ fn any_text_is_read_or_refused() {
     let mut read = 0;
     for _ in 0..10_000 {
         let count = [3, 5, 5, 6, 6, 7, 7, 8][random.usize(0..8)];
-        // Mostly stars: or nothing would ever be read.
+        // Mostly stars, or hardly any expression would be accepted.
         let mut field = |_| match random.u32(0..4) {
             0 => words[random.usize(0..words.len())],
             _ => "*",
@@ -140,7 +140,7 @@ fn the_ends_of_the_calendar() {
     let once = Cron::parse("0 0 0 1 1 * 2030", "UTC").unwrap();
     let run = once.next_after(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(once.next_after(&run), None);
-    // Every minute of a year that is far away: some thousand changes of the clock lie between.
+    // Every minute of a year in the far future: some thousand changes of the clock lie in between.
     let late = Cron::parse("0 * * * * * 4990", "Europe/Berlin").unwrap();
     assert_eq!(late.next_after(SystemTime::UNIX_EPOCH).unwrap().year(), 4990);
 }
@@ -158,7 +158,7 @@ fn what_it_says_of_itself() {
         "* 0 9 * * *",
         "0 */2 * * *",
         "0 0-23 * * *",
-        // What a star stands for.
+        // Equivalent to a star.
         "0-59/15 9 * * *",
         "00-59/15 9 * * *",
         "0-59/15,7 9 * * *",
@@ -180,7 +180,7 @@ fn what_it_says_of_itself() {
     }
 }
 
-/// The calendar begins with the year 1, and its first moment follows upon all that lies before.
+/// The calendar begins with the year 1, and its first moment follows any earlier one.
 #[test]
 fn the_first_date_of_all() {
     let minutes = Cron::parse("* * * * *", "UTC").unwrap();
@@ -192,7 +192,7 @@ fn the_first_date_of_all() {
     assert_eq!(minutes.next_civil(begin), Some(date(1, 1, 1).at(0, 1, 0, 0)));
 }
 
-/// A star may be written one by one, in the second, the minute and the hour. In the year it stays a star.
+/// A star may be written as a full list, in the second, the minute and the hour.
 #[test]
 fn a_star_that_is_written_one_by_one() {
     let list = |end: u8| (0..end).map(|n| n.to_string()).collect::<Vec<_>>().join(",");

@@ -1,4 +1,4 @@
-//! Cron expressions in their zones, and timers that run by them. All under virtual time.
+//! Cron expressions in their zones, and timers that follow them. All under virtual time.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ mod zones;
 use jiff::Zoned;
 use tourbillon::Cron;
 
-/// The first runs after that moment, as `2025-03-30T03:00:00+02:00`.
+/// Asserts the first runs after a moment, written as `2025-03-30T03:00:00+02:00`.
 #[track_caller]
 fn runs(expression: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
     let cron =

@@ -1,4 +1,5 @@
-//! Cron, and a wall clock that is set: nothing runs twice, one run for all that were passed over.
+//! Cron, and a wall clock that is set: nothing runs twice, and a setting past several moments runs once for all of
+//! them.
 
 use std::thread;
 use std::time::SystemTime;
@@ -50,7 +51,7 @@ impl Job {
         self
     }
 
-    /// Nothing has run that is not here.
+    /// Asserts that exactly these runs took place.
     #[track_caller]
     fn ran(&self, expected: &[&str]) -> &Self {
         assert_eq!(self.log.take(), expected);
@@ -77,10 +78,10 @@ const HOURLY: &str = "0 * * * *";
 fn an_hour_forward_and_back() {
     let job = Job::new(HOURLY, "UTC", "2025-06-01T08:30:00Z");
     job.pass(HOUR).ran(&["2025-06-01T09:00:00Z"]);
-    // 09:30, and it becomes 10:30: what was at 10:00 runs now, late by the wall clock.
+    // At 09:30 the clock is set to 10:30: the run of 10:00 runs now, late by the wall clock.
     job.step(SignedDuration::from_hours(1)).ran(&["2025-06-01T10:00:00Z"]);
     job.next_is("2025-06-01T11:00:00Z");
-    // And back: 10:00 comes a second time, and has run.
+    // And set back: 10:00 comes a second time, but has run already.
     job.step(SignedDuration::from_hours(-1)).next_is("2025-06-01T11:00:00Z");
     job.pass(HOUR).ran(&[]);
     job.pass(HOUR).ran(&["2025-06-01T11:00:00Z"]);
@@ -92,7 +93,7 @@ fn a_second_forward_and_back() {
     job.step(SignedDuration::from_secs(1)).ran(&["2025-06-01T09:00:00Z"]);
     job.step(SignedDuration::from_secs(-1)).ran(&[]);
     job.pass(SECOND).ran(&[]).next_is("2025-06-01T10:00:00Z");
-    // A millisecond before and after a run, again and again.
+    // To a millisecond before a run, and past it, repeatedly.
     job.set("2025-06-01T09:59:59.999Z").pass(MS).ran(&["2025-06-01T10:00:00Z"]);
     for _ in 0..100 {
         job.step(SignedDuration::from_millis(-2)).pass(2 * MS);
@@ -107,7 +108,7 @@ fn ten_years_forward_is_one_run() {
     job.pass(HOUR).ran(&["2035-06-01T09:00:00Z"]);
 }
 
-/// A machine that woke ten years ahead and was put right an hour later goes on as if nothing had been.
+/// A machine whose clock was ten years ahead, and was corrected after an hour, continues normally.
 #[test]
 fn ten_years_ahead_for_an_hour() {
     let job = Job::new(HOURLY, "UTC", "2025-06-01T08:30:00Z");
@@ -116,13 +117,13 @@ fn ten_years_ahead_for_an_hour() {
     job.pass(HOUR).ran(&["2035-06-01T11:00:00Z"]);
     job.set("2025-06-01T11:45:00Z").ran(&[]).next_is("2025-06-01T12:00:00Z");
     job.pass(HOUR).ran(&["2025-06-01T12:00:00Z"]);
-    // And when that year comes, what has run does not run again.
+    // And when that year comes, moments that have run do not run again.
     job.set("2035-06-01T09:30:00Z").ran(&["2025-06-01T13:00:00Z"]);
     job.pass(3 * HOUR).ran(&["2035-06-01T10:00:00Z", "2035-06-01T12:00:00Z"]);
 }
 
-/// Those that a jump passed over have not run: set back, they come.
-/// The clock is set past the last year of the expression, by mistake.
+/// The clock is set past the last year of the expression by mistake, and set back: the skipped moments have not run, so
+/// they run now.
 #[test]
 fn past_the_last_year_and_back() {
     let job = Job::new("0 0 0 1 * * 2026", "UTC", "2026-03-15T00:00:00Z");
@@ -131,18 +132,19 @@ fn past_the_last_year_and_back() {
     job.pass(YEAR).set("2031-06-01T00:00:00Z").pass(YEAR).ran(&[]);
     job.set("2026-03-20T00:00:00Z").next_is("2026-05-01T00:00:00Z");
     job.pass(HOUR * 24 * 60).ran(&["2026-05-01T00:00:00Z"]).next_is("2026-06-01T00:00:00Z");
-    // By itself it comes to an end.
+    // It ends by itself.
     job.set("2026-11-15T00:00:00Z").ran(&["2026-06-01T00:00:00Z"]).pass(HOUR * 24 * 60);
     job.ran(&["2026-12-01T00:00:00Z"]);
     assert!(!job.timeout.is_pending());
 
-    // Only the last was passed over: it has run, and nothing is left.
+    // Only the last moment was skipped: it has run, and none is left.
     let job = Job::new("0 0 0 1 * * 2026", "UTC", "2026-11-15T00:00:00Z");
     job.set("2030-01-01T00:00:00Z").ran(&["2026-12-01T00:00:00Z"]);
     assert!(!job.timeout.is_pending());
 }
 
-/// What was passed over is made up for, the latest first: with the last of them it is over, wherever that lies.
+/// Skipped moments run when the clock comes back to them, here the latest first: with the last of them the timer ends,
+/// wherever that moment is.
 #[test]
 fn it_is_over_when_every_moment_has_run() {
     let job = Job::new("0 0 0 1 9-12 * 2026", "UTC", "2026-08-15T00:00:00Z");
@@ -155,8 +157,8 @@ fn it_is_over_when_every_moment_has_run() {
     assert!(!job.timeout.is_pending() && job.timer.is_empty());
 }
 
-/// Any walk of the clock over the eight months that the expression names: whoever is pending has something to run
-/// still, and when all have run it is over.
+/// Random settings of the clock over the eight months that the expression names: while the timer is pending, some
+/// moment has not run; when all have run, it has ended.
 #[test]
 fn any_walk_of_the_clock_to_the_end() {
     let day = HOUR * 24;
@@ -187,7 +189,7 @@ fn any_walk_of_the_clock_to_the_end() {
     }
 }
 
-/// One that waits for the clock to be set back can be moved, and cancelled.
+/// A timer that waits for the clock to be set back can be moved and cancelled.
 #[test]
 fn what_waits_for_the_clock_to_be_set_back_is_a_timer() {
     let clock = VirtualClock::new();
@@ -218,7 +220,7 @@ fn what_was_passed_over_comes_again() {
     ]);
 }
 
-/// Set back to before it was scheduled: the moments there have never run.
+/// Set back to before the timer was scheduled: the moments there have never run.
 #[test]
 fn back_to_before_the_beginning_and_before_1970() {
     let job = Job::new(HOURLY, "UTC", "2025-06-01T08:30:00Z");
@@ -227,13 +229,13 @@ fn back_to_before_the_beginning_and_before_1970() {
     job.set("1969-12-31T23:30:00Z").next_is("1970-01-01T00:00:00Z");
     job.pass(HOUR).ran(&["1970-01-01T00:00:00Z"]);
     job.set("0000-06-01T00:00:00Z").pass(SECOND).ran(&[]).next_is("0001-01-01T00:00:00Z");
-    // The last hour of croner's calendar: there is no other.
+    // The last hour of croner's calendar: the following moment is in its first year.
     job.set("4999-12-31T22:30:00Z").ran(&["0001-01-01T00:00:00Z"]);
     job.pass(HOUR).ran(&["4999-12-31T23:00:00Z"]);
     assert!(job.timer.len() <= 1);
 }
 
-/// Any walk of the clock: no moment runs twice, none runs early, and each is one that the expression names.
+/// Random settings of the clock: no moment runs twice, none runs early, and each is one that the expression names.
 #[test]
 fn any_walk_of_the_clock() {
     for seed in 0..40 {
@@ -259,7 +261,7 @@ fn any_walk_of_the_clock() {
     }
 }
 
-/// Through the night in which an hour is missing and the one in which it comes twice, without anybody setting anything.
+/// Through the night in which an hour is missing and the night in which one repeats; the clock is not set.
 #[test]
 fn a_year_in_berlin() {
     let job = Job::new("30 2 * * *", "Europe/Berlin", "2025-01-01T00:00:00Z");

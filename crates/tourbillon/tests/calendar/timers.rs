@@ -1,4 +1,4 @@
-//! The life of a timer that runs by a cron expression.
+//! The life of a timer that follows a cron expression.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -76,18 +76,18 @@ fn a_panic_ends_it() {
     let job = timer.schedule_cron(&minutely(), callback).unwrap();
     clock.advance(HOUR).unwrap();
     assert_eq!((job.state(), timer.counts().fired, timer.counts().panicked), (State::Fired, 3, 1));
-    // Its place is free.
+    // Its place under the limit is free.
     timer.schedule(SECOND, |_| ()).unwrap();
 }
 
-/// What comes while a run is at work is left out: runs do not overlap, and none is made up for.
+/// Moments that pass during a run are skipped: runs do not overlap, and none is made up for.
 #[test]
 fn a_long_run_misses_the_next() {
     let clock = VirtualClock::new();
     let timer = Timer::builder().clock(&clock).on_driver().build().unwrap();
     let log = Log::new();
     let (write, own) = (log.clone(), clock.clone());
-    // Time stands still while a callback runs on a virtual clock; so it is put off instead, past the next two runs.
+    // Virtual time does not pass during a callback, so the next run is postponed past two moments instead.
     let mut first = true;
     let begin = clock.wall_now();
     let job = timer.schedule_cron(&minutely(), move |context| {
@@ -147,7 +147,7 @@ fn one_with_no_run_to_come() {
     assert!(matches!(refused, ScheduleError::Never(_)));
     assert_eq!(timer.counts().armed, 0);
 
-    // Three runs, and it has ended.
+    // Three runs, and it ends.
     let few = Cron::parse("0 0 0 1-3 2 * 2000", "UTC").unwrap();
     let job = timer.schedule_cron(&few, |_| ()).unwrap();
     clock.advance(Duration::from_secs(400 * 86_400)).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of expressions where real zones change their clocks: gaps, folds, half an hour, two hours, a whole day.
+//! Expressions where real zones change their clocks: gaps, folds, half an hour, two hours, a whole day.
 //!
 //! The moments were written down by hand and compared with another implementation of the time zone database.
 
@@ -30,7 +30,7 @@ const TABLE: &[Zone] = &[
                 "2025-11-01T12:00:00-04:00",
                 &["2025-11-02T01:30:00-04:00", "2025-11-03T01:30:00-05:00"],
             ),
-            // Between the two 01:30: the first has passed.
+            // Between the two occurrences of 01:30: the first has passed.
             ("30 1 * * *", "2025-11-02T01:45:00-04:00", &["2025-11-03T01:30:00-05:00"]),
             ("30 1 * * *", "2025-11-02T01:15:00-05:00", &["2025-11-03T01:30:00-05:00"]),
             // A list of hours is a list of fixed times.
@@ -91,7 +91,7 @@ const TABLE: &[Zone] = &[
             ),
         ],
     ),
-    // The same moments; but by law it is the winter that is special, with an hour less.
+    // The same moments; but by law winter is the exception, with an hour less.
     (
         "Europe/Dublin",
         &[
@@ -111,7 +111,7 @@ const TABLE: &[Zone] = &[
     (
         "Europe/Berlin",
         &[
-            // Both fall into the gap, and are one run.
+            // Both fall into the gap, and become one run.
             (
                 "0,30 2 * * *",
                 "2025-03-29T12:00:00+01:00",
@@ -121,7 +121,7 @@ const TABLE: &[Zone] = &[
                     "2025-03-31T02:30:00+02:00",
                 ],
             ),
-            // What the gap moves to 03:00, and what is at 03:00 anyway, are one run.
+            // One moment that the gap moves to 03:00, and one at 03:00 anyway, become one run.
             (
                 "0 2,3 * * *",
                 "2025-03-29T12:00:00+01:00",
@@ -134,7 +134,7 @@ const TABLE: &[Zone] = &[
                 "2025-03-29T12:00:00+01:00",
                 &["2025-03-30T03:00:00+02:00", "2025-03-31T03:00:00+02:00"],
             ),
-            // An hour that does not exist has no quarters.
+            // An hour that does not exist has no runs within it.
             ("*/20 2 * * *", "2025-03-30T00:00:00+01:00", &["2025-03-31T02:00:00+02:00"]),
             ("0-59/20 2 * * *", "2025-03-30T00:00:00+01:00", &["2025-03-31T02:00:00+02:00"]),
             (
@@ -150,7 +150,7 @@ const TABLE: &[Zone] = &[
                     "2025-10-27T02:00:00+01:00",
                 ],
             ),
-            // Every hour, written one by one, is every hour.
+            // A list of all hours is the same as a star.
             (
                 "0 0-23 * * *",
                 "2025-10-26T01:30:00+02:00",
@@ -378,7 +378,7 @@ fn the_table() {
     println!("{rows} expressions in {} zones", TABLE.len());
 }
 
-/// Fixed times run once a day through thirty years, and what repeats goes on by real time through six, in every zone of
+/// Fixed times run once a day through thirty years, and repeating ones follow real time through six, in every zone of
 /// the table.
 #[test]
 fn once_a_day_and_every_hour() {
@@ -412,7 +412,7 @@ fn once_a_day_and_every_hour() {
     }
 }
 
-/// The last runs of all are in the second half of a fold.
+/// The last runs are in the second half of a fold.
 #[test]
 fn nothing_follows_a_fold() {
     let all = runs("0 */15 2 26 10 * 2025", "Europe/Berlin", "2025-10-26T00:00:00+02:00", 9);
@@ -420,8 +420,8 @@ fn nothing_follows_a_fold() {
     assert_eq!(all[7], "2025-10-26T02:45:00+01:00");
 }
 
-/// Around every change of the clock in forty years: what goes on by real time runs at exactly those moments at which
-/// the clock shows such a time, found by looking at each minute.
+/// Around every change of the clock in forty years: expressions that follow real time run at exactly the moments at
+/// which the clock shows a matching time, found by checking each minute.
 #[test]
 fn by_real_time_is_what_the_clock_shows() {
     for (zone, _) in TABLE {

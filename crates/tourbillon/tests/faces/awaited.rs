@@ -1,4 +1,4 @@
-//! The rows: everything of the crate that can be polled, under one interface.
+//! The rows: everything in the crate that can be polled, behind one interface.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -13,10 +13,10 @@ use tourbillon::{Builder, Driver, Purgatory, Timer, VirtualClock};
 
 use crate::common::HOUR;
 
-/// What the futures of a case live on.
+/// The engine and the clock of the futures of a case.
 pub(crate) struct Env {
     pub(crate) clock: VirtualClock,
-    /// There if callbacks run in an event loop. Tasks have a thread also then.
+    /// `Some` if callbacks run in an event loop. Tasks have a thread even then.
     pub(crate) driver: Option<Driver>,
     pub(crate) timer: Timer,
     purgatory: Purgatory<u32>,
@@ -38,7 +38,7 @@ impl Env {
     fn with(build: fn(Builder) -> (Timer, Option<Driver>)) -> Self {
         let clock = VirtualClock::new();
         let (timer, driver) = build(Timer::builder().shards(1).clock(&clock));
-        // The time at which engines begin is a special one.
+        // The time at which engines begin is a special case: move past it.
         clock.advance(HOUR).unwrap();
         let (purgatory, met) = (Purgatory::new(&timer), Arc::default());
         Env { clock, driver, timer, purgatory, met }
@@ -48,7 +48,7 @@ impl Env {
         self.clock.now() + after
     }
 
-    /// A queue with an item that expires after so long, and another.
+    /// A queue with an item that expires after this long, and another item.
     fn queue(&self, after: Duration) -> Queue {
         let mut queue = self.timer.delay_queue();
         queue.insert("due", (), after).unwrap();
@@ -57,20 +57,20 @@ impl Env {
     }
 }
 
-/// Something that becomes ready. It keeps no timer.
+/// Something that becomes ready. Keeps no timer alive.
 pub(crate) trait Awaited {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
-    /// Moves it to so long after now. `false` if this face cannot be moved.
+    /// Moves it to this long after now. `false` if this face cannot be moved.
     fn reset(&mut self, env: &Env, after: Duration) -> bool;
 }
 
 /// One face of the crate.
 pub(crate) struct Face {
     pub(crate) name: &'static str,
-    /// Becomes ready after so long, unless something else makes it so.
+    /// Creates a future that becomes ready after this long, or at the face's event.
     pub(crate) make: fn(&Env, Duration) -> Box<dyn Awaited>,
     event: Option<fn(&Env)>,
-    /// Whether it is over when its poll panics, as every `async` block is.
+    /// Whether a panic in its poll ends it, as for every `async` block.
     pub(crate) ends_with_a_panic: bool,
 }
 
@@ -79,7 +79,7 @@ impl Face {
         Face { name, make, event: None, ends_with_a_panic: false }
     }
 
-    /// Is made ready by something else than time.
+    /// Becomes ready by an event instead of by time.
     const fn by(self, event: fn(&Env)) -> Self {
         Face { event: Some(event), ..self }
     }
@@ -89,7 +89,7 @@ impl Face {
         Face { ends_with_a_panic: true, ..self }
     }
 
-    /// Makes those ready that were to be after so long.
+    /// Makes the futures ready that were created with this delay.
     pub(crate) fn make_ready(&self, env: &Env, after: Duration) {
         match self.event {
             Some(event) => event(env),
@@ -98,7 +98,7 @@ impl Face {
     }
 }
 
-/// All faces, on a timer of one's own. A new one is a row.
+/// All faces, on a timer of the caller's. A new face is a new row.
 pub(crate) const FACES: &[Face] = &[
     Face::new("Timer::sleep", |env, after| {
         future(env.timer.sleep(after), |sleep, _, after| sleep.reset_after(after))
@@ -164,7 +164,7 @@ pub(crate) const FACES: &[Face] = &[
         unmoved(env.timer.compute(1000 * after, |_| ()).unwrap())
     })
     .by(|env| {
-        // No task is among them.
+        // Tasks are not among them.
         let all = env.timer.pending();
         assert!(all.iter().all(|pending| env.timer.cancel(pending.key)));
     }),
@@ -185,7 +185,7 @@ pub(crate) const FACES: &[Face] = &[
     .by(|env| assert!(env.purgatory.cancel_key(&1).is_empty())),
 ];
 
-/// Those on the default engine, which keeps the system's time.
+/// The faces on the default engine, which uses the system's clock.
 pub(crate) const DEFAULT_ENGINE: &[Face] = &[
     Face::new("tasks::sleep", |_, after| {
         future(tasks::sleep(after), |sleep, _, after| sleep.reset_after(after))

@@ -1,5 +1,5 @@
-//! Every value of the user's whose drop panics, in every way in which it can end: the panic is counted and reported,
-//! the engine goes on, and everything else is as if there had been none.
+//! Every user value whose drop panics, ended in every possible way: the panic is counted and reported, the engine
+//! continues, and everything else is as without a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -40,10 +40,10 @@ const WAYS: [Way; 9] = [
     RefusedAfterStop,
 ];
 
-/// So many timers may be pending: the value's, two others, and one that replaces it.
+/// The limit on pending timers: the value's, two others, and one that replaces it.
 const LIMIT: usize = 4;
 
-/// Where a way is tried. Callbacks that do not run cannot tell places apart.
+/// The places in which a way is tested. If no callback runs, the places do not differ.
 fn places(way: Way) -> &'static [&'static str] {
     match way {
         Fires | MovedAndFires => &EVERYWHERE,
@@ -86,7 +86,7 @@ fn what_a_purgatory_holds_may_panic() {
     every_way(DELAYED);
 }
 
-/// Two timers that are due with the value's, one before and one after it.
+/// Two other timers that are due when the value's is, one armed before it and one after it.
 struct Others {
     ran: Log<()>,
     made: u64,
@@ -104,7 +104,7 @@ impl Others {
         self.made += 1;
     }
 
-    /// All of them have run, and each was dropped once.
+    /// Asserts that all of them have run, and each was dropped once.
     fn have_run(&self) {
         assert_eq!((self.ran.len() as u64, self.drops.count()), (self.made, self.made));
     }
@@ -174,7 +174,7 @@ fn stopped(holder: &Holder, way: Way, bench: Bench, broken: &Broken, others: &Ot
     assert_eq!(others.drops.count(), 0, "they are whole");
     if way == StoppedAndRun {
         for unfired in unfired {
-            // A panic goes to the caller, with its payload.
+            // A panic reaches the caller, with its payload.
             drop_in_hand(catch_unwind(AssertUnwindSafe(|| unfired.run())));
         }
         others.have_run();
@@ -184,7 +184,7 @@ fn stopped(holder: &Holder, way: Way, bench: Bench, broken: &Broken, others: &Ot
     over(holder, way, bench, broken, others);
 }
 
-/// The timer was stopped, and what it held is gone.
+/// The timer was stopped, and what it held was dropped.
 fn over(holder: &Holder, way: Way, bench: Bench, broken: &Broken, others: &Others) {
     let waits_on = holder.outlives_timer && way != StoppedAndRun;
     assert_eq!(broken.count(), u64::from(!waits_on), "it is gone with the timer");
@@ -225,7 +225,7 @@ fn refused(holder: &Holder, bench: &Bench, broken: &Broken) {
     assert_eq!(bench.purgatory.watched(), 0);
 }
 
-/// Every place is free again, what is armed now runs, and all is accounted for.
+/// Asserts that every place is free again, that a new timer runs, and that all timers are accounted for.
 fn goes_on(bench: &Bench) {
     let (ran, timer) = (Log::new(), &bench.timer);
     assert_eq!((timer.len(), bench.keyed.len(), bench.purgatory.delayed()), (0, 0, 0));

@@ -1,4 +1,4 @@
-//! Values whose drop panics, a bench on which they are held, and what every row of `drops.rs` is made of.
+//! Values whose drop panics, the engines that hold them, and the building blocks of the rows of `drops.rs`.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -13,8 +13,7 @@ use tourbillon::{Driver, KeyedTimer, Operation, Purgatory, ScheduleError, Timer,
 
 use crate::common::{HOUR, Log, PLACES, PanicsWhenDropped, panic_quietly, running_on};
 
-/// Counts its drop, and panics with a payload whose drop panics too.
-/// Dropped while a panic unwinds, it ends the process.
+/// Counts its drop, and panics with a payload whose drop panics too. Dropped during an unwind, it aborts the process.
 pub(crate) struct Fragile(Arc<AtomicU64>);
 
 impl Drop for Fragile {
@@ -24,7 +23,7 @@ impl Drop for Fragile {
     }
 }
 
-/// How many fragile values were dropped, and made.
+/// How many fragile values were dropped, and how many were created.
 #[derive(Clone, Default)]
 pub(crate) struct Broken(Arc<AtomicU64>, Arc<AtomicU64>);
 
@@ -43,7 +42,7 @@ impl Broken {
     }
 }
 
-/// A key whose clones are fragile too. It is told from others by its name alone.
+/// A key whose clones are fragile too. Only its name is compared.
 pub(crate) struct Cloned {
     name: Name,
     broken: Broken,
@@ -54,7 +53,7 @@ impl Cloned {
         Cloned { name: Name(name, Some(broken.one())), broken: broken.clone() }
     }
 
-    /// One that can be dropped. Its clones are fragile.
+    /// A key whose own drop does not panic. Its clones are fragile.
     pub(crate) fn calm(name: &'static str, broken: &Broken) -> Self {
         Cloned { name: Name(name, None), broken: broken.clone() }
     }
@@ -86,12 +85,12 @@ impl Borrow<str> for Cloned {
     }
 }
 
-/// Drops what came back, in the hands of the user, whose affair the panic is. Whether there was one.
+/// Drops a returned value in user code, where the caller handles the panic. Returns whether there was one.
 pub(crate) fn drop_in_hand<T>(value: T) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(std::mem::forget).is_err()
 }
 
-/// A key that may be fragile. It is told from others by its name alone.
+/// A key that may be fragile. Only its name is compared.
 pub(crate) struct Name(
     pub(crate) &'static str,
     #[expect(dead_code, reason = "it is dropped")] pub(crate) Option<Fragile>,
@@ -117,7 +116,7 @@ impl Borrow<str> for Name {
     }
 }
 
-/// An operation that holds a value, and is completed when the bench says so.
+/// An operation that holds a value, and is completed when the bench sets its flag.
 pub(crate) struct Op {
     pub(crate) met: Arc<AtomicBool>,
     #[expect(dead_code, reason = "it is dropped")]
@@ -133,13 +132,13 @@ impl Operation for Op {
     fn on_expire(self) {}
 }
 
-/// What holds the values of a case.
+/// What the values of a case are held in.
 pub(crate) struct Bench {
     pub(crate) clock: VirtualClock,
     pub(crate) timer: Timer,
     pub(crate) keyed: KeyedTimer<Name>,
     pub(crate) purgatory: Purgatory<Name, Op>,
-    /// There if callbacks run in an event loop.
+    /// `Some` if callbacks run in an event loop.
     pub(crate) driver: Option<RefCell<Driver>>,
     /// The condition of what waits in the purgatory.
     pub(crate) met: Arc<AtomicBool>,
@@ -150,7 +149,7 @@ pub(crate) struct Bench {
 /// Where callbacks run.
 pub(crate) const EVERYWHERE: [&str; 4] = [PLACES[0], PLACES[1], PLACES[2], "event loop"];
 
-/// What hears of panics: one that counts them, and one that panics after that.
+/// What receives the panics: a report that counts them, and one that then panics itself.
 pub(crate) const REPORTS: [&str; 2] = ["a calm report", "a report that panics"];
 
 impl Bench {
@@ -176,7 +175,7 @@ impl Bench {
         Bench { clock, timer, keyed, purgatory, driver, met: Arc::default(), reported }
     }
 
-    /// Lets time pass, and runs what is due meanwhile.
+    /// Advances the clock, and runs what becomes due.
     pub(crate) fn advance(&self, by: Duration) {
         let Some(driver) = &self.driver else { return self.clock.advance(by).unwrap() };
         let end = self.clock.elapsed() + by;
@@ -190,21 +189,21 @@ impl Bench {
         assert_eq!(self.purgatory.check("own"), 1, "it is completed");
     }
 
-    /// A condition that is met when the bench says so.
+    /// A condition that is met when the bench sets its flag.
     pub(crate) fn condition(&self) -> impl Fn() -> bool + use<> {
         let met = self.met.clone();
         move || met.load(SeqCst)
     }
 }
 
-/// What holds a value until its time has come.
+/// Something that holds a value until its deadline.
 pub(crate) struct Holder {
     pub(crate) name: &'static str,
-    /// Has it hold the value until so long after now, or less.
+    /// Makes it hold the value until at most this long after now.
     pub(crate) hold: fn(&Bench, Duration, Fragile) -> Held,
-    /// How many panics are counted if it runs.
+    /// The number of panics if it runs.
     pub(crate) panics: u64,
-    /// Whether it waits on when the timer is stopped.
+    /// Whether it continues to wait when the timer is stopped.
     pub(crate) outlives_timer: bool,
 }
 
@@ -216,7 +215,7 @@ impl Holder {
         Holder { name, hold, panics: 1, outlives_timer: false }
     }
 
-    /// So many panics are counted if it runs.
+    /// Sets the number of panics if it runs.
     pub(crate) const fn panics(self, panics: u64) -> Self {
         Holder { panics, ..self }
     }
@@ -226,30 +225,30 @@ impl Holder {
     }
 }
 
-/// What has become of the value.
+/// What happened to the value.
 pub(crate) enum Held {
     Here(Handle),
-    /// It was refused, and came back inside of this.
+    /// It was refused, and is returned inside this.
     Back(Box<dyn Any>),
-    /// It was refused, or not needed, and dropped.
+    /// It was refused, or not needed, and was dropped.
     Gone,
 }
 
 type Cancel = Box<dyn FnOnce(&Bench) -> bool>;
 type Reschedule = Box<dyn FnOnce(&Bench, Duration)>;
 
-/// What can be done with it. It keeps no timer.
+/// What can be done with a held value. Keeps no timer alive.
 #[derive(Default)]
 pub(crate) struct Handle {
-    /// Ends it before its time. Whether the value was dropped in the hands of the user.
+    /// Ends it before its deadline. Returns whether the value was dropped in user code.
     pub(crate) cancel: Option<Cancel>,
     pub(crate) reschedule: Option<Reschedule>,
-    /// Waits for the outcome, which is there when it has ended.
+    /// Waits for the outcome, which exists once it has ended.
     pub(crate) wait: Option<Box<dyn FnOnce()>>,
 }
 
 impl Handle {
-    /// Is ended by that, and the value dropped there.
+    /// Sets a cancel that drops the value.
     pub(crate) fn cancel(self, cancel: impl FnOnce(&Bench) + 'static) -> Self {
         let cancel = move |bench: &Bench| {
             cancel(bench);
@@ -258,7 +257,7 @@ impl Handle {
         Handle { cancel: Some(Box::new(cancel)), ..self }
     }
 
-    /// Is ended by that, which hands the value back.
+    /// Sets a cancel that returns the value.
     pub(crate) fn take_out<T>(self, take: impl FnOnce(&Bench) -> T + 'static) -> Self {
         let cancel = move |bench: &Bench| drop_in_hand(take(bench));
         Handle { cancel: Some(Box::new(cancel)), ..self }
@@ -273,7 +272,7 @@ impl Handle {
     }
 }
 
-/// A handle for what was scheduled.
+/// A handle for a timer that was scheduled.
 pub(crate) fn held<R, F: 'static>(
     scheduled: Result<R, ScheduleError<F>>,
     handle: impl FnOnce(R) -> Handle,
@@ -284,7 +283,7 @@ pub(crate) fn held<R, F: 'static>(
     }
 }
 
-/// A listener, and what makes sure that it was told once.
+/// A listener, and an assertion that it was called once.
 pub(crate) fn listener<R>() -> (impl FnOnce(R) + Send + 'static, impl FnOnce() + 'static) {
     let log = Log::new();
     let told = log.clone();

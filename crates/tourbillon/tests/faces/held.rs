@@ -1,4 +1,4 @@
-//! The rows: values that a `Timer` holds, in closures of every kind and in what those return.
+//! The rows: values that a `Timer` holds, in closures of every kind and in their results.
 
 use std::panic::resume_unwind;
 
@@ -7,7 +7,7 @@ use tourbillon::{Attempt, Backoff, Context, Cron, Key, Repeat, Retried, Retry, T
 use crate::common::{SECOND, panic_quietly};
 use crate::fragile::{Fragile, Handle, Holder, held, listener};
 
-/// Callbacks. A new kind is a row.
+/// Callbacks. A new kind is a new row.
 pub(crate) const CALLBACKS: &[Holder] = &[
     Holder::new("schedule, small", |bench, after, value| {
         held(bench.timer.schedule(after, once(value)), by_handle)
@@ -119,7 +119,7 @@ pub(crate) const CALLBACKS: &[Holder] = &[
     .panics(2),
 ];
 
-/// Jobs that are tried until they succeed, what they return, and who hears of it.
+/// Retried jobs, their results, and their listeners.
 pub(crate) const RETRIES: &[Holder] = &[
     Holder::new("retry, its job", |bench, after, value| {
         held(bench.timer.retry(Backoff::new(after), job(value, |_| Ok(()))), by_retry)
@@ -191,7 +191,7 @@ pub(crate) const RETRIES: &[Holder] = &[
     .panics(2),
 ];
 
-/// Two words and less lie in the wheel itself.
+/// Two words or less are stored in the wheel itself.
 fn once(value: Fragile) -> impl FnOnce(&Context<'_>) + Send + 'static {
     move |_| _ = &value
 }
@@ -211,7 +211,7 @@ fn many(value: Fragile) -> impl FnMut(&Context<'_>) + Send + 'static {
 fn cancelling(value: Fragile) -> impl FnMut(&Context<'_>) + Send + 'static {
     move |context| {
         let _held = &value;
-        // One that was handed back has nothing to cancel.
+        // After it was handed back, there is nothing to cancel.
         context.timeout().unwrap().cancel();
     }
 }
@@ -248,7 +248,7 @@ fn by_key(key: Key) -> Handle {
     handle.reschedule(move |bench, after| bench.timer.reschedule(key, after).unwrap())
 }
 
-/// Whatever has become of it, there is an outcome.
+/// However the retry ended, it has an outcome.
 fn by_retry<T: 'static, E: 'static>(retry: Retry<T, E>) -> Handle {
     let handle = by_handle(retry.timeout());
     handle.wait(move || {

@@ -5,7 +5,7 @@ use tourbillon::{Attempt, Backoff, Context, ScheduleError, Wait, WaitError, Watc
 use crate::common::{HOUR, panic_quietly};
 use crate::fragile::{Bench, Fragile, Handle, Held, Holder, Name, Op, held, listener};
 
-/// Under a key. A new kind is a row.
+/// Held under a key. A new kind is a new row.
 pub(crate) const KEYED: &[Holder] = &[
     Holder::new("KeyedTimer::schedule", |bench, after, value| {
         held(bench.keyed.schedule(own(), after, callback(value)), by_name)
@@ -88,7 +88,7 @@ pub(crate) const KEYED: &[Holder] = &[
     }),
 ];
 
-/// In a purgatory, where it expires, is completed, or is handed back.
+/// Held in a purgatory, where it expires, is completed, or is handed back.
 pub(crate) const DELAYED: &[Holder] = &[
     Holder::new("Operation, cancelled", |bench, after, value| {
         let op = Op { met: bench.met.clone(), held: Some(value) };
@@ -205,7 +205,7 @@ fn by_cancel(handle: Handle) -> Handle {
     handle.cancel(|bench| assert!(bench.purgatory.cancel_key("own").is_empty()))
 }
 
-/// A key does not come back.
+/// A refused key is dropped, not returned.
 fn key_gone<R, F>(
     scheduled: Result<R, ScheduleError<F>>,
     handle: impl FnOnce(R) -> Handle,
@@ -227,7 +227,7 @@ fn lost<R, T>(watching: Result<R, WatchError<T>>, handle: impl FnOnce(Handle) ->
     watching.map_or(Held::Gone, |_| Held::Here(handle(Handle::default())))
 }
 
-/// A wait that was refused is ready, and what it held is gone.
+/// A refused wait is ready at once, and what it held is dropped.
 fn waiting<T: 'static>(mut wait: Wait<T>, handle: impl FnOnce(Handle, Wait<T>) -> Handle) -> Held {
     let task = crate::by_hand::Task::new();
     match task.poll(&mut wait) {

@@ -1,7 +1,6 @@
-//! A clock is code of the user's: it is read and waited for with no lock held, and may look at everything that is on
-//! it.
+//! A clock is user code: it is read and waited for with no lock held, and may query everything that uses it.
 //!
-//! In real time, milliseconds of it: a virtual clock is none of the user's.
+//! In real time, milliseconds of it: a virtual clock is not user code.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,17 +15,17 @@ use tourbillon::{
 
 type Look = Arc<dyn Fn() + Send + Sync>;
 
-/// The system's clock, which looks at something first.
+/// The system's clock, which makes a query first.
 #[derive(Clone, Default)]
 struct Looking(Arc<Mutex<Option<Look>>>);
 
 impl Looking {
-    /// From now on it looks there.
+    /// Sets the query.
     fn at(&self, look: impl Fn() + Send + Sync + 'static) {
         *self.0.lock().unwrap() = Some(Arc::new(look));
     }
 
-    /// What it looks at holds the clock.
+    /// Drops the query, which holds the clock.
     fn forget(&self) {
         let look = self.0.lock().unwrap().take();
         drop(look);
@@ -35,7 +34,7 @@ impl Looking {
     fn look(&self) {
         thread_local!(static LOOKS: Cell<bool> = const { Cell::new(false) });
         let look = self.0.lock().unwrap().clone();
-        // What it looks at may read the clock.
+        // The query itself may read the clock.
         if let Some(look) = look.filter(|_| !LOOKS.replace(true)) {
             look();
             drop(look);
@@ -56,7 +55,7 @@ impl Clock for Looking {
     }
 }
 
-/// Makes a face on the clock, has the clock look at it, and uses each of its verbs.
+/// Creates a face on the clock, sets a query of that face, and uses each of its verbs.
 type Uses = fn(Builder, &Looking);
 
 const CALLBACKS: &[(&str, Uses)] = &[
@@ -172,7 +171,7 @@ const OTHERS: &[(&str, Uses)] = &[
         assert_eq!(queue.take_within(MS), Err(TakeError::NothingDue));
         queue.put_at(queue.now(), 2).unwrap();
         assert_eq!(queue.take(), Ok(2));
-        // One leads, and one follows; both of each kind.
+        // A leader and a follower for each kind of take.
         let taken = || queue.clone();
         let takers = [
             thread::spawn({

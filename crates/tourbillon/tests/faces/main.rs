@@ -2,12 +2,12 @@
 //!
 //! | property | tests | rows |
 //! |---|---|---|
-//! | the task that polled last is woken, and a waker that panics harms no other | `wakers.rs` | `awaited.rs` |
+//! | the task that polled last is woken, and a waker that panics affects no other | `wakers.rs` | `awaited.rs` |
 //! | a task that waits for a queue is woken for what was inserted or moved meanwhile | `moved.rs` | there |
 //! | the drop of a value may panic, whatever holds it and however it ends | `drops.rs` | `held.rs`, `held_by_key.rs` |
-//! | the same of values without a closure | `values.rs`, `task_values.rs` | there |
-//! | the same of hooks, and of what is not needed | `hooks.rs` | there |
-//! | a clock of the user's may look at what is on it | `looking_clock.rs` | there |
+//! | the same for values without a closure | `values.rs`, `task_values.rs` | there |
+//! | the same for hooks, and for values that are not needed | `hooks.rs` | there |
+//! | a user-defined clock may query what uses it | `looking_clock.rs` | there |
 //!
 //! `fragile.rs` has the values whose drop panics.
 

@@ -29,7 +29,7 @@ const POLLS: [(&str, PollOf); 3] = [
 struct Change {
     name: &'static str,
     change: fn(&mut Queue, &VirtualClock),
-    /// What the task is to be given, and how long after the change. `None` is the end of the stream.
+    /// The item that the task receives, and how long after the change. `None` is the end of the stream.
     then: (Option<&'static str>, Duration),
 }
 
@@ -138,7 +138,7 @@ fn changed(poll: PollOf, change: &Change, pattern: &str) {
     let last = tasks.swap_remove(numbers.next_back().unwrap());
     let (begin, (key, after)) = (clock.elapsed(), change.then);
     (change.change)(&mut queue, &clock);
-    // From here on only who is woken polls. One nanosecond before it is due, nothing is given.
+    // From here on only a woken task polls. One nanosecond before the deadline there is no item.
     let before = after.saturating_sub(Duration::from_nanos(1));
     for to in [Duration::ZERO, before, after] {
         clock.advance(begin + to - clock.elapsed()).unwrap();

@@ -1,4 +1,4 @@
-//! Values and keys that a queue of tasks holds: their drops may panic, and each of them is dropped once.
+//! Values and keys that a queue of tasks holds: their drops may panic, and each is dropped once.
 
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::values::{Item, Items, Scene, play};
 
 type TaskQueue<K, V> = tasks::DelayQueue<K, V, tasks::Given>;
 
-/// Two fragile values of four, under the keys 0 to 3.
+/// Four values, two of them fragile, under the keys 0 to 3.
 fn task_queue(items: &Items) -> (TaskQueue<usize, Item>, Timer, VirtualClock) {
     let (timer, clock) = timer();
     let mut queue = timer.delay_queue();
@@ -24,7 +24,7 @@ fn task_queue(items: &Items) -> (TaskQueue<usize, Item>, Timer, VirtualClock) {
     (queue, timer, clock)
 }
 
-/// It is empty, nothing is armed for it, and what is inserted now comes out.
+/// Asserts that the queue is empty, that nothing is armed for it, and that a new item expires.
 fn task_queue_goes_on<K, V>(
     mut queue: TaskQueue<K, V>,
     (timer, clock): (&Timer, &VirtualClock),
@@ -120,7 +120,7 @@ const TASK_QUEUE: &[Scene] = &[
     }),
 ];
 
-/// Each clone of a key is a fragile value.
+/// Each clone of a key is fragile.
 fn key_queue(broken: &Broken) -> (TaskQueue<Cloned, ()>, Timer, VirtualClock) {
     let (timer, clock) = timer();
     let mut queue = timer.delay_queue();
@@ -150,7 +150,7 @@ const KEYS: [KeyScene; 7] = [
         assert_eq!(take_all(queue), 1);
     }),
     ("given twice", |broken, queue, clock| {
-        // The map drops the second one before anything has changed, and the panic goes to who inserts.
+        // The map drops the second key before anything has changed, and the panic reaches the caller of `insert`.
         let insert = || queue.insert(Cloned::new("b", broken), (), 2 * SECOND).is_ok();
         assert!(catch_unwind(AssertUnwindSafe(insert)).map_err(std::mem::forget).is_err());
         clock.advance(SECOND).unwrap();

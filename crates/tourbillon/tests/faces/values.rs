@@ -1,4 +1,4 @@
-//! Values that are held as they are, without a closure: by an `Engine`, and by a queue for threads.
+//! Values that are held without a closure: by an `Engine`, and by a queue for threads.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -15,7 +15,7 @@ pub(crate) struct Item {
     _counted: Dropped,
 }
 
-/// Makes values, and knows what has become of them.
+/// Creates values, and records their drops.
 pub(crate) struct Items {
     pub(crate) broken: Broken,
     drops: Drops,
@@ -44,7 +44,7 @@ impl Items {
         [self.calm(), self.fragile(), self.fragile(), self.calm()]
     }
 
-    /// All are gone, each of them once.
+    /// Asserts that each was dropped once.
     pub(crate) fn are_gone(&self) {
         assert_eq!(self.drops.count(), self.made.load(SeqCst), "each is dropped once");
         assert_eq!(self.broken.count(), self.fragile.load(SeqCst));
@@ -63,14 +63,14 @@ pub(crate) fn play(scenes: &'static [Scene]) {
     }
 }
 
-/// Four timers may be pending.
+/// An engine with a limit of four.
 fn engine(handler: fn(Batch<'_, Item>)) -> (Engine<Item>, VirtualClock) {
     let clock = VirtualClock::new();
     let builder = Timer::builder().shards(1).clock(&clock).limit(4);
     (builder.deliver(handler).unwrap(), clock)
 }
 
-/// Four values are delivered to the handler, and so many panics counted; and then four others.
+/// Asserts that four values are delivered with this many panics, and then four more.
 fn delivered(items: &Items, panics: u64, handler: fn(Batch<'_, Item>)) {
     let (engine, clock) = engine(handler);
     for round in 1..=2 {
@@ -98,7 +98,7 @@ const ENGINE: &[Scene] = &[
     ("Engine, dropped by the handler one by one", |items| {
         delivered(items, 2, |batch| {
             for fired in batch {
-                // The second one ends the handler; the third is left to the engine.
+                // The second one ends the handler by its panic; the engine drops the rest.
                 drop(fired.value);
             }
         });
@@ -172,7 +172,7 @@ const ENGINE: &[Scene] = &[
     }),
 ];
 
-/// Four values may be in it.
+/// A queue with a limit of four.
 fn queue(items: &Items) -> (DelayQueue<Item>, VirtualClock, [Key; 4]) {
     let clock = VirtualClock::new();
     let queue = Timer::builder().clock(&clock).limit(4).queue().unwrap();
@@ -180,7 +180,7 @@ fn queue(items: &Items) -> (DelayQueue<Item>, VirtualClock, [Key; 4]) {
     (queue, clock, keys)
 }
 
-/// What is in it comes out, and it goes on.
+/// Asserts that what is in it can be taken, and that it still works.
 fn queue_goes_on(items: &Items, queue: &DelayQueue<Item>, clock: &VirtualClock) {
     clock.advance(HOUR).unwrap();
     while let Ok(item) = queue.try_take() {

@@ -1,4 +1,4 @@
-//! Every place that keeps a waker: the task that polled last is woken, and a waker that panics harms no other.
+//! Every place that stores a waker: the task that polled last is woken, and a waker that panics affects no other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Waker};
@@ -9,7 +9,7 @@ use crate::by_hand::{Task, acting, panics_when_cloned, panics_when_dropped};
 use crate::common::case;
 use crate::common::{MS, SECOND, accounted, eventually, panic_quietly};
 
-/// Who polls, one after the other.
+/// The order in which tasks poll.
 const PATTERNS: [&str; 7] = ["A", "AA", "AB", "ABA", "ABAB", "ABBA", "ABCA"];
 
 fn pending(task: &Task, future: &mut dyn Awaited) {
@@ -20,7 +20,7 @@ fn ready(task: &Task, future: &mut dyn Awaited) {
     assert!(task.poll_fn(|context| future.poll(context)).is_ready(), "it is ready");
 }
 
-/// Has the tasks poll in that order, and gives the last of them and the others.
+/// Makes the tasks poll in that order; returns the last of them, and the others.
 fn poll_in_turn(pattern: &str, future: &mut dyn Awaited) -> (Task, Vec<Task>) {
     let mut tasks: Vec<Task> = (0..3).map(|_| Task::new()).collect();
     let mut numbers = pattern.bytes().map(|letter| usize::from(letter - b'A'));
@@ -64,7 +64,8 @@ fn the_task_that_polled_last_is_woken_on_the_default_engine() {
     }
 }
 
-/// Letters poll; `+` moves it to three seconds after now, `-` to half a second; `>` is a fifth of a second.
+/// A letter polls; `+` moves the deadline to three seconds after now, `-` to half a second; `>` advances a fifth of a
+/// second.
 const MOVES: [&str; 12] = [
     "A+B",
     "A+BA",
@@ -106,7 +107,7 @@ fn follow(script: &str, env: &Env, future: &mut dyn Awaited) {
             }
             '>' => {
                 env.clock.advance(200 * MS).unwrap();
-                // A queue may wake for nothing.
+                // A queue may wake its task spuriously.
                 if last.wakes() > 0 {
                     pending(last, future);
                 }
@@ -119,7 +120,7 @@ fn follow(script: &str, env: &Env, future: &mut dyn Awaited) {
         }
     }
     while env.clock.elapsed() < due {
-        // From here on only who is woken polls.
+        // From here on only a woken task polls.
         env.clock.advance(100 * MS).unwrap();
         if last.wakes() > 0 && last.poll_fn(|context| future.poll(context)).is_ready() {
             assert_eq!(env.clock.elapsed(), due, "not early");
@@ -131,18 +132,18 @@ fn follow(script: &str, env: &Env, future: &mut dyn Awaited) {
 
 type NewWaker = fn() -> Waker;
 
-/// A waker that panics in one of its parts.
+/// A waker that panics in one of its functions.
 const BAD: &[(&str, NewWaker)] = &[
     ("wake", || acting(|| panic_quietly())),
     ("drop", panics_when_dropped),
     ("clone", panics_when_cloned),
 ];
 
-/// What becomes of the futures.
+/// How the futures end.
 struct End {
     name: &'static str,
     env: fn() -> Env,
-    /// What they live on, if it goes on.
+    /// Ends them. Returns their engine and clock if those continue.
     bring: fn(&Face, Env) -> Option<Env>,
 }
 
@@ -208,7 +209,7 @@ fn a_waker_that_panics_keeps_no_other_from_being_woken() {
     }
 }
 
-/// A panic of its clone goes to who polls, and leaves a future that can be polled.
+/// A panic of the waker's clone reaches the caller of `poll`, and leaves a future that can be polled.
 fn poll_badly(part: &str, waker: &Waker, future: &mut dyn Awaited) {
     let polled = catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(waker))));
     match polled {
@@ -217,7 +218,7 @@ fn poll_badly(part: &str, waker: &Waker, future: &mut dyn Awaited) {
     }
 }
 
-/// Another future becomes ready, and all is accounted for.
+/// Asserts that another future becomes ready, and that all timers are accounted for.
 fn goes_on(env: &Env) {
     for face in FACES.iter().take(1) {
         let (task, mut future) = (Task::new(), (face.make)(env, SECOND));

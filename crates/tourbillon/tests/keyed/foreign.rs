@@ -1,4 +1,4 @@
-//! Code of the user's at its worst: drops, clocks and comparisons that look back, wait or panic.
+//! User code at its worst: drops, clocks and comparisons that query the keys, wait or panic.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::common::{Drops, HOUR, Log, MS, SECOND, eventually, panic_quietly, within};
 use tourbillon::{Attempt, Backoff, Clock, KeyedTimer, Retried, Sleeper, Timer};
 
-/// What is replaced takes its time to go; meanwhile the retry is over.
+/// The drop of a replaced job takes long; meanwhile the retry ends.
 #[test]
 fn what_a_job_under_a_key_held_goes_before_its_outcome_is_told() {
     struct Waits(Arc<AtomicBool>);
@@ -36,7 +36,7 @@ fn what_a_job_under_a_key_held_goes_before_its_outcome_is_told() {
     assert_eq!(log.take(), [1]);
 }
 
-/// A clock is the user's, too.
+/// A clock is user code, too.
 #[test]
 fn a_clock_may_look_at_the_keys() {
     static KEYED: OnceLock<KeyedTimer<u64>> = OnceLock::new();
@@ -58,13 +58,13 @@ fn a_clock_may_look_at_the_keys() {
         keyed.reschedule(&1, HOUR).unwrap();
         assert!(keyed.deadline(&1).is_some());
         keyed.retry(1, Backoff::new(HOUR), |_| Err::<(), _>(()), |_| ()).unwrap();
-        // Its first try may run at this moment.
+        // Its first try may be running at this moment.
         let _ = keyed.reschedule(&1, HOUR);
         assert!(keyed.cancel(&1));
     });
 }
 
-/// Who turns a timer is woken by code of the user's, which may look at the keys.
+/// Waking the loop that drives a timer is user code, which may query the keys.
 #[test]
 fn a_loop_that_is_woken_may_look_at_the_keys() {
     within(|| {
@@ -88,7 +88,7 @@ fn a_loop_that_is_woken_may_look_at_the_keys() {
     });
 }
 
-/// Each time a key is put its comparisons are all made before its timer is armed.
+/// An insertion makes all comparisons of its key before it arms the timer.
 #[test]
 fn a_comparison_that_panics_leaves_no_timer_and_holds_no_lock() {
     struct Moody(u32, Option<KeyedTimer<Moody>>, Log<usize>);

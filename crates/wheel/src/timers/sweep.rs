@@ -1,8 +1,8 @@
 //! Merges nearly empty chunks.
 //!
 //! A cancel leaves a gap, which the next timer of its slot fills. If none comes, nearly empty chunks remain. There are
-//! too many when fewer than [`FEW`] timers are pending for each chunk but the first of each ring. Then whoever
-//! allocates a chunk first examines a few chunks, in the order of the pool, and empties one with at most `FEW`
+//! too many when fewer than [`FEW`] timers are pending for each chunk but the first of each ring. Then an operation
+//! that allocates a chunk first examines a few chunks, in the order of the pool, and empties one with at most `FEW`
 //! references: they move to the head of their ring. Every stop of the hand does the same, and a failed allocation
 //! examines all of them. A slot that is being scanned is left alone.
 //!

@@ -158,8 +158,8 @@ impl Timer {
         let tick = Duration::from_nanos(self.core().context.tick);
         let (first, period) = (first.into(), period.max(tick));
         let rule = move |after| next_of_rhythm(first, period, after);
-        // Of the moments that have passed the last one runs. To begin with the first would count all of them as run,
-        // and a clock that is set back among them would find nothing to do.
+        // Of the moments that have passed, only the last runs. Beginning with the first would count all of them as run,
+        // and if the clock is then set back among them, none would run.
         let begin = move |now| {
             let last = last_of_rhythm(first, period, now);
             planted!("wall.rhythm-begins-with-its-first", None, last).or(Some(first))
@@ -168,7 +168,7 @@ impl Timer {
     }
 
     /// Runs `callback` at the moments of a rule, which returns the first moment after the given one. `begin` returns
-    /// the very first, given the present one.
+    /// the very first, given the current time.
     pub(crate) fn schedule_rule<F>(
         &self,
         begin: impl FnOnce(SystemTime) -> Option<SystemTime>,

@@ -105,7 +105,7 @@ impl Plan {
             Phase::Runs(at) => at,
             // A timer that was handed back and is run by hand was never started by the clock.
             Phase::Waits(at) => planted!("more.handed-back-has-no-moment", None, Some(at)),
-            // Nor did one whose next run was handed back by a stop during its last.
+            // Nor was a timer whose next run was handed back by a stop during its last run.
             Phase::Planned(at) => at,
             Phase::Stranded | Phase::Moved => None,
         }
@@ -182,12 +182,12 @@ impl Plan {
         let (phase, fired) = {
             let mut state = lock(&self.state);
             if !state.phase.follows() || seen < state.seen {
-                // Or a thread that has seen a later epoch was here, and moves it.
+                // In the latter case, a thread that saw a later epoch has re-examined the timer, and moves it.
                 return None;
             }
             state.seen = seen;
             match state.phase {
-                // A moment that has come runs, once, for all that were skipped.
+                // A moment that has come runs once, on behalf of all that were skipped.
                 Phase::Waits(at)
                     if self.rule.is_none()
                         || planted!("wall.set-onto-the-moment-skips-it", at < now, at <= now) =>
