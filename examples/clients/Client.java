@@ -1,7 +1,7 @@
 // Durable timers from Java 17, with nothing but the standard library.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN say where.
-// The JDK has no JSON: this reads the few texts that it needs. Use the library that your program has.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
+// The JDK has no JSON parser: this extracts the few strings it needs. A real program would use a library.
 
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -18,7 +18,7 @@ class Client {
         System.getenv().getOrDefault("TOURBILLON_SERVER", "http://127.0.0.1:7420");
     private static final String TOKEN = System.getenv("TOURBILLON_TOKEN");
 
-    /** A refusal, with the server's words. */
+    /** An error response, with the server's message. */
     static class Refused extends Exception {
         final String code;
 
@@ -28,7 +28,7 @@ class Client {
         }
     }
 
-    /** The answer of a call; an empty body sends none. */
+    /** Returns the response; an empty body sends none. */
     static String call(String method, String path, String body) throws Exception {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(SERVER + path))
             .timeout(Duration.ofSeconds(30))
@@ -44,19 +44,19 @@ class Client {
         return answer.body();
     }
 
-    /** The first text of this name, or null. */
+    /** The first string field with this name, or null. */
     static String text(String json, String name) {
         Matcher found = Pattern.compile("\"" + name + "\":\"([^\"]*)\"").matcher(json);
         return found.find() ? found.group(1) : null;
     }
 
     public static void main(String[] arguments) throws Exception {
-        // With a key of one's own a repeated POST makes no second timer: `keep` returns the one that is there.
+        // With a caller-chosen key, a repeated POST creates no second timer: `keep` returns the existing one.
         String timer = "{\"key\":\"welcome\",\"in\":\"100ms\",\"payload\":{\"to\":\"ann\"}}";
         String made = call("POST", "/v1/queues/java/timers?on_conflict=keep", timer);
         System.out.println("scheduled " + text(made, "key"));
 
-        // A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long it is ours.
+        // A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
         String work = call("POST", "/v1/queues/java/receive", "{\"wait\":\"20s\",\"lease\":\"30s\"}");
         if (text(work, "token") != null) {
             System.out.println("received " + text(work, "key") + " for " + text(work, "to"));

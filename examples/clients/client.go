@@ -1,6 +1,6 @@
 // Durable timers from Go, with nothing but the standard library.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN say where.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 
 var client = &http.Client{Timeout: 30 * time.Second}
 
-// Problem is a refusal, with the server's words.
+// Problem is an error response, with the server's message.
 type Problem struct{ Code, Detail string }
 
 func (p Problem) Error() string { return p.Code + ": " + p.Detail }
 
-// call sends a body, if there is one, and reads the answer.
+// call sends a body, if there is one, and reads the response.
 func call(method, path string, body, answer any) error {
 	server := os.Getenv("TOURBILLON_SERVER")
 	if server == "" {
@@ -58,7 +58,7 @@ func call(method, path string, body, answer any) error {
 type object map[string]any
 
 func main() {
-	// With a key of one's own a repeated POST makes no second timer: `keep` returns the one that is there.
+	// With a caller-chosen key, a repeated POST creates no second timer: `keep` returns the existing one.
 	var made struct{ Key string }
 	timer := object{"key": "welcome", "in": "100ms", "payload": object{"to": "ann"}}
 	if err := call("POST", "/v1/queues/go/timers?on_conflict=keep", timer, &made); err != nil {
@@ -66,7 +66,7 @@ func main() {
 	}
 	fmt.Println("scheduled", made.Key)
 
-	// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long it is ours.
+	// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
 	var got struct {
 		Deliveries []struct {
 			Token, Key string

@@ -1,11 +1,11 @@
 // Durable timers from JavaScript, with nothing but what Node 18 brings.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN say where.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
 
 const server = process.env.TOURBILLON_SERVER ?? "http://127.0.0.1:7420";
 const token = process.env.TOURBILLON_TOKEN;
 
-// The answer of a call. A refusal is an error with the server's words.
+// Returns the response of a call. An error response throws, with the server's message.
 async function call(method, path, body) {
   const headers = { "content-type": "application/json" };
   if (token) headers.authorization = `Bearer ${token}`;
@@ -16,12 +16,12 @@ async function call(method, path, body) {
   return answer;
 }
 
-// With a key of one's own a repeated POST makes no second timer: `keep` returns the one that is there.
+// With a caller-chosen key, a repeated POST creates no second timer: `keep` returns the existing one.
 const timer = { key: "welcome", in: "100ms", payload: { to: "ann" } };
 const made = await call("POST", "/v1/queues/javascript/timers?on_conflict=keep", timer);
 console.log("scheduled", made.key);
 
-// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long it is ours.
+// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
 const { deliveries } = await call("POST", "/v1/queues/javascript/receive", { wait: "20s", lease: "30s" });
 for (const work of deliveries) {
   console.log("received", work.key, "for", work.payload.to);

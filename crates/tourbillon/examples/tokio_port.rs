@@ -18,7 +18,7 @@ async fn ask(takes: Duration) -> &'static str {
     "an answer"
 }
 
-/// Requests an answer, with up to three retries and a pause that doubles.
+/// Requests an answer, at most three times, with a pause that doubles.
 async fn ask_patiently(takes: Duration) -> Result<&'static str, time::Elapsed> {
     let mut pause = Duration::from_millis(100);
     for _ in 0..2 {

@@ -192,7 +192,7 @@ fn the_first_date_of_all() {
     assert_eq!(minutes.next_civil(begin), Some(date(1, 1, 1).at(0, 1, 0, 0)));
 }
 
-/// A star may be written as a full list, in the second, the minute and the hour.
+/// A star may be written as a full list, in the second, the minute and the hour. In the year, a star is accepted too.
 #[test]
 fn a_star_that_is_written_one_by_one() {
     let list = |end: u8| (0..end).map(|n| n.to_string()).collect::<Vec<_>>().join(",");

@@ -229,7 +229,7 @@ fn back_to_before_the_beginning_and_before_1970() {
     job.set("1969-12-31T23:30:00Z").next_is("1970-01-01T00:00:00Z");
     job.pass(HOUR).ran(&["1970-01-01T00:00:00Z"]);
     job.set("0000-06-01T00:00:00Z").pass(SECOND).ran(&[]).next_is("0001-01-01T00:00:00Z");
-    // The last hour of croner's calendar: the following moment is in its first year.
+    // The last hour of croner's calendar: no run follows it.
     job.set("4999-12-31T22:30:00Z").ran(&["0001-01-01T00:00:00Z"]);
     job.pass(HOUR).ran(&["4999-12-31T23:00:00Z"]);
     assert!(job.timer.len() <= 1);
