@@ -1,6 +1,6 @@
 // Durable timers from Java 17, with nothing but the standard library.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN configure it.
 // The JDK has no JSON parser: this extracts the few strings it needs. A real program would use a library.
 
 import java.net.URI;
@@ -56,7 +56,7 @@ class Client {
         String made = call("POST", "/v1/queues/java/timers?on_conflict=keep", timer);
         System.out.println("scheduled " + text(made, "key"));
 
-        // A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
+        // A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long we hold it.
         String work = call("POST", "/v1/queues/java/receive", "{\"wait\":\"20s\",\"lease\":\"30s\"}");
         if (text(work, "token") != null) {
             System.out.println("received " + text(work, "key") + " for " + text(work, "to"));

@@ -1,6 +1,6 @@
 // Durable timers from Go, with nothing but the standard library.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN configure it.
 package main
 
 import (
@@ -66,7 +66,7 @@ func main() {
 	}
 	fmt.Println("scheduled", made.Key)
 
-	// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
+	// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long we hold it.
 	var got struct {
 		Deliveries []struct {
 			Token, Key string

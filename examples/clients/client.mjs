@@ -1,6 +1,6 @@
 // Durable timers from JavaScript, with nothing but what Node 18 brings.
 //
-// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
+// Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN configure it.
 
 const server = process.env.TOURBILLON_SERVER ?? "http://127.0.0.1:7420";
 const token = process.env.TOURBILLON_TOKEN;
@@ -21,7 +21,7 @@ const timer = { key: "welcome", in: "100ms", payload: { to: "ann" } };
 const made = await call("POST", "/v1/queues/javascript/timers?on_conflict=keep", timer);
 console.log("scheduled", made.key);
 
-// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
+// A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long we hold it.
 const { deliveries } = await call("POST", "/v1/queues/javascript/receive", { wait: "20s", lease: "30s" });
 for (const work of deliveries) {
   console.log("received", work.key, "for", work.payload.to);

@@ -1,6 +1,6 @@
 """Durable timers from Python, with nothing but the standard library.
 
-Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN select the server.
+Schedules a timer, takes it when it is due, and acknowledges it. TOURBILLON_SERVER and TOURBILLON_TOKEN configure it.
 """
 
 import json
@@ -13,7 +13,7 @@ TOKEN = os.environ.get("TOURBILLON_TOKEN")
 
 
 def call(method, path, body=None, timeout=30):
-    """Returns the response of a call. An error response throws, with the server's message."""
+    """Returns the response of a call. An error response raises an exception with the server's message."""
     request = urllib.request.Request(SERVER + path, method=method)
     request.add_header("content-type", "application/json")
     if TOKEN:
@@ -32,7 +32,7 @@ made = call("POST", "/v1/queues/python/timers?on_conflict=keep",
             {"key": "welcome", "in": "100ms", "payload": {"to": "ann"}})
 print("scheduled", made["key"])
 
-# A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long the worker holds it.
+# A worker does this in a loop. The server waits up to 20 s for a timer; the lease is how long we hold it.
 for work in call("POST", "/v1/queues/python/receive", {"wait": "20s", "lease": "30s"})["deliveries"]:
     print("received", work["key"], "for", work["payload"]["to"])
     settled = call("POST", "/v1/queues/python/ack", {"tokens": [work["token"]]})

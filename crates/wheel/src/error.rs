@@ -14,7 +14,7 @@ pub enum GeometryError {
     Slots {
         /// The level, 1 being the lowest.
         level: usize,
-        /// The number that was asked for.
+        /// The requested number.
         slots: u32,
         /// The least that is allowed; the most is [`MAX_SLOTS`](crate::MAX_SLOTS).
         least: u32,

@@ -2,13 +2,13 @@
 //!
 //! A key is the index of the timer's node, the generation of that node, and the number of its wheel. A node's
 //! generation increases each time a timer leaves it, and a node that has used its last generation is never used
-//! again, so a stale key stays stale for ever. Wheel numbers are unique in a process, so a key of another wheel is
+//! again, so a stale key stays stale forever. Wheel numbers are unique in a process, so a key of another wheel is
 //! always refused.
 
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
 
-/// Names one timer of one wheel, for ever.
+/// Names one timer of one wheel, forever.
 ///
 /// A key is a small `Copy` value. Once its timer has fired or was cancelled or cleared, every verb refuses the key, for
 /// ever. A key of another wheel is refused as well.

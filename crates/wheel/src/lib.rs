@@ -24,7 +24,7 @@
 //! # What it promises
 //! - **Never early, less than one tick late.** A deadline rounds up to a tick, a clock reading rounds down.
 //! - **Exactly once.** A timer is popped, cancelled or cleared: one of the three, once.
-//! - **Keys never lie.** A [`Key`] whose timer is gone is refused for ever, and so is a key of another wheel.
+//! - **Keys never lie.** A [`Key`] whose timer is gone is refused forever, and so is a key of another wheel.
 //! - **O(1)** [`insert`](Wheel::insert), [`cancel`](Wheel::cancel) and [`reschedule`](Wheel::reschedule), whatever
 //!   the population and the delay. Moving a timer to later writes only to its own node.
 //! - **Passing time is free**: an [`advance`](Wheel::advance) pays for due timers and occupied slots, whether it
