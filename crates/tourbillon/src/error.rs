@@ -26,8 +26,10 @@ impl<T> ScheduleError<T> {
         }
     }
 
-    /// The error without what was to be scheduled, which is dropped. For `?` where an error must be `Sync`, as with
-    /// `Box<dyn Error + Send + Sync>` or `anyhow`: a closure that is `Send` alone makes the whole error so.
+    /// Drops what was to be scheduled and returns the error without it.
+    ///
+    /// For `?` where an error must be `Sync`, as with `Box<dyn Error + Send + Sync>` or `anyhow`: an error that
+    /// contains a closure is `Sync` only if the closure is.
     ///
     /// ```
     /// use std::cell::Cell;

@@ -62,8 +62,9 @@ impl<T> core::error::Error for Full<T> {}
 pub enum RescheduleError {
     /// The key's timer is not pending: it fired, was cancelled, or belongs to another wheel.
     NotPending,
-    /// There is no memory to move it to an earlier slot, or out of the ready queue. It still fires at its old
-    /// deadline.
+    /// There is no memory to move it to an earlier slot, or out of the ready queue.
+    ///
+    /// The timer still fires at its old deadline.
     OutOfMemory,
 }
 

@@ -70,8 +70,9 @@ impl<T> HierarchicalWheel<T> {
         Self::with_levels(start, 1, DEFAULT_LEVELS).expect("the default levels are in range")
     }
 
-    /// An empty wheel with ticks of `tick` units. `slots` gives the slots of each level, lowest first; the last number
-    /// repeats for every further level. Levels are made when they are first needed.
+    /// An empty wheel with ticks of `tick` units and these numbers of slots a level, lowest first.
+    ///
+    /// The last number repeats for every further level. Levels are made when they are first needed.
     ///
     /// # Errors
     /// A tick of 0, an empty list, or a level with fewer than 2 or more than [`MAX_SLOTS`](crate::MAX_SLOTS) slots.
@@ -97,8 +98,9 @@ impl<T> HashedWheel<T> {
         Self::with_slots(start, 1, DEFAULT_SLOTS).expect("the default slots are in range")
     }
 
-    /// An empty wheel with ticks of `tick` units and one ring of `slots`. It performs best if a turn is as long as most
-    /// delays.
+    /// An empty wheel with ticks of `tick` units and one ring of `slots`.
+    ///
+    /// It performs best if a turn is as long as most delays.
     ///
     /// # Errors
     /// A tick of 0, no slots, or more than [`MAX_SLOTS`](crate::MAX_SLOTS).
@@ -119,8 +121,10 @@ impl<T> HashedWheel<T> {
 
 /// Start, cancel and move.
 impl<T, K: Kind> Wheel<T, K> {
-    /// Starts a timer. It fires with the first [`advance`](Wheel::advance) to its deadline or later, never earlier. If
-    /// its deadline has passed, it fires with the next advance, to whatever moment.
+    /// Starts a timer.
+    ///
+    /// It fires with the first [`advance`](Wheel::advance) to its deadline or later, never earlier. If its deadline has
+    /// passed, it fires with the next advance, to whatever moment.
     ///
     /// # Errors
     /// [`Full`] returns the value if there is no memory, or no index, for another timer.
@@ -172,9 +176,11 @@ impl<T, K: Kind> Wheel<T, K> {
 
 /// Moving the hand.
 impl<T, K: Kind> Wheel<T, K> {
-    /// Moves the hand to the tick of `now` and makes the timers that are due on the way ready to be popped, in the
-    /// order of their ticks. A timer that was already due when it was inserted or moved comes with the tick of that
-    /// call; if it was ready before, it keeps its place. If `now` is before the hand, the hand stays.
+    /// Moves the hand to the tick of `now` and makes the timers that are due by then ready to be popped.
+    ///
+    /// They become ready in the order of their ticks. A timer that was already due when it was inserted or moved comes
+    /// with the tick of that call; if it was ready before, it keeps its place. If `now` is before the hand, the hand
+    /// stays.
     ///
     /// `budget` (at least 1) bounds the work: the call returns [`Progress::More`] once it has made that many timers
     /// ready, or has cascaded or examined that many others or slots of other turns. The next call continues there. At
@@ -206,8 +212,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.advance_to(now, budget, None)
     }
 
-    /// As [`advance`](Wheel::advance), calling `watch` for every timer that cascades to a lower level. A timer that is
-    /// due at that very tick fires directly, without such a call.
+    /// As [`advance`](Wheel::advance), calling `watch` for every timer that cascades to a lower level.
+    ///
+    /// A timer that is due at the tick at which its slot cascades fires directly, without such a call.
     pub fn advance_watched(
         &mut self,
         now: Time,
@@ -257,8 +264,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.peek()
     }
 
-    /// The values of the ready timers, in the order in which they will be popped. A timer that was moved away and back
-    /// may appear twice.
+    /// The values of the ready timers, in the order in which they will be popped.
+    ///
+    /// A timer that was moved away and back may appear twice.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};

@@ -2,12 +2,12 @@
 
 use super::operation::Operation;
 
-/// An operation with the callbacks of Kafka's `DelayedOperation`, for a [`Purgatory`](crate::Purgatory) through
-/// [`Delayed`].
+/// An operation with the callbacks of Kafka's `DelayedOperation`.
 ///
-/// [`on_complete`](DelayedOperation::on_complete) is called once, however the operation ends; if it has expired,
-/// [`on_expiration`](DelayedOperation::on_expiration) is called after that. An [`Operation`] of this crate is told only
-/// the one that has happened: an answer that a port sends in `onComplete` has to be sent in both.
+/// Wrap it in [`Delayed`] to give it to a [`Purgatory`](crate::Purgatory).
+/// [`on_complete`](DelayedOperation::on_complete) is called once, however the operation ends; if it expired,
+/// [`on_expiration`](DelayedOperation::on_expiration) is called after that. Of an [`Operation`] only one of the two
+/// callbacks is called, so a port that answers in `onComplete` must answer in both.
 pub trait DelayedOperation: Send + Sized + 'static {
     /// Whether the condition holds, as [`Operation::try_complete`].
     fn try_complete(&mut self) -> bool;

@@ -72,8 +72,9 @@ where
 }
 
 impl<O> Watched<O> {
-    /// Whether it was completed: by its condition, or [by hand](Watched::complete). Its action may still be about to
-    /// run.
+    /// Whether it was completed: by its condition, or [by hand](Watched::complete).
+    ///
+    /// Its action may still be about to run.
     pub fn is_completed(&self) -> bool {
         self.ended().unwrap_or(false)
     }
@@ -87,8 +88,10 @@ impl<O> Watched<O> {
         self.entry.as_ref().map_or(Some(true), |entry| entry.ended())
     }
 
-    /// Completes it now, whatever its condition says: [`on_complete`](Operation::on_complete) runs, here or on the
-    /// thread that tries the condition at this moment. `false` if it is over, or is about to be handed back.
+    /// Completes it now, whatever its condition says. `false` if it is over or about to be handed back.
+    ///
+    /// [`on_complete`](Operation::on_complete) runs on this thread, or on the thread that tries the condition at this
+    /// moment.
     pub fn complete(&self) -> bool {
         self.entry.as_ref().is_some_and(|entry| entry.force())
     }

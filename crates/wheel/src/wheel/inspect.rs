@@ -9,8 +9,10 @@ use crate::{Key, Kind, LevelView, Place, Slot, SlotView, Time, Wheel};
 
 /// Inspection.
 impl<T, K: Kind> Wheel<T, K> {
-    /// The slot of a pending timer. If it was moved past the range of that slot, the slot in which it belongs now (its
-    /// reference goes there when the hand meets it).
+    /// The slot of a pending timer.
+    ///
+    /// If the timer was moved past the range of the slot that holds its reference, this is the slot in which it belongs
+    /// now: the reference goes there when the hand meets it.
     pub fn place(&self, key: Key) -> Option<Place> {
         let index = self.timers.nodes().find(key)?;
         let (due, hand) = (self.timers.nodes().node(index).due(), self.timers.hand());
@@ -27,10 +29,10 @@ impl<T, K: Kind> Wheel<T, K> {
         if due <= hand { Place::Due } else { self.kind.place_of(due, hand) }
     }
 
-    /// The occupied slots, level by level, in the order in which the hand meets them. A timer whose deadline was moved
-    /// to later counts in the slot where it belongs, even while its reference is still in another.
+    /// The occupied slots, level by level, in the order in which the hand meets them.
     ///
-    /// O(n) in the number of timers.
+    /// A timer whose deadline was moved to later counts in the slot where it belongs, even while its reference is still
+    /// in another. O(n) in the number of timers.
     ///
     /// ```
     /// use tourbillon_wheel::{HashedWheel, Time};
@@ -78,8 +80,9 @@ impl<T, K: Kind> Wheel<T, K> {
         })
     }
 
-    /// The first and the last tick that a slot covers in the turn in which the hand next meets it, as moments. `None`
-    /// for [`Place::Due`] and for a slot that the wheel does not have.
+    /// The moments of the first and the last tick that a slot covers when the hand next meets it.
+    ///
+    /// `None` for [`Place::Due`] and for a slot that the wheel does not have.
     pub fn range(&self, place: Place) -> Option<(Time, Time)> {
         let (first, last) = self.kind.range(&self.timers, place.slot()?)?;
         Some((self.scale.time_or_max(first), self.scale.time_or_max(last)))

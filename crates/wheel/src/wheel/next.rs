@@ -8,13 +8,15 @@ use crate::{Key, Kind, Time, Wheel};
 /// time*: advance at [`next_due`](Wheel::next_due). All three fire the same timers at the same ticks; the last one
 /// wakes up only to fire.
 impl<T, K: Kind> Wheel<T, K> {
-    /// The exact moment of the tick at which the next timer fires. The current tick's if one is already due; `None` if
-    /// there is none that a clock can reach.
+    /// The exact moment of the tick at which the next timer fires.
     ///
-    /// It reads one slot a level (on a hashed wheel, the occupied slots until one in which something is due in this
-    /// turn), if the earliest timer of each was not cancelled or moved. Otherwise it searches that slot, in O(n) of its
-    /// timers. A large slot is searched once for thousands of such cancels; two large slots that alternate are searched
-    /// each time.
+    /// This is the moment of the current tick if a timer is already due, and `None` if no timer has a deadline that a
+    /// clock can reach.
+    ///
+    /// It reads one slot a level; on a hashed wheel, the occupied slots until one in which something is due in this
+    /// turn. If the earliest timer of such a slot was cancelled or moved, it searches the slot, in O(n) of its timers.
+    /// A large slot is searched once for thousands of such cancels; two large slots that alternate are searched each
+    /// time.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -33,8 +35,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.scale.time(tick)
     }
 
-    /// The timer that fires next, or one of several. Costs as much as [`next_due`](Wheel::next_due), and a step for
-    /// each ready timer that was cancelled or moved.
+    /// The timer that fires next, or one of several.
+    ///
+    /// Costs as much as [`next_due`](Wheel::next_due), and a step for each ready timer that was cancelled or moved.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Time};
@@ -51,8 +54,9 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.timers.nodes().key(index))
     }
 
-    /// As [`next_due`](Wheel::next_due), for timers that are not ready yet: for a driver that leaves ready timers to
-    /// other threads.
+    /// As [`next_due`](Wheel::next_due), among the timers that are not ready yet.
+    ///
+    /// For a driver that leaves ready timers to other threads.
     ///
     /// ```
     /// use tourbillon_wheel::{HierarchicalWheel, Progress, Time};
@@ -78,8 +82,10 @@ impl<T, K: Kind> Wheel<T, K> {
         Some(self.scale.time_or_max(self.timers.next_due_bound()))
     }
 
-    /// The moment at which the hand next meets an occupied slot on any level; the current tick's if something is
-    /// already due. On a hashed wheel nothing may be due there in that turn.
+    /// The moment at which the hand next meets an occupied slot on any level.
+    ///
+    /// This is the moment of the current tick if a timer is already due. On a hashed wheel, the timers of that slot may
+    /// all be due in later turns.
     pub fn next_slot(&self) -> Option<Time> {
         if self.is_empty() {
             return None;

@@ -21,8 +21,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.nodes().find(key).is_some()
     }
 
-    /// The moment at which a pending timer fires: its deadline, rounded up to a tick. [`Time::MAX`] if that
-    /// tick lies past the end of time.
+    /// The moment at which a pending timer fires: its deadline, rounded up to a tick.
+    ///
+    /// [`Time::MAX`] if that tick lies past the end of time.
     pub fn due(&self, key: Key) -> Option<Time> {
         let index = self.timers.nodes().find(key)?;
         Some(self.scale.time_or_max(self.timers.nodes().node(index).due()))
@@ -72,8 +73,10 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.nodes().capacity()
     }
 
-    /// Reserves memory for `additional` more timers and their references. A level that is not made yet, and slots that
-    /// do not fill their last chunk, may need a little more. O(n) in `additional`.
+    /// Reserves memory for `additional` more timers and their references.
+    ///
+    /// A level that is not made yet, and slots that do not fill their last chunk, may need a little more. O(n) in
+    /// `additional`.
     ///
     /// # Errors
     /// The memory is not available in one piece, which is checked before anything is allocated. No timer has changed.
@@ -93,8 +96,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.memory() + self.kind.memory()
     }
 
-    /// Releases memory: everything if nothing is pending, otherwise whatever lies behind the last node in use. Keys
-    /// stay valid. O(n) in the number of timers.
+    /// Releases memory: all of it if nothing is pending, otherwise what lies behind the last node in use.
+    ///
+    /// Keys stay valid. O(n) in the number of timers.
     ///
     /// # Errors
     /// There is not enough memory to copy the references. The wheel is unchanged.
