@@ -7,9 +7,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::civil::date;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use tourbillon::jiff::civil::date;
+use tourbillon::jiff::tz::TimeZone;
+use tourbillon::jiff::{Timestamp, Zoned};
 use tourbillon::{Context, Cron, Timer, VirtualClock};
 
 const ZONE: &str = "Europe/Berlin";

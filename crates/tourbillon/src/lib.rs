@@ -20,59 +20,72 @@
 //! | you have | take |
 //! |---|---|
 //! | a closure to run later | [`Timer::schedule`]: a handle, [`Timeout`], with cancel, reschedule and state |
-//! | one whose result is wanted | [`Timer::compute`]: a result to wait for or to await |
-//! | millions of them | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
-//! | one for each of your own keys | [`KeyedTimer`] |
-//! | one to run again and again | [`Timer::repeat`]; or [`Timer::schedule_repeating`], if it decides when |
+//! | a closure whose result you need | [`Timer::compute`]: a result to wait for or to await |
+//! | millions of closures | [`Timer::arm`]: a `Copy` [`Key`] instead of the handle |
+//! | a closure for each of your own keys | [`KeyedTimer`] |
+//! | a closure to run repeatedly | [`Timer::repeat`]; [`Timer::schedule_repeating`] if the closure decides when |
 //! | a job that may fail | [`Timer::retry`], with a [`Backoff`] |
-//! | a moment of the wall clock, or of a time zone | [`Timer::schedule_wall`]: it follows the clock when that is set |
-//! | the same again and again | [`Timer::schedule_wall_every`] |
+//! | a moment of the wall clock | [`Timer::schedule_wall`]: it follows the clock when that is set |
+//! | a rhythm of the wall clock | [`Timer::schedule_wall_every`] |
 //! | a cron expression | `Timer::schedule_cron`, with the feature `calendar` |
-//! | values, and no closure at all | [`Engine`]: batches of `T` for one handler, no allocation a timer |
+//! | values instead of closures | [`Engine`]: batches of `T` for one handler, without an allocation per timer |
 //! | values that threads wait for | [`DelayQueue`] |
-//! | a request that waits for a condition, but not for ever | [`Purgatory`] |
+//! | a request that waits for a condition, with a time limit | [`Purgatory`] |
 //! | async tasks, on any runtime | `tasks`, a feature: `sleep`, `timeout`, `interval`, `DelayQueue` |
-//! | an event loop that should turn the timers itself | [`Builder::build_driven`] |
-//! | a wheel for something else altogether | the wheels themselves: [`wheel`] |
-//! | a test, or a simulation | a [`VirtualClock`] for any of them |
+//! | an event loop of your own | [`Builder::build_driven`]: the loop turns the timers |
+//! | a data structure with timers in it | the wheels themselves: [`wheel`] |
+//! | a test, or a simulation | a [`VirtualClock`] for any of these |
 //!
-//! The [guide] has a page for each task. Coming from [Netty, Kafka or the JDK](about::coming_from), or from tokio
-//! (`guide::coming_from_tokio`, with the feature `tokio`)? Why it is built [this way](about::design), and how it
-//! compares [with others](about::compare).
+//! The [guide] has a page for each task, [one](about::coming_from) for those who come from Netty, Kafka or the JDK, and
+//! `guide::coming_from_tokio` (feature `tokio`). There is a [comparison](about::compare) with other timers, and the
+//! [design](about::design) with its reasons.
+//!
+//! # Features
+//! None is on by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tasks` | the module `tasks`: timers for async code, on any runtime |
+//! | `tokio` | tests on tokio under virtual time; includes `tasks` |
+//! | `calendar` | cron expressions in time zones, with the types of jiff 0.2, re-exported as `jiff` |
+//! | `tracing` | a warning when a program has more engines than it can need |
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
-//! 2. **Less than one tick late**, plus the time the machine takes to wake a thread, while callbacks return promptly or
-//!    the pool has a free thread. [`Timer::lateness`] says how late it was.
-//! 3. **Exactly once.** Fired, cancelled, or handed back by [`stop`](Timer::stop): one of the three, once.
-//! 4. **Cancel tells the truth.** True means that it will never start. False means that it has started, was cancelled
-//!    before, was handed back, or that the handle is stale.
-//! 5. **Silence is free.** No timer due, no wake-up: no ticking, none to hand timers down, none for scheduling a later
-//!    timer. Two exceptions: if the timer that the driver sleeps for is cancelled or moved to later, the driver may
-//!    wake once at the old time and sleep again; and where the system does not say when its wall clock is set (Linux
-//!    does), that clock is read every 30 s while a timer [waits for it](Timer::schedule_wall).
+//! 2. **Less than one tick late**, plus the time that the machine takes to wake a thread, as long as callbacks return
+//!    promptly or the pool has a free thread. [`Timer::lateness`] says how late timers were.
+//! 3. **Exactly once.** A timer fires, is cancelled, or is handed back by [`stop`](Timer::stop): one of the three,
+//!    once.
+//! 4. **Cancel tells the truth.** True means that the callback will never start. False means that it has started, that
+//!    the timer was cancelled or handed back before, or that the handle is stale.
+//! 5. **Silence is free.** The driver wakes up only for a timer that is due: it does not tick, and neither a cascade
+//!    nor scheduling a later timer wakes it. There are two exceptions. If the timer that the driver sleeps for is
+//!    cancelled or moved to later, the driver may wake once at the old time. And where the system does not report that
+//!    its wall clock was set (Linux does), that clock is read every 30 s while a timer [waits for
+//!    it](Timer::schedule_wall).
 //! 6. **Any delay, any uptime**: from zero to `Duration::MAX`, for centuries. Nothing wraps, nothing panics.
-//! 7. **O(1)** to schedule, cancel and reschedule, whatever the population; what passes of time costs nothing. (A
-//!    [hashed](Builder::hashed) wheel also pays for the timers of later turns in the slots where something is due.)
-//! 8. **Bounded.** Pending timers, if you set a [limit](Builder::limit), and the work of one pass. A crowded moment
-//!    makes its own timers late, others by one pass at most. What was cancelled is used by the next timers; the memory
-//!    of a crowd is given back when the last of it has gone, or by [`shrink`](Timer::shrink).
+//! 7. **O(1)** to schedule, cancel and reschedule, however many timers are pending. Time that passes costs nothing. (A
+//!    [hashed](Builder::hashed) wheel also examines the timers of later turns in the slots where something is due.)
+//! 8. **Bounded**: the work of one pass, and the number of pending timers if you set a [limit](Builder::limit). If many
+//!    timers are due at once, these may be late; others are late by one pass at most. The memory of a cancelled timer
+//!    is reused by the next. The memory of a crowd is freed when its last timer has gone, or by
+//!    [`shrink`](Timer::shrink).
 //! 9. **Your code cannot break it.** A callback may panic, block, schedule, cancel itself or others, stop the timer, or
 //!    drop the last handle.
-//! 10. **Handles never lie.** A stale one answers "no", for ever, and never reaches another timer.
-//! 11. **Time can be yours.** Under a [`VirtualClock`] what fires, at which moment, and what `now` reads are the same
-//!     in every run, for a program that is itself deterministic between advances.
-//! 12. **Everything is counted**: [`Counts`]. `armed = fired + cancelled + handed back + pending`.
+//! 10. **Handles never lie.** A stale handle answers "no" for ever, and never reaches another timer.
+//! 11. **Time can be yours.** Under a [`VirtualClock`] every run is the same: which timers fire, at which moment, and
+//!     what `now` returns. Your program must be deterministic between advances.
+//! 12. **Everything is counted**, in [`Counts`]: `armed = fired + cancelled + handed back + pending`.
 //!
 //! # How it works
-//! Timers live in [wheels](wheel), one in each *shard*, under a lock of its own; a thread keeps to its own shard. One
-//! *driver* sleeps until the earliest deadline of all shards and is woken only for an earlier one. What is due it makes
-//! ready, and has it run: by a pool of threads that start when they are first needed, on its own thread, or by an
-//! executor of yours.
+//! Timers are kept in [wheels](wheel). Each *shard* has one wheel under its own lock, and each thread keeps to one
+//! shard. One *driver* sleeps until the earliest deadline of all shards; it is woken only for an earlier one. It makes
+//! due timers ready. Their callbacks run on a pool of threads that start when they are first needed, on the driver's
+//! thread, or on an executor of yours.
 //!
-//! Taking out is not firing: a timer that is ready stays in the wheel until the thread that runs it claims it, so until
-//! that moment it can be cancelled, moved, and handed back. Callbacks and drops of your values run with none of
-//! our locks held.
+//! A ready timer has not started yet. It stays in the wheel until the thread that runs it claims it, and until that
+//! moment it can be cancelled, moved and handed back. Callbacks, and drops of your values, run with no lock of the
+//! engine held.
 
 #![deny(unsafe_code)]
 
@@ -128,6 +141,8 @@ pub use engine::WakeFd;
 pub use engine::counts::{Counts, Lateness};
 pub use engine::{Driver, StartError, Turn};
 pub use error::{BuildError, ScheduleError};
+#[cfg(feature = "calendar")]
+pub use jiff;
 pub use key::Key;
 pub use keyed::KeyedTimer;
 pub use missed::Missed;

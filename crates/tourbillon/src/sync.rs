@@ -1,9 +1,8 @@
-//! Synchronization primitives: parking_lot's locks and the standard library's atomics, or a model checker's in a model
-//! build.
+//! Locks, atomics and threads: parking_lot's and the standard library's, or a model checker's in a model build.
 //!
-//! Engine state that the models exercise uses these, so that loom and shuttle see every access. The standard ones are
-//! used directly where no model looks: `Arc` and `OnceLock`, statistics that order nothing (the number of engines,
-//! thread numbers, the latest reading of a user's clock), and the wall-clock watch, which belongs to no engine.
+//! Engine state that the models exercise uses these, so that loom and shuttle see every access. Other code uses the
+//! standard library directly: reference counts, cells that are set once, numbers that order nothing, and what belongs
+//! to the process and not to an engine, such as the wall-clock watch and the timers that replace the default engine.
 
 #[cfg(not(any(loom, shuttle)))]
 mod locks;

@@ -21,6 +21,8 @@ pub use error::CronError;
 
 /// A cron expression in a time zone. Cheap to clone.
 ///
+/// Zones, dates and times are the types of jiff 0.2, re-exported as [`jiff`](crate::jiff).
+///
 /// # The expression
 /// Five fields, `minute hour day month weekday`; six with seconds in front, seven with a year at the end as well. Or
 /// one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
@@ -47,10 +49,10 @@ pub use error::CronError;
 ///   15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
-/// use tourbillon::Cron;
+/// use tourbillon::{Cron, jiff::Zoned};
 ///
 /// let daily = Cron::parse("30 2 * * *", "Europe/Berlin")?;
-/// let before: jiff::Zoned = "2025-03-29T12:00[Europe/Berlin]".parse()?;
+/// let before: Zoned = "2025-03-29T12:00[Europe/Berlin]".parse()?;
 /// let runs: Vec<String> = std::iter::successors(Some(before), |last| daily.next_after(last))
 ///     .skip(1)
 ///     .take(2)
@@ -150,8 +152,7 @@ impl Cron {
     /// Returns the first matching date and time of day after `after`, regardless of the zone.
     ///
     /// ```
-    /// use jiff::civil::date;
-    /// use tourbillon::Cron;
+    /// use tourbillon::{Cron, jiff::civil::date};
     ///
     /// let cron = Cron::parse("30 2 * * *", "Europe/Berlin")?;
     /// let gap = date(2025, 3, 30).at(2, 0, 0, 0);
