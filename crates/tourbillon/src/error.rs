@@ -110,7 +110,7 @@ impl<T> std::error::Error for ScheduleError<T> {
     }
 }
 
-/// A setting of [`Builder`](crate::Builder) that cannot be. No thread was started.
+/// An invalid setting of a [`Builder`](crate::Builder). No thread was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
     pub(crate) setting: &'static str,

@@ -109,8 +109,7 @@ impl VirtualClock {
     ///
     /// Timers that callbacks arm meanwhile run too if they are due within the same span.
     ///
-    /// A callback that arms a timer without a delay, whose callback does the same, and so on without end, keeps time
-    /// from advancing.
+    /// If every callback arms another timer without a delay, time never advances and this call never returns.
     ///
     /// # Errors
     /// If called inside a callback of an engine on this clock. Time has not advanced then.

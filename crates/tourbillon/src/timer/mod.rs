@@ -55,7 +55,7 @@ use wall::Registry;
 /// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake a
 ///   thread.
 /// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`](Timer::stop); one of them, once.
-/// - **Silent**: no thread wakes up unless a timer is due.
+/// - **Silent**: no thread wakes up unless a timer is due, with [two exceptions](crate#what-it-promises).
 /// - A callback may panic, block, schedule, cancel, stop the timer, or drop its last clone.
 ///
 /// Dropping the last clone stops the engine: pending timers are dropped and counted as handed back. The drop does not
