@@ -5,6 +5,7 @@
 
 mod browser;
 mod count;
+mod drawings;
 mod gate;
 mod models;
 mod mutants;
@@ -43,7 +44,8 @@ cargo xtask CHORE [PART]
   gate      instructions of the wheel's and the engine's verbs, against bench/counts.txt: more than 3 % up fails
               --record    writes that file
   memcheck  the tests of the one file that is not safe code, under valgrind
-  pictures  makes the pictures of the live page, for the README
+  pictures  makes the pictures of the guide, and those of the live page for the README
+              guide       only those of the guide: no browser needed
   deny      licences and sources of the dependencies, by cargo-deny (installs it)
 
 With a PART of a name, `planted`, `loom`, `shuttle` and `mutants` try only the faults, twins or files that have it in
@@ -74,7 +76,8 @@ fn main() -> ExitCode {
         ["gate"] => gate::check(),
         ["gate", "--record"] => gate::record(),
         ["memcheck"] => suite::memcheck(),
-        ["pictures"] => browser::pictures(),
+        ["pictures"] => drawings::write().and_then(|()| browser::pictures()),
+        ["pictures", "guide"] => drawings::write(),
         ["deny"] => suite::deny(),
         [] | ["help" | "-h" | "--help", ..] | [_, "-h" | "--help", ..] => {
             print!("{HELP}");

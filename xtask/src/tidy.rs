@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::drawings;
 use crate::models::{LOOM, SHUTTLE};
 use crate::planted;
 use crate::rooms;
@@ -39,6 +40,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     laws(&mut found);
+    drawings::check(&mut found);
     translation::check(&mut found)?;
     planted::lists::check(&mut found)?;
     for checker in [LOOM, SHUTTLE] {

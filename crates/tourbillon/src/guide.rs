@@ -1,6 +1,6 @@
 //! The guide: one page for each task.
 
-/// Which face to use, and where callbacks run.
+/// Which type to use, and where callbacks run.
 #[doc = include_str!("../docs/guide/choosing.md")]
 pub mod choosing {}
 
@@ -10,6 +10,10 @@ pub mod timeouts {}
 
 /// Fixed rate, fixed delay, retry with backoff, cron.
 #[doc = include_str!("../docs/guide/repeating.md")]
+///
+#[doc = include_str!("../docs/pictures/repeating.svg")]
+///
+#[doc = include_str!("../docs/guide/repeating-examples.md")]
 pub mod repeating {}
 
 /// Values that can be taken when they are due.
@@ -31,6 +35,8 @@ pub mod coming_from_tokio {}
 
 /// A wheel in your own event loop.
 #[doc = include_str!("../docs/guide/wheels.md")]
+///
+#[doc = include_str!("../docs/pictures/cascade.svg")]
 pub mod wheels {}
 
 /// Callbacks on your own threads.
