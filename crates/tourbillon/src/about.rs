@@ -1,6 +1,6 @@
 //! Background reading: the design, a comparison, and guides for users of other timers.
 
-/// For users of Netty's `HashedWheelTimer`, Kafka's timer and purgatory, or the JDK's executors.
+/// For users of Netty's, Kafka's and the JDK's timers: each name there, and its name here.
 #[doc = include_str!("../docs/coming-from.md")]
 pub mod coming_from {}
 

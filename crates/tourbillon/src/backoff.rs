@@ -50,7 +50,9 @@ pub struct Backoff {
     random: Option<Random>,
 }
 
-/// How much of a delay is random, so that callers that failed together do not return together.
+/// How much of a delay is random.
+///
+/// With jitter, callers that failed together do not return together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {

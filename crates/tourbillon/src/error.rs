@@ -2,7 +2,9 @@
 
 use std::{fmt, io};
 
-/// Why a timer was not scheduled. It holds what was to be scheduled; nothing else has changed.
+/// Why a timer was not scheduled.
+///
+/// It holds what was to be scheduled; nothing else has changed.
 #[non_exhaustive]
 pub enum ScheduleError<T> {
     /// The engine was stopped.

@@ -4,7 +4,9 @@ use std::fmt;
 
 use tourbillon_wheel as wheel;
 
-/// Identifies one timer of one engine, for ever. `Copy`, 24 bytes; it keeps nothing alive.
+/// Identifies one timer of one engine, for ever.
+///
+/// `Copy`, 24 bytes; it keeps nothing alive.
 ///
 /// A key only knows whether its timer is pending. Once the timer has started, was cancelled or was handed back, every
 /// operation on its key reports that there is no such timer, no matter which timers are armed later. The key of another

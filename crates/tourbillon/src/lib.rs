@@ -27,28 +27,27 @@
 //! | a job that may fail | [`Timer::retry`], with a [`Backoff`] |
 //! | a moment of the wall clock | [`Timer::schedule_wall`]: it follows the clock when that is set |
 //! | a rhythm of the wall clock | [`Timer::schedule_wall_every`] |
-//! | a cron expression | `Timer::schedule_cron`, with the feature `calendar` |
+//! | a cron expression | [`Timer::schedule_cron`], with the feature `calendar` |
 //! | values instead of closures | [`Engine`]: batches of `T` for one handler, without an allocation per timer |
 //! | values that threads wait for | [`DelayQueue`] |
 //! | a request that waits for a condition, with a time limit | [`Purgatory`] |
-//! | async tasks, on any runtime | `tasks`, a feature: `sleep`, `timeout`, `interval`, `DelayQueue` |
+//! | async tasks, on any runtime | [`tasks`], a feature: `sleep`, `timeout`, `interval`, `DelayQueue` |
 //! | an event loop of your own | [`Builder::build_driven`]: the loop turns the timers |
 //! | a data structure with timers in it | the wheels themselves: [`wheel`] |
 //! | a test, or a simulation | a [`VirtualClock`] for any of these |
 //!
-//! The [guide] has a page for each task, [one](about::coming_from) for those who come from Netty, Kafka or the JDK, and
-//! `guide::coming_from_tokio` (feature `tokio`). There is a [comparison](about::compare) with other timers, and the
+//! The [guide] has a page for each task. If you know Netty, Kafka or the JDK, see [`about::coming_from`]; if you know
+//! tokio, see [`guide::coming_from_tokio`]. There is also a [comparison](about::compare) with other timers, and the
 //! [design](about::design) with its reasons.
 //!
 //! # Features
 //! None is on by default.
 //!
-//! | feature | adds |
-//! |---|---|
-//! | `tasks` | the module `tasks`: timers for async code, on any runtime |
-//! | `tokio` | tests on tokio under virtual time; includes `tasks` |
-//! | `calendar` | cron expressions in time zones, with the types of jiff 0.2, re-exported as `jiff` |
-//! | `tracing` | a warning when a program has more engines than it can need |
+//! - `tasks`: timers for async tasks, on any runtime.
+//! - `tokio`: tests on tokio under virtual time; includes `tasks`.
+//! - `calendar`: cron expressions in time zones, with the types of [jiff 0.2](https://docs.rs/jiff/0.2), re-exported as
+//!   `tourbillon::jiff`.
+//! - `tracing`: a warning when a program has more engines than it can need.
 //!
 //! # What it promises
 //! 1. **Never early.** No timer runs before its deadline, by even a nanosecond of its clock.
@@ -86,7 +85,15 @@
 //! A ready timer has not started yet. It stays in the wheel until the thread that runs it claims it, and until that
 //! moment it can be cancelled, moved and handed back. Callbacks, and drops of your values, run with no lock of the
 //! engine held.
+//!
 
+// What a feature adds is linked if it is there; otherwise the link leads to the features.
+#![cfg_attr(feature = "calendar", doc = "[`Timer::schedule_cron`]: Timer::schedule_cron")]
+#![cfg_attr(not(feature = "calendar"), doc = "[`Timer::schedule_cron`]: #features")]
+#![cfg_attr(feature = "tasks", doc = "[`tasks`]: mod@tasks")]
+#![cfg_attr(not(feature = "tasks"), doc = "[`tasks`]: #features")]
+#![cfg_attr(feature = "tokio", doc = "[`guide::coming_from_tokio`]: guide::coming_from_tokio")]
+#![cfg_attr(not(feature = "tokio"), doc = "[`guide::coming_from_tokio`]: #features")]
 #![deny(unsafe_code)]
 
 /// The example of the README, run with the others.
@@ -157,6 +164,7 @@ pub use stopped::Stopped;
 pub use timer::{
     Activity, CancelOnDrop, Context, Executor, Job, Repeat, State, Timeout, Timer, Unfired,
 };
+#[doc(inline)]
 pub use tourbillon_wheel as wheel;
 pub use tourbillon_wheel::RescheduleError;
 pub use typed::{Batch, Engine, Fired};

@@ -2,7 +2,7 @@
 
 use tourbillon_wheel::Time;
 
-/// What happens to the missed runs of a repeating timer, or to missed ticks of an interval.
+/// What happens to missed runs of a repeating timer and missed ticks of an interval.
 ///
 /// A run of a [timer](crate::Repeat::every) is missed if it was due while the previous run was still running, or before
 /// it could start; a tick of an interval, if it was not received in time.

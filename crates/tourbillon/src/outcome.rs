@@ -37,6 +37,7 @@ impl fmt::Display for NoResult {
 
 impl std::error::Error for NoResult {}
 
+/// Timers with a result.
 impl Timer {
     /// As [`schedule`](Timer::schedule), but the callback's result can be awaited by a thread or a task.
     ///
@@ -77,9 +78,9 @@ impl Timer {
     }
 }
 
-/// The handle of a timer with a result, and a future of that result. Returned by [`Timer::compute`].
+/// The handle of a timer with a result, and a future of that result.
 ///
-/// Dropping it does not cancel the timer: the callback runs, and its result is dropped.
+/// Returned by [`Timer::compute`]. Dropping it does not cancel the timer: the callback runs, and its result is dropped.
 ///
 /// # Cancel safety
 /// The result stays until a poll returns it, so dropping a `&mut` of this future loses nothing.

@@ -69,7 +69,7 @@ impl Attempt {
 
 /// Retrying.
 impl Timer {
-    /// Runs `job` now, where callbacks run, and again after each failure, as `backoff` allows.
+    /// Runs `job` as soon as possible, and again after each failure, as `backoff` allows.
     ///
     /// The job never runs inside this call. A delay of zero counts as one tick. The handle waits for the outcome, polls
     /// it, or cancels.

@@ -11,7 +11,9 @@ use std::time::Duration;
 use crate::notifier::Notifier;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Where a driver sleeps. Passed to [`Clock::wait`](crate::Clock::wait), which may keep a clone to wake it.
+/// Where a driver sleeps.
+///
+/// Passed to [`Clock::wait`](crate::Clock::wait), which may keep a clone to wake it.
 #[derive(Clone)]
 pub struct Sleeper {
     shared: Arc<Bed>,

@@ -1,6 +1,6 @@
 //! The result of a stop with a time limit.
 
-/// The result of `stop_within`: the timers that never started, and whether all callbacks have ended.
+/// The timers that never started, and whether all callbacks have ended.
 ///
 /// Returned by [`Timer::stop_within`](crate::Timer::stop_within) and
 /// [`Engine::stop_within`](crate::Engine::stop_within).

@@ -19,7 +19,9 @@ use crate::stopped::Stopped;
 use crate::sync::{Mutex, lock};
 use crate::view::{Pending, Snapshot};
 
-/// Delivers values of type `T` in batches to one handler, on the driver's thread, when they are due.
+/// Delivers values in batches to one handler when they are due.
+///
+/// The handler runs on the driver's thread.
 ///
 /// This is the engine beneath [`Timer`](crate::Timer), for uses that need no closures: no allocation per timer, and the
 /// same guarantees. Clones share the same engine; dropping the last one stops it.
@@ -82,7 +84,9 @@ impl<T> Fired<T> {
     }
 }
 
-/// An iterator over the timers of a batch. Timers that the handler leaves in it are dropped.
+/// An iterator over the timers of a batch.
+///
+/// Timers that the handler leaves in it are dropped.
 pub struct Batch<'a, T> {
     timers: &'a mut VecDeque<Taken<T>>,
     shard: usize,

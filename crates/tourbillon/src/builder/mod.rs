@@ -408,7 +408,9 @@ impl Builder {
 
 const HANDLERS: &str = "left out: a handler runs on the driver";
 
-/// The argument of [`Builder::clock`]: a [`VirtualClock`], the [`BootClock`], or your own [`Clock`].
+/// The argument of [`Builder::clock`].
+///
+/// Made from a `&`[`VirtualClock`], the [`BootClock`], or your own [`Clock`].
 pub struct AnyClock(Source);
 
 impl<C: Clock> From<C> for AnyClock {

@@ -4,7 +4,9 @@
 //! the time suspended. Here the driver polls a timerfd of the same clock, which expires as soon as the machine resumes,
 //! together with its sleeper's notifier.
 
-/// A clock that also counts the time for which the machine was suspended. For [`Builder::clock`].
+/// A clock that also counts the time for which the machine was suspended.
+///
+/// For [`Builder::clock`].
 ///
 /// If a laptop is suspended for fifty minutes, a timer of one hour has ten minutes left afterwards. If the hour passes
 /// while it is suspended, the timer fires as soon as the machine resumes. The timer does not wake the machine. On

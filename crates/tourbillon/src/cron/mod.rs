@@ -21,7 +21,7 @@ pub use error::CronError;
 
 /// A cron expression in a time zone. Cheap to clone.
 ///
-/// Zones, dates and times are the types of jiff 0.2, re-exported as [`jiff`](crate::jiff).
+/// Zones, dates and times are the types of [jiff 0.2](https://docs.rs/jiff/0.2), re-exported as `tourbillon::jiff`.
 ///
 /// # The expression
 /// Five fields, `minute hour day month weekday`; six with seconds in front, seven with a year at the end as well. Or
@@ -194,6 +194,7 @@ impl fmt::Debug for Cron {
     }
 }
 
+/// Scheduling by the calendar, with the feature `calendar`.
 impl Timer {
     /// Runs `callback` whenever a cron expression matches, until it is cancelled, panics or has no further run.
     ///
@@ -203,9 +204,9 @@ impl Timer {
     /// are skipped.
     ///
     /// [`Context::wall_deadline`] returns the moment that a run is for. [`Context::again`] and [`Timeout::reschedule`]
-    /// set the next run; it replaces the moments of the expression before it, and the expression applies again after
-    /// it. A timer without a further run has ended. But if the clock was set forward past runs that it has not made,
-    /// and the last run is among them, it stays pending and makes them if the clock is set back.
+    /// set the time of the next run: the moments of the expression before that run are left out, and the expression
+    /// applies again after it. A timer without a further run has ended. But if the clock was set forward past runs that
+    /// the timer has not made, the last one included, it stays pending, and makes them if the clock is set back.
     ///
     /// # Errors
     /// As [`schedule`](Timer::schedule), and [`ScheduleError::Never`] if there is no further run.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// Counters of an engine. Always `armed == fired + cancelled + handed_back + pending`.
+/// Counters of an engine.
 ///
-/// The equation holds for each shard at any moment, and so for the sum.
+/// Always `armed == fired + cancelled + handed_back + pending`. The equation holds for each shard at any moment, and so
+/// for the sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {

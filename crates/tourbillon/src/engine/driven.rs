@@ -25,11 +25,12 @@ use crate::contain::contain;
 #[cfg(target_os = "linux")]
 use crate::notifier::Notifier;
 
-/// Drives a timer or an engine that has no thread of its own, for example from an event loop.
+/// Drives a timer or an engine that has no thread of its own.
 ///
-/// [`turn`](Driver::turn) runs what is due and returns the time of the next turn. Between two turns, timers may be
-/// scheduled, rescheduled and cancelled on any thread, with the same handles and guarantees. If one is due before that
-/// time, the loop is woken through [`on_wake`](Driver::on_wake) or `wake_fd`. Timers are as late as the loop is.
+/// For example from an event loop. [`turn`](Driver::turn) runs what is due and returns the time of the next turn.
+/// Between two turns, timers may be scheduled, rescheduled and cancelled on any thread, with the same handles and
+/// guarantees. If one is due before that time, the loop is woken through [`on_wake`](Driver::on_wake) or `wake_fd`.
+/// Timers are as late as the loop is.
 ///
 /// Dropping a driver stops its timer: pending timers are dropped and counted as handed back, and scheduling fails. No
 /// timer is left waiting for a turn that never comes.

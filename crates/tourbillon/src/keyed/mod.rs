@@ -39,7 +39,9 @@ use alarm::{Alarm, KeyRef};
 use armed_keys::{Armed, ArmedKey, ArmedKeys, Put};
 use retry::Trying;
 
-/// Timers named by your own keys, one for each key. Clones share the same timers; any thread may use it.
+/// Timers named by your own keys, one for each key.
+///
+/// Clones share the same timers, and any thread may use them.
 ///
 /// - **One timer per key**: scheduling under a key replaces its timer. A timer that was replaced or cancelled does not
 ///   run, even if it is due or has fired and its callback has not begun.
@@ -182,7 +184,7 @@ where
         Ok(back)
     }
 
-    /// Runs `job` now, where callbacks run, and again after each failure, as `backoff` allows.
+    /// Runs `job` as soon as possible, and again after each failure, as `backoff` allows.
     ///
     /// `then` is called once with the outcome, as in [`Timer::retry_then`]. Replaces the timer of the key; returns
     /// whether there was one.

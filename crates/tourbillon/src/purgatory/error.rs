@@ -4,7 +4,9 @@ use std::{fmt, io};
 
 use crate::error::ScheduleError;
 
-/// Why an operation is not watched. It holds the operation; nothing else has changed.
+/// Why an operation is not watched.
+///
+/// It holds the operation; nothing else has changed.
 #[non_exhaustive]
 pub enum WatchError<T> {
     /// There are no keys: no event could ever complete it.

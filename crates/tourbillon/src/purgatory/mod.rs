@@ -45,7 +45,7 @@ pub use wait::Wait;
 pub use watched::Watched;
 use watchers::Watchers;
 
-/// Holds operations under keys until an event on one of the keys completes them or they time out.
+/// Holds operations under keys until an event completes them or they expire.
 ///
 /// Clones share the same purgatory, and any thread may use it.
 ///

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-/// A request that waits for a condition: it is completed when the condition holds, or expires.
+/// A request that waits for a condition, and is completed or expires.
 ///
 /// Exactly one of [`on_complete`](Operation::on_complete) and [`on_expire`](Operation::on_expire) is called, once, and
 /// takes the operation; or neither is, and [`cancel_key`](crate::Purgatory::cancel_key) or

@@ -14,7 +14,9 @@ use crate::Timer;
 use crate::contain::drop_quietly;
 use crate::sync::{Mutex, lock};
 
-/// A wait in a [`Purgatory`](crate::Purgatory): resolves to the condition's value, or to why there is none.
+/// A wait in a [`Purgatory`](crate::Purgatory), as a future or for a thread.
+///
+/// It resolves to the condition's value, or to the reason why there is none.
 ///
 /// Returned by [`Purgatory::wait`](crate::Purgatory::wait). Any runtime may poll it. Dropping it withdraws it at once
 /// from all its keys and from the wheel.

@@ -14,7 +14,9 @@ use super::returned::Returned;
 use super::trampoline::is_trying;
 use super::work::Own;
 
-/// The handle of one operation of a [`Purgatory`]. [`Purgatory::watch`] makes one. Dropping it changes nothing.
+/// The handle of one operation of a [`Purgatory`].
+///
+/// Returned by [`Purgatory::watch`]. Dropping it changes nothing.
 pub struct Watched<O> {
     /// `None` if it was completed before it was watched.
     entry: Option<Arc<dyn Control<O>>>,

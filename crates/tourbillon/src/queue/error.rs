@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// Why a value was not put. The error holds the value; the queue is unchanged.
+/// Why a value was not put.
+///
+/// The error holds the value; the queue is unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PutError<T> {

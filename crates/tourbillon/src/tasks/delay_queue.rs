@@ -42,9 +42,9 @@ const BUDGET: usize = 1024;
 /// The slots of each level, as in the engine's default wheel.
 const SLOTS: u32 = 256;
 
-/// A queue of items that expire, the earliest deadline first: the expiry side of a cache, for example.
+/// A queue of items that expire, the earliest deadline first.
 ///
-/// Items with equal deadlines expire in insertion order.
+/// For example the expiry side of a cache. /// Items with equal deadlines expire in insertion order.
 ///
 /// Each item has a key: the caller's, passed to [`insert`](DelayQueue::insert), or one that the queue generates,
 /// returned by [`push`](DelayQueue::push). Once an item has expired or was removed, the queue no longer knows its key,

@@ -15,7 +15,9 @@ use crate::key::Key;
 use crate::timer::Timer;
 use crate::wakers::{TaskCore, TaskShard, Wakers};
 
-/// Where the timer of a future lives: [`Global`] or [`Given`]. It determines the future's output.
+/// Where the timer of a future lives: [`Global`] or [`Given`].
+///
+/// It determines the future's output.
 #[expect(private_bounds, reason = "nobody else can have one")]
 pub trait Home: HostEngine {
     /// The output of a future of `T`: `T` on an engine that never stops, a `Result` on one that may.
@@ -41,9 +43,10 @@ pub struct Given {
     shard: Arc<TaskShard>,
 }
 
-/// Why a future on the caller's timer could not wait for its deadline, which had not passed.
+/// Why a future on the caller's timer could not wait.
 ///
-/// After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries again.
+/// Its deadline had not passed. After [`Full`](SleepError::Full) and [`Thread`](SleepError::Thread), a poll tries
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SleepError {

@@ -36,7 +36,9 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(Sleep::after(Global::here(), Duration::ZERO), period)
 }
 
-/// Ticks at the given instant and then once every period, on the default engine. Otherwise as [`interval`].
+/// Ticks at the given instant and then once every period, on the default engine.
+///
+/// Otherwise as [`interval`].
 pub fn interval_at(first: impl Into<Instant>, period: Duration) -> Interval {
     Interval::new(Sleep::at(Global::here(), first.into()), period)
 }
@@ -71,7 +73,9 @@ impl Timer {
     }
 }
 
-/// Ticks at a fixed rate without drift: each tick is due one period after the previous tick was due.
+/// Ticks at a fixed rate without drift.
+///
+/// Each tick is due one period after the previous tick was due.
 ///
 /// ```
 /// use std::time::Duration;

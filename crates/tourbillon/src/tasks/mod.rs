@@ -1,4 +1,4 @@
-//! Sleep, timeout, interval and delay queue for tasks on any async runtime (feature `tasks`).
+//! Timers for async tasks on any runtime, with the feature `tasks`.
 //!
 //! ```
 //! use std::time::Duration;

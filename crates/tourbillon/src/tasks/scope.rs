@@ -74,10 +74,11 @@ pub fn with_timer<R>(timer: &Timer, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Wraps a future inside which the free functions use this timer: for tests under virtual time.
+/// Wraps a future inside which the free functions use this timer.
 ///
-/// The tested code needs no timer argument. As with task-locals, a task that the future spawns is not inside the scope;
-/// wrap it as well, or [replace](replace_default) the default engine. Otherwise as [`with_timer`].
+/// For tests under virtual time: the tested code needs no timer argument. As with task-locals, a task that the future
+/// spawns is not inside the scope; wrap it as well, or [replace](replace_default) the default engine. Otherwise as
+/// [`with_timer`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -236,7 +237,9 @@ impl Drop for Inside {
     }
 }
 
-/// Guard: the free functions of the process use a given timer. Returned by [`replace_default`].
+/// The guard of [`replace_default`].
+///
+/// While it lives, the free functions of the process use a given timer.
 #[derive(Debug)]
 #[must_use = "dropped at once, it has no effect"]
 pub struct Replaced {

@@ -58,7 +58,9 @@ pub fn sleep(after: Duration) -> Sleep {
     Sleep::after(Global::here(), after)
 }
 
-/// Waits until the given instant, never less, on the default engine. An instant in the past is ready at once.
+/// Waits until the given instant, never less, on the default engine.
+///
+/// An instant in the past is ready at once.
 ///
 /// # Cancel safety
 /// As [`sleep`].

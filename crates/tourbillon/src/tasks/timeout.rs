@@ -12,10 +12,11 @@ use super::host::{Given, Global, Home};
 use super::sleep::Sleep;
 use crate::timer::Timer;
 
-/// Limits a future: its output, or [`Elapsed`] if it is not ready within the delay; on the default engine.
+/// Limits a future to the given delay, on the default engine.
 ///
-/// The future is polled first, and a future that is ready at once never touches the wheel. A future that is ready wins,
-/// even if the limit has passed.
+/// The output is that of the future, or [`Elapsed`] if it is not ready within the delay. The future is polled first,
+/// and a future that is ready at once never touches the wheel. A future that is ready wins, even if the limit has
+/// passed.
 ///
 /// # Cancel safety
 /// Dropping the `Timeout` drops the future and cancels the limit. When the limit passes, the future is dropped together
@@ -39,9 +40,9 @@ pub fn timeout<F: IntoFuture>(after: Duration, future: F) -> Timeout<F::IntoFutu
     Timeout { future: future.into_future(), limit: Sleep::after(Global::here(), after) }
 }
 
-/// Limits a future: its output, or [`Elapsed`] if it is not ready by the given instant; on the default engine.
+/// Limits a future to the given instant, on the default engine.
 ///
-/// Otherwise as [`timeout`].
+/// The output is that of the future, or [`Elapsed`] if it is not ready by the given instant. Otherwise as [`timeout`].
 #[inline]
 pub fn timeout_at<F: IntoFuture>(at: impl Into<Instant>, future: F) -> Timeout<F::IntoFuture> {
     Timeout { future: future.into_future(), limit: Sleep::at(Global::here(), at.into()) }
@@ -49,7 +50,7 @@ pub fn timeout_at<F: IntoFuture>(at: impl Into<Instant>, future: F) -> Timeout<F
 
 /// Timeouts on this timer: the outer result is an error if the timer is stopped before the limit passes.
 impl Timer {
-    /// Limits a future: its output, or [`Elapsed`] if it is not ready within the delay.
+    /// Limits a future to the given delay: its output, or [`Elapsed`] if it is not ready by then.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).
@@ -77,7 +78,7 @@ impl Timer {
         Timeout { future: future.into_future(), limit: Sleep::after(Given::on(self), after) }
     }
 
-    /// Limits a future: its output, or [`Elapsed`] if it is not ready by the given instant.
+    /// Limits a future to the given instant: its output, or [`Elapsed`] if it is not ready by then.
     ///
     /// # Cancel safety
     /// As [`tasks::timeout`](crate::tasks::timeout()).

@@ -14,9 +14,10 @@ use crate::clock::VirtualClock;
 use crate::sync::{Mutex, lock};
 use crate::timer::Timer;
 
-/// Builds a current-thread tokio runtime that moves this clock to the next deadline whenever all of its tasks wait.
+/// Builds a current-thread tokio runtime that moves this clock while it is idle.
 ///
-/// tokio's own paused clock does the same for tokio's timers. Needs the feature `tokio`.
+/// Whenever all of its tasks wait, the clock moves to the next deadline. tokio's own paused clock does the same for
+/// tokio's timers. Needs the feature `tokio`.
 ///
 /// The clock moves as long as anything is pending on it: for a task of this runtime, a callback, or a thread. So a
 /// repeating timer keeps it moving while the runtime waits for something else, such as a socket. A task that waits for
@@ -77,10 +78,10 @@ impl Pulse {
     }
 }
 
-/// Gives this thread's free functions virtual time, which jumps to the next deadline whenever all tasks wait.
+/// Gives the free functions on this thread virtual time.
 ///
-/// It does for these functions what tokio's own `pause` does for tokio's timers. For a `#[tokio::test]`, with or
-/// without `start_paused`.
+/// Time jumps to the next deadline whenever all tasks wait. It does for these functions what tokio's own `pause` does
+/// for tokio's timers. For a `#[tokio::test]`, with or without `start_paused`.
 ///
 /// It ends when the returned guard is dropped. `pause` also pauses tokio's own clock, which detects that all tasks
 /// wait. tokio's timers see one millisecond pass for each step of this clock, whatever the step's length, so a test
@@ -120,7 +121,9 @@ pub fn pause() -> Paused {
     Paused { inside: Inside::enter(&timer), clock, timer, mover }
 }
 
-/// Guard: virtual time for the free functions of this thread. Returned by [`pause`].
+/// The guard of [`pause`].
+///
+/// While it lives, the free functions on this thread have virtual time.
 #[derive(Debug)]
 #[must_use = "dropped at once, it has no effect"]
 pub struct Paused {

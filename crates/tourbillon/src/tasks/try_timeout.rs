@@ -42,6 +42,7 @@ pub fn try_timeout<F: IntoFuture>(after: Duration, future: F) -> TryTimeout<F::I
     TryTimeout { limited: timeout(after, future) }
 }
 
+/// Timeouts of fallible futures on this timer.
 impl Timer {
     /// As [`timeout`](Timer::timeout), for a fallible future: one `?` handles all errors.
     ///

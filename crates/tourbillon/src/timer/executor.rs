@@ -58,7 +58,9 @@ impl<E: Fn(Job) -> Result<(), Job> + Send + Sync + 'static> Executor for E {
     }
 }
 
-/// The right to run one callback: whichever is next when the job runs. A dropped job is offered again.
+/// The right to run one callback: whichever is next when the job runs.
+///
+/// A dropped job is offered again.
 pub struct Job {
     /// Weak: an executor that keeps jobs must not keep alive the timer that owns it.
     core: Weak<TimerCore>,

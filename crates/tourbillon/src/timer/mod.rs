@@ -54,9 +54,19 @@ use wall::Registry;
 ///
 /// - **Never early**, not by a nanosecond of its clock; less than a tick late, plus the time the system takes to wake a
 ///   thread.
-/// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`](Timer::stop); one of them, once.
+/// - **Exactly once**: a timer starts, is cancelled, or is handed back by [`stop`]; one of the three, once.
 /// - **Silent**: no thread wakes up unless a timer is due, with [two exceptions](crate#what-it-promises).
 /// - A callback may panic, block, schedule, cancel, stop the timer, or drop its last clone.
+///
+/// | to | use |
+/// |---|---|
+/// | run a closure once | [`schedule`], [`schedule_at`]; [`arm`] by key; [`compute`] for its result |
+/// | run it repeatedly | [`repeat`], [`schedule_repeating`]; [`retry`] until it succeeds |
+/// | follow the wall clock | [`schedule_wall`], [`schedule_wall_every`]; `schedule_cron` (feature `calendar`) |
+/// | cancel or move | the [`Timeout`] that was returned; [`cancel`] and [`reschedule`] by key |
+/// | wait in a task | `sleep`, `timeout`, `interval`, `delay_queue` (feature `tasks`) |
+/// | look | [`len`], [`pending`], [`counts`], [`lateness`], [`snapshot`] |
+/// | end | [`shutdown_within`], [`stop`] |
 ///
 /// Dropping the last clone stops the engine: pending timers are dropped and counted as handed back. The drop does not
 /// wait for running callbacks.
@@ -77,6 +87,25 @@ use wall::Registry;
 /// assert_eq!(fired.recv(), Ok("time is up"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// [`schedule`]: Timer::schedule
+/// [`schedule_at`]: Timer::schedule_at
+/// [`arm`]: Timer::arm
+/// [`compute`]: Timer::compute
+/// [`repeat`]: Timer::repeat
+/// [`schedule_repeating`]: Timer::schedule_repeating
+/// [`retry`]: Timer::retry
+/// [`schedule_wall`]: Timer::schedule_wall
+/// [`schedule_wall_every`]: Timer::schedule_wall_every
+/// [`cancel`]: Timer::cancel
+/// [`reschedule`]: Timer::reschedule
+/// [`len`]: Timer::len
+/// [`pending`]: Timer::pending
+/// [`counts`]: Timer::counts
+/// [`lateness`]: Timer::lateness
+/// [`snapshot`]: Timer::snapshot
+/// [`shutdown_within`]: Timer::shutdown_within
+/// [`stop`]: Timer::stop
 #[derive(Clone)]
 pub struct Timer {
     owner: Arc<TimerOwner>,

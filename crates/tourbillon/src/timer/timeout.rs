@@ -13,9 +13,9 @@ use crate::clock::nanoseconds;
 use crate::key::Key;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The handle of one timer. Dropping it does not affect the timer; clones are the same handle.
+/// The handle of one timer.
 ///
-/// Its answers are exact as long as it lives.
+/// Dropping it does not affect the timer, and clones are the same handle. Its answers are exact as long as it lives.
 ///
 /// ```
 /// use std::time::Duration;

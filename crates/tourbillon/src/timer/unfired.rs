@@ -15,7 +15,9 @@ use super::{Timeout, TimerCore};
 use crate::contain::contain;
 use crate::key::Key;
 
-/// A timer that was pending when the engine stopped, with its callback. Dropping it drops the callback.
+/// A timer that was pending when the engine stopped, with its callback.
+///
+/// Dropping it drops the callback.
 ///
 /// The next try of a [retry](crate::Timer::retry) is among them, but has nothing left to run: its outcome was already
 /// delivered.

@@ -7,7 +7,9 @@ use tourbillon_wheel::Full;
 use super::DelayQueue;
 use crate::tasks::host::Home;
 
-/// A key that a [`DelayQueue`] generated. No other item of that queue ever has it.
+/// A key that a [`DelayQueue`] generated.
+///
+/// No other item of that queue ever has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueKey(u64);
 
