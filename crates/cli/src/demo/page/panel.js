@@ -82,7 +82,8 @@ export function listLevels(model, drawn) {
   const items = model.levels.slice(0, drawn).map(({ level, unit }) => {
     const item = document.createElement("li");
     item.className = `level${level}`;
-    item.textContent = `${SHAPES[level - 1]} ${model.hashed ? "" : `L${level}: `}${unit * model.tick} ${word("aSlot")}`;
+    const length = word("aSlot").replace("{}", unit * model.tick);
+    item.textContent = `${SHAPES[level - 1]} ${model.hashed ? "" : `L${level}: `}${length}`;
     return item;
   });
   const higher = [...model.timers.values()].filter((timer) => timer.level > drawn).length;

@@ -83,7 +83,7 @@ const WORDS = {
   click: ["click to add a timer", "点击添加定时器"],
   fullTurn: ["The hand is here: a timer a full turn away does not fit this ring.",
     "指针就在这里：还差一整圈的定时器，这一层放不下。"],
-  aSlot: ["a slot", "每槽"],
+  aSlot: ["{} a slot", "每槽 {}"],
   above: ["above, not drawn", "在更高的溢出轮（未画出）"],
   theme: ["Light or dark", "明暗"],
   language: ["Language", "语言"],
