@@ -15,9 +15,10 @@ use crate::shell::{Outcome, root};
 /// Inside the package, so that docs.rs shows them too.
 const FOLDER: &str = "crates/tourbillon/docs/pictures";
 
-/// Each file and what draws it.
-const DRAWINGS: [(&str, fn() -> String); 2] =
-    [("cascade.svg", cascade::draw), ("repeating.svg", repeating::draw)];
+/// A file and what draws it.
+type Drawing = (&'static str, fn() -> String);
+
+const DRAWINGS: [Drawing; 2] = [("cascade.svg", cascade::draw), ("repeating.svg", repeating::draw)];
 
 /// Writes every picture.
 pub(crate) fn write() -> Outcome {
