@@ -184,7 +184,9 @@ impl Backoff {
         self.delay = delay;
         if self.factor > 1.0 {
             // Rounded up, so that one nanosecond grows as well. The conversion from a float saturates.
-            let longer = delay as f64 * self.factor;
+            let grows =
+                planted!("fourth.the-jittered-delay-is-what-grows", self.jittered(delay), delay);
+            let longer = grows as f64 * self.factor;
             self.delay = planted!("backoff.tiny-delay-never-grows", longer, longer.ceil()) as u64;
         }
         let delay = Duration::from_nanos(self.jittered(delay));
@@ -198,6 +200,7 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.failed = planted!("third.reset-keeps-the-failures", self.failed, 0);
         self.delay = planted!("backoff.reset-keeps-the-delay", self.delay, self.first);
+        planted!("fourth.reset-begins-the-jitter-anew", self.random = None, ());
     }
 
     fn jittered(&mut self, delay: u64) -> u64 {

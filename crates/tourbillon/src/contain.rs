@@ -42,7 +42,11 @@ pub(crate) fn contain<R>(shard: &impl Panics, foreign: impl FnOnce() -> R) -> Op
 fn report(on_panic: Option<&OnPanic>, payload: Box<dyn Any + Send>) {
     let report = || {
         if let Some(report) = on_panic {
-            report(&*payload);
+            report(planted!(
+                "fourth.panic-hook-gets-the-box",
+                &payload as &(dyn Any + Send),
+                &*payload
+            ));
         }
     };
     let reported = planted!(

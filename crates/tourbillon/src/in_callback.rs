@@ -48,7 +48,10 @@ pub(crate) fn depth(engine: usize) -> usize {
             0
         );
         let frames = &frames[from..];
-        frames.iter().filter(|frame| frame.engine == engine).count()
+        let own = |frame: &&Frame| {
+            planted!("fourth.callback-of-another-engine-counts", true, frame.engine == engine)
+        };
+        frames.iter().filter(own).count()
     })
 }
 

@@ -158,7 +158,12 @@ impl<K, V> KeyTable<K, V> {
             }
             let next = chain.more.as_mut().and_then(|more| more.pop());
             if let Some(next) = planted!("keyed.colliding-key-goes-with-the-first", None, next) {
-                return Some((found, Some(std::mem::replace(&mut chain.first, next))));
+                let removed = planted!(
+                    "fourth.other-of-two-colliding-keys-goes",
+                    next,
+                    std::mem::replace(&mut chain.first, next)
+                );
+                return Some((found, Some(removed)));
             }
             let chain = occupied.remove();
             self.shrink();

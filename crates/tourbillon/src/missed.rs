@@ -61,7 +61,8 @@ impl Missed {
             }
             Missed::Delay => {
                 let slack = planted!("missed.late-by-a-tick-is-late", SLACK, SLACK.max(tick));
-                let late = began.units().saturating_sub(due.units()) > slack;
+                let behind = began.units().saturating_sub(due.units());
+                let late = planted!("fourth.just-in-time-is-late", behind >= slack, behind > slack);
                 let from = planted!("blind.delay-counts-from-the-start", began, now);
                 if late || ended.is_some_and(|ended| ended > next) { from + period } else { next }
             }

@@ -91,7 +91,11 @@ impl Builder {
         let builder = Builder::default().hierarchical(&[20]).shards(1);
         let otherwise =
             planted!("settings.kafka-has-a-pool", builder.otherwise.clone(), Where::Pool(1));
-        Builder { otherwise, ..builder }
+        planted!(
+            "fourth.kafka-cannot-be-driven",
+            Builder { run: Some(otherwise), ..builder },
+            Builder { otherwise, ..builder }
+        )
     }
 
     /// Sets the tick: a timer fires at the first tick that is not before its deadline. Default: 1 ms.

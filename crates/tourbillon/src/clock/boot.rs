@@ -109,6 +109,11 @@ mod linux {
             // Setting the timerfd also clears an expiry. A time beyond the range of `tv_sec` never comes.
             let begin = planted!("clock.boot-alarm-without-the-beginning", 0, self.begin);
             let at = begin.saturating_add(after);
+            let at = planted!(
+                "fourth.boot-alarm-in-whole-seconds",
+                at.div_ceil(SECOND).saturating_mul(SECOND),
+                at
+            );
             let at = Timespec {
                 tv_sec: (at / SECOND).try_into().unwrap_or(i64::MAX as _),
                 tv_nsec: (at % SECOND) as _,

@@ -106,7 +106,13 @@ impl EngineClock {
                     (begin.instant, *clock) = boot::Boot::begin();
                 });
             }
-            Source::Virtual(clock) => begin.instant = clock.begin(),
+            Source::Virtual(clock) => {
+                planted!(
+                    "fourth.virtual-instants-begin-with-the-engine",
+                    (),
+                    begin.instant = clock.begin()
+                );
+            }
             Source::Own(clock) => {
                 let now = || quietly(|| clock.now());
                 let first = planted!("clock.begins-with-the-system", None, now());

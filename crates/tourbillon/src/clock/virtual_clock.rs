@@ -145,7 +145,13 @@ impl VirtualClock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn advance_to_next(&self) -> Result<bool, AdvanceError> {
-        self.go(|| self.next_due())
+        self.go(|| {
+            planted!(
+                "fourth.next-goes-past-what-waits-for-its-loop",
+                self.next_step(),
+                self.next_due()
+            )
+        })
     }
 
     /// As [`advance`](VirtualClock::advance), to an absolute time: concurrent calls do not add up.
@@ -184,6 +190,11 @@ impl VirtualClock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_wall(&self, to: SystemTime) -> Result<(), AdvanceError> {
+        planted!(
+            "fourth.refused-setting-of-the-wall-is-made",
+            *lock(&self.shared.wall) = wall::since_1970(to) - i128::from(self.passed()),
+            ()
+        );
         let set = || {
             let now = self.time();
             let passed = planted!("clock.wall-set-as-of-the-beginning", 0, self.passed());

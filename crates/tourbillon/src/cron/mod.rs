@@ -113,7 +113,9 @@ impl Cron {
         let expression = expression.trim().to_owned();
         let cron =
             Cron { inner: Arc::new(Inner { expression, pattern, zone, repeats_within_the_day }) };
-        match cron.next_civil(DateTime::MIN) {
+        let from =
+            planted!("fourth.years-gone-by-never-match", Zoned::now().datetime(), DateTime::MIN);
+        match cron.next_civil(from) {
             Some(_) => Ok(cron),
             None => Err(CronError::Never),
         }

@@ -242,7 +242,9 @@ impl<D: Deliver> Core<D> {
     pub(crate) fn wait_until_idle(&self, limit: Option<Duration>) -> bool {
         let own = planted!("engine.shutdown-in-a-callback-waits-for-itself", 0, self.depth());
         self.context.watch();
-        let none = || self.counts().pending == 0 && self.context.busy() <= own;
+        let silent =
+            || planted!("fourth.shutdown-cuts-off-the-last-run", true, self.context.busy() <= own);
+        let none = || self.counts().pending == 0 && silent();
         self.context.quiescence.wait_until(limit, none)
     }
 

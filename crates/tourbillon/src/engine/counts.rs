@@ -126,7 +126,7 @@ impl Lateness {
     pub fn quantile(&self, part: f64) -> Duration {
         let rank = part.clamp(0.0, 1.0) * self.count as f64;
         let rank = planted!("engine.quantile-rounds-down", rank.floor(), rank.ceil());
-        let rank = rank.max(1.0) as u64;
+        let rank = planted!("fourth.least-quantile-is-zero", rank, rank.max(1.0)) as u64;
         let mut seen = 0;
         for (index, &times) in self.buckets.iter().enumerate() {
             seen += times;

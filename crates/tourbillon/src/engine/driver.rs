@@ -83,6 +83,7 @@ impl<D: Deliver> Driven for Core<D> {
         };
         while !self.context.quiescence.wait_until(Some(PATIENCE), idle) {
             self.shards.iter().for_each(|shard| D::offer_again(&self, shard));
+            planted!("fourth.advance-leaves-a-long-callback-behind", break, ());
         }
     }
 }

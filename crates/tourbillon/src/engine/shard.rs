@@ -392,7 +392,10 @@ impl<F: Face> Shard<F> {
 
     /// The deadline of a pending timer, as given.
     pub(crate) fn deadline(&self, key: Key) -> Option<Time> {
-        lock(&self.state).pending(key).map(|entry| entry.deadline)
+        let state = lock(&self.state);
+        let entry =
+            planted!("fourth.what-runs-is-still-pending", state.wheel.get(key), state.pending(key));
+        entry.map(|entry| entry.deadline)
     }
 
     /// Visits the face's state, and the value of a timer if it is in the wheel.

@@ -162,7 +162,11 @@ impl Signal {
     fn wake(&self) {
         // Spares other threads the wake. The tempting alternative, to wake only if this store finds the driver asleep,
         // loses a wake if the driver wakes by itself at this moment: loom finds the interleaving.
-        self.until.store(AWAKE, Ordering::Release);
+        planted!(
+            "fourth.every-earlier-timer-wakes-the-loop",
+            (),
+            self.until.store(AWAKE, Ordering::Release)
+        );
         if let Some(hook) = &self.hook {
             // Pairs with the swap in `owed`, which this thread calls later: the wake is delivered then at the latest.
             planted!("engine.owed-wake-forgotten", (), hook.owed.store(true, Ordering::Release));

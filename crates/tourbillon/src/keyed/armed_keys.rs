@@ -75,7 +75,16 @@ impl<K: Eq> ArmedKeys<K> {
         // Under the lock: a timer that fires at once waits for it, and then finds its number.
         let armed = match arm(number) {
             Ok(armed) => armed,
-            Err(error) => return Err((error, key)),
+            Err(error) => {
+                planted!(
+                    "fourth.refused-replacement-silences-the-old",
+                    if let Spot::Taken(slot) = spot {
+                        slot.number = number;
+                    },
+                    ()
+                );
+                return Err((error, key));
+            }
         };
         let new = ArmedKey { number, armed };
         Ok(match spot {

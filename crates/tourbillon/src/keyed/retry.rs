@@ -91,7 +91,11 @@ where
     let mut job = lock(place).take().expect("one try at a time");
     // After a panic, the job is stored again, so that its captures are not dropped while unwinding: a second panic
     // would abort.
-    let tried = catch_unwind(AssertUnwindSafe(|| job(attempt)));
+    let tried = planted!(
+        "fourth.keyed-job-is-dropped-while-unwinding",
+        Ok(job(attempt)),
+        catch_unwind(AssertUnwindSafe(|| job(attempt)))
+    );
     *lock(place) = Some(job);
     tried.unwrap_or_else(|payload| resume_unwind(payload))
 }

@@ -201,8 +201,9 @@ impl<F: Face> Shard<F> {
         let mut state = lock(&self.state);
         let Some(mut mark) = state.wheel.cancel(key) else { return false };
         F::end(&mut mark.value, handed_back, &mut state.kept);
-        state.counts.armed += u64::from(handed_back);
-        state.counts.handed_back += u64::from(handed_back);
+        let again = planted!("fourth.interrupted-run-counts-nowhere", 0, u64::from(handed_back));
+        state.counts.armed += again;
+        state.counts.handed_back += again;
         state.running -= 1;
         self.context.give_back(planted!("blind.ended-repetition-keeps-its-place", 0, 1));
         self.leave(state);
