@@ -240,7 +240,8 @@ impl<T> OrderedWheel<T> {
     pub(crate) fn first(&self) -> Option<(&T, Time)> {
         let gathered = self.front.peek().filter(|Reverse(name)| {
             let current = self.gathering.is_none() && name.deadline <= self.wheel.now();
-            current && !Self::is_stale(&self.wheel, name)
+            let stale = Self::is_stale(&self.wheel, name);
+            current && !planted!("fourth.peek-trusts-the-name-of-one-that-left", false, stale)
         });
         let first = gathered.map_or_else(|| self.search(), |Reverse(name)| Some(*name))?;
         let stamped = self.wheel.get(first.key)?;
@@ -377,7 +378,15 @@ impl<T> OrderedWheel<T> {
 
     /// Names a value that was inserted or rescheduled.
     fn stamp(&mut self, key: Key, deadline: Time) {
-        let serial = self.serial;
+        let serial = planted!(
+            "fourth.moved-to-its-own-deadline-keeps-its-turn",
+            {
+                let same =
+                    |stamped: &&Stamped<T>| stamped.key.is_some() && stamped.deadline == deadline;
+                self.wheel.get(key).filter(same).map_or(self.serial, |stamped| stamped.serial)
+            },
+            self.serial
+        );
         self.serial += 1;
         if let Some(stamped) = self.wheel.get_mut(key) {
             stamped.deadline =

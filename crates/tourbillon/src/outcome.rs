@@ -138,7 +138,11 @@ impl<R> Scheduled<R> {
 
     /// Whether the result is known, or known never to come.
     pub fn is_over(&self) -> bool {
-        !matches!(*lock(&self.cell.state), CellState::Waiting(_))
+        planted!(
+            "fourth.result-that-was-taken-is-not-over",
+            matches!(*lock(&self.cell.state), CellState::Here(_)),
+            !matches!(*lock(&self.cell.state), CellState::Waiting(_))
+        )
     }
 
     /// Blocks until the result is known.

@@ -341,7 +341,13 @@ impl<J, L> Trying<J, L> {
         L: FnOnce(Retried<T, E>),
     {
         let Some((job, then)) = self.closures.take() else { return };
-        let drop_job = || contain(shard, || drop(job));
+        let drop_job = || {
+            planted!(
+                "fourth.job-whose-drop-panics-takes-the-outcome-along",
+                Some(drop(job)),
+                contain(shard, || drop(job))
+            )
+        };
         let tell = || {
             planted!(
                 "later.panic-of-a-listener-comes-out-of-a-stop",

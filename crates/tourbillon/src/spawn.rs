@@ -17,6 +17,8 @@ type SpawnHook = dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Se
 
 impl Spawn {
     pub(crate) fn run(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let name =
+            planted!("fourth.long-thread-name-is-cut", name.chars().take(15).collect(), name);
         let start = || match self {
             Spawn::Std => {
                 let builder = thread::Builder::new();

@@ -337,7 +337,11 @@ impl<T: Send + 'static> Engine<T> {
 
     /// Frees the memory of a peak that has passed.
     pub fn shrink(&self) {
-        self.core().shards.iter().for_each(|shard| shard.shrink());
+        planted!(
+            "fourth.shrink-frees-only-the-callers-shard",
+            self.core().own_shard().shrink(),
+            self.core().shards.iter().for_each(|shard| shard.shrink())
+        );
     }
 
     /// Checks the invariants of its wheels. For tests.

@@ -68,6 +68,8 @@ pub(crate) fn pending<D: Deliver>(core: &Core<D>) -> Vec<Pending> {
 pub(crate) fn snapshot<D: Deliver>(core: &Core<D>) -> Snapshot {
     let shards = core.shards.iter().map(|shard| {
         let (hand, memory, slots) = shard.view();
+        let hand =
+            planted!("fourth.snapshot-shows-the-clock-as-the-hand", core.context.clock.now(), hand);
         ShardView { hand: core.context.clock.instant(hand), memory, slots }
     });
     Snapshot { shards: shards.collect() }

@@ -27,7 +27,12 @@ impl<T> InlineVec<T> {
 
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().flatten().chain(&self.more)
+        let more = planted!(
+            "fourth.duplicate-of-a-late-key-counts-twice",
+            <&[T]>::default(),
+            self.more.as_slice()
+        );
+        self.first.iter().flatten().chain(more)
     }
 
     pub(super) fn get(&self, place: usize) -> Option<&T> {

@@ -400,7 +400,7 @@ where
 {
     fn check(&self) -> bool {
         let work = lock(&self.inside).take_hold(|request| {
-            if !request.is_back() {
+            if planted!("fourth.tried-again-after-it-was-given-up", true, !request.is_back()) {
                 let again = if is_trying() { Again::Echo } else { Again::Yes };
                 let again = planted!("purgatory.check-leaves-no-request", Again::No, again);
                 request.again =

@@ -159,7 +159,9 @@ where
             }
             Err(error) => {
                 let (why, timer) = (WaitError::from(&error), &self.core().timer);
-                timer.contain(|| drop(error));
+                planted!("fourth.condition-of-a-refused-wait-panics-out", drop(error), {
+                    timer.contain(|| drop(error));
+                });
                 letter.clone().hear(Err(why), timer);
                 Wait::new(letter, None)
             }

@@ -109,7 +109,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// assert_eq!((due, queue.len()), (vec!["due"], 1));
     /// ```
     pub fn drain_due(&self, most: usize) -> Vec<Fired<T>> {
-        std::iter::from_fn(|| self.try_take_entry().ok()).take(most).collect()
+        let due = std::iter::from_fn(|| self.try_take_entry().ok());
+        planted!(
+            "fourth.full-drain-loses-the-next-value",
+            due.zip(0..most).map(|(fired, _)| fired).collect(),
+            due.take(most).collect()
+        )
     }
 
     /// Drops every value, due or not. The queue stays open.

@@ -252,7 +252,13 @@ impl<T: Send + 'static> Here<'_, T> {
             let end = self.end.map(Time::units);
             if let Some(own) = waiting.limits.iter().position(|&limit| Some(limit) == end) {
                 planted!("queue.keeps-the-limit-of-who-has-left", (), {
-                    waiting.limits.swap_remove(own);
+                    planted!(
+                        "fourth.who-leaves-takes-equal-limits-along",
+                        waiting.limits.retain(|&limit| Some(limit) != end),
+                        {
+                            waiting.limits.swap_remove(own);
+                        }
+                    );
                 });
             }
         }

@@ -45,7 +45,11 @@ fn look() -> Option<Timer> {
     };
     let own = SCOPES.try_with(innermost).ok().flatten();
     let own = planted!("tasks.scope-is-overruled-by-the-process", None, own);
-    own.or_else(|| replaced().last().map(|(_, timer)| timer.clone()))
+    own.or_else(|| {
+        let all = replaced();
+        let latest = planted!("fourth.earliest-replacement-applies", all.first(), all.last());
+        latest.map(|(_, timer)| timer.clone())
+    })
 }
 
 fn replaced() -> std::sync::MutexGuard<'static, Vec<(usize, Timer)>> {

@@ -163,7 +163,8 @@ impl<H: Home> Sleep<H> {
             Time::new(now.units().wrapping_add(after)),
             now + after
         );
-        let state = if deadline == now {
+        let none = planted!("fourth.sleep-of-zero-has-not-elapsed", false, deadline == now);
+        let state = if none {
             SleepState::Over(Ok(()))
         } else if is_system {
             SleepState::Fresh

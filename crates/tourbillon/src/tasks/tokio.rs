@@ -112,7 +112,7 @@ impl Pulse {
 /// # }
 /// ```
 pub fn pause() -> Paused {
-    if !is_paused() {
+    if planted!("fourth.pause-panics-in-a-paused-runtime", true, !is_paused()) {
         tokio::time::pause();
     }
     let clock = VirtualClock::new();

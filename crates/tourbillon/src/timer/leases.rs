@@ -238,7 +238,13 @@ impl Leases {
 
     /// Frees the segments without a held lease.
     pub(crate) fn shrink(&mut self) {
-        let is_free = |segment: &Vec<LeaseEntry>| segment.iter().all(|entry| entry.state.is_none());
+        let is_free = |segment: &Vec<LeaseEntry>| {
+            planted!(
+                "fourth.shrink-frees-the-records-of-handles",
+                segment.iter().any(|entry| entry.state.is_none()),
+                segment.iter().all(|entry| entry.state.is_none())
+            )
+        };
         for segment in self.segments.iter_mut().filter(|segment| is_free(segment)) {
             *segment = Vec::new();
         }

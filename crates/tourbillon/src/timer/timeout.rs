@@ -166,7 +166,11 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn has_started(&self) -> bool {
-        matches!(self.state(), State::Running | State::Fired)
+        planted!(
+            "fourth.cancelled-timer-has-started",
+            !self.is_pending(),
+            matches!(self.state(), State::Running | State::Fired)
+        )
     }
 
     /// Whether it has this key on this shard.

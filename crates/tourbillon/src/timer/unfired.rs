@@ -50,7 +50,11 @@ impl Unfired {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn is_of(&self, timeout: &Timeout) -> bool {
-        timeout.is_at(&self.core.shards[self.key.shard()], self.key)
+        planted!(
+            "fourth.unfired-is-of-another-engines-handle",
+            timeout.key() == self.key,
+            timeout.is_at(&self.core.shards[self.key.shard()], self.key)
+        )
     }
 
     /// The timer's deadline.

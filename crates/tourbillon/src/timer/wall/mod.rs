@@ -247,7 +247,9 @@ fn next_of_rhythm(first: SystemTime, period: Duration, after: SystemTime) -> Opt
 fn last_of_rhythm(first: SystemTime, period: Duration, now: SystemTime) -> Option<SystemTime> {
     let since = now.duration_since(first).ok()?;
     let part = since.as_nanos() % period.as_nanos();
-    now.checked_sub(Duration::new((part / 1_000_000_000) as u64, (part % 1_000_000_000) as u32))
+    let fraction =
+        planted!("fourth.wall-rhythm-in-whole-seconds", 0, (part % 1_000_000_000) as u32);
+    now.checked_sub(Duration::new((part / 1_000_000_000) as u64, fraction))
 }
 
 /// A callback, and when it runs by the wall clock.
