@@ -157,8 +157,18 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.iter().for_each(|(key, _, value)| each(key, value)));
     }
 
-    pub(crate) fn occupied(&self) -> Vec<SlotView> {
-        on!(self, wheel => wheel.occupied().collect())
+    /// The occupied slots, without the timers that `leave_out` names.
+    pub(crate) fn occupied(&self, leave_out: impl Fn(&T) -> bool) -> Vec<SlotView> {
+        on!(self, wheel => {
+            let mut slots: Vec<SlotView> = wheel.occupied().collect();
+            for (key, ..) in wheel.iter().filter(|(_, _, value)| leave_out(value)) {
+                let slot = wheel.place(key).and_then(|place| place.slot());
+                let view = slots.iter_mut().find(|view| Some(view.slot) == slot);
+                view.into_iter().for_each(|view| view.timers -= 1);
+            }
+            slots.retain(|view| view.timers > 0);
+            slots
+        })
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

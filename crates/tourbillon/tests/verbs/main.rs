@@ -17,6 +17,7 @@ mod inside;
 mod interrupted;
 mod limits;
 mod moves;
+mod observers;
 mod overdue;
 mod questions;
 mod running;

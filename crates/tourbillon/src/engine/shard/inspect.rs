@@ -30,7 +30,8 @@ impl<F: Face> Shard<F> {
         let state = lock(&self.state);
         let kept = planted!("third.memory-of-handles-is-not-told", 0, state.kept.memory());
         let memory = state.wheel.memory() + kept;
-        (state.wheel.now(), memory, state.wheel.occupied())
+        let running = |entry: &Filed<F>| state.running > 0 && F::is_running(&entry.value);
+        (state.wheel.now(), memory, state.wheel.occupied(running))
     }
 
     pub(crate) fn shrink(&self) {
