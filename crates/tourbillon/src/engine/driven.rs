@@ -117,8 +117,8 @@ pub struct Turn {
     pub ran: usize,
     /// When to turn again; `None` if nothing is pending or the timer was stopped.
     ///
-    /// If the budget was used up, this is at once. It may be too early, if the timer due then was cancelled, but is
-    /// never too late.
+    /// If the budget was used up, this is at once. It may be too early, if the timer due then was cancelled or moved to
+    /// later, but is never too late.
     pub next: Option<Instant>,
 }
 
