@@ -173,11 +173,6 @@ impl Timeout {
         )
     }
 
-    /// Whether it has this key on this shard.
-    pub(super) fn is_at(&self, shard: &Arc<TimerShard>, key: Key) -> bool {
-        Arc::ptr_eq(&self.shard, shard) && self.key() == key
-    }
-
     /// Converts into a guard that cancels the timer when dropped.
     ///
     /// ```
