@@ -4,6 +4,7 @@
 //! thread that armed the timer, by another one, which has another shard, by the callback itself, and after a shrink.
 //! The answers follow from the state, the deadline and the counts that a test expects, so no state is left out.
 
+mod contexts;
 mod ends;
 mod engines;
 mod handles;
