@@ -1,5 +1,5 @@
-//! What a callback is told of its own run: late or in time, once or again and again, and by hand. And what a handle says
-//! when there is no engine any more.
+//! What a callback is told of its own run: late, once or again and again, and by hand. And what a handle says when
+//! there is no engine any more.
 
 use std::sync::mpsc;
 use std::thread;

@@ -168,7 +168,10 @@ fn an_engine_says_that_it_was_stopped() {
     }
 }
 
-const STOPS: [(&str, fn(&Timer, &VirtualClock)); 5] = [
+/// How a timer is stopped.
+type Stop = (&'static str, fn(&Timer, &VirtualClock));
+
+const STOPS: [Stop; 5] = [
     ("stop", |timer, _| drop(timer.stop())),
     ("stop_within", |timer, _| drop(timer.stop_within(Duration::ZERO))),
     ("shutdown_within", |timer, _| drop(timer.shutdown_within(HOUR))),

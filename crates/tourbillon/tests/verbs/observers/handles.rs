@@ -2,7 +2,7 @@
 
 use tourbillon::State::{Cancelled, Fired, Pending, Running};
 
-use super::{Ends, Stage, Way, on_every_stage};
+use super::{Ends, Stage, Sums, Way, on_every_stage};
 use crate::common::{HOUR, SECOND};
 
 const FIRES: &[Way] = &[
@@ -132,4 +132,39 @@ const CANCELS: &[Way] = &[
 #[test]
 fn of_one_that_is_cancelled() {
     on_every_stage(CANCELS);
+}
+
+/// Sets the wall clock on by half of the time that is left: those that wait for it are due sooner, and only those.
+#[track_caller]
+fn wall_is_set(stage: &mut Stage, counts: Sums) {
+    let half = (stage.due - stage.clock.elapsed()) / 2;
+    // Setting the clock runs what is due.
+    if half.is_zero() {
+        return;
+    }
+    stage.clock.set_wall(stage.clock.wall_now() + half).unwrap();
+    if stage.wall {
+        stage.due -= half;
+    }
+    stage.tells("the wall clock was set", Pending, counts);
+}
+
+const SETS: &[Way] = &[
+    ("the wall clock is set", |stage| {
+        wall_is_set(stage, [1, 0, 0, 0, 0]);
+        let time = stage.run([1, 1, 0, 0, 0]);
+        stage.end(time, Ends::Returns);
+        if stage.repeats() {
+            wall_is_set(stage, [2, 1, 0, 0, 0]);
+        }
+    }),
+    ("it is moved, and the wall clock is set", |stage| {
+        moved(stage, 3, false);
+        wall_is_set(stage, [1, 0, 0, 0, 0]);
+    }),
+];
+
+#[test]
+fn of_one_whose_wall_clock_is_set() {
+    on_every_stage(SETS);
 }

@@ -1,8 +1,9 @@
-//! What is told of a timer in each state of its life: before, while and after it runs, moved, cancelled and handed back.
+//! What is told of a timer in each state of its life: before, while and after it runs, moved, cancelled and handed
+//! back.
 //!
-//! Everyone who can be asked is asked: the handle and a clone of it, the key, the lists and counts of the engine; by the
-//! thread that armed the timer, by another one, which has another shard, by the callback itself, and after a shrink.
-//! The answers follow from the state, the deadline and the counts that a test expects, so no state is left out.
+//! All are asked: the handle and a clone of it, the key, the lists and counts of the engine; by the thread that armed
+//! the timer, by another one, which has another shard, by the callback itself, and after a shrink. The answers follow
+//! from the state, the deadline and the counts that a test expects, so none is left out.
 
 mod contexts;
 mod ends;
@@ -10,6 +11,7 @@ mod engines;
 mod handles;
 mod memory;
 mod results;
+mod threads;
 mod values;
 
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -232,7 +232,9 @@ fn keyed(
 }
 
 /// How the timer of a key ends.
-const KEYED: [(&str, fn(&Timer, &KeyedTimer<u32>)); 5] = [
+type Keyed = (&'static str, fn(&Timer, &KeyedTimer<u32>));
+
+const KEYED: [Keyed; 5] = [
     ("it fires", |_, _| ()),
     ("it is cancelled", |_, timers| assert!(timers.cancel(&1))),
     ("it is cleared", |_, timers| assert_eq!(timers.clear(), 1)),
