@@ -157,18 +157,20 @@ impl<T> AnyWheel<T> {
         on!(self, wheel => wheel.iter().for_each(|(key, _, value)| each(key, value)));
     }
 
-    /// The occupied slots, without the timers that `leave_out` names.
-    pub(crate) fn occupied(&self, leave_out: impl Fn(&T) -> bool) -> Vec<SlotView> {
+    pub(crate) fn occupied(&self) -> Vec<SlotView> {
+        on!(self, wheel => wheel.occupied().collect())
+    }
+
+    /// Takes the timers for which `is_out` holds out of the slots that [`occupied`](AnyWheel::occupied) returned.
+    pub(crate) fn leave_out(&self, slots: &mut Vec<SlotView>, is_out: impl Fn(&T) -> bool) {
         on!(self, wheel => {
-            let mut slots: Vec<SlotView> = wheel.occupied().collect();
-            for (key, ..) in wheel.iter().filter(|(_, _, value)| leave_out(value)) {
+            for (key, ..) in wheel.iter().filter(|(.., value)| is_out(value)) {
                 let slot = wheel.place(key).and_then(|place| place.slot());
                 let view = slots.iter_mut().find(|view| Some(view.slot) == slot);
                 view.into_iter().for_each(|view| view.timers -= 1);
             }
-            slots.retain(|view| view.timers > 0);
-            slots
-        })
+        });
+        slots.retain(|view| view.timers > 0);
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

@@ -30,11 +30,11 @@ impl<F: Face> Shard<F> {
         let state = lock(&self.state);
         let kept = planted!("third.memory-of-handles-is-not-told", 0, state.kept.memory());
         let memory = state.wheel.memory() + kept;
-        let running = |entry: &Filed<F>| {
-            let is_running = state.running > 0 && F::is_running(&entry.value);
-            planted!("engine.what-runs-is-in-a-slot", false, is_running)
-        };
-        (state.wheel.now(), memory, state.wheel.occupied(running))
+        let mut slots = state.wheel.occupied();
+        if planted!("engine.what-runs-is-in-a-slot", false, state.running > 0) {
+            state.wheel.leave_out(&mut slots, |entry| F::is_running(&entry.value));
+        }
+        (state.wheel.now(), memory, slots)
     }
 
     pub(crate) fn shrink(&self) {

@@ -266,6 +266,8 @@ impl Stage {
     fn new(verb: &'static Verb, place: &str, shards: usize) -> Self {
         let clock = clock_at_an_hour();
         let builder = if PLACES.contains(&place) { running_on(place) } else { Timer::builder() };
+        // Both kinds of wheels: one ring on a single shard, levels on several.
+        let builder = if shards == 1 { builder.hashed(512) } else { builder };
         let (timer, driver) = build(builder.shards(shards).clock(&clock), place);
         let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
         let known: Arc<Mutex<Option<Timeout>>> = Arc::default();
