@@ -1,4 +1,4 @@
-//! A nightly report in Berlin, and what each policy does with the nights on which nothing could run.
+//! A nightly report in Berlin, and what each policy for missed runs does when nothing could run for some nights.
 //!
 //! ```text
 //! cargo run -p tourbillon-durable --example nightly

@@ -4,7 +4,7 @@
 //! cargo run -p tourbillon-durable --example orders -- DIRECTORY
 //! ```
 //!
-//! Lines on the standard input: `order KEY SECONDS`, `paid KEY`, `quit`. On the standard output, once it is durable:
+//! Input lines: `order KEY SECONDS`, `paid KEY`, `quit`. Output lines, each printed once its change is durable:
 //! `placed KEY`, `paid KEY` or `too late KEY`, and `cancelled KEY` when the time is up.
 
 use std::io::{BufRead, Write};
@@ -37,7 +37,7 @@ pub fn run(directory: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Placing an order is idempotent: a client that got no answer repeats it, and the key makes it one order.
+/// Places an order. Idempotent: a client that got no answer repeats the call, and the key prevents a second order.
 fn place(unpaid: &Queue, key: &str, limit: Duration) -> Result<(), Box<dyn std::error::Error>> {
     match unpaid.schedule(NewTimer::after(limit).key(key)?).wait() {
         Err(error) if !matches!(error.reason, Refused::KeyTaken(..)) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! Webhooks that are tried again: an hour of a receiver that is down for a while, under virtual time.
+//! Webhooks with retries, under virtual time: one hour in which the receiver is down for a while.
 //!
 //! ```text
 //! cargo run -p tourbillon-durable --example webhooks
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Stands for an HTTP client.
+/// Simulates an HTTP client.
 fn post(_body: &[u8], up: bool) -> Result<(), String> {
     if up { Ok(()) } else { Err("503 Service Unavailable".into()) }
 }

@@ -1,15 +1,15 @@
 //! Buckets and cells: the only place that divides the future into pieces.
 //!
-//! A **bucket** is a table of the store: the timers of one stretch of time, append-only and dropped whole. Far
-//! buckets are wide, and are split when they come near:
+//! A **bucket** is a table of the store. It holds the timers of one interval of time, is append-only, and is dropped
+//! whole. Far buckets are wide, and are split when they come near:
 //!
 //! ```text
 //!   now          2 days          2 months (of 32 days)      2 eras (of 1024 days)
 //!    ├─ hours ─────┼─ days ────────┼─ months ─────────────────┼─ eras ──────────────── 9999
 //! ```
 //!
-//! Buckets of a minute or a second exist only within an hour that has more timers than the window may hold in memory. A
-//! **cell** is the unit of the forecast: a minute, or a day for timers in a bucket wider than a day.
+//! Minute and second buckets exist only within an hour whose timers do not fit into the in-memory window. A **cell** is
+//! the unit of the forecast: a minute, or a day for timers in a bucket wider than a day.
 
 use std::cmp::Ordering;
 
@@ -67,19 +67,19 @@ impl Level {
         }
     }
 
-    /// The first millisecond for which buckets of this level are used. Nearer moments belong to a narrower level.
+    /// The first millisecond for which buckets of this level are used. Earlier moments belong to a narrower level.
     pub fn begins(self, now: Moment) -> u64 {
         if self <= Hour { 0 } else { floor(now.millis(), self.width()) + 2 * self.width() }
     }
 
-    /// The level for a moment, by its distance alone.
+    /// The level for a moment, by its distance from `now` alone.
     pub fn of(moment: Moment, now: Moment) -> Level {
         let far = [Era, Month, Day].into_iter();
         far.into_iter().find(|level| moment.millis() >= level.begins(now)).unwrap_or(Hour)
     }
 }
 
-/// A stretch of time whose timers share a table of the store. Ordered by start, wider ones first.
+/// An interval of time whose timers share a table of the store. Ordered by start, wider ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
     level: Level,
@@ -156,7 +156,7 @@ impl Cell {
 
 /// The grid on which a forecast edge is exact, in milliseconds.
 ///
-/// By its distance: a minute in the next day, an hour in the next 30 days, else a day.
+/// Depends on the distance from `now`: a minute in the next day, an hour in the next 30 days, else a day.
 pub fn grid(edge: Moment, now: Moment) -> u64 {
     match edge.since(now).millis() {
         0..=86_400_000 => Minute.width(),

@@ -1,7 +1,7 @@
 //! The conformance kit: tests a store against a model.
 //!
-//! The model is a list of rows, searched linearly: slow, and obviously right. Batches are generated from a seed;
-//! after each one, every query is sent to both. A new store calls [`run`] from its own test.
+//! The model is a list of rows, searched linearly: slow, and obviously right. Batches are generated from a seed. After
+//! each batch, the store and the model answer every query. A new store calls [`run`] from its own test.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::values::{Key, Moment, Payload, QueueName, Retry, Secret, Span, Webhoo
 
 /// Tests a store against the rules of [`store`](crate::store).
 ///
-/// `fresh` makes an empty store; `restart` does to it what the end of the process does, without opening it again.
+/// `fresh` makes an empty store; `restart` does to a store what the end of the process does, without opening it again.
 ///
 /// # Panics
 /// The store differs from the model.
@@ -67,7 +67,7 @@ impl<S: Store> Kit<S> {
         assert!(head.epoch > self.epoch, "an epoch rises with every opening");
         self.epoch = head.epoch;
         let mut model = self.model.head(self.epoch);
-        // A bucket without a living row may exist until it is dropped.
+        // A bucket without a living row may remain until it is dropped.
         let living = |head: Head| Head {
             buckets: head.buckets.into_iter().filter(|b| b.1.count > 0).collect(),
             ..head
@@ -91,7 +91,7 @@ impl<S: Store> Kit<S> {
         self.store.commit(self.epoch, &ops).expect("a commit succeeds");
     }
 
-    /// A change that is valid now, applied to the model.
+    /// A change that is valid in the current state. Also applies it to the model.
     fn op(&mut self) -> Op {
         let op = match self.random.below(11) {
             10 if self.random.below(2) == 0 => Op::Clear(self.queue()),
@@ -160,7 +160,7 @@ impl<S: Store> Kit<S> {
         Op::Count { queue, cell, delta }
     }
 
-    /// Drops a bucket without rows, which may never have existed.
+    /// Drops a bucket that has no rows, or that never existed.
     fn empty_bucket(&mut self) -> Op {
         let bucket = |row: &(Place, Record)| {
             if let Place::Bucket(bucket) = row.0 { Some(bucket) } else { None }
@@ -210,7 +210,7 @@ impl<S: Store> Kit<S> {
     }
 
     fn queue(&mut self) -> QueueName {
-        // One name is a prefix of another: keys of one queue must not leak into the other.
+        // One name is a prefix of another, to show that the keys of the two queues are kept apart.
         let name = ["a", "ab", "b"][self.random.below(3) as usize];
         QueueName::new(name).expect("a name")
     }
@@ -238,7 +238,7 @@ impl<S: Store> Kit<S> {
         self.model.rows[nth].clone()
     }
 
-    /// Sends every query to both and compares the answers.
+    /// Sends every query to the store and to the model, and compares the answers.
     fn compare(&mut self) {
         let middle = Some((Moment::from_millis(60_000), Generation(9)));
         let mut queries = vec![

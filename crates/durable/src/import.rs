@@ -21,14 +21,14 @@ pub struct Import<'s> {
 }
 
 impl<'s> Import<'s> {
-    /// Begins an import. `wall` is the greatest wall clock that the rows have seen. The store gets a new name.
+    /// Begins an import. `wall` becomes the store's latest known wall-clock time, and the store gets a new name.
     pub fn new(store: &'s mut dyn Store, epoch: u64, wall: Moment) -> Self {
         let shard = ShardRow { next_generation: Generation(0), wall, name: ShardRow::new_name() };
         let (queues, cells) = (BTreeMap::new(), BTreeMap::new());
         Import { store, epoch, shard, queues, cells, ops: Vec::new() }
     }
 
-    /// Keeps the name of the store that the rows come from.
+    /// Uses the name of the store that the rows come from.
     pub(crate) fn name(&mut self, name: u64) {
         self.shard.name = name;
     }
@@ -51,7 +51,7 @@ impl<'s> Import<'s> {
         self.used(Generation(record.generation().0 + 1));
         let name = record.spec.queue.clone();
         let queue = self.queues.entry(name.clone()).or_default();
-        // Counted as the shard does.
+        // Counts as the shard does.
         let cell = match place {
             Place::Bucket(bucket) => Some(Cell::of(bucket.level(), record.next_attempt)),
             Place::Waiting(_, at) => Some(Cell::of(Level::Hour, at)),

@@ -1,6 +1,6 @@
-//! Lateness of hand-outs: those of the last minute, counted by second and by class of lateness.
+//! Lateness of the hand-outs of the last minute, counted by second and by class of lateness.
 //!
-//! A lateness below 16 ms has a class per millisecond, a longer one per eighth of its power of two. A second stores
+//! Below 16 ms each millisecond is a class. Above, each power of two is divided into eight classes. A second stores
 //! only the classes that occurred, so an idle queue takes no memory.
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ impl LastMinute {
         }
     }
 
-    /// The lateness, and the hand-outs per second.
+    /// Returns the lateness, and the hand-outs per second.
     pub(crate) fn summary(&mut self, now: Steady) -> (Lateness, f64) {
         self.forget(now.millis() / 1000);
         let mut counts: Vec<(u16, u32)> =

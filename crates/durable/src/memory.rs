@@ -1,9 +1,9 @@
 //! A store in memory that can lose unsynced writes, for tests and simulation.
 //!
-//! Rows are in ordered maps. Beside them it keeps the durable state: the state of the last sync, and the frames
-//! written since, one per commit. [`MemoryStore::crash`] decides the fate of each frame; opening recovers the longest
-//! prefix of whole frames and truncates the rest, as a log with checksums does. `commit` is
-//! [`write`](MemoryStore::write) followed by [`sync`](MemoryStore::sync); a simulator calls them separately.
+//! Rows are in ordered maps. The durable state is kept beside them: the state at the last sync, and the frames written
+//! since, one per commit. [`MemoryStore::crash`] decides the fate of each frame. Opening recovers the longest prefix of
+//! whole frames and drops the rest, as a log with checksums does. `commit` is [`write`](MemoryStore::write) followed by
+//! [`sync`](MemoryStore::sync); a simulator calls them separately.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::values::{Key, Moment, QueueName};
 /// A [`Store`] in memory.
 #[derive(Default)]
 pub struct MemoryStore {
-    /// What a load sees.
+    /// The state that a load reads.
     current: State,
-    /// What every crash preserves.
+    /// The state that survives every crash.
     synced: State,
-    /// Written since the last sync.
+    /// The frames written since the last sync.
     frames: Vec<Vec<Op>>,
     poisoned: bool,
 }
@@ -31,9 +31,9 @@ pub struct MemoryStore {
 pub enum Survival {
     /// It reached the disk.
     Whole,
-    /// A part of it did. Its checksum reveals that.
+    /// A part of it reached the disk. Its checksum reveals that.
     Torn,
-    /// Nothing of it did, though later frames may have.
+    /// None of it reached the disk. Later frames may have.
     Lost,
 }
 
@@ -43,7 +43,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Writes a frame. Loads see it; a crash may lose it until the next [`sync`](MemoryStore::sync).
+    /// Writes a frame. Loads see it at once; a crash may lose it until the next [`sync`](MemoryStore::sync).
     ///
     /// # Errors
     /// The store is poisoned, or the epoch is not the latest.
@@ -78,7 +78,7 @@ impl MemoryStore {
         self.poisoned = true;
     }
 
-    /// Simulates a crash or a failure. Open the store next.
+    /// Simulates a crash or a failure. The store must be opened next.
     ///
     /// `survival` decides the fate of each unsynced frame, oldest first.
     pub fn crash(&mut self, mut survival: impl FnMut() -> Survival) {

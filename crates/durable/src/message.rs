@@ -10,15 +10,15 @@ pub use crate::values::{
 };
 use crate::values::{Event, Key, Moment, QueueName, RetryChange, Span, Steady, Webhook};
 
-/// Names a request. Chosen by the caller, and never reused.
+/// The identity of a request. Chosen by the caller, and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Names a commit. Increases by one.
+/// The identity of a commit. Increases by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u64);
 
-/// Names a load. Increasing.
+/// The identity of a load. Increasing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoadId(pub u64);
 
@@ -35,14 +35,14 @@ pub enum Input {
     Damaged(LoadId, Arc<str>),
 }
 
-/// What a turn wants done, in this order. A load sees every commit emitted before it, and perhaps later ones.
+/// The work that a turn requests, in this order. A load sees every commit emitted before it, and perhaps later ones.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Commit these ops; confirm with [`Input::Committed`]. If it fails, drop the shard and reopen the store.
     Commit(CommitId, Vec<Op>),
     /// Load this; answer with [`Input::Loaded`].
     Load(LoadId, Query),
-    /// Answer a request. Everything that the answer reports is durable.
+    /// Answer a request. All that the answer reports is durable.
     Answer(RequestId, Answer),
 }
 
@@ -61,12 +61,12 @@ pub struct Turn {
     pub clock: Option<FarOff>,
 }
 
-/// The wall clock reads something unlikely. Timers follow it all the same.
+/// The wall clock has an unlikely reading. Timers follow it even so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarOff {
     /// The expected reading.
     ///
-    /// At a start the greatest wall clock seen; otherwise the last reading plus the time passed since.
+    /// At a start, the latest wall-clock reading so far; otherwise the last reading plus the time passed since.
     pub expected: Moment,
     /// The actual reading.
     pub reads: Moment,
@@ -139,7 +139,7 @@ pub enum Request {
         /// The margin.
         margin: Span,
     },
-    /// Withdraws the taker of that request, which has gone. The queue is that of its receive; `None` for a push.
+    /// Withdraws a receive or push whose taker has gone. The queue is the receive's; `None` for a push.
     Leave(Option<QueueName>, RequestId),
     /// Settles deliveries.
     Settle {
@@ -231,7 +231,7 @@ impl Request {
         }
     }
 
-    /// The keys that it names.
+    /// The keys of the timers that the request names.
     pub(crate) fn keys(&self) -> Vec<Key> {
         match self {
             Request::Schedule { timers, .. } => {
@@ -254,7 +254,7 @@ impl Request {
 pub struct Change {
     /// Whether hand-outs are paused.
     pub paused: Option<bool>,
-    /// The default of new timers: some of its fields, or all.
+    /// The default of new timers. May set only some of its fields.
     pub retry: Option<RetryChange>,
     /// The default of new timers with a chosen key.
     pub remember: Option<Span>,
@@ -295,9 +295,9 @@ pub enum Answer {
     NotAssigned(usize),
     /// There would be more timers than the limit. Nothing was scheduled.
     TooMany,
-    /// The key at this index has that timer, or none, and a different one was meant. Nothing was changed.
+    /// The key at this index belongs to that timer, or to none, but another one was expected. Nothing was changed.
     Mismatch(usize, Option<Generation>),
-    /// To a get, a move and a run; `None` if there is no such timer.
+    /// To a get, a move or a run; `None` if there is no such timer.
     Timer(Option<View>),
     /// A timer in this state cannot be moved or run.
     NotMoved(State),
@@ -305,15 +305,15 @@ pub enum Answer {
     Damaged(Arc<str>),
     /// To a cancel, in its order.
     Cancelled(Vec<Cancelled>),
-    /// To a receive and a push. Empty if its wait has passed.
+    /// To a receive or a push. Empty if its wait has passed.
     Deliveries(Vec<Delivery>),
     /// To a settle, in its order.
     Settled(Vec<Result<Settled, Stale>>),
     /// To a list, with the cursor if there may be more.
     List(Vec<View>, Option<Cursor>),
-    /// To a cancel by prefix, a clear and a redrive.
+    /// To a cancel by prefix, a clear or a redrive.
     Many(Many),
-    /// To a setting, a leave and a delete.
+    /// To a setting, a leave or a delete.
     Done,
     /// To a delete: this many timers are out. Nothing was changed.
     Delivering(u64),
@@ -325,7 +325,7 @@ pub enum Answer {
     Stats(Option<Box<Stats>>),
     /// To a request for all queues.
     Queues(Vec<QueueName>),
-    /// To a forecast: pieces with their actual edges, and the number of timers due in each.
+    /// To a forecast: intervals with their actual edges, and the number of timers due in each.
     Forecast(Vec<(Moment, Moment, u64)>),
 }
 
@@ -346,7 +346,7 @@ pub struct Stats {
     pub per_second: f64,
 }
 
-/// The time from a timer's next attempt to its hand-out; zero without hand-outs.
+/// The time from a timer's next attempt to its hand-out. All zero if there were no hand-outs.
 ///
 /// Percentiles are rounded up by at most an eighth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -385,11 +385,11 @@ pub struct Limits {
     pub window_bytes: u64,
     /// Maximum number of waiting timers kept at the heads of queues. Each lane may hold a page beyond that.
     pub waiting: usize,
-    /// Maximum bytes of them. Each lane may hold one timer beyond that.
+    /// Maximum bytes of waiting timers kept there. Each lane may hold one timer beyond that.
     pub waiting_bytes: u64,
     /// Maximum number of timers that are out at once.
     pub out: usize,
-    /// Maximum bytes of them, exceeded by one timer at most.
+    /// Maximum bytes of timers that are out, exceeded by one timer at most.
     pub out_bytes: u64,
     /// Maximum number of timers of all queues that are not done or cancelled. More are refused.
     pub timers: u64,
@@ -397,11 +397,11 @@ pub struct Limits {
     pub page: usize,
 }
 
-/// Window: 1 000 000 timers, 256 MiB. Waiting: 100 000, 64 MiB. Out: 1 000 000, 256 MiB. Pages of 1000; timers
-/// unlimited.
+/// Window: 1 000 000 timers, 256 MiB. Waiting: 100 000 timers, 64 MiB. Out: 1 000 000 timers, 256 MiB. Pages of 1000
+/// rows. The total number of timers is unlimited.
 ///
-/// The window is this large because a second whose timers do not fit is delivered from disk after it has passed, and
-/// half a million timers with payloads of 100 bytes take 175 MiB.
+/// The window is this large because timers of a second that does not fit into it are delivered from disk after that
+/// second has passed. Half a million timers with payloads of 100 bytes take 175 MiB.
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -428,7 +428,7 @@ pub struct Resident {
     pub waiting: Filling,
     /// Timers that are out, and their bytes.
     pub out: Filling,
-    /// Names changed while a load is in progress.
+    /// Timers changed while a load is in progress.
     pub touched: usize,
     /// Queues, including those that exist only in memory.
     pub queues: usize,

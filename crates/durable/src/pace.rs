@@ -9,10 +9,10 @@ const SECOND: Span = Span::from_secs(1);
 /// The hand-outs of the last second in a queue with a rate. Lost at a restart.
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// By millisecond, which bounds its length.
+    /// One entry per millisecond, which bounds the number of entries.
     handed: VecDeque<(Steady, u32)>,
     total: u32,
-    /// A timer on the steady clock is set for the next allowed hand-out.
+    /// Whether a timer on the steady clock is set for the next allowed hand-out.
     pub(crate) waits: bool,
 }
 

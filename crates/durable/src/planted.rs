@@ -1,7 +1,7 @@
 //! Faults planted in this crate, chosen one at a time, to test the simulator.
 //!
-//! `planted!("fault", wrong, right)` is `right`. Built with `--cfg planted`, it is `wrong` in a process whose
-//! environment names that fault in `TOURBILLON_PLANTED`. `planted/durable/` states the harm of each;
+//! `planted!("fault", wrong, right)` is `right`. In a build with `--cfg planted` it is `wrong` if the environment
+//! variable `TOURBILLON_PLANTED` names that fault. `planted/durable/` states the harm of each;
 //! `cargo run -p sim -- planted` shows which promise each one breaks.
 
 #[cfg(not(planted))]

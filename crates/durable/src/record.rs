@@ -9,7 +9,7 @@ use crate::bucket::Bucket;
 pub use crate::values::Generation;
 use crate::values::{Key, Moment, Payload, QueueName, Recurrence, Retry, Span, Webhook};
 
-/// What a timer was made with. Immutable; a replacement has its own.
+/// The immutable part of a timer. A replacement has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Its generation.
@@ -28,19 +28,19 @@ pub struct Spec {
     pub remember: Span,
     /// Its attempts and backoff.
     pub retry: Retry,
-    /// No attempt of an occurrence starts later than this long after it is due.
+    /// No attempt of an occurrence starts later than this long after the occurrence is due.
     pub expires: Option<Span>,
     /// Its webhook, if it has one.
     pub webhook: Option<Arc<Webhook>>,
 }
 
-/// The kind of taker that a due timer waits for. A flood in one lane of a queue neither hides nor delays the other.
+/// The lane in which a due timer waits. A flood in one lane of a queue neither hides nor delays the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// Takers of its queue: it has no webhook.
+    /// For the takers of its queue: timers without a webhook.
     #[default]
     Pull,
-    /// Delivery agents, for all queues: it has a webhook.
+    /// For the delivery agents of all queues: timers with a webhook.
     Push,
 }
 
@@ -66,13 +66,13 @@ pub struct Record {
     pub due: Moment,
     /// The earliest moment of the next hand-out.
     pub next_attempt: Moment,
-    /// The moment of the next occurrence, if this one is an extra run outside the recurrence.
+    /// The moment of the next regular occurrence, if this one is an extra run outside the recurrence.
     pub behind: Option<Moment>,
     /// The number of the occurrence, from 1.
     pub occurrence: u64,
     /// Hand-outs of this occurrence so far.
     ///
-    /// Never decreases within it; names a delivery with generation and occurrence.
+    /// Never decreases within it. Generation, occurrence and attempt identify a delivery.
     pub attempt: u32,
     /// Failed attempts of this occurrence, since it began or was revived.
     pub failed: u32,
@@ -90,7 +90,7 @@ pub enum Fate {
     /// It has not ended, or there was none.
     #[default]
     Open,
-    /// It was acknowledged; for a recurring timer, the occurrence before the current one.
+    /// It was acknowledged. For a recurring timer, the acknowledged occurrence is the one before the current one.
     Acked {
         /// The occurrence.
         occurrence: u64,
@@ -101,11 +101,11 @@ pub enum Fate {
     Nacked,
     /// Its lease ended without an answer. It may still be acknowledged.
     Lapsed,
-    /// It was released, or its outcome is unknown after a restart.
+    /// It was released, or a restart made its outcome unknown.
     Released,
     /// The timer was moved.
     Moved,
-    /// It was given up.
+    /// The timer was given up.
     GivenUp,
     /// The timer was cancelled while it was not handed out.
     Cancelled,
@@ -113,16 +113,16 @@ pub enum Fate {
     CancelledOut,
 }
 
-/// The lease of a timer that is out.
+/// The lease of a timer that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// When it ends by the wall clock. Used after a restart.
+    /// When it ends by the wall clock. Used only after a restart.
     pub until: Moment,
-    /// Its full length: a restart never extends it.
+    /// Its full length. A restart never makes the rest of a lease longer than this.
     pub length: Span,
 }
 
-/// Where the row of a timer is. With the queue and the generation it is the row's address.
+/// Where the row of a timer is. Queue, place and generation together are the row's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// In the bucket of its next attempt.
@@ -164,7 +164,7 @@ impl Record {
         (self.next_attempt, Some(self.spec.key.clone()))
     }
 
-    /// Whether it may have to be changed while it waits: it expires or recurs.
+    /// Whether it may have to be changed while it waits, because it expires or recurs.
     pub fn is_watched(&self) -> bool {
         self.spec.expires.is_some() || self.spec.recurrence.is_some()
     }

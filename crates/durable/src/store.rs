@@ -7,13 +7,13 @@
 //! - [`Store::load`] sees every earlier commit, and never a part of one.
 //! - A key has one row in its queue, whatever its place. A bucket exists while it has a row; it may be dropped and
 //!   created again.
-//! - Every commit carries the epoch that [`Store::open`] returned. A later open fences earlier ones: a node that has
-//!   lost its shard commits nothing.
+//! - Every commit carries the epoch that [`Store::open`] returned. A later open fences the earlier ones: a node that
+//!   has lost its shard cannot commit.
 //!
-//! How a store removes rows and reclaims their space is its own business. One that appends markers rewrites a table
-//! whose removed rows outnumber the living, a bounded part with each commit.
+//! A store decides itself how it removes rows and reclaims their space. A store that appends markers rewrites a table
+//! whose removed rows outnumber the living ones, a bounded part with each commit.
 //!
-//! A commit is a list, so that one sync serves all waiting callers; a load is a page, so that every answer is small.
+//! A commit is a list, so that one sync serves all waiting callers. A load is a page, so that every answer is small.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ pub enum Op {
     Put {
         /// Where the timer's row is now; `None` for a new timer.
         from: Option<Place>,
-        /// Where it goes.
+        /// The new place of the row.
         to: Place,
         /// The row.
         record: Record,
@@ -62,7 +62,7 @@ pub enum Op {
     Clear(QueueName),
     /// Removes the row of a queue.
     Forget(QueueName),
-    /// Drops a bucket that has no living row, with all its removed ones.
+    /// Drops a bucket that has no living row, with all its removed rows.
     Drop(Bucket),
     /// Writes the shard's own row.
     Shard(ShardRow),
@@ -75,11 +75,11 @@ pub struct QueueRow {
     pub settings: Settings,
     /// Timers that are scheduled or due.
     pub pending: u64,
-    /// Of these, in [`Place::Waiting`].
+    /// Pending timers in [`Place::Waiting`].
     pub waiting: u64,
-    /// Of these, in [`Lane::Push`].
+    /// Waiting timers in [`Lane::Push`].
     pub waiting_push: u64,
-    /// Of the waiting ones, the timers that expire or recur: they may have to be changed while they wait.
+    /// Waiting timers that expire or recur, and so may have to be changed while they wait.
     pub watched: u64,
     /// Timers that are out.
     pub out: u64,
@@ -93,7 +93,7 @@ pub struct QueueRow {
     pub floor: Generation,
     /// The number of discarded rows. No other count includes them, except that of their bucket.
     pub discarded: u64,
-    /// The queue was deleted. Its row is kept for the floor until no discarded row is left.
+    /// Whether the queue was deleted. Its row is kept for the floor until no discarded row is left.
     pub deleted: bool,
 }
 
@@ -155,9 +155,9 @@ impl Default for Settings {
 /// What is stored of the shard itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardRow {
-    /// The next generation to assign. Written with the timers that used those below it.
+    /// The next generation to assign. Every commit that makes timers writes it.
     pub next_generation: Generation,
-    /// The greatest wall clock seen.
+    /// The latest wall-clock reading so far.
     pub wall: Moment,
     /// The name of the store; 0 if it has none yet.
     pub name: u64,
@@ -189,11 +189,11 @@ pub struct Head {
     pub queues: Vec<(QueueName, QueueRow)>,
     /// Every bucket, with the rows that live in it.
     pub buckets: Vec<(Bucket, Filling)>,
-    /// The earliest end of a remembered row.
+    /// When the retention of a remembered row first ends.
     pub forget: Option<Moment>,
 }
 
-/// The rows that live in a bucket, or in memory.
+/// The living rows of a bucket, or the resident rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
     /// The number of rows.
@@ -282,7 +282,7 @@ pub enum Query {
         bucket: Bucket,
         /// The queue.
         queue: QueueName,
-        /// Only this generation and later ones: the others are discarded, and may be many.
+        /// Only this generation and later ones: rows with lower generations are discarded, and may be many.
         floor: Generation,
         /// Only rows after this next attempt and key; without a key, from this next attempt on.
         after: (Moment, Option<Key>),
@@ -317,9 +317,9 @@ pub enum Loaded {
 pub enum StoreError {
     /// A write, a sync or a read failed; the store is poisoned.
     Failed(String),
-    /// It failed earlier: open the store again.
+    /// The store failed earlier and must be opened again.
     Poisoned,
-    /// A later open has taken over.
+    /// A later open has taken over the store.
     Fenced,
     /// It cannot be opened: why, where, and what to do. Nothing was changed.
     Refused(String),
@@ -361,7 +361,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Where a shard's timers are kept. [`conformance`](crate::conformance) tests a store against the rules above.
+/// The storage of a shard's timers. [`conformance`](crate::conformance) tests a store against the rules above.
 pub trait Store {
     /// Opens the shard with the next epoch, and recovers everything durable.
     ///
@@ -383,7 +383,7 @@ pub trait Store {
     /// The store cannot be read. [`StoreError::Damaged`]: the answer needs a row or counter that cannot be read.
     fn load(&mut self, query: &Query) -> Result<Loaded, StoreError>;
 
-    /// Every row as of the last commit, in no particular order. Later commits do not change what it yields.
+    /// Every row as of the last commit, in no particular order. Later commits do not change the rows it yields.
     ///
     /// # Errors
     /// It cannot be read.
@@ -391,7 +391,7 @@ pub trait Store {
 
     /// Does a bounded piece of housekeeping, such as returning space to the disk.
     ///
-    /// Called when nothing else is to be done. Returns whether it did something and wants to be called again.
+    /// Called when there is no other work. Returns whether it did something and should be called again.
     ///
     /// # Errors
     /// As [`commit`](Store::commit).
@@ -441,5 +441,5 @@ impl fmt::Debug for Image {
     }
 }
 
-/// The rows of one state of a store. An unreadable row is an error, and the next ones follow.
+/// The rows of one state of a store. An unreadable row yields an error, and the rows after it follow.
 pub type Snapshot = Box<dyn Iterator<Item = Result<(Place, Record), StoreError>> + Send>;

@@ -9,7 +9,7 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
 use std::time::Duration;
 
-/// Locks, ignoring poison: no foreign code runs under a lock of this crate, so the guarded state is consistent.
+/// Locks, ignoring poison: no foreign code runs under a lock of this crate, so the guarded state is always consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

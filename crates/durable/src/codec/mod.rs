@@ -8,7 +8,7 @@
 //!   └─────────┴──────────────────────────┴───────────────────────────────────────┘
 //! ```
 //!
-//! - The checksum covers the name of the table and the key: a value moved under another key does not verify.
+//! - The checksum covers the name of the table and the key, so a value stored under another key does not verify.
 //! - A value is read completely: leftover bytes are an error, and so is a field out of its limits.
 //! - Every value has its own version, so that a later version can read rows written by an earlier one.
 //!
@@ -60,7 +60,7 @@ pub fn encode(table: &str, key: &[u8], row: &impl Row) -> Vec<u8> {
     value
 }
 
-/// As [`encode`], into an existing buffer: a commit of many rows allocates once.
+/// As [`encode`], into an existing buffer, so that a commit of many rows allocates once.
 pub fn encode_into(value: &mut Vec<u8>, table: &str, key: &[u8], row: &impl Row) {
     value.clear();
     value.push(VERSION);
@@ -77,7 +77,7 @@ pub fn seal(table: &str, key: &[u8], value: &mut Vec<u8>) {
 /// Decodes a value.
 ///
 /// # Errors
-/// It has an unknown version, its checksum differs, or it is not a row of that kind.
+/// Its version is unknown, its checksum differs, or it is not a row of that kind.
 pub fn decode<R: Row>(table: &str, key: &[u8], value: &[u8]) -> Result<R, DecodeError> {
     let mut reader = fields(table, key, value)?;
     let row = R::read(&mut reader)?;
@@ -87,7 +87,7 @@ pub fn decode<R: Row>(table: &str, key: &[u8], value: &[u8]) -> Result<R, Decode
     }
 }
 
-/// The queue and the next attempt of a timer's row, without allocating: used to sort a bucket of a million rows.
+/// The queue and the next attempt in a timer's row, without allocating. Used to sort a bucket of a million rows.
 ///
 /// # Errors
 /// As [`decode`], but the fields that follow are not read.
@@ -137,7 +137,7 @@ pub struct DecodeError {
 pub enum Wrong {
     /// The bytes end too early.
     Short,
-    /// It was read, and this many bytes are left over.
+    /// The value was read completely, and this many bytes are left over.
     Left(usize),
     /// The checksum differs.
     Checksum {
@@ -146,7 +146,7 @@ pub enum Wrong {
         /// The computed one.
         computed: u32,
     },
-    /// It has this version, which this program does not know.
+    /// The value has this version, which this program does not know.
     Version(u8),
     /// It is out of its limits.
     Invalid(String),

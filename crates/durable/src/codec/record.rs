@@ -1,4 +1,4 @@
-//! The row of a timer. Fields with their usual value take no bytes: a set of flags tells which fields follow.
+//! The row of a timer. Fields with their usual value take no bytes: flags mark the fields that are present.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::values::{
     Webhook,
 };
 
-/// The key was assigned to this generation; only its due moment is written.
+/// The key is the one assigned for this generation, so only the due moment in the key is stored.
 const ASSIGNED: u64 = 1;
 const RECURRENCE: u64 = 1 << 1;
 /// The retry is not the default.
@@ -168,9 +168,9 @@ pub(super) struct Start<'a> {
     pub(super) next_attempt: Moment,
 }
 
-/// A key as it is written.
+/// A key as stored.
 enum Named<'a> {
-    /// An assigned key, by its due moment.
+    /// An assigned key: only its due moment.
     Assigned(Moment),
     Chosen(&'a str),
 }

@@ -117,10 +117,10 @@ impl Row for BucketRow {
     }
 }
 
-/// An index entry: the timer of a key, and where to look for it.
+/// An index entry: the timer of a key, and its home: the moment at which to look for its row.
 ///
-/// A timer needs no other entry while its row is in a bucket around this moment, or waits or is out with this next
-/// attempt.
+/// A timer has an additional entry in `places` only if its row is not at its home: in a bucket around this moment, or
+/// waiting or out with this moment as its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The timer.
@@ -171,7 +171,7 @@ impl Row for Place {
     }
 }
 
-/// Rows of a bucket that were removed or came back, in order.
+/// Removals of rows from a bucket, and returns to it, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks(pub Vec<(Generation, bool)>);
 
@@ -198,7 +198,7 @@ impl Row for Marks {
 
 /// The counters of a queue for one day, in one row.
 ///
-/// A batch of timers spread over a day changes this row, not a thousand.
+/// So a batch of timers spread over a day changes one row instead of a thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCells {
     /// Timers counted by the day.
@@ -221,7 +221,7 @@ impl DayCells {
     }
 }
 
-/// Writes only non-zero minutes: how many minutes to skip, and the count.
+/// Writes only non-zero minutes: the number of minutes to skip, then the count.
 impl Row for DayCells {
     fn write(&self, out: &mut Vec<u8>) {
         put_u64(out, self.day);
@@ -250,10 +250,10 @@ impl Row for DayCells {
     }
 }
 
-/// The last commit in a state of the store on disk.
+/// The last commit contained in a state of the store on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogRow {
-    /// The store whose log this is: a random number.
+    /// The store to which the log belongs: a random number.
     pub store: u64,
     /// The number of the commit.
     pub commit: u64,
@@ -270,7 +270,7 @@ impl Row for LogRow {
     }
 }
 
-/// A counter, and the number of the format.
+/// A counter, or the number of the format.
 impl Row for u64 {
     fn write(&self, out: &mut Vec<u8>) {
         put_u64(out, *self);

@@ -13,7 +13,7 @@ use crate::values::{
 
 const TABLE: &str = "out";
 
-/// Encodes, decodes, and damages the bytes in every single-change way.
+/// Encodes and decodes a row. Also decodes it under another key or table, truncated, with flipped bits, and altered.
 fn round_trip<R: Row + PartialEq + fmt::Debug>(row: &R, random: &mut Random) {
     let value = encode(TABLE, b"key", row);
     assert_eq!(decode::<R>(TABLE, b"key", &value).as_ref(), Ok(row));
@@ -30,7 +30,7 @@ fn round_trip<R: Row + PartialEq + fmt::Debug>(row: &R, random: &mut Random) {
         assert!(matches!(wrong.wrong, Wrong::Checksum { .. }), "{wrong}");
         flipped[at] ^= bit;
     }
-    // Wrong bytes with a matching checksum: anything but a panic, and a decoded row can be encoded.
+    // Wrong bytes with a matching checksum must not cause a panic. If they decode to a row, that row can be encoded.
     let mut body = value[..value.len() - 4].to_vec();
     for _ in 0..4 {
         let at = 1 + random.below(body.len() as u64 - 1) as usize;
@@ -110,7 +110,7 @@ impl Random {
         let due = self.moment();
         let keys = [
             Key::assigned(generation.0, due.millis()),
-            // Of another generation, and of none.
+            // A key assigned to another generation, and one that was never assigned.
             Key::assigned(generation.0 ^ 1, due.millis()),
             Key::assigned(generation.0, u64::MAX),
             Key::new("k").expect("a key"),

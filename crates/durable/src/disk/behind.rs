@@ -1,14 +1,14 @@
-//! Write-behind: redb's writes and syncs, done in their order by a thread.
+//! Write-behind: a thread carries out redb's writes and syncs in order.
 //!
 //! redb flushes its file in the middle of a commit, and the store cannot take the next commit meanwhile. Here a write
-//! or a sync only joins a queue. After a crash the file holds a prefix of redb's writes, with every sync requested
-//! within that prefix completed. This is what redb expects of a crash, so it opens with the last commit whose syncs
-//! were done. Every flushed commit is two-phase, which redb's quick-repair option implies: a header never refers to
-//! pages that are not durable yet. The later commits are in the log (`log.rs`), which keeps them until
-//! [`wait`](Behind::wait) reports that redb's file has them.
+//! or a sync only joins a queue. After a crash the file holds a prefix of redb's writes, and every sync requested
+//! within that prefix is complete. redb is built for such a crash: it opens with the last commit whose syncs were done.
+//! Every flushed commit is two-phase, which redb's quick-repair option implies, so a header never refers to pages that
+//! are not durable yet. The later commits are in the log (`log.rs`), which keeps them until [`wait`](Behind::wait)
+//! reports that redb's file has them.
 //!
-//! A read sees the queued writes. Growing the file happens at once; shrinking waits for the queue. After the first
-//! failure, or once the thread was asked to end, nothing more is queued, and every call fails.
+//! A read sees the queued writes. Growing the file happens at once; shrinking waits until the queue is empty. After the
+//! first failure, or after the file is closed, nothing more is queued, and every call fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -26,7 +26,7 @@ use super::error::{Fault, Outcome};
 const BLOCK: u64 = 4096;
 /// High-water mark in bytes: a write blocks while more than this is queued (or the cache size, if that is smaller).
 const MOST: usize = 64 << 20;
-/// The number of operations after which the thread reports them as done.
+/// Maximum number of operations that the thread does before it reports them as done.
 const AT_ONCE: usize = 64;
 
 /// A database, and the queue of its file.
@@ -37,7 +37,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Opens a file, which is created if it is not there.
+    /// Opens a file, creating it if it does not exist.
     pub(super) fn open(path: &Path, cache: usize) -> Result<Self, DatabaseError> {
         let io = |error: io::Error| DatabaseError::Storage(error.into());
         let new = |device| Behind::new(path, device, cache.clamp(1 << 20, MOST));
@@ -48,7 +48,7 @@ impl Tables {
     }
 }
 
-/// The queue of a file, and the thread that does what is queued. Dropping it waits for the thread.
+/// The queue of a file, and the thread that works through it. Dropping it waits for the thread.
 #[derive(Debug)]
 pub(super) struct Behind {
     path: PathBuf,
@@ -79,7 +79,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Task>,
-    /// The number of the first task of the queue, which is how many are done.
+    /// The number of the first task in the queue. Equals the number of tasks done.
     first: u64,
     /// The last task that writes each block.
     blocks: HashMap<u64, u64>,
@@ -137,9 +137,9 @@ impl Behind {
 impl Drop for Behind {
     fn drop(&mut self) {
         self.shared.close();
-        // The thread does not panic.
+        // The thread does not panic, so there is no result to report.
         let _ = self.thread.take().map(JoinHandle::join);
-        // A snapshot may keep redb's part alive; the file can be opened again all the same.
+        // A snapshot may keep the `Backend` alive; even so, the file can be opened again.
         let _ = self.shared.device.close();
     }
 }
@@ -165,7 +165,7 @@ impl Shared {
         self.queued.notify_one();
     }
 
-    /// The thread: does what is queued until the file is closed.
+    /// The thread's loop: carries out the queued tasks until the file is closed.
     fn work(&self) {
         loop {
             let mut state = self.lock();
@@ -265,7 +265,7 @@ impl StorageBackend for Backend {
             state.check()?;
             state.over(offset, out.len())
         };
-        // A write that is done meanwhile may be read in half: its queued copy is put over what was read.
+        // The thread may be writing this range at the same time, so the read may be torn; the queued copy replaces it.
         self.0.device.read(out, offset)?;
         for (at, bytes) in over {
             let from = at.max(offset);

@@ -1,4 +1,4 @@
-//! The changes of a commit as bytes: written to the log, and applied to a copy.
+//! The changes of a commit as bytes. They are written to the log, and applied to a copy.
 //!
 //! ```text
 //!   ┌──────────────┬───────┬───────────────────────────────────────────────────────────┐

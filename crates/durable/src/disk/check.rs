@@ -36,11 +36,12 @@ pub struct Report {
     pub timers: u64,
     /// What is wrong; empty if nothing is.
     pub damage: Vec<Damage>,
-    /// Where a repair has left the damaged file.
+    /// Where a repair keeps the damaged file.
     pub set_aside: Option<PathBuf>,
 }
 
-/// Verifies the store of a directory. Calls `progress` with the timers read so far, every 100 000 and at the end.
+/// Verifies the store of a directory. Calls `progress` with the timers read so far, every 100 000 timers and at the
+/// end.
 ///
 /// # Errors
 /// There is no store, another process holds it, or it cannot be opened at all.
@@ -63,7 +64,7 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, 
 /// queue settings become the default.
 ///
 /// # Errors
-/// As [`check`]; or the new file cannot be written, and the old one is unchanged.
+/// As [`check`]. Also fails if the new file cannot be written; the old one is then unchanged.
 pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report, StoreError> {
     let mut report = check(directory, &mut progress)?;
     if report.damage.is_empty() {
@@ -88,10 +89,10 @@ pub fn repair(directory: &Path, mut progress: impl FnMut(u64)) -> Result<Report,
     checker.read(&mut |place, record| import.add(place, record.clone()), &mut progress)?;
     report.timers = checker.timers;
     import.finish()?;
-    // Its log stays behind.
+    // The flush makes the new file complete without its log, which is not moved.
     store.flush()?;
     drop(store);
-    // At every moment there is a file with the name of the store: without one, an open would make a new store.
+    // A file with the name of the store exists at every moment: without one, an open would make a new store.
     let _ = fs::remove_file(&aside);
     fs::hard_link(&path, &aside).or_else(|_| fs::copy(&path, &aside).map(drop)).map_err(written)?;
     fs::rename(beside.join(FILE), &path).map_err(written)?;
@@ -130,7 +131,7 @@ fn log_of(path: &Path) -> PathBuf {
     path.with_file_name(LOG_FILE)
 }
 
-/// Applies the log to the overlay, including records after a damaged one: they were acknowledged.
+/// Applies the log to the overlay. Includes records after a damaged one, because they were acknowledged.
 fn replay(path: &Path, database: &Database) -> Outcome<Option<Damage>> {
     if read_head(&database.begin_read()?)?.0.is_err() {
         return Ok(None);
@@ -196,11 +197,12 @@ impl Checker {
                 use redb::TableHandle;
                 if let Some(bucket) = table::bucket_of(handle.name()) {
                     let held = view.buckets.entry(bucket).or_default();
-                    // The row of the bucket may be lost: its table of markers shows whether it has any.
+                    // The bucket's row in `head` may be lost: whether a table of markers exists shows whether it has
+                    // markers.
                     held.row.next_marks = held.row.next_marks.max(1);
                 }
             }
-            // Lost markers are reported before the first row is read.
+            // Lost markers are recorded as damage before the first row is read.
             view.lenient = true;
             let buckets: Vec<Bucket> = view.buckets.keys().copied().collect();
             for bucket in buckets {
@@ -239,7 +241,7 @@ impl Checker {
         each: &mut Each<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
-        // A second transaction of the same state: `Rows` owns its own.
+        // A second transaction on the same state, because `Rows` owns its transaction.
         self.head.queues.sort_by(|one, other| one.0.cmp(&other.0));
         let transaction = contain(|| Ok(self._database.begin_read()?));
         let transaction = transaction.map_err(|_| StoreError::Poisoned)?;
@@ -274,8 +276,8 @@ impl Checker {
             return false;
         }
         if spec.key.home(generation.0).is_none() {
-            // A removed row whose marker was lost is recognised by the index, which has no entry or a later timer for
-            // its key.
+            // A removed row whose marker was lost is recognised by the index: it has no entry for the key, or an entry
+            // for a later timer.
             let (lost, at) = (&self.view.lost_marks, self.indexed(&spec.queue, &spec.key));
             let doubtful = matches!(place, Place::Bucket(bucket) if lost.contains(&bucket));
             if doubtful && at != Some(generation) {

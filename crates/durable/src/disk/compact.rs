@@ -1,15 +1,15 @@
 //! Compaction: copies a mostly unused file into a new one, a bounded part with each commit, then replaces it.
 //!
 //! redb reuses free pages, and returns space to the disk only from the end of a file. Moving rows towards the front
-//! does not reliably free the end: one page that stays there holds all before it. A copy does.
+//! does not reliably free the end: a single page that remains there keeps the whole file long. A copy does.
 //!
 //! # Rules
-//! - The old file is the store until the new one has its name. A copy that fails or is killed is removed, without
-//!   other effects.
+//! - The old file is the store until the new one takes its name. A copy that fails or is killed is removed and has no
+//!   other effect.
 //! - At the end of every commit the copy equals the store in all positions up to the **cursor**, a table and a key.
-//!   Changes of a commit before the cursor are repeated in the copy, then the next part is copied.
-//! - Nothing is swept while a copy is in progress: a sweep would change more rows than a commit should record. It
-//!   resumes afterwards.
+//!   Changes of a commit before the cursor are repeated in the copy; then the next part is copied.
+//! - No rows are swept while a copy is in progress: a sweep would change more rows than a commit should record.
+//!   Sweeping resumes afterwards.
 //! - The new file and its name are durable before the first commit to it.
 
 use std::cmp::Ordering;
@@ -26,7 +26,7 @@ use super::error::{Fault, Outcome, discard};
 use super::table::{Numbered, Small, bucket_of};
 use super::view::open_rows;
 
-/// Maximum rows and bytes that one commit copies, unless it changes many itself.
+/// Maximum rows and bytes that one commit copies, unless the commit itself changes many.
 const ROWS: usize = if cfg!(test) { 3 } else { 1024 };
 const BYTES: usize = 256 << 10;
 
@@ -73,7 +73,7 @@ impl Copy {
                 break;
             }
         }
-        // The store is opened with it after a crash; an incomplete copy never is.
+        // A complete copy becomes the store and may be opened after a crash; an incomplete one never is.
         transaction.set_quick_repair(whole);
         transaction.commit()?;
         if whole {
@@ -94,8 +94,8 @@ impl Copy {
         repeat(changes.iter().filter(copied), transaction)
     }
 
-    /// Renames the copy to the name of the store. `false`: the store is unchanged. After an error it is unknown which
-    /// file is the store.
+    /// Renames the copy to the name of the store. Returns `false` if the store is unchanged. After an error it is
+    /// unknown which file is the store.
     pub(super) fn rename(&self, directory: &Path) -> Outcome<bool> {
         #[cfg(test)]
         super::crash::renamed(directory);
@@ -121,14 +121,14 @@ impl Copy {
     }
 }
 
-/// How much more one commit copies.
+/// How much more one commit may copy.
 struct Room {
     rows: usize,
     bytes: usize,
 }
 
 impl Room {
-    /// At least twice what the commit has changed; otherwise the copy might never catch up with appends.
+    /// At least twice what the commit changes; otherwise the copy might never catch up with appends.
     fn beside(changes: &Changes) -> Self {
         Room { rows: ROWS.max(2 * changes.count), bytes: BYTES.max(2 * changes.len()) }
     }
@@ -201,7 +201,7 @@ pub(super) fn remove(path: &Path) -> Outcome {
 mod tests {
     use super::*;
 
-    /// A commit that appends much copies more than it appends; otherwise the copy would never end.
+    /// A commit that appends much copies even more; otherwise the copy would never end.
     #[test]
     fn a_copy_is_faster_than_what_is_appended() {
         let mut changes = Changes::new();

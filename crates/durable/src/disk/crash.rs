@@ -1,7 +1,7 @@
-//! Simulated disk crashes at any step: everything answered survives, and nothing else appears.
+//! Simulated disk crashes at any step: every acknowledged commit survives, and nothing else appears.
 //!
-//! A [`Recorder`] keeps every write, sync and rename of a store. A crash after a step leaves what was synced, and any
-//! part of the rest: each write that was not synced is there, is not there, or is torn at a sector.
+//! A [`Recorder`] records every write, sync and rename of a store. After a simulated crash, everything synced is there.
+//! Each write that was not synced is complete, absent, or torn at a sector boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -76,7 +76,7 @@ impl Recorder {
         lock(&self.steps).push(Step::Length(self.file, length));
     }
 
-    /// Slows every sync except that of the log, which is file 0, so that the log runs ahead of redb's file.
+    /// Slows every sync except that of the log, which is file 0, so that the log is ahead of redb's file.
     pub(super) fn sync(&self, begun: usize) {
         if self.file > 0 {
             std::thread::sleep(Duration::from_millis(4));
@@ -182,7 +182,7 @@ fn live(directory: &Path, mut state: BTreeSet<u64>, first: u64, rng: &mut Rng) -
     Life { base, steps, states }
 }
 
-/// Applies a step to a file's bytes. `is` decides what a crash keeps of it.
+/// Applies a step to a file's bytes. `is` decides how much of it survives the crash.
 fn apply(bytes: &mut Vec<u8>, step: &Step, is: &mut impl FnMut(usize) -> usize) {
     match step {
         Step::Write(_, offset, new) => {
@@ -201,7 +201,7 @@ fn apply(bytes: &mut Vec<u8>, step: &Step, is: &mut impl FnMut(usize) -> usize) 
 }
 
 impl Life {
-    /// Writes what a crash after `count` steps leaves into a new directory.
+    /// Writes into a new directory what a crash after `count` steps leaves.
     fn crash(&self, count: usize, to: &Path, rng: &mut Rng) {
         let steps = &self.steps[..count];
         let mut opened: Vec<(PathBuf, Vec<u8>)> = Vec::new();
@@ -245,7 +245,7 @@ impl Life {
         }
     }
 
-    /// A random step to crash after: any, or one right after an answer, which has the most to keep.
+    /// Chooses a random step to crash after: any step, or one right after an answer, when the most must survive.
     fn moment(&self, rng: &mut Rng) -> usize {
         let answers = (0..self.steps.len()).filter(|&at| matches!(self.steps[at], Step::Answered));
         let answers: Vec<usize> = answers.map(|at| at + 1).collect();
@@ -298,7 +298,8 @@ fn a_crash_at_any_step_keeps_what_was_answered() {
                 let _ = fs::remove_dir_all(&next);
                 let count = lived.moment(&mut rng);
                 lived.crash(count, &next, &mut rng);
-                // Checks a duplicate, so that the next run begins with the recovery, and may crash during it.
+                // Checks a duplicate of the directory, so that the next run begins with the recovery, and may crash
+                // during it.
                 let seen = scratch.0.join("seen");
                 let _ = fs::remove_dir_all(&seen);
                 fs::create_dir_all(&seen).expect("a directory");

@@ -1,6 +1,6 @@
 //! A file of the store: every write and sync goes through here.
 //!
-//! In this crate's tests a [`Recorder`] records each step, from which crashes are simulated (`crash.rs`).
+//! In this crate's tests a [`Recorder`] records each step, and `crash.rs` simulates crashes from the record.
 
 use std::fs::File;
 use std::io;

@@ -52,7 +52,7 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// Runs work on the tables. redb panics on some damage: the panic becomes damage and does not end the process.
+/// Runs work on the tables. redb panics on some damage: such a panic is reported as damage.
 pub(super) fn contain<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Fault::damage("the file's pages", None, format!("redb panicked: {}", text(&*panic))))
@@ -98,7 +98,7 @@ pub(super) fn open(path: &Path, error: redb::DatabaseError) -> StoreError {
         UpgradeRequired(version) => StoreError::Refused(format!(
             "{shown} has the file format {version} of another version of redb: use the program that wrote it"
         )),
-        // redb reports a short file, or one that is no database, with these two kinds.
+        // redb reports a short file, or one that is not a database, with these two kinds.
         Storage(StorageError::Io(error))
             if !matches!(
                 error.kind(),

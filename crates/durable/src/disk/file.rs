@@ -26,7 +26,7 @@ pub(super) fn open(
     cache: usize,
 ) -> Result<(Tables, Log, Head, View), StoreError> {
     let path = directory.join(FILE);
-    // Left by an unfinished copy.
+    // Removes what an unfinished copy left.
     compact::remove(&compact::path(directory)).map_err(|fault| refuse(&path, fault))?;
     if !path.exists() {
         make(directory, &path)?;
@@ -37,7 +37,7 @@ pub(super) fn open(
     // before a commit is.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| error::io(directory, "written", &error))?;
-    // redb reports an unwritable file and a short one alike, so they are distinguished here.
+    // redb reports an unwritable file and a short one alike, so this tells them apart.
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(|error| error::io(&path, "opened", &error))?;
     let length = file.metadata().map_err(|error| error::io(&path, "read", &error))?.len();
@@ -56,7 +56,7 @@ pub(super) fn open(
         let (head, view) = read.map_err(|fault| refuse(&path, fault))?;
         Ok((head.map_err(|format| error::newer(&path, format))?, view))
     };
-    // A format that is not known is refused before anything is written.
+    // An unknown format is refused before anything is written.
     let (mut head, mut view) = read()?;
     log.row = contain(|| log::row(&tables.database)).map_err(|fault| refuse(&path, fault))?;
     let (commits, damage) =
@@ -115,7 +115,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     synced.map_err(|error| error::io(directory, "written", &error))
 }
 
-/// Reads what an open returns, and records unreadable rows of the head. The inner `Err` is an unknown format.
+/// Reads what an open returns, and records unreadable rows of `head`. The inner `Err` is an unknown format.
 pub(super) fn read_head(transaction: &ReadTransaction) -> Outcome<(Result<Head, u64>, View)> {
     let (mut view, mut head, name) = (View::default(), Head::default(), Small::Head.name());
     let table = transaction.open_table(Small::Head.definition())?;

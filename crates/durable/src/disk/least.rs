@@ -1,4 +1,4 @@
-//! Selects the first rows of an order, with memory for those alone.
+//! Selects the first rows of an order, with memory for the selected rows only.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,6 +1,6 @@
 //! The directory lock: one process at a time, by a file lock. The file names the holder.
 //!
-//! The kernel releases the lock when the process ends, however it ends. The file is never removed: otherwise a third
+//! The kernel releases the lock when the process ends, even by a crash. The file is never removed: otherwise a third
 //! process could lock a new file while a second waits for the old one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -18,7 +18,7 @@ pub(super) struct Lock {
     file: File,
 }
 
-/// Unlocks explicitly instead of relying on the close: a process that another thread is about to spawn shares the
+/// Unlocks explicitly, because closing the file may not be enough: a process that another thread is spawning shares the
 /// open file until it executes its program.
 impl Drop for Lock {
     fn drop(&mut self) {

@@ -14,13 +14,13 @@
 //!
 //! # Invariants
 //! - A record is flushed before its commit is acknowledged, and before the next record is written.
-//! - A record begins at a block boundary, and a half is overwritten only when redb has flushed its commits. So no write
+//! - A record begins at a block boundary. A half is overwritten only after redb has flushed its commits. So no write
 //!   touches a record that is still needed.
-//! - Commits are numbered. Every state of redb names the last commit in it: records up to that one are old. Opening
-//!   applies the records after it, which must follow each other without a gap.
-//! - An unreadable record ends the log if no newer record exists: it was being written, and was not acknowledged.
-//!   If a newer one exists, an acknowledged record was damaged, and the store is not opened.
-//! - The records name their store, so the log of another file is not mistaken for this one's.
+//! - Commits are numbered. Every state of redb contains the number of its last commit; records up to that number are
+//!   obsolete. Opening applies the records after it, which must follow each other without a gap.
+//! - If an unreadable record is followed by no newer record, the log ends there: the record was being written and was
+//!   not acknowledged. If a newer record exists, an acknowledged record was damaged, and the store is not opened.
+//! - Each record contains the number of its store, so the log of another store is not mistaken for this one's.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,10 +38,11 @@ use crate::store::Damage;
 
 /// The name of the log file in the store's directory.
 pub const LOG_FILE: &str = "timers.log";
-/// Bounds of what half of the log may hold. Within them it is half of redb's file.
+/// Bounds of the size of a half of the log. Between them, a half is half as large as redb's file.
 ///
-/// So the log is never most of a small store. redb writes a row once, however often it was changed meanwhile, and not
-/// at all if it was inserted and removed: a larger log means less work, and a longer flush when a half is full.
+/// So the log is never larger than a small store. A larger log means less work, because redb writes a row once, however
+/// often it was changed meanwhile, and not at all if it was inserted and removed. It also means a longer flush when a
+/// half is full.
 const LEAST: u64 = if cfg!(test) { 16 << 10 } else { 512 << 10 };
 const MOST: u64 = if cfg!(test) { 16 << 10 } else { 2 << 20 };
 /// A commit that is larger than this, or than a half, goes to redb directly.
@@ -101,7 +102,7 @@ impl Log {
                 if next + bytes <= self.end {
                     Room::Here
                 } else if self.end > self.half && self.wanted() >= 2 * self.half {
-                    // This commit goes to redb directly, then neither half is needed, and they grow.
+                    // This commit goes to redb directly. Afterwards neither half is needed, and they can grow.
                     Room::None
                 } else {
                     Room::Other
@@ -123,7 +124,7 @@ impl Log {
         bytes[16..24].copy_from_slice(&self.row.commit.to_le_bytes());
         let sum = checksum(&bytes[..length]);
         bytes[24..28].copy_from_slice(&sum.to_le_bytes());
-        // Until the record is durable there is no room for another.
+        // Until this record is durable, no other may be written.
         let at = self.next.take().unwrap_or(self.end);
         self.write(&bytes, at).map_err(|error| Fault::disk(&self.path, &error))?;
         self.next = Some(at + bytes.len() as u64);
@@ -141,7 +142,7 @@ impl Log {
         planted!("disk.record-not-flushed", Ok(()), self.device.sync())
     }
 
-    /// Whether it may hold commits that redb has not flushed.
+    /// Whether the log may hold commits that redb has not flushed.
     pub(super) fn is_used(&self) -> bool {
         self.next != Some(0)
     }
@@ -151,7 +152,7 @@ impl Log {
         self.next = None;
     }
 
-    /// Restarts the log at its front: everything is durable in redb.
+    /// Restarts the log at its front. Everything must be durable in redb.
     pub(super) fn begin(&mut self) {
         self.half = self.wanted();
         (self.next, self.end) = (Some(0), self.half);
@@ -223,7 +224,7 @@ fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..24]), &record[HEAD..])
 }
 
-/// The last commit that a database names.
+/// The last commit in a database, with the store's number.
 pub(super) fn row(database: &Database) -> Outcome<LogRow> {
     let transaction = database.begin_read()?;
     let head = transaction.open_table(Small::Head.definition())?;

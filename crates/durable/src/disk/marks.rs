@@ -1,14 +1,14 @@
 //! The removed rows of a bucket: a set of generations in memory, built from lists of markers (tombstones).
 //!
 //! Removing a row from the middle of a large tree rewrites its page; appending its generation to a list costs a few
-//! bytes. A row that returns to the same bucket appends a marker that says so, and the last marker wins.
+//! bytes. When a row returns to the same bucket, another marker records that. The last marker wins.
 
 use std::collections::BTreeMap;
 
 use crate::codec::Marks;
 use crate::record::Generation;
 
-/// A set of generations, 64 to a word, because those of a bucket are close together.
+/// A set of generations, 64 to a word: the generations of a bucket are close together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Removed {
     words: BTreeMap<u64, u64>,

@@ -1,17 +1,18 @@
 //! The store on disk: one redb file in its own directory, with one table per bucket.
 //!
 //! # How it implements the rules of [`store`](crate::store)
-//! - A small commit is durable in the log (`log.rs`) after one flush, and is then applied to redb, whose file is
-//!   flushed in the background (`behind.rs`). A large commit is a redb transaction with two flushes. With quick-repair,
-//!   opening after a crash reads the log, and no table of timers.
+//! - A small commit is durable in the log (`log.rs`) after one flush. It is then applied to redb, whose file is flushed
+//!   in the background (`behind.rs`). A large commit is a redb transaction with two flushes. With quick-repair, opening
+//!   after a crash reads the log but no table of timers.
 //! - A bucket is append-only, in the order of generations. Removing a row appends a marker; each commit reclaims a
 //!   bounded part of the removed rows (`sweep.rs`), and a bucket is dropped whole.
 //! - A file that is mostly unused is copied into a new one, a bounded part with each commit (`compact.rs`). The space
-//!   returns to the disk while the store is in use. When the runtime is idle, both go on ([`tidy`](Store::tidy)).
-//! - Only chosen keys have an index entry. A timer is looked up by its first due moment, and in `places` if it has
-//!   left that (`table.rs`).
-//! - Every value has its own checksum, because redb does not verify what it reads. Unreadable rows are reported and
-//!   the rest stays usable. A panic of redb counts as damage, too.
+//!   returns to the disk while the store is in use. An idle runtime continues both, sweeping and copying
+//!   ([`tidy`](Store::tidy)).
+//! - Only chosen keys have an index entry. A timer is looked up by its home, its first due moment, and in `places` if
+//!   it is no longer there (`table.rs`).
+//! - Every value has its own checksum, because redb does not verify what it reads. Unreadable rows are reported, and
+//!   the rest stays usable. A panic of redb also counts as damage.
 //! - After a failed write, sync or read the store refuses everything until [`open`](Store::open), which may be called
 //!   on the same value.
 //!
@@ -172,7 +173,7 @@ impl DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        // What cannot be flushed is in the log.
+        // After a failed flush the log still has every commit.
         let _ = self.flush();
         self.close();
     }
@@ -199,7 +200,7 @@ impl Store for DiskStore {
             copy: None,
             look: Look::default(),
         });
-        // The epoch is durable before anything is done in it. The log takes nothing before this commit.
+        // The epoch is durable before any commit uses it. This commit goes to redb directly, not to the log.
         self.commit(head.epoch, &[])?;
         Ok(head)
     }
@@ -234,7 +235,8 @@ impl Store for DiskStore {
         if !begun && !opened.look.at_once() {
             return Ok(false);
         }
-        // Every commit does a bounded part, and an empty one only that. A wrong counter must not cause an endless loop.
+        // Every commit does a bounded part; an empty commit does nothing else. A wrong counter must not cause an
+        // endless loop.
         let (epoch, removed) = (opened.state.epoch, opened.view.removed_rows());
         self.commit(epoch, &[])?;
         let Opened { copy, view, .. } = self.opened()?;
@@ -250,7 +252,7 @@ impl Store for DiskStore {
 
 impl Opened {
     fn commit(&mut self, ops: &[Op]) -> Outcome {
-        // A failure behind the last commit is reported now, not when the log is full.
+        // Reports a background failure now, not when the log is full.
         self.tables.behind.check()?;
         let Opened { tables, state, view, order, .. } = self;
         let mut transaction = tables.database.begin_write()?;
@@ -290,7 +292,7 @@ impl Opened {
     }
 
     /// Copies the next part, or begins a copy if the file has enough unused space. A failed copy does not fail the
-    /// commit, which is durable. But after an `Err` it is unknown which file is the store.
+    /// commit, which is already durable. After an `Err` it is unknown which file is the store.
     fn compact(&mut self, changes: &Changes) -> Outcome {
         let copied = contain(|| match &mut self.copy {
             Some(copy) => copy.step(&self.tables.database, changes),
@@ -328,7 +330,7 @@ impl Opened {
         self.replaced.push((old, std::mem::take(&mut self.held)));
         self.log.begin();
         let Opened { directory, view, tables, .. } = self;
-        // If no estimate can be made now, the next look reports it.
+        // If the estimate fails now, the next look reports the error.
         let _ = contain(|| self.look.done(directory, view, &tables.database));
     }
 
@@ -338,8 +340,8 @@ impl Opened {
         let (kept, free): (Vec<_>, Vec<_>) = of.partition(|(_, held)| Arc::strong_count(held) > 1);
         self.replaced = kept;
         if !free.is_empty() {
-            // Freeing the blocks of a large file takes a while, so a thread does it. If none can be started, it
-            // happens here.
+            // Freeing the blocks of a large file takes a while, so a thread does it, or this thread if none can be
+            // started.
             let thread = std::thread::Builder::new().name("tourbillon-free".into());
             drop(thread.spawn(move || discard(free)));
         }

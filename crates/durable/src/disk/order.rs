@@ -1,7 +1,7 @@
 //! The rows of one bucket by next attempt, cached in memory after the first list.
 //!
-//! A bucket is stored in the order of generations. Listing it by time reads all its rows once; the order of the last
-//! bucket and queue listed is kept up to date, so that the next page costs only its own rows.
+//! A bucket is stored in the order of generations, so listing it by time reads all its rows once. The order of the
+//! bucket and queue listed last is kept up to date, so that the next page costs only its own rows.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -13,15 +13,15 @@ use crate::codec::decode_order;
 use crate::record::{Generation, Place, Record};
 use crate::values::{Key, Moment, QueueName};
 
-/// Maximum number of rows whose order is cached: about 64 MiB. Each page of a larger bucket reads the whole bucket.
+/// Maximum number of rows whose order is cached: about 64 MiB. For a larger bucket, each page reads the whole bucket.
 pub(super) const MOST: u64 = 2_000_000;
 
 pub(super) struct Order {
     pub(super) bucket: Bucket,
     pub(super) queue: QueueName,
-    /// It has no rows of lower generations.
+    /// The order leaves out rows of lower generations.
     floor: Generation,
-    /// May include rows that have left the bucket; reading them reveals that.
+    /// May include rows that have left the bucket; reading such a row finds nothing.
     rows: BTreeSet<(Moment, Generation)>,
 }
 
@@ -52,8 +52,8 @@ impl Order {
 }
 
 impl Reader<'_> {
-    /// Rows of a bucket and queue at or above a generation, by next attempt and key, after that position. `None` if
-    /// the bucket is too large to cache.
+    /// Rows of a bucket and queue at or above a generation, by next attempt and key, after that position. `None` if the
+    /// bucket is too large to cache.
     pub(super) fn sorted(
         &mut self,
         kept: &mut Option<Order>,

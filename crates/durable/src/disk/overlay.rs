@@ -1,6 +1,6 @@
-//! An overlay: reads a file and keeps all writes in memory.
+//! An overlay: reads come from a file, and all writes stay in memory.
 //!
-//! redb recovers a file when it opens it, and repairs it when asked to verify. A check must not change the file, so
+//! redb recovers a file when it opens it, and repairs it during a verification. A check must not change the file, so
 //! redb gets this overlay instead.
 
 use std::collections::BTreeMap;

@@ -27,7 +27,7 @@ type Each<'a> = dyn FnMut(&str, Generation, &[u8]) -> Result<ControlFlow<()>, De
 pub(super) struct Reader<'v> {
     transaction: &'v ReadTransaction,
     pub(super) view: &'v mut View,
-    /// The tables opened so far: a query for a thousand keys opens each table once.
+    /// The tables opened so far, so that a query for a thousand keys opens each table once.
     small: [OnceCell<Option<Table>>; Small::ALL.len()],
     buckets: BTreeMap<Bucket, Option<Rows>>,
 }
@@ -37,7 +37,7 @@ impl<'v> Reader<'v> {
         Reader { transaction, view, small: Default::default(), buckets: BTreeMap::new() }
     }
 
-    /// Answers a query. [`Query::Sorted`] comes here only if the bucket is too large for `Order`.
+    /// Answers a query. [`Query::Sorted`] is answered here only if the bucket is too large for `Order`.
     pub(super) fn load(&mut self, query: &Query) -> Outcome<Loaded> {
         let from = |after: &Option<Generation>| after.map_or(0, |after| after.0.saturating_add(1));
         Ok(Loaded::Rows(match query {
@@ -91,7 +91,7 @@ impl<'v> Reader<'v> {
         queue: &QueueName,
         key: &Key,
     ) -> Outcome<Option<(Place, Record)>> {
-        // The key of a timer loaded from a dump may look assigned, and is in the index.
+        // A timer loaded from a dump may have a key that looks assigned; such a key is in the index.
         if let Some((generation, _)) = key.parts()
             && let Some(home) = key.home(generation)
         {
@@ -138,7 +138,7 @@ impl<'v> Reader<'v> {
         for place in places.chain(waiting) {
             match self.at(place, queue, generation) {
                 Ok(None) => {}
-                // An unreadable bucket must not hide the other places.
+                // An unreadable bucket must not stop the search of the other places.
                 Err(Fault::Damaged(damage)) => lost = Some(damage),
                 found => return found,
             }
@@ -255,14 +255,14 @@ impl<'v> Reader<'v> {
         for row in table.range(*next..)? {
             let (generation, value) = row?;
             let generation = Generation(generation.value());
-            // Never back: a damaged page may yield its rows in any order, and the scan would not end.
+            // Never decreases: a damaged page may yield its rows in any order, and the scan would not end.
             let behind = generation.0.saturating_add(1).max(*next);
             if removed.is_some_and(|removed| removed.contains(generation)) {
                 *next = behind;
                 continue;
             }
             let read = each(&name, generation, value.value());
-            // The checksum covers the key: of a row that cannot be read, the generation may be wrong, too.
+            // The checksum covers the key, so the generation of an unreadable row may be wrong, too.
             if read.is_ok() {
                 *next = behind;
             }

@@ -19,7 +19,7 @@ const PAGE: usize = 1000;
 pub(super) struct Rows {
     transaction: ReadTransaction,
     view: View,
-    /// While this is held, a file replaced by compaction stays open.
+    /// While this is held, compaction keeps a file that it has replaced open.
     pub(super) held: Option<Arc<()>>,
     /// The remaining tables, current one first, each with the start of its next page.
     left: VecDeque<Source>,

@@ -1,9 +1,9 @@
 //! Sweeping: physically removes rows marked as removed, a bounded number with each commit.
 //!
-//! A bucket with many removed rows compared to its living ones is swept from its first generation to its last; the
-//! lists of markers written before the sweep are then obsolete and deleted. Only removed rows are visited, so a sweep
-//! costs what was removed, however many rows live in the bucket. A bucket without a living row is dropped whole; a
-//! large one is swept first, because redb visits every page of a table that it drops.
+//! A bucket whose removed rows outnumber half of its living ones is swept from its first generation to its last; the
+//! lists of markers written before the sweep are then obsolete and deleted. Only removed rows are visited, so the cost
+//! of a sweep depends on them alone. A bucket without a living row is dropped whole; if it has many removed rows, it is
+//! swept first, because redb visits every page of a table that it drops.
 
 use super::error::Outcome;
 use super::table::{Numbered, bucket_name, marks_name};
@@ -13,9 +13,9 @@ use crate::bucket::Bucket;
 
 /// The rows that one commit reclaims: twice what it removes, but at least the first number and at most the second.
 ///
-/// With less the sweep would fall behind. This crate's tests have few rows and use smaller limits.
+/// With a smaller piece the sweep would fall behind. This crate's tests have few rows and use smaller limits.
 const PIECE: (usize, usize) = if cfg!(test) { (2, 2) } else { (1024, 4096) };
-/// Fewer removed rows are not worth a sweep.
+/// A bucket with fewer removed rows is not swept.
 const FEWEST: u64 = if cfg!(test) { 2 } else { 1024 };
 /// Maximum number of rows of a table that is dropped at once.
 const DROPPED: u64 = if cfg!(test) { 3 } else { 65_536 };
@@ -34,7 +34,7 @@ impl View {
 }
 
 impl Writer<'_, '_> {
-    /// Drops a bucket, or leaves it to the sweep.
+    /// Drops a bucket without living rows. If it has too many removed rows, leaves it to the sweep.
     pub(super) fn drop_bucket(&mut self, bucket: Bucket) -> Outcome {
         let Some(held) = self.view.buckets.get(&bucket) else { return Ok(()) };
         if held.row.filling.count > 0 || held.row.removed > DROPPED {
@@ -65,7 +65,7 @@ impl Writer<'_, '_> {
         if !self.load_removed(bucket)? {
             return Ok(());
         }
-        // New markers go to a new list.
+        // Markers from now on go to a new list.
         if self.held(bucket).sweep.is_none() {
             self.held(bucket).tail.0.clear();
         }
@@ -73,7 +73,7 @@ impl Writer<'_, '_> {
         let limit = (2 * self.marked()).clamp(PIECE.0, PIECE.1);
         let piece = set.from(from, limit);
         let (_, rows) = self.rows(bucket)?;
-        // The markers of a row may outlive it.
+        // A row may have markers even after it is gone.
         let mut gone = Vec::with_capacity(piece.len());
         for &generation in &piece {
             if rows.remove(generation)?.is_some() {

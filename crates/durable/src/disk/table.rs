@@ -1,4 +1,4 @@
-//! Tables: their names and keys. Pure; the only place that knows how a row is addressed on disk.
+//! Tables: their names and keys. Pure; the only place that defines how a row is addressed on disk.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | `cells` | queue, start of the day | counters of the forecast, a row for each day |
 //!
 //! Integers in keys are big-endian, so that bytes compare as numbers do. A queue's name is followed by a zero byte,
-//! which no name contains: a queue whose name is a prefix of another's does not mix with it.
+//! which no name contains, so the keys of a queue whose name is a prefix of another's stay apart.
 
 use redb::TableDefinition;
 
@@ -188,7 +188,7 @@ pub(super) fn cells_of(day: u64, cells: &DayCells) -> impl Iterator<Item = (Cell
     let minute = move |(nth, &count): (usize, &u64)| {
         (Cell { start: day + nth as u64 * width, width }, count)
     };
-    // By start, then width: the whole day comes after its first minute.
+    // Ordered by start, then width: the whole day comes after its first minute.
     let (first, rest) = cells.minutes.split_at(1);
     let whole = (Cell { start: day, width: Level::Day.width() }, cells.day);
     let rest = (1..).zip(rest).map(minute);
@@ -240,7 +240,7 @@ pub(super) fn place_of_key(table: Small, key: &[u8]) -> Option<Place> {
     }
 }
 
-/// Whether a timer in that place is found by its home alone.
+/// Whether the home alone finds a timer in that place.
 pub(super) fn is_home(place: Place, home: Moment) -> bool {
     match place {
         Place::Bucket(bucket) => (bucket.start()..bucket.end()).contains(&home.millis()),

@@ -1,4 +1,4 @@
-//! The conformance kit, and what only a store on disk can do.
+//! The conformance kit, and tests that only apply to a store on disk.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ impl Scratch {
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
-        // In memory if possible: the kit does not depend on the disk, and would wait for its syncs.
+        // In memory if possible: the kit does not depend on the disk, and would only wait for its syncs.
         let memory = PathBuf::from("/dev/shm");
         Scratch(if memory.is_dir() { memory } else { std::env::temp_dir() }.join(name))
     }
@@ -43,7 +43,7 @@ fn the_store_on_disk_conforms() {
     });
 }
 
-/// In tests a store is compacted all the time, so the kit above covers compaction; this shows that it happens.
+/// In tests a store is compacted all the time, so the kit above covers compaction. This test shows that it happens.
 #[test]
 fn a_copy_takes_the_place_of_the_file() {
     use std::os::unix::fs::MetadataExt;

@@ -30,7 +30,7 @@ pub(super) struct View {
     pub(super) days: BTreeMap<Vec<u8>, DayCells>,
     /// Damage found so far.
     pub(super) damage: BTreeSet<Damage>,
-    /// For a check: reads a bucket even if some of its markers (tombstones) are lost, and records it in `lost_marks`.
+    /// For a check: reads a bucket even if some of its markers (tombstones) are lost, and adds it to `lost_marks`.
     pub(super) lenient: bool,
     pub(super) lost_marks: BTreeSet<Bucket>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Held {
     pub(super) tail: Marks,
     /// Progress of its sweep: the next generation, and the first list of markers written after it began.
     pub(super) sweep: Option<(u64, u64)>,
-    /// Some of its markers cannot be read: it is left alone.
+    /// Some of its markers cannot be read; it is not swept.
     pub(super) unreadable: bool,
 }
 
@@ -54,7 +54,7 @@ impl View {
         self.buckets.iter().map(|(&bucket, held)| (bucket, held.row.filling)).collect()
     }
 
-    /// The removed rows that still take room.
+    /// The number of removed rows that still take space.
     pub(super) fn removed_rows(&self) -> u64 {
         self.buckets.values().map(|held| held.row.removed).sum()
     }
@@ -112,7 +112,7 @@ impl View {
     }
 }
 
-/// Reads the lists of markers. Without one of them a bucket cannot be read: cancelled timers would live again.
+/// Reads the lists of markers. A bucket with a lost list cannot be read: cancelled timers would reappear.
 fn read_removed(
     bucket: Bucket,
     open: impl FnOnce(&str) -> Outcome<Option<Rows>>,
@@ -120,7 +120,7 @@ fn read_removed(
 ) -> Outcome {
     let name = marks_name(bucket);
     let Some(table) = open(&name)? else { return Ok(()) };
-    // Reads the other lists even if one is damaged: a check makes do with them.
+    // Reads the other lists even if one is damaged; a check continues with those.
     let mut lost = Ok(());
     for row in ReadableTable::iter(&table)? {
         let (number, value) = row?;

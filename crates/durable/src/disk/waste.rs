@@ -14,9 +14,9 @@ use super::view::View;
 use crate::codec::BucketRow;
 use crate::record::{Record, Spec};
 
-/// The number of commits between two looks at the size of the file.
+/// The number of commits between two checks of the file's size.
 const EVERY: u64 = if cfg!(test) { 1 } else { 64 };
-/// Fewer changes than this leave too little unused space to look for.
+/// Minimum number of changes for a check when the runtime is idle: fewer leave too little unused space.
 const MUCH: u64 = 16_384;
 /// In this crate's tests, a store in a directory of this name is not copied.
 pub(super) const STILL: &str = "still";
@@ -25,10 +25,10 @@ const LEAST: u64 = 8 << 20;
 
 /// Decides when the next copy begins.
 pub(super) struct Look {
-    /// Commits until the next look, and the consecutive failed copies.
+    /// Commits until the next check, and the number of consecutive failed copies.
     left: u64,
     failures: u32,
-    /// Changes since the last look.
+    /// Changes since the last check.
     changes: u64,
     /// The actual size of the last finished copy divided by its estimate.
     scale: f64,
@@ -46,7 +46,7 @@ impl Look {
         self.changes += count;
     }
 
-    /// Lets the next commit check for waste if much has changed since the last check. Returns whether it will.
+    /// Lets the next commit check for waste if there were many changes since the last check. Returns whether it will.
     pub(super) fn at_once(&mut self) -> bool {
         let much = self.changes >= MUCH && self.failures == 0;
         if much {
@@ -71,7 +71,7 @@ impl Look {
         if cfg!(test) {
             return Ok(!directory.ends_with(STILL));
         }
-        // Removed rows are swept before a copy, so that they are not copied. There are always a few; a copy waits only
+        // Removed rows are swept before a copy, so that they are not copied. A few always remain; a copy waits only
         // while they outnumber the living rows.
         let living: u64 = view.buckets.values().map(|held| held.row.filling.count).sum();
         let swept = view.removed_rows() <= living || view.to_sweep().is_none();
@@ -94,14 +94,15 @@ impl Look {
         let needed = estimate(view, &database.begin_read()?)?;
         self.failures = 0;
         if taken > LEAST && needed > 0.0 {
-            // However far off the estimate is: otherwise the next copy would begin at once, and so on.
+            // Any estimate error is corrected, however large; otherwise the next copy would begin at once, and so on.
             self.scale = (taken as f64 / needed).max(0.5);
         }
         Ok(())
     }
 }
 
-/// The space a file takes on disk. redb extends files ahead of need, and the file system allocates nothing for that.
+/// The space a file takes on disk. May be less than its length: redb extends files ahead of need, and the file system
+/// allocates no blocks for the extension.
 #[cfg(unix)]
 fn on_disk(file: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::blocks(file) * 512
@@ -114,7 +115,7 @@ fn on_disk(file: &Metadata) -> u64 {
 
 /// The approximate size of all rows in a file without unused pages.
 fn estimate(view: &View, transaction: &ReadTransaction) -> Outcome<f64> {
-    /// In a page: the key of a row, its offset, and the fields before its payload.
+    /// Bytes per row in a page: the key, its offset, and the fields before the payload.
     const BESIDE: u64 = 56;
     const INDEX: u64 = 96;
     let fixed = (size_of::<Record>() + size_of::<Spec>()) as u64;

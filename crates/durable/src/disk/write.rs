@@ -1,7 +1,7 @@
 //! Writing: the changes of a commit in one redb transaction. The caller commits; nothing here is durable.
 //!
-//! A change names the place of its row. If the row is not there, the transaction is abandoned: the shard and the
-//! store disagree, and continuing would lose a timer. Buckets are not read for this; only their count is checked.
+//! A change specifies the place of its row. If the row is not there, the transaction is abandoned: the shard and the
+//! store disagree, and continuing would lose a timer. A bucket is not read for this; only its count is checked.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::record::{Generation, Place, Record};
 use crate::store::{Damage, Op};
 use crate::values::{Key, Moment, QueueName};
 
-/// Maximum number of markers in one list. Lists may grow, because their page is rewritten in any case.
+/// Maximum number of markers in one list. Appending to a list costs little, because its page is rewritten in any case.
 const LONGEST_LIST: usize = if cfg!(test) { 3 } else { 256 };
 
 type PlainTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
@@ -42,7 +42,7 @@ pub(super) struct Writer<'t, 'v> {
     pub(super) changes: Changes,
     /// Markers of this transaction.
     marks: BTreeMap<Bucket, Vec<(Generation, bool)>>,
-    /// Changed day counters by row key, and beside them the day changed last.
+    /// Changed day counters by row key, and in `day` the day changed last.
     days: BTreeMap<Vec<u8>, DayCells>,
     day: Option<(QueueName, u64, DayCells)>,
     /// Buffer for the value encoded last.
@@ -93,11 +93,11 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Writes what the changes left pending: markers, day counters, bucket rows, the shard, the number of this commit.
+    /// Completes the transaction: writes markers, day counters, bucket rows, the shard, and the number of this commit.
     ///
     /// Returns every change of a table.
     pub(super) fn finish(mut self, log: LogRow, sweeps: bool) -> Outcome<Changes> {
-        // Before the markers of this transaction are written: until then the sweep sees them in memory.
+        // Sweeps before the markers of this transaction are written, because the sweep reads them in memory.
         if sweeps {
             self.sweep()?;
         }
@@ -152,13 +152,13 @@ impl<'t, 'v> Writer<'t, 'v> {
             (Place::Bucket(_) | Place::Waiting(..) | Place::Out(_), None) => {
                 let home = self.home(&spec.queue, &spec.key, generation)?;
                 if home.is_none() {
-                    // The index entry was lost: writes a new one, with the home where the timer goes.
+                    // The index entry was lost: writes a new one, whose home is where the timer goes.
                     let home = Home { generation, moment: record.next_attempt };
                     self.put(Small::Keys, &index_key(&spec.queue, spec.key.as_str()), &home)?;
                 }
                 home.or(Some(record.next_attempt))
             }
-            // Never at home, wherever that is.
+            // These places are never a home.
             (Place::Dead(_) | Place::Remembered(_), None) => None,
         };
         if !is_home(to, home.unwrap_or_default()) {
@@ -213,8 +213,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.own_home((queue, key, generation), read)
     }
 
-    /// The home of a timer by its index entry; `None` if the entry is lost. A lost entry is reported and does not
-    /// fail the commit: the shard has the row and knows the owner of the key.
+    /// The home of a timer by its index entry; `None` if the entry is lost. A lost entry is reported and does not fail
+    /// the commit: the shard has the row, so it knows the timer of the key.
     fn own_home(
         &mut self,
         (queue, key, generation): (&QueueName, &Key, Generation),
@@ -233,7 +233,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// Reports damage that a commit can do without.
+    /// Reports damage that does not prevent the commit.
     fn lost(&mut self, table: &str, row: String, wrong: String) {
         let (table, row) = (table.into(), Some(row));
         self.view.damage.insert(Damage { table, row, wrong });
@@ -306,8 +306,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(!readable || removed.as_ref().is_some_and(|removed| removed.contains(generation)))
     }
 
-    /// Loads the removed rows of a bucket, including those of this transaction. Returns whether they can be read; if
-    /// not, that is reported and does not fail the commit.
+    /// Loads the removed rows of a bucket, including those of this transaction. Returns whether they can be read.
+    /// Unreadable markers are reported and do not fail the commit.
     pub(super) fn load_removed(&mut self, bucket: Bucket) -> Outcome<bool> {
         let held = self.held(bucket);
         if held.removed.is_some() || held.unreadable {
@@ -359,7 +359,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         Ok(())
     }
 
-    /// Adds to a counter. The row of its day is written once, at the end. The shard groups the cells of a day.
+    /// Adds to a counter. The shard groups the cells of a day; the row of each day is written once, at the end.
     fn count(&mut self, queue: &QueueName, cell: Cell, delta: i64) -> Outcome {
         let day = floor(cell.start, Level::Day.width());
         if !self.day.as_ref().is_some_and(|(of, at, _)| *at == day && of == queue) {
@@ -386,7 +386,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         self.days.retain(|key, _| !key.starts_with(&first));
         self.view.days.retain(|key, _| !key.starts_with(&first));
         let mut end = first.clone();
-        // A queue's prefix ends with a zero byte: replacing it by a one gives the end of its keys.
+        // A queue's prefix ends with a zero byte. With a one instead, it is the end of the queue's keys.
         end.pop();
         end.push(1);
         let mut keys = Vec::new();
@@ -405,8 +405,8 @@ impl<'t, 'v> Writer<'t, 'v> {
         }
     }
 
-    /// The counters of a day: from this transaction, the cache, or the table. `None` if they cannot be read; they
-    /// stay as they are until a repair recounts.
+    /// The counters of a day: from this transaction, the cache, or the table. `None` if they cannot be read; they stay
+    /// unchanged until a repair recounts them.
     fn read_day(&mut self, queue: &QueueName, day: u64) -> Outcome<Option<DayCells>> {
         let key = day_key(queue, day);
         if let Some(cells) = self.days.remove(&key).or_else(|| self.view.days.remove(&key)) {
@@ -464,7 +464,7 @@ impl<'t, 'v> Writer<'t, 'v> {
         rows(self.transaction, &mut self.rows, bucket)
     }
 
-    /// The bucket in memory, marked so that its row is written at the end.
+    /// The bucket in memory. Marks it as changed, so that its row is written at the end.
     pub(super) fn held(&mut self, bucket: Bucket) -> &mut Held {
         self.changed.insert(bucket);
         self.view.buckets.entry(bucket).or_default()

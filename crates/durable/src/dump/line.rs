@@ -109,7 +109,7 @@ impl Timer {
             r#""occurrence":{occurrence},"attempt":{attempt},"created":"{}","#,
             spec.created
         )?;
-        // The moment postponed by an extra run.
+        // The regular next occurrence, which an extra run has postponed.
         if let Some(behind) = record.behind {
             write!(out, r#""behind":"{behind}","#)?;
         }
@@ -168,7 +168,7 @@ impl Timer {
             behind,
             occurrence,
             attempt,
-            // A dump does not tell how many attempts failed; assumes that all finished ones did.
+            // A dump does not say how many attempts failed: assumes that all finished ones did.
             failed: attempt.saturating_sub(u32::from(state == State::Delivering)),
             fate: fate(state, occurrence, attempt),
             lease: None,
@@ -204,7 +204,7 @@ fn fate(state: State, occurrence: u64, attempt: u32) -> Fate {
 
 /// JSON unchanged, on one line; bytes in base64.
 fn write_payload(payload: &Payload, out: &mut impl Write) -> io::Result<()> {
-    // The maker of the payload declared it JSON without a check, and a line must be valid JSON.
+    // `Payload::json` does not check its text, and a line must be valid JSON.
     let json = payload.text().filter(|json| serde_json::from_str::<&RawValue>(json).is_ok());
     match json {
         // JSON allows a raw line break only between tokens, where a space is equivalent.
@@ -235,7 +235,7 @@ fn write_recurrence(recurrence: Option<&Recurrence>, out: &mut impl Write) -> io
     Ok(())
 }
 
-/// Includes the values of the headers: a dump is complete.
+/// A webhook as JSON. Includes the values of the headers, because a dump is complete.
 fn webhook(webhook: &Webhook) -> String {
     let Webhook { url, headers, timeout } = webhook;
     let header =

@@ -1,12 +1,12 @@
 //! A dump: one state of a store as lines of JSON, as `tourbillon dump` and a running server write it.
 //!
-//! The first line names the store. One line per queue with its settings follows, then one per timer, including dead
-//! and remembered ones: as the HTTP interface shows it, with its payload, the values of its headers, and the moment
-//! postponed by an extra run. An unreadable row becomes a line that says what and why.
+//! The first line names the store. One line per queue follows, with its settings, then one per timer, including dead
+//! and remembered ones. A timer's line is as the HTTP interface shows it, plus its payload, the values of its headers,
+//! and the occurrence postponed by an extra run. An unreadable row becomes a line that says where and why.
 //!
-//! Not in a dump: when a remembered or dead timer is forgotten; that time restarts at loading. On loading, timers
-//! that were out become due, attempt numbers keep rising, and the store gets a new name, so that no delivery reuses
-//! an earlier name.
+//! Not in a dump: when a remembered or dead timer is forgotten; that time restarts at loading. On loading, timers that
+//! were out become due, attempt numbers keep rising, and the store gets a new name, so that no delivery reuses an
+//! earlier identity.
 
 mod line;
 
@@ -20,8 +20,8 @@ pub use line::{Line, Timer};
 
 /// The lines of a dump, each with its line end.
 ///
-/// An unreadable row is an error, and the next ones follow; the writer of the dump puts an [`unreadable`] line in its
-/// place.
+/// An unreadable row yields an error, and the rows after it follow. The writer of the dump replaces the error by an
+/// [`unreadable`] line.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,7 +73,7 @@ impl Iterator for Dump {
     }
 }
 
-/// The line for a row that could not be read, so that an incomplete dump says so itself.
+/// The line for a row that could not be read, so that an incomplete dump is recognisable as such.
 pub fn unreadable(error: &StoreError) -> String {
     let what = match error {
         StoreError::Damaged(damage) => damage.to_string(),

@@ -22,11 +22,11 @@ pub struct Delivery {
 
 /// What dropping a delivery does.
 enum OnDrop {
-    /// It never reached its taker: released, and no attempt is used up.
+    /// It never reached its taker: a drop releases it, and no attempt is used up.
     Release,
-    /// Its taker has dropped it: nacked.
+    /// It reached its taker: a drop nacks it.
     Nack,
-    /// It was settled.
+    /// It was settled: a drop does nothing.
     Nothing,
 }
 
@@ -51,7 +51,7 @@ impl Delivery {
         self.inner.payload.content()
     }
 
-    /// Where it is posted, if it has a webhook.
+    /// The webhook to which it is posted, if it has one.
     pub fn webhook(&self) -> Option<&Webhook> {
         self.inner.webhook.as_deref()
     }
@@ -81,12 +81,12 @@ impl Delivery {
         self.inner.token.occurrence
     }
 
-    /// How often this occurrence was handed out, including this time.
+    /// The number of times this occurrence was handed out, including this one.
     pub fn attempt(&self) -> u32 {
         self.inner.token.attempt
     }
 
-    /// The permanent name of the delivery.
+    /// The permanent identity of the delivery.
     pub fn token(&self) -> &Token {
         &self.inner.token
     }
@@ -96,7 +96,7 @@ impl Delivery {
         self.inner.handed
     }
 
-    /// When the lease ends unless extended, by the wall clock at the hand-out.
+    /// When the lease ends unless it is extended, computed from the wall clock at the hand-out.
     pub fn lease_until(&self) -> Moment {
         self.inner.lease_until
     }
@@ -120,7 +120,7 @@ impl Delivery {
         self.settle(Verdict::Nack(nack.after.map(Into::into), nack.error), |settled| settled)
     }
 
-    /// Extends the lease to end this long from now, 1 s to 12 hours. Resolves with the new end.
+    /// Extends the lease to end this long from now (1 s to 12 hours). The receipt resolves with the new end.
     pub fn extend(&self, lease: Duration) -> Receipt<Moment> {
         let lease = match super::queue::lease(lease) {
             Ok(lease) => lease,
@@ -132,7 +132,7 @@ impl Delivery {
         })
     }
 
-    /// Gives the timer up at once with that reason, whatever attempts are left. It is dead, even if it recurs.
+    /// Gives the timer up at once with that reason, however many attempts are left. It is dead, even if it recurs.
     pub fn give_up(mut self, error: impl Into<Arc<str>>) -> Receipt<()> {
         self.on_drop = OnDrop::Nothing;
         self.settle(Verdict::GiveUp(Some(error.into())), |_| ())
@@ -149,7 +149,7 @@ impl Delivery {
         self.settle(Verdict::Release(delay.into()), |_| ())
     }
 
-    /// Lets go of it without settling. The lease keeps running.
+    /// Detaches the token, without settling the delivery. The lease keeps running.
     ///
     /// Any holder of the token may settle it with [`Queue::ack`], [`Queue::nack`] and [`Queue::extend`].
     pub fn detach(mut self) -> Token {
@@ -181,8 +181,7 @@ impl Queue {
     }
 }
 
-/// Settling deliveries by token. The answers are in the order of the tokens; a stale token does not affect the
-/// others.
+/// Settling deliveries by token. The answers are in the order of the tokens; a stale token does not affect the others.
 impl Queue {
     /// Reports these deliveries as done, as [`Delivery::ack`].
     ///
@@ -195,7 +194,7 @@ impl Queue {
     /// jobs.schedule(NewTimer::after(Duration::ZERO).key("a")?).wait()?;
     /// let job = jobs.receive(1, Duration::from_secs(20)).wait()?.remove(0);
     /// let token = job.detach().to_string();
-    /// // The token goes over a wire, and comes back.
+    /// // The token goes over a wire and returns.
     /// let token = token.parse()?;
     /// let answers = jobs.ack([&token, &token]).wait()?;
     /// assert_eq!(answers, [Ok(Settled::Acked(None)), Err(Stale::Acked)]);
@@ -260,7 +259,7 @@ impl std::fmt::Debug for Delivery {
     }
 }
 
-/// The refusal of a delivery, with an optional reason and delay.
+/// A failure report, with an optional reason and delay.
 ///
 /// Converts from any error, so that a handler may use `?`. Without a delay, the timer's backoff applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -270,7 +269,7 @@ pub struct Nack {
 }
 
 impl Nack {
-    /// Refuses for that reason.
+    /// A failure for that reason.
     pub fn because(error: impl Into<Arc<str>>) -> Self {
         Nack { after: None, error: Some(error.into()) }
     }

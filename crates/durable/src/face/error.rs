@@ -20,7 +20,7 @@ pub enum Error {
     Delivering(u64),
     /// A timer in this state cannot be moved or run. Nothing happened.
     State(State),
-    /// The key has this timer, or none, and a different one was meant. Nothing happened.
+    /// The key belongs to this timer, or to none, but the request expected another one. Nothing happened.
     Mismatch(Option<Generation>),
     /// The delivery no longer belongs to the caller. Nothing happened.
     Stale(Stale),
@@ -89,9 +89,9 @@ impl From<Failure> for Error {
     }
 }
 
-/// Timers that were not scheduled, and why.
+/// The failure of a schedule: the reason, and the timers of the request.
 ///
-/// None of them was, unless the reason is [`Error::Unknown`].
+/// No timer was scheduled, unless the reason is [`Error::Unknown`].
 #[derive(Clone, Debug)]
 pub struct ScheduleError {
     /// The reason.
@@ -100,15 +100,15 @@ pub struct ScheduleError {
     pub timers: Vec<NewTimer>,
 }
 
-/// Why timers were not scheduled. An index counts the timers of the request from 0.
+/// Why timers were not scheduled. An index is the position of a timer in the request, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
     /// A key is taken by a timer in that state.
     KeyTaken(usize, State),
-    /// A key has this timer, or none, and a different one was to be replaced.
+    /// A key belongs to this timer, or to none, but another one was to be replaced.
     Mismatch(usize, Option<Generation>),
-    /// A key is an assigned one, and no timer has it.
+    /// A key looks assigned, and no timer has it.
     NotAssigned(usize),
     /// An earlier timer of the request has the same key.
     KeyTwice(usize),

@@ -21,8 +21,8 @@ pub struct Page {
 impl Queue {
     /// Lists timers, at most `limit` per page (clamped to 1 to 1000). Continue with the cursor of the previous page.
     ///
-    /// A page may be short. A timer that does not change meanwhile appears once; one that is moved may appear twice
-    /// or not at all.
+    /// A page may be short. A timer that does not change during the listing appears once; one that is moved may appear
+    /// twice or not at all.
     ///
     /// ```
     /// use std::time::Duration;
@@ -59,7 +59,7 @@ impl Queue {
 
     /// Cancels the timers whose keys start with `prefix`, at most 100 000 per call. Repeat while there are more.
     ///
-    /// Done and cancelled timers do not count.
+    /// Done and cancelled timers are not counted.
     pub fn cancel_prefix(&self, prefix: &str) -> Receipt<Many> {
         match checked(prefix) {
             Ok(prefix) => self.many(Request::CancelPrefix { queue: self.name.clone(), prefix }),
@@ -67,7 +67,8 @@ impl Queue {
         }
     }
 
-    /// Cancels every timer of the queue in one commit. None of them is remembered, and remembered ones are forgotten.
+    /// Cancels every timer of the queue in one commit. None is remembered afterwards, not even those done or cancelled
+    /// before.
     ///
     /// ```
     /// use std::time::Duration;
@@ -87,8 +88,8 @@ impl Queue {
 
     /// Deletes the queue, its settings and all its timers.
     ///
-    /// While timers are out it fails with [`Error::Delivering`], unless `force` is set: then their tokens become
-    /// stale. Pending receives keep waiting, for timers scheduled afterwards.
+    /// While timers are out it fails with [`Error::Delivering`], unless `force` is set; with `force`, their tokens
+    /// become stale. Pending receives keep waiting, for timers scheduled afterwards.
     pub fn delete(&self, force: bool) -> Receipt<()> {
         let request = Request::Delete { queue: self.name.clone(), force };
         self.request(request, |answer| match answer? {
@@ -99,7 +100,7 @@ impl Queue {
         })
     }
 
-    /// Makes dead timers due now, all or those whose keys start with `prefix`, at most 10 000 per call.
+    /// Makes dead timers due now: all, or those whose keys start with `prefix`; at most 10 000 per call.
     ///
     /// Repeat while there are more. The timers have all their attempts available again.
     pub fn redrive(&self, prefix: Option<&str>) -> Receipt<Many> {
@@ -119,7 +120,7 @@ impl Queue {
 
 /// Settings.
 impl Queue {
-    /// Stops handing out until [resumed](Queue::resume). Scheduling and settling continue, and leases run.
+    /// Stops handing out until the queue is [resumed](Queue::resume). Scheduling and settling continue, and leases run.
     pub fn pause(&self) -> Receipt<()> {
         self.set(Change { paused: Some(true), ..Change::default() })
     }
@@ -131,7 +132,7 @@ impl Queue {
 
     /// Changes settings; creates the queue if it does not exist.
     ///
-    /// `retry`, `remember` and `webhook` are defaults of new timers; the others apply at once.
+    /// `retry`, `remember` and `webhook` are defaults of new timers; the other settings apply at once.
     ///
     /// ```
     /// use tourbillon_durable::{Change, Durable};
@@ -171,7 +172,7 @@ impl Filter {
 impl Change {
     fn checked(&self) -> Result<(), ValueError> {
         if let Some(retry) = self.retry {
-            // The limits of a field do not depend on the others.
+            // The limits of each field are independent of the other fields.
             retry.over(Retry::default()).checked()?;
         }
         if let Some(Some(webhook)) = &self.webhook {

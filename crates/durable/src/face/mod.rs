@@ -68,7 +68,7 @@ impl Durable {
     /// Opens the timers in that directory, which is created if it does not exist. One process at a time can hold it.
     ///
     /// # Errors
-    /// Another process holds the directory, it cannot be read or written, or a newer version has written it; or a
+    /// Another process holds the directory, or it cannot be read or written; a newer version has written it; or a
     /// thread could not be started.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, OpenError> {
         Durable::builder().open(directory)
@@ -90,12 +90,12 @@ impl Durable {
     /// A handle of a queue. The queue is created by its first timer or setting.
     ///
     /// # Errors
-    /// The name is not 1 to 64 of `a-z A-Z 0-9 . _ -`, or it is `.` or `..`.
+    /// The name is not 1 to 64 characters of `a-z A-Z 0-9 . _ -`, or it is `.` or `..`.
     pub fn queue(&self, name: &str) -> Result<Queue, ValueError> {
         Ok(Queue::new(self.runtime.clone(), QueueName::new(name)?))
     }
 
-    /// Every queue that a timer or a setting has created.
+    /// The names of all queues that a timer or a setting has created.
     pub fn queues(&self) -> Receipt<Vec<QueueName>> {
         let (receipt, slot) = Receipt::new();
         let reply = move |answer: Result<Answer, Failure>| {
@@ -111,15 +111,15 @@ impl Durable {
 
     /// The name of the store: 16 hexadecimal digits, random and permanent.
     ///
-    /// Together with it, a generation and an occurrence are globally unique.
+    /// Store name, generation and occurrence together are globally unique.
     pub fn name(&self) -> String {
         let name = self.runtime.condition.name;
         ShardRow { name, ..ShardRow::default() }.name()
     }
 
-    /// One state of the store, as of a moment between this call and the receipt's resolution.
+    /// An image of the store, as of a moment between this call and the receipt's resolution.
     ///
-    /// Later changes are not in it, however long reading takes. With the feature `json`, `dump::Dump` writes it as
+    /// Later changes are not in it, even if reading it takes long. With the feature `json`, `dump::Dump` writes it as
     /// lines.
     pub fn image(&self) -> Receipt<Image> {
         let (receipt, slot) = Receipt::new();
@@ -127,7 +127,7 @@ impl Durable {
         receipt
     }
 
-    /// The wall clock that decides what is due, rounded up to a millisecond.
+    /// The wall clock that decides which timers are due, rounded up to a millisecond.
     pub fn now(&self) -> Moment {
         self.runtime.now()
     }
@@ -139,14 +139,14 @@ impl Durable {
         self.runtime.stop();
     }
 
-    /// Whether it was [closed](Durable::close), or another process has taken the store over.
+    /// Whether it was [closed](Durable::close), or another process has taken over the store.
     pub fn is_closed(&self) -> bool {
         self.runtime.is_stopped()
     }
 }
 
 impl Builder {
-    /// Uses a virtual clock: time passes when it is advanced. The default is the system's clocks.
+    /// Uses a virtual clock, whose time passes only when it is advanced. The default is the system's clocks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -169,7 +169,7 @@ impl Builder {
         self
     }
 
-    /// Limits what is held in memory.
+    /// Limits the memory that timers may take.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

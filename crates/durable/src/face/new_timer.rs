@@ -32,7 +32,7 @@ impl NewTimer {
         NewTimer::new(When::At(moment.into()), None)
     }
 
-    /// Due every `period`, first after one period.
+    /// Due every `period`; the first time is one period after it is scheduled.
     ///
     /// # Errors
     /// The period is shorter than a second.
@@ -65,7 +65,7 @@ impl NewTimer {
         }
     }
 
-    /// Sets the key, unique in its queue. Without one, a key is assigned.
+    /// Sets the key, unique in its queue. A timer without one gets an assigned key.
     ///
     /// # Errors
     /// It is empty, `.`, `..` or longer than 256 bytes, contains a control character, or starts with `~`.
@@ -95,13 +95,13 @@ impl NewTimer {
         self
     }
 
-    /// Sets its expiry: no attempt starts later than this long after it is due, and the occurrence is given up then.
+    /// Sets its expiry: no attempt starts later than this long after it is due. The occurrence is then given up.
     pub fn expires(mut self, span: Duration) -> Self {
         self.expires = Some(span.into());
         self
     }
 
-    /// Sets its webhook, overriding its queue's. [`Durable::push`](crate::Durable::push) hands it out.
+    /// Sets its webhook, overriding its queue's. [`Durable::push`](crate::Durable::push) hands the timer out.
     ///
     /// # Errors
     /// The webhook is out of its limits.
@@ -130,7 +130,7 @@ impl NewTimer {
         self
     }
 
-    /// Ends a recurring timer: it is not due after that moment. No effect on other timers.
+    /// Sets the end of a recurring timer: it is not due after that moment. No effect on other timers.
     pub fn until(mut self, moment: impl Into<Moment>) -> Self {
         let until = Some(moment.into());
         self.recurrence.iter_mut().for_each(|recurrence| recurrence.until = until);

@@ -13,12 +13,12 @@ impl Durable {
     ///
     /// If none is due, waits for one, at most `wait`. Resolves empty when the wait has passed.
     ///
-    /// This is for a delivery agent: a part of the process that posts each delivery to its webhook and settles it by
-    /// the response. This crate makes no connection. [`Queue::receive`](super::Queue::receive) never hands out these
-    /// timers, and this method no others.
+    /// This is for a delivery agent: a part of the process that posts each delivery to its webhook and settles it
+    /// according to the response. This crate makes no connections itself. Timers with a webhook are handed out only by
+    /// this method, never by [`Queue::receive`](super::Queue::receive); this method hands out no other timers.
     ///
-    /// The lease of a delivery is the timeout of its webhook plus `margin`; if it is not settled by then, the attempt
-    /// has failed. Deliveries in progress when the process ends are due at once when the store is opened again: their
+    /// The lease of a delivery is the timeout of its webhook plus `margin`; a delivery not settled by then is a failed
+    /// attempt. Deliveries in progress when the process ends are due at once when the store is opened again: their
     /// attempt does not count as failed, and the next one has a higher number.
     ///
     /// ```

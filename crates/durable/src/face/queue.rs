@@ -68,15 +68,15 @@ impl Queue {
 impl Queue {
     /// Schedules a timer. It is durable when the receipt resolves.
     ///
-    /// A timer whose key is taken is refused, also while a finished timer is remembered. So a schedule with a key is
-    /// safe to repeat.
+    /// A timer whose key is taken is refused. The key of a finished timer stays taken while the timer is remembered. So
+    /// a schedule with a key is safe to repeat.
     pub fn schedule(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
         self.schedule_with(timer, Conflict::Refuse)
     }
 
-    /// Schedules a timer, replacing the one under its key.
+    /// Schedules a timer, replacing the timer that has its key.
     ///
-    /// That one may be out at a taker; the answer tells its state.
+    /// A receiver may currently hold the replaced timer; the answer tells its state.
     pub fn replace(&self, timer: NewTimer) -> Receipt<Scheduled, ScheduleError> {
         self.schedule_with(timer, Conflict::Replace)
     }
@@ -137,7 +137,7 @@ impl Queue {
             };
             timer.when = self.fixed(timer.when);
         }
-        // Clones of shared data, returned to the caller if the request is refused.
+        // Clones of shared data, for the caller in case the request is refused.
         let back = timers.clone();
         let request = Request::Schedule { queue: self.name.clone(), timers, conflict };
         self.request(request, move |answer| {
@@ -160,8 +160,8 @@ impl Queue {
 impl Queue {
     /// Cancels a timer. The answer is definite.
     ///
-    /// [`Cancelled::Cancelled`]: it will not be handed out. [`Cancelled::Delivering`]: its current holder may finish
-    /// it, and it will not be handed out again.
+    /// [`Cancelled::Cancelled`]: the timer will not be handed out. [`Cancelled::Delivering`]: its current holder may
+    /// finish it, and it will not be handed out again.
     pub fn cancel(&self, key: impl AsRef<str>) -> Receipt<Cancelled> {
         let key = match Key::new(key.as_ref()) {
             Ok(key) => key,
@@ -256,7 +256,7 @@ impl Queue {
         })
     }
 
-    /// Counts its timers by state, without reading a timer. `None` if the queue does not exist.
+    /// Counts of its timers by state. Reads no timer. `None` if the queue does not exist.
     pub fn count(&self) -> Receipt<Option<Counts>> {
         self.look(|(counts, _)| counts)
     }
@@ -266,7 +266,7 @@ impl Queue {
         self.look(|(_, settings)| settings)
     }
 
-    /// Counts, the longest due and the next due timer, and lateness. `None` if the queue does not exist.
+    /// Counts, the most overdue timer, the next due timer, and lateness. `None` if the queue does not exist.
     ///
     /// Reads at most a few rows.
     ///
@@ -298,7 +298,7 @@ impl Queue {
     /// Counts the pending timers due in each of `pieces` equal parts of the time from `from` to `to`.
     ///
     /// Rounds the edges outward to a grid: to a minute in the next day, to an hour in the next 30 days, else to a day.
-    /// Returns the rounded edges, between which the counts are exact. Reads no timer. `pieces` is clamped to 1 to
+    /// Returns the rounded edges; the counts between them are exact. Reads no timer. `pieces` is clamped to 1 to
     /// 10 000.
     pub fn forecast(
         &self,
@@ -326,7 +326,7 @@ fn one(mut cancelled: Vec<Cancelled>) -> Cancelled {
     cancelled.pop().unwrap_or(Cancelled::Unknown)
 }
 
-/// Checks what the request alone determines.
+/// Checks everything that depends on the request alone.
 fn check(timers: &[NewTimer]) -> Result<(), Refused> {
     if timers.is_empty() || timers.len() > MOST_TIMERS {
         return Err(Refused::Count);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::error::Error;
 use crate::runtime::Slot;
 
-/// The pending answer to a request. When it resolves, what it reports is durable.
+/// The pending answer to a request. Once it resolves, the reported outcome is durable.
 ///
 /// Block on it with [`wait`](Receipt::wait), or await it on any runtime. Dropping it does not cancel the request.
 ///
@@ -52,7 +52,7 @@ impl<T, E> Receipt<T, E> {
             .expect("every request is answered, and the answer was not taken before")
     }
 
-    /// Blocks at most `limit` of real time. `None` if the answer is still pending or was taken before.
+    /// Blocks for at most `limit` of real time. `None` if the answer is still pending or was already taken.
     pub fn wait_for(&mut self, limit: Duration) -> Option<Result<T, E>> {
         self.slot.wait(Some(limit))
     }

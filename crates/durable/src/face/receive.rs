@@ -34,8 +34,8 @@ pub struct Receive {
 impl Queue {
     /// Takes up to `max` due timers without a webhook, longest due first.
     ///
-    /// If none is due, waits for one, at most `wait` by the clock of the timers. Resolves empty when the wait has
-    /// passed.
+    /// If none is due, waits until one is, for at most `wait` by the clock of the timers. Resolves empty when the wait
+    /// has passed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -56,9 +56,9 @@ impl Queue {
         Receive { runtime: self.runtime.clone(), from: Some(self.name.clone()), id, slot }
     }
 
-    /// A stream of due timers, without end.
+    /// An endless stream of due timers.
     ///
-    /// It buffers at most `ahead` deliveries, at least one; their leases are running.
+    /// It buffers at most `ahead` deliveries, at least one. Their leases run while they are buffered.
     pub fn deliveries(&self, ahead: usize) -> Deliveries {
         Deliveries { queue: self.clone(), ahead, under_way: None, ready: VecDeque::new() }
     }
@@ -90,7 +90,7 @@ fn received(
     }
 }
 
-/// A reply that does not keep the store open; the waiting caller does.
+/// Returns a reply that does not keep the store open; the waiting caller keeps it open.
 pub(super) fn fill(
     runtime: &Arc<Runtime>,
     lease: Span,
@@ -102,7 +102,7 @@ pub(super) fn fill(
             Some(runtime) => received(&runtime, lease, answer),
             None => Err(Error::Stopped),
         };
-        // If the caller has gone, they are dropped unread, which releases them.
+        // If the caller has gone, the deliveries are dropped unread, which releases them.
         drop(slot.fill(received));
     })
 }

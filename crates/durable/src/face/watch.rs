@@ -15,8 +15,8 @@ use crate::values::Event;
 
 /// A subscription: a stream, or one item at a time with [`next_within`](Watch::next_within).
 ///
-/// It ends when the durable timers are closed. It never blocks the timers: a slow reader loses the oldest items
-/// beyond 1024 and gets their number.
+/// It ends when the durable timers are closed. It never blocks the timers: a reader that falls more than 1024 items
+/// behind loses the oldest ones and gets their number.
 #[must_use = "what nobody reads is lost"]
 pub struct Watch<T> {
     reader: Arc<Reader<T>>,
@@ -57,7 +57,8 @@ impl Durable {
         Watch { reader: self.runtime.condition.events.listen(Box::new(|_| true)) }
     }
 
-    /// Subscribes to what an operator should know: a clock far off, damage, store failures. The last 100 come first.
+    /// Subscribes to what an operator should know: a clock far off, damage, store failures. Begins with the last 100
+    /// notices.
     pub fn notices(&self) -> Watch<Notice> {
         Watch { reader: self.runtime.condition.notices.listen(Box::new(|_| true)) }
     }

@@ -1,7 +1,7 @@
 //! Workers: run a handler for due timers, with bounded parallelism.
 //!
-//! A worker requests as many deliveries as it has free places, and hands each to a pool of threads. The pool belongs
-//! to a timer engine: under a virtual clock, time does not pass while a handler runs.
+//! A worker requests as many deliveries as it has free places, and hands each to a pool of threads. The pool belongs to
+//! a timer engine, so that under a virtual clock time does not pass while a handler runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::shard::{Request, RequestId, Verdict};
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::values::Span;
 
-/// A lease is extended after 1/`EXTEND_AFTER` of it.
+/// A lease is extended after 1/`EXTEND_AFTER` of its length.
 const EXTEND_AFTER: u32 = 2;
-/// The pause after a request was refused with [`Error::Full`].
+/// The pause after [`Error::Full`].
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs a handler for the due timers of a queue. Made by [`Queue::worker`].
@@ -38,7 +38,7 @@ struct Shared {
     /// The longest time for which a lease is extended.
     most: Duration,
     state: Mutex<State>,
-    /// Notifies a shutdown that no handler runs.
+    /// Notifies a shutdown that no handler is running.
     quiet: Condvar,
 }
 
@@ -128,7 +128,7 @@ impl Queue {
 impl Worker {
     /// Stops taking deliveries, and waits for running handlers, at most `limit` of real time.
     ///
-    /// Returns whether all have ended; the leases of the others are no longer extended.
+    /// Returns whether all have ended. The leases of the remaining ones are no longer extended.
     pub fn shutdown(self, limit: Duration) -> bool {
         self.shared.stop(limit)
     }
@@ -156,7 +156,7 @@ impl Shared {
         let reply = Box::new(move |answer| shared.taken(shared.queue.received(answer)));
         let id = self.queue.take(free, Span::MAX, reply);
         let mut state = lock(&self.state);
-        // The answer may have arrived before the id.
+        // The answer may arrive before the id is known.
         if state.taking && state.takes == takes {
             state.receive = Some(id);
         }
@@ -205,7 +205,7 @@ impl Shared {
         let extending = self.extend(&delivery);
         let handled = catch_unwind(AssertUnwindSafe(|| (self.handler)(&delivery)));
         drop(extending);
-        // Nobody waits for these receipts: if an answer to the store is lost, the timer is handed out again.
+        // Nobody waits for these receipts. If the store never gets an answer, the timer is handed out again.
         match handled {
             Ok(Ok(())) => drop(delivery.ack()),
             Ok(Err(nack)) => drop(delivery.nack(nack)),

@@ -1,7 +1,7 @@
 //! Both clocks of a runtime, and the alarms that wake its thread.
 //!
 //! A clock reading rounds down to a millisecond and a requested moment rounds up, so nothing is early. There are two
-//! alarms, both timers of the engine: one follows the wall clock, also when that clock is set; the other runs on the
+//! alarms, both timers of the engine: one follows the wall clock, even if that clock is set; the other runs on the
 //! monotonic clock. An alarm is rearmed only if its moment has changed, so an idle runtime never wakes up needlessly.
 
 use std::io;
@@ -98,7 +98,7 @@ impl Alarms {
         let (mailbox, waits) = (self.mailbox.clone(), self.clocks.is_virtual());
         move |_| {
             mailbox.wake();
-            // Virtual time stands still until all work of this moment is done.
+            // Virtual time does not pass until all work of this moment is done.
             if waits {
                 mailbox.wait_idle();
             }

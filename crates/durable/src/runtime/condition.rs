@@ -1,4 +1,4 @@
-//! The condition of a runtime: its health, notices, events and found damage, as published by the thread.
+//! The condition of a runtime: its health, notices, events and the damage found. The runtime's thread publishes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::store::{Damage, Image};
 use crate::sync::{Mutex, lock};
 use crate::values::Event;
 
-/// The notices that a later reader still receives.
+/// The number of past notices that a new reader receives.
 const KEPT: usize = 100;
 
 /// Something an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The wall clock is far off: at start more than a day behind the greatest wall clock seen or more than a year
-    /// ahead of it, or a jump of more than a year. Timers follow it all the same; check the clock.
+    /// The wall clock is far off: at start more than a day behind its latest recorded reading or more than a year ahead
+    /// of it, or a jump of more than a year. Timers follow it even so; check the clock.
     Clock(FarOff),
     /// Rows cannot be read. Other timers are not affected; check the store.
     Damaged(Damage),
@@ -34,7 +34,7 @@ pub enum Notice {
 pub enum Health {
     /// It accepts writes.
     Ready,
-    /// It has failed and is being reopened, indefinitely: the last reason. Nothing is handed out.
+    /// It has failed, with this last reason, and is being reopened until that succeeds. Nothing is handed out.
     Failing(Arc<str>),
     /// It was closed.
     Closed,
@@ -92,7 +92,7 @@ impl Condition {
         lock(&self.health).clone()
     }
 
-    /// The store has failed, or could not be opened. Only the first failure sends a notice.
+    /// Records that the store has failed, or could not be opened. Only the first failure sends a notice.
     pub(super) fn failed(&self, why: &Arc<str>) {
         let before = std::mem::replace(&mut *lock(&self.health), Health::Failing(why.clone()));
         if before == Health::Ready {

@@ -34,9 +34,9 @@ pub(super) struct Driver<S: Store> {
 /// A request that has no answer yet.
 struct Waiting {
     reply: Reply,
-    /// For a receive or a push: the request, and when its wait ends. It survives a failure of the store.
+    /// For a receive or a push: the request, and when its wait ends. Such a request survives a failure of the store.
     poll: Option<(Request, Steady)>,
-    /// For a leave: the receive or push that is withdrawn and gets no answer.
+    /// For a leave: the receive or push that it withdraws, which gets no answer.
     leaves: Option<RequestId>,
 }
 
@@ -67,7 +67,8 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Takes turns until the mailbox is closed and empty. By then, deliveries whose takers have gone are returned.
+    /// Takes turns until the mailbox is closed and empty. Before it ends, deliveries whose takers have gone are
+    /// returned.
     pub(super) fn run(mut self) {
         // A new shard needs a first turn, so the first take does not block.
         let (mut inputs, mut rest) = (Vec::new(), false);
@@ -99,13 +100,14 @@ impl<S: Store> Driver<S> {
         let wall = self.clocks.wall();
         self.shard.listen(self.condition.events.is_heard());
         let turn = self.shard.turn(wall, self.clocks.steady(), inputs);
-        // Before the answers: a caller whose answer used this clock reading finds the notice already sent.
+        // Before the answers, so that a caller whose answer is based on this clock reading finds the notice already
+        // sent.
         if let Some(far_off) = turn.clock {
             self.condition.notices.tell(&Notice::Clock(far_off));
         }
         let (answers, work): (Vec<Effect>, Vec<Effect>) =
             turn.effects.into_iter().partition(|effect| matches!(effect, Effect::Answer(..)));
-        // Answers first: what they report is already durable and need not wait for the next commit.
+        // Answers first: the reported outcome is already durable and need not wait for the next commit.
         for effect in answers {
             let Effect::Answer(id, answer) = effect else { continue };
             if answer.tells_agents() {
@@ -141,7 +143,7 @@ impl<S: Store> Driver<S> {
         }
         self.condition.tell_damage(self.store.damage());
         self.answer_images();
-        // After the commit, so that every event reported is durable.
+        // After the commit, so that every reported event is durable.
         turn.events.iter().for_each(|event| self.condition.events.tell(event));
         let at_once = turn.wall.is_some_and(|at| at <= wall);
         if next.is_empty() && !at_once {
@@ -150,7 +152,7 @@ impl<S: Store> Driver<S> {
         Ok((next, at_once))
     }
 
-    /// Answers the requests for an image. Every commit of the shard's turns is done, so its queues match the store's.
+    /// Answers the requests for an image. All commits of the shard's turns are done, so its queues match the store's.
     fn answer_images(&mut self) {
         for reply in self.condition.take_images() {
             let rows = contained(|| self.store.snapshot());
@@ -161,7 +163,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Records where the answer to a request goes.
+    /// Registers the reply to a request. Returns the request as an input.
     fn enter(&mut self, letter: Letter) -> Input {
         let poll = match &letter.request {
             Request::Receive { wait, .. } | Request::Push { wait, .. } => {
@@ -179,8 +181,8 @@ impl<S: Store> Driver<S> {
 
     fn answer(&mut self, id: RequestId, answer: Result<Answer, Failure>) {
         let Some(waiting) = self.waiting.remove(&id) else { return };
-        // Once a leave is answered, the shard has forgotten the poll. Not earlier: deliveries already on their way
-        // still reach its reply, which returns them.
+        // Once a leave is answered, the shard has forgotten the poll. Until then the poll's reply must remain: it still
+        // receives deliveries already on their way, and returns them.
         if let Some(poll) = waiting.leaves {
             self.waiting.remove(&poll);
         }
@@ -244,7 +246,7 @@ impl<S: Store> Driver<S> {
     }
 }
 
-/// However the thread ends, no caller is left waiting.
+/// No caller is left waiting, however the thread ends.
 impl<S: Store> Drop for Driver<S> {
     fn drop(&mut self) {
         for letter in self.mailbox.end() {

@@ -25,7 +25,7 @@ type Wanted<T> = Box<dyn Fn(&T) -> bool + Send + Sync>;
 
 pub(crate) struct Feed<T> {
     state: Mutex<State<T>>,
-    /// The number of readers, so that the thread finds none without a lock. May lag by one turn.
+    /// The number of readers. If it is zero, the thread skips the lock. May lag by one turn.
     readers: AtomicUsize,
     /// How many recent items a new reader receives.
     keeps: usize,
@@ -67,7 +67,7 @@ impl<T: Clone> Feed<T> {
 
     /// Whether there may be a reader.
     pub(crate) fn is_heard(&self) -> bool {
-        // Relaxed, pairs with nothing: an item missed because of a late read predates the reader.
+        // Relaxed, pairs with nothing: a late read misses only items that predate the reader.
         self.readers.load(Ordering::Relaxed) > 0
     }
 

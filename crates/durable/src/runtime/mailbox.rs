@@ -1,10 +1,9 @@
-//! The mailbox: callers' requests, until the runtime's thread takes them.
+//! The mailbox: holds callers' requests until the runtime's thread takes them.
 //!
 //! - Requests of one queue are taken in order. Queues are served round-robin, one request each, so a busy queue does
 //!   not delay the others.
-//! - One take is at most [`GROUP`] bytes, which bounds the requests in one commit. A larger request is taken alone.
-//! - At most [`LIMIT`] bytes wait. Beyond that a request is refused, unless it settles or leaves, or nothing else
-//!   waits.
+//! - At most [`LIMIT`] bytes wait. Beyond that a request is refused, unless nothing else waits or the request is a
+//!   [settle](Request::Settle) or a [leave](Request::Leave), the withdrawal of a receive or push.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -49,7 +48,7 @@ struct State {
     turn: VecDeque<Option<QueueName>>,
     bytes: usize,
     next: u64,
-    /// A turn was requested without a request: an alarm has fired or an image is wanted.
+    /// The thread should take a turn although no request is queued: an alarm has fired, or an image is wanted.
     woken: bool,
     /// The runtime's thread waits for work.
     resting: bool,
@@ -97,7 +96,7 @@ impl Mailbox {
         self.notify(state);
     }
 
-    /// Refuses further requests, except settles and leaves. Requests already posted are carried out.
+    /// Refuses further requests, except settles and leaves. The thread still carries out those already posted.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -138,8 +137,8 @@ impl Mailbox {
         }
     }
 
-    /// Ends the mailbox if it is closed and empty. The thread asks after its turn, because replies of that turn may
-    /// have posted requests that return deliveries.
+    /// Ends the mailbox if it is closed and empty. The thread calls this after each turn, because replies sent in that
+    /// turn may have posted requests that return deliveries.
     pub(crate) fn end_if_idle(&self) -> bool {
         let mut state = lock(&self.state);
         state.ended |= state.closed && state.turn.is_empty();
@@ -183,7 +182,7 @@ impl State {
     }
 }
 
-/// Whether a request is a settle or a leave. These are never refused for lack of room: they free some.
+/// Whether a request is a settle or a leave. Neither is refused for lack of room, because both free room.
 fn is_answer(request: &Request) -> bool {
     matches!(request, Request::Settle { .. } | Request::Leave(..))
 }

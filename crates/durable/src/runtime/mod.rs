@@ -1,4 +1,4 @@
-//! The runtime: one thread that carries out the effects the shard decides on.
+//! The runtime: one thread that carries out the effects of the shard.
 //!
 //! ```text
 //!   callers ──▶ mailbox ──▶ turn of the shard ──▶ commit, load ──▶ next turn ──▶ answers ──▶ slots
@@ -6,13 +6,14 @@
 //!                  └── alarms ◀─────┘ wake at
 //! ```
 //!
-//! **Group commit**: requests that arrive during a commit collect in the mailbox. The next turn takes them all, and
-//! they share one commit. The answers of a commit leave with the turn after it, before the next commit begins.
+//! **Group commit**: requests that arrive during a commit collect in the mailbox. The next turn takes them, up to a
+//! size limit, and they share one commit. The answers of a commit are sent by the turn after it, before the next commit
+//! begins.
 //!
 //! **Failure**: a failed commit or load poisons the store. The thread answers every request that the shard has taken
 //! with [`Failure::Unknown`], except receives and pushes, which keep waiting. It drops the shard and retries opening
-//! the store with backoff until that succeeds; meanwhile it answers requests with [`Failure::Unavailable`]. A fenced
-//! store ends the thread.
+//! the store with backoff until that succeeds; meanwhile it answers requests with [`Failure::Unavailable`]. If the
+//! store is fenced, the thread ends.
 //!
 //! **Virtual time**: under a [`VirtualClock`], time does not pass while the thread has work. Each post and each alarm
 //! makes the clock wait until the thread is idle, so runs are deterministic.
@@ -102,7 +103,7 @@ pub(crate) struct Runtime {
     clocks: Clocks,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) condition: Arc<Condition>,
-    /// Under virtual time: a timer is armed that makes the clock wait for the thread.
+    /// Under virtual time: whether a timer is armed that makes the clock wait for the thread.
     nudged: Arc<AtomicBool>,
 }
 
@@ -133,15 +134,15 @@ impl Runtime {
     /// Posts a request.
     pub(crate) fn post(&self, request: Request, reply: Reply) -> RequestId {
         let id = self.mailbox.post(request, reply);
-        // A swap, not a load: of two concurrent posts exactly one arms the timer, after its request is in the
-        // mailbox.
+        // A swap, not a load: of two concurrent posts exactly one arms the timer, and only after its own request is in
+        // the mailbox.
         if self.clocks.is_virtual() && !self.nudged.swap(true, Ordering::AcqRel) {
             let (mailbox, nudged) = (self.mailbox.clone(), self.nudged.clone());
             let wait = move |_: &tourbillon::Context<'_>| {
                 nudged.store(false, Ordering::Release);
                 mailbox.wait_idle();
             };
-            // Only a stopped timer refuses, and this one is never stopped.
+            // Arming fails only on a stopped timer, and this one is never stopped.
             drop(self.clocks.timer().arm(Duration::ZERO, wait));
         }
         id
@@ -163,7 +164,7 @@ impl Runtime {
     pub(crate) fn stop(&self) {
         self.mailbox.close();
         let thread = lock(&self.thread).take();
-        // A reply may drop the last handle, on the thread itself; the thread must not join itself.
+        // A reply may drop the last handle on the thread itself; the thread must not join itself.
         if let Some(thread) =
             thread.filter(|thread| thread.thread().id() != std::thread::current().id())
         {
@@ -196,7 +197,7 @@ impl Drop for Runtime {
     }
 }
 
-/// Runs a reply and contains its panic. A waker is foreign code and must not end the thread that others wait for.
+/// Runs a reply and contains its panic. A waker is foreign code and must not end a thread on which others depend.
 pub(super) fn quietly(reply: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(reply)) {
         // The payload's own drop may panic.

@@ -1,7 +1,7 @@
 //! Loom models of the hand-over between callers and the runtime's thread.
 //!
-//! The mailbox and the slot are the production ones; the thread is a stand-in that answers every request at once. A
-//! lost wake-up leaves a thread blocked, and loom reports the deadlock.
+//! The mailbox and the slot are the production ones. A stand-in replaces the runtime's thread and answers every request
+//! at once. A lost wake-up leaves a thread blocked, and loom reports the deadlock.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -86,7 +86,7 @@ fn a_request_that_meets_the_end_is_answered_or_refused() {
     });
 }
 
-/// What a virtual clock relies on: once `wait_idle` returns, every request posted before it is done.
+/// A virtual clock relies on this: once `wait_idle` returns, every request posted before it is done.
 #[test]
 fn who_waits_until_it_is_idle_sees_everything_done() {
     check(|| {
@@ -138,7 +138,7 @@ fn a_task_is_woken_for_its_answer() {
     });
 }
 
-/// Either the closing caller takes the value or the filler gets it back: it is never lost.
+/// Either the closing caller takes the value or `fill` returns it to the filler: it is never lost.
 #[test]
 fn a_value_that_meets_a_caller_who_goes_is_not_lost() {
     check(|| {

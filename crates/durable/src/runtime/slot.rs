@@ -1,4 +1,4 @@
-//! A slot: passes one value from the runtime's thread to one caller, which blocks on it or polls it.
+//! A slot: passes one value from the runtime's thread to one caller. The caller blocks or polls.
 //!
 //! | state | the caller | the runtime's thread |
 //! |---|---|---|
@@ -37,7 +37,7 @@ impl<T> Slot<T> {
         }
         let before = std::mem::replace(&mut *state, State::Full(value));
         drop(state);
-        // With no lock held: a waker is foreign code.
+        // Wakes with no lock held: a waker is foreign code.
         match before {
             State::Wanted(waker) => waker.wake(),
             _ => self.filled.notify_all(),
@@ -60,7 +60,7 @@ impl<T> Slot<T> {
                     return None;
                 }
                 State::Empty => {}
-                // The waker of an earlier poll: a blocking caller does not want it woken.
+                // An earlier poll left this waker. The caller now blocks, so the waker need not be woken.
                 State::Wanted(waker) => {
                     drop(state);
                     drop(waker);

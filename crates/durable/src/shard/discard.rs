@@ -4,13 +4,14 @@
 //! floor to the next generation, sets the counts of the queue to zero and removes its forecast counters, in one
 //! commit. Discarded rows stay where they are; no reader treats one as a timer.
 //!
-//! - Any page that contains a discarded row removes it, whatever the page was read for.
-//! - A request that makes a timer under the key of a discarded row removes that row first, as it does with a row
+//! - Any page that contains a discarded row removes that row, whatever the page was read for.
+//! - A request that makes a timer under the key of a discarded row removes that row first. The same applies to a row
 //!   whose retention has ended.
-//! - For the others a pass reads all places, one page per turn, when nothing is more urgent. Remembered rows are left
-//!   until their retention ends.
+//! - The remaining discarded rows are found by a pass over all places, one page per turn, when nothing is more urgent.
+//!   The pass skips remembered rows: they are removed when their retention ends.
 //!
-//! A deleted queue keeps its row until it has no discarded row: without the floor they would be timers again.
+//! A deleted queue keeps its row until no discarded row is left: without the floor, discarded rows would be timers
+//! again.
 
 use std::collections::VecDeque;
 
@@ -61,7 +62,7 @@ impl Shard {
     fn discard_all(&mut self, name: &QueueName) {
         let Some(queue) = self.queues.get_mut(name) else { return };
         let mut resident: Vec<Generation> = queue.keys.values().copied().collect();
-        // Sorted, so that every run has the same order.
+        // Sorted, so that the order is the same in every run.
         resident.sort_unstable();
         resident.into_iter().for_each(|generation| self.release(generation));
         let Some(queue) = self.queues.get_mut(name) else { return };
@@ -80,7 +81,7 @@ impl Shard {
         self.outbox.clear(name);
         self.note_cleared(name);
         self.begin_reclaim();
-        // Rows that were out no longer count against the limits of other queues.
+        // The rows that were out no longer count against the limits for all queues, so other queues may hand out more.
         self.stirred.extend(self.queues.keys().cloned());
     }
 
@@ -106,7 +107,7 @@ impl Shard {
 
 /// Reclaiming.
 impl Shard {
-    /// Restarts the search for discarded rows over every place but the remembered rows.
+    /// Restarts the search for discarded rows in every place except the remembered rows.
     pub(super) fn begin_reclaim(&mut self) {
         let full = self.queues.iter().filter(|(_, queue)| queue.row.discarded > 0);
         let full: Vec<QueueName> = full.map(|(name, _)| name.clone()).collect();

@@ -1,6 +1,6 @@
 //! Handing out: which timer is next, leases, and loading pages of waiting rows.
 //!
-//! A hand-out is a change: its attempt and its lease are durable before the taker receives it. The longest due timer
+//! A hand-out is a change: its attempt and its lease are durable before the taker receives it. The most overdue timer
 //! goes first. No timer is handed out before its next attempt by the wall clock of this turn.
 
 use super::queue::Order;
@@ -18,9 +18,9 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 pub(super) enum Expiry {
     /// The lease of a timer that is out.
     Lease(Generation),
-    /// The wait of a taker; without a queue, of an agent.
+    /// The wait of a taker; of an agent if there is no queue.
     Poll(Option<QueueName>, RequestId),
-    /// The pause that the rate of a queue imposes.
+    /// The pause that a queue's rate limit imposes.
     Pace(QueueName),
 }
 
@@ -59,7 +59,7 @@ impl Shard {
                 self.refill(name, lane);
                 return None;
             };
-            // Not due after the clock was set back: a pass is moving it to a bucket.
+            // The timer is no longer due, because the clock was set back. A pass is moving it to a bucket.
             if planted!("clock-set-back-fires-early", false, order.0 > self.wall) {
                 return None;
             }
@@ -83,7 +83,7 @@ impl Shard {
         }
     }
 
-    /// Whether the rate of a queue allows a hand-out now. If not, a timer on the steady clock resumes it.
+    /// Whether a queue's rate limit allows a hand-out now. If not, a timer on the steady clock resumes hand-outs.
     fn keeps_pace(&mut self, name: &QueueName) -> bool {
         let Some(queue) = self.queues.get_mut(name) else { return false };
         let rate = queue.row.settings.rate;
@@ -141,13 +141,13 @@ impl Shard {
         out.count >= self.limits.out as u64 || out.bytes >= self.limits.out_bytes
     }
 
-    /// Keeps a waiting row resident if it lies before the horizon. Beyond a limit, the last row of the line leaves
-    /// memory and the horizon moves back. Each line may always hold a page of rows, and beyond the byte limit one
-    /// row.
+    /// Keeps a waiting row resident if it lies before the horizon. Beyond a limit, the last row of the line is released
+    /// from memory and the horizon moves back. Each line may always hold a page of rows, and one row beyond the byte
+    /// limit.
     pub(super) fn keep_waiting(&mut self, name: &QueueName, lane: Lane, order: Order) -> bool {
         let queue = self.queues.get_mut(name).expect("a timer has a queue");
         let line = queue.line_mut(lane);
-        // The page in progress may have been read before this row was written.
+        // The page being loaded may have been read before this row was written.
         if !line.is_before_horizon(order) && line.refill.is_none() {
             return false;
         }
@@ -207,7 +207,7 @@ impl Shard {
         self.loads.emit(query, Purpose::Out);
     }
 
-    /// Processes a page of the rows that are out. After the last page, processes the inputs held meanwhile.
+    /// Processes a page of the rows that are out. After the last page, processes the inputs that were held back.
     pub(super) fn loaded_out(&mut self, rows: Vec<(Place, Record)>) {
         let whole = rows.len() < self.limits.page;
         let last = rows.last().map(|(_, record)| (record.next_attempt, record.generation()));
@@ -217,7 +217,7 @@ impl Shard {
             }
             let unknown = record.spec.lane() == Lane::Push && self.opened_as == Opened::Started;
             if planted!("push-lease-runs-on-at-restart", false, unknown) {
-                // Its agent belonged to a process that has ended: the outcome of the delivery is unknown.
+                // Its agent belonged to a process that has ended, so the outcome of the delivery is unknown.
                 self.retry_unknown(&record);
                 continue;
             }

@@ -1,10 +1,10 @@
 //! Loads in progress, and the timers changed since each of them was emitted.
 //!
-//! **A loaded row is trusted only if its timer has not changed since the load was emitted.** A load sees every
-//! earlier commit and may see later ones; either way memory has the newer state of a timer changed since. The
-//! tempting alternative, to trust the page, revives timers that were cancelled while it was read.
+//! **A loaded row is trusted only if its timer has not changed since the load was emitted.** A load sees every earlier
+//! commit and may see later ones. For a timer changed since, memory always has the newer state. The tempting
+//! alternative, to trust the page, revives timers that were cancelled while it was read.
 //!
-//! Names are kept only while a load is in progress that they could contradict.
+//! A timer's name, its queue and key, is kept only while a load in progress could return an older state of it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -31,9 +31,9 @@ pub(super) enum Purpose {
     Sweep(QueueName, Lane),
     /// More waiting rows for the takers of a lane of a queue.
     Refill(QueueName, Lane),
-    /// The dead rows of a queue that were given up first.
+    /// The dead rows of a queue, first given up first.
     Dead(QueueName),
-    /// The remembered rows that end first.
+    /// The remembered rows whose retention ends first.
     Remembered,
     /// Rows or counters for a look at a queue.
     Look(Box<Look>),
@@ -60,11 +60,11 @@ impl Purpose {
 pub(super) struct Loads {
     next: u64,
     under_way: BTreeMap<LoadId, Purpose>,
-    /// By name: the number of the first load emitted after its last change.
+    /// For each name: the number of the first load emitted after the timer's last change.
     changed: HashMap<Name, u64>,
-    /// The same, oldest first, for pruning.
+    /// The same entries, oldest first, for pruning.
     order: VecDeque<(u64, Name)>,
-    /// Emitted in this turn.
+    /// The loads emitted in this turn.
     pub(super) emitted: Vec<(LoadId, Query)>,
 }
 
@@ -83,7 +83,7 @@ impl Loads {
         self.under_way.remove(&id)
     }
 
-    /// Records that the timer of that name changes in this turn.
+    /// Records that this timer changes in this turn.
     pub(super) fn touch(&mut self, queue: &QueueName, key: &Key) {
         if self.under_way.is_empty() {
             return;
@@ -95,12 +95,12 @@ impl Loads {
         }
     }
 
-    /// Whether the timer of that name has changed since the load was emitted.
+    /// Whether this timer has changed since the load was emitted.
     pub(super) fn is_stale(&self, id: LoadId, queue: &QueueName, key: &Key) -> bool {
         self.changed.get(&(queue.clone(), key.clone())).is_some_and(|&next| next > id.0)
     }
 
-    /// Forgets the names that cannot contradict any load in progress.
+    /// Forgets the names whose change is older than every load in progress.
     pub(super) fn prune(&mut self) {
         let oldest = self.under_way.keys().next().map_or(self.next, |id| id.0);
         while let Some((next, name)) = self.order.front().filter(|(next, _)| *next <= oldest) {

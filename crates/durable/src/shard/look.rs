@@ -1,8 +1,9 @@
-//! Looking at a queue: its counts, its longest due timer, its next timer, and how late it hands out.
+//! Looking at a queue: its counts, its most overdue timer, its next timer, and the lateness of its hand-outs.
 //!
-//! Most of this is in memory. The rest is read from the store: the longest due timer beyond the horizon, and the next
-//! timer beyond the window. For the latter the forecast counters name the cell, and the buckets around that cell have
-//! the row. The answer is cached until a row enters or leaves a bucket of the queue.
+//! Most of this is in memory. Two things may have to be read from the store: the most overdue timer if it lies beyond
+//! the horizon, and the next timer if it lies beyond the window. The forecast counters show the cell of that next
+//! timer, and the buckets around that cell have its row. The answer is cached until a row enters or leaves a bucket of
+//! the queue.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +14,7 @@ use crate::record::{Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
-/// How often a look restarts because buckets changed. After that it reports what it has found.
+/// How often a look restarts because buckets changed. After that it reports its result so far.
 const AGAIN: u32 = 16;
 
 /// A look whose rows are being read.
@@ -22,7 +23,7 @@ pub(super) struct Look {
     id: RequestId,
     queue: QueueName,
     oldest: Option<Moment>,
-    /// Lanes whose longest due timer is only in the store.
+    /// Lanes whose most overdue timer is only in the store.
     unread: Vec<Lane>,
     next: Known,
     /// The remaining cells, and the buckets of the first one still to read.
@@ -34,7 +35,7 @@ pub(super) struct Look {
     again: u32,
 }
 
-/// A moment, known to be absent, or not known.
+/// A moment, or no such moment, or not yet known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Known {
     #[default]
@@ -51,7 +52,7 @@ impl Known {
     }
 }
 
-/// The first moment of a queue's rows in non-resident buckets, maintained as rows come and go.
+/// The earliest moment of a queue's rows in non-resident buckets, maintained as rows enter and leave buckets.
 #[derive(Default)]
 pub(super) struct Far {
     first: Known,
@@ -64,7 +65,7 @@ impl Far {
         Far { first: Known::Is(None), changes: 0 }
     }
 
-    /// A row enters a bucket of the queue or leaves one; `last`: none is left.
+    /// A row enters a bucket of the queue or leaves one. `last`: the queue has no row in a bucket afterwards.
     pub(super) fn change(&mut self, at: Moment, by: i64, last: bool) {
         self.changes += 1;
         self.first = match self.first {
@@ -81,7 +82,7 @@ impl Far {
         self.first = Known::Is(None);
     }
 
-    /// Resident rows left memory, or due timers lie in the future again. A look in progress has not seen them.
+    /// Resident rows left memory, or due timers are in the future again. A look in progress has missed them.
     pub(super) fn forget(&mut self) {
         self.changes += 1;
         self.first = Known::No;
@@ -129,7 +130,7 @@ impl Shard {
         });
     }
 
-    /// The next due moment, as far as memory knows it.
+    /// The next due moment, as far as it can be told from memory.
     fn next_known(&self, name: &QueueName) -> Known {
         let Some(queue) = self.queues.get(name) else { return Known::Is(None) };
         let after = (Moment::from_millis(self.wall.millis() + 1), crate::record::Generation(0));
@@ -137,7 +138,7 @@ impl Shard {
         match (coming, queue.far.first) {
             _ if self.window.is_reading() => Known::No,
             (Some(order), _) => Known::Is(Some(order.0)),
-            // The rows that a full window has not read may be due by now.
+            // A full window leaves some rows unread, and those may be due by now.
             (None, Known::Is(Some(first)))
                 if first.millis() < self.window.end.max(after.0.millis()) =>
             {
@@ -147,7 +148,7 @@ impl Shard {
         }
     }
 
-    /// Answers if everything is known; otherwise reads the next piece.
+    /// Answers if everything is known; otherwise reads the next page.
     fn go_on_looking(&mut self, mut look: Look) {
         let queue = look.queue.clone();
         if let Some(&lane) = look.unread.last() {
@@ -164,7 +165,7 @@ impl Shard {
             return;
         }
         while look.sources.is_empty() {
-            // A cell that starts after the moment found cannot improve it.
+            // A cell that starts after the moment found contains no earlier moment.
             let found = look.next.moment().map_or(u64::MAX, Moment::millis);
             let Some(cell) = look.cells.pop_front().filter(|cell| cell.start <= found) else {
                 return self.looked(look);
@@ -232,7 +233,7 @@ impl Shard {
     }
 
     fn looked(&mut self, look: Look) {
-        // A row that moved from one bucket to another may have been in neither when they were read.
+        // A row that moved between buckets may have been missed in both when they were read.
         let changes = self.queues.get(&look.queue).map(|queue| queue.far.changes);
         if changes.is_some_and(|changes| changes != look.changes) && look.again > 0 {
             return self.begin_look(look.id, look.queue, look.again - 1);

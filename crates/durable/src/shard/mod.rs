@@ -27,9 +27,9 @@
 //! ```
 //!
 //! # What is in memory
-//! A timer is resident if its row is out, or waits near the head of its queue, or lies in a bucket before the
-//! window's end. Of all other timers memory holds only counters. **No bucket straddles the window's end**: of each
-//! bucket, either all rows are resident or being loaded, or none is (`window.rs`).
+//! A timer is resident if its row is out, or waits near the head of its queue, or lies in a bucket before the window's
+//! end. For all other timers, memory holds only counters. **No bucket straddles the window's end**: of each bucket,
+//! either all rows are resident or being loaded, or none is (`window.rs`).
 //!
 //! # Lanes
 //! Timers with a webhook wait in a separate lane of their queue (`queue.rs`). Delivery agents take from the push
@@ -37,13 +37,13 @@
 //!
 //! # Which loaded rows are trusted
 //! The shard changes its memory at once and answers when the commit is durable. A loaded row is trusted only if its
-//! timer has not changed since the load was emitted (`loads.rs`). This one rule covers a cancel during a page, an
-//! insert behind the cursor, and two requests for one key.
+//! timer has not changed since the load was emitted (`loads.rs`). This one rule covers three races: a cancel while a
+//! page is read, an insert behind the cursor, and two requests for one key.
 //!
 //! # Clocks
-//! The wall clock decides what is due; the steady (monotonic) clock runs leases and polls. When the wall clock reads
-//! less than the wheel's current time, the shard rebuilds the wheel from the resident timers, and waiting rows that
-//! are no longer due go back to buckets.
+//! The wall clock decides which timers are due; the steady (monotonic) clock runs leases and polls. When the wall clock
+//! reads less than the wheel's current time, the shard rebuilds the wheel from the resident timers. Waiting rows that
+//! are no longer due return to buckets.
 
 mod discard;
 mod hand_out;
@@ -111,17 +111,17 @@ pub struct Shard {
     /// Queues in which a hand-out may have become possible.
     stirred: BTreeSet<QueueName>,
     agents: Agents,
-    /// No remembered row ends before this moment.
+    /// No remembered row's retention ends before this moment.
     forget: Option<Moment>,
-    /// No dead row reaches the end of its retention before this moment.
+    /// No dead row's retention ends before this moment.
     purge_at: Moment,
-    /// The last start, or setting of the clock.
+    /// When the shard was last opened, or the clock last set.
     event: Moment,
     /// No queue needs a sweep before this moment.
     sweep_at: Moment,
     /// When to look for unused queues.
     prune_at: Steady,
-    /// A turn ended before its work did: a wheel or the window has more.
+    /// The turn ended with work left: a wheel or the window has more.
     more: bool,
     /// The events of this turn; `None` without listeners.
     events: Option<Vec<Event>>,
@@ -150,7 +150,7 @@ enum Hold {
 impl Shard {
     /// Opens a shard on a store that was just opened.
     ///
-    /// It loads the rows that are out, then the window, starting with the effects of the first turn.
+    /// The shard first loads the rows that are out, then the window. The first turn emits the first loads.
     pub fn open(
         head: Head,
         limits: Limits,
@@ -201,7 +201,7 @@ impl Shard {
 
     /// Takes a turn: advances both clocks, then processes the inputs in order.
     ///
-    /// The cost is proportional to the timers due and the inputs given. `steady` must not go back; `wall` may.
+    /// The cost is proportional to the timers due and the inputs given. `steady` must not decrease; `wall` may.
     pub fn turn(&mut self, wall: Moment, steady: Steady, inputs: Vec<Input>) -> Turn {
         self.more = false;
         self.set_clocks(wall, steady);
@@ -253,7 +253,7 @@ impl Shard {
             Input::Request(id, request) => self.request(id, request),
             Input::Committed(id) => self.outbox.committed(id),
             Input::Loaded(id, loaded) => {
-                // The answer to a load that was given up is ignored.
+                // The answer to an abandoned load is ignored.
                 let Some(purpose) = self.loads.take(id) else { return };
                 self.loaded(id, purpose, loaded);
                 self.loads.prune();
@@ -306,12 +306,12 @@ impl Shard {
         names.iter().for_each(|name| self.note_event(name));
     }
 
-    /// The wall clock was set back: rebuilds the wheel, because a wheel's time cannot go back. The tempting
-    /// alternative, to leave it ahead, fires timers inserted behind it at once.
+    /// The wall clock was set back: rebuilds the wheel, because a wheel's time cannot decrease. The tempting
+    /// alternative, to leave the wheel ahead, fires timers inserted behind its time at once.
     fn set_back(&mut self) {
         self.due = HierarchicalWheel::new(Time::from(self.wall.millis()));
         let mut near: Vec<Generation> = self.timers.keys().copied().collect();
-        // Sorted, so that every run has the same order.
+        // Sorted, so that the order is the same in every run.
         near.sort_unstable();
         for generation in near {
             let timer = self.timers.get_mut(&generation).expect("its key was just read");
@@ -323,7 +323,7 @@ impl Shard {
         for queue in self.queues.values_mut() {
             let Queue { coming, lines, far, .. } = queue;
             lines.iter_mut().for_each(|line| coming.append(&mut line.popped));
-            // Timers that were due may lie in the future again.
+            // Timers that were due may be in the future again.
             far.forget();
         }
         self.set_window_back();
@@ -354,9 +354,9 @@ impl Shard {
 
 /// Changing a timer.
 impl Shard {
-    /// Moves a timer from one place to another, makes one, or removes one. The only way to do so.
+    /// Moves a timer from one place to another, makes one, or removes one. The only function that does so.
     ///
-    /// Applies to memory at once, and to the store with this turn's commit.
+    /// Memory changes at once, the store with this turn's commit.
     fn change(&mut self, old: Option<(Place, &Record)>, new: Option<(Place, Record)>) {
         let Some(spec) = old
             .map(|old| old.1)
@@ -420,8 +420,8 @@ impl Shard {
             }
             Place::Out(_) => {
                 let lease = record.lease.expect("what is out has a lease");
-                // A lease granted before a restart has what is left of it by the wall clock. Clock readings round
-                // down to milliseconds; one millisecond is added so that no lease is short.
+                // After a restart a lease continues for the rest of its time by the wall clock. Clock readings round
+                // down to milliseconds; one millisecond is added so that no lease is cut short.
                 let left = lease.until.since(self.wall).min(lease.length);
                 self.held.out.add(&record);
                 let until = (self.steady + left).millis() + u64::from(left > Span::ZERO);
@@ -475,7 +475,7 @@ impl Shard {
     }
 }
 
-/// Inserts into the wheel, which refuses only for lack of memory; [`Limits`] bound what it holds.
+/// Inserts into the wheel. It refuses only for lack of memory, and [`Limits`] bound its size.
 fn insert(
     wheel: &mut HierarchicalWheel<Generation>,
     at: Moment,

@@ -5,7 +5,7 @@ use crate::message::FarOff;
 use crate::record::{Place, Record};
 use crate::values::{Event, Generation, Happened, Moment, QueueName, Span};
 
-/// A start further than this behind the greatest wall clock seen is reported.
+/// A clock further than this behind the latest recorded reading is reported at a start.
 const DAY: Span = Span::from_secs(86_400);
 /// A clock jump longer than this is reported.
 const YEAR: Span = Span::from_secs(366 * 86_400);
@@ -40,7 +40,7 @@ impl Shard {
         events.push(Event { happened, queue, key, generation, occurrence, attempt, at });
     }
 
-    /// Reports that a timer becomes due. A timer that was due already is not reported twice.
+    /// Reports that a timer becomes due, unless it was due already.
     pub(super) fn note_place(&mut self, from: Option<Place>, to: Place, record: &Record) {
         if self.events.is_none() || !matches!(to, Place::Waiting(..)) {
             return;

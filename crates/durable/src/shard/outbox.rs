@@ -1,7 +1,7 @@
 //! The outbox: the changes of this turn, and the answers that wait for a commit.
 //!
-//! **An answer leaves once everything it reports is durable.** It waits for the commit of its own turn. If its turn
-//! changes nothing, it waits for the last commit in progress, because it may report what that commit holds.
+//! **An answer is sent once everything it reports is durable.** It waits for the commit of its own turn. If its turn
+//! changes nothing, it waits for the last commit in progress, because it may report changes of that commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -14,8 +14,8 @@ use crate::values::QueueName;
 #[derive(Default)]
 pub(super) struct Outbox {
     ops: Vec<Option<Op>>,
-    /// Index of the op by which a row starts waiting. If the row is handed out in the same turn, one op replaces
-    /// both, and the row never waits in the store.
+    /// Index of the op by which a row starts waiting. If the row is handed out in the same turn, a single op replaces
+    /// both, and the store never contains the waiting row.
     waits: HashMap<Generation, usize>,
     /// Counters that this turn changes, each once.
     cells: BTreeMap<(QueueName, Cell), i64>,
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
     answers: Vec<(RequestId, Answer)>,
     /// Commits in progress, oldest first, with the answers that wait for them.
     under_way: VecDeque<(CommitId, Vec<(RequestId, Answer)>)>,
-    /// Answers that may leave.
+    /// Answers that may be sent.
     free: Vec<(RequestId, Answer)>,
     next: u64,
 }
@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     pub(super) fn drop_bucket(&mut self, bucket: Bucket) {
-        // An op before the drop must not move after it.
+        // An op that precedes the drop must not be merged into one that follows it.
         self.waits.clear();
         self.ops.push(Some(Op::Drop(bucket)));
     }
@@ -92,7 +92,7 @@ impl Outbox {
         (!self.ops.is_empty() || !self.queues.is_empty(), std::mem::take(&mut self.queues))
     }
 
-    /// Emits the effects of this turn: the commit with these rows, and the answers that may leave.
+    /// Emits the effects of this turn: the commit with these rows, and the answers that may be sent.
     pub(super) fn flush(&mut self, rows: Vec<Op>, effects: &mut Vec<Effect>) {
         if rows.is_empty() {
             match self.under_way.back_mut() {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(ops(&mut outbox), [(None, Some(waits)), (None, Some(out))]);
         outbox.put(Some(waits), out, record(2));
         assert_eq!(ops(&mut outbox), [(Some(waits), Some(out))], "the commit before is under way");
-        // The end of a lease is visible to callers: it stays a change of its own.
+        // The end of a lease is visible to callers, so it stays a separate change.
         outbox.put(Some(out), waits, record(1));
         outbox.put(Some(waits), out, record(1));
         assert_eq!(ops(&mut outbox), [(Some(out), Some(waits)), (Some(waits), Some(out))]);

@@ -9,9 +9,9 @@
 //!   coming: timers of the near window that are not due
 //! ```
 //!
-//! **Every waiting row before the horizon is resident**; without a horizon all are. So the first element of both sets
-//! is the longest due timer of the line if it lies before the horizon; otherwise a page from the horizon on is loaded
-//! first.
+//! **Every waiting row before the horizon is resident**; without a horizon all waiting rows are. So if the first
+//! element of both sets lies before the horizon, it is the most overdue timer of the line. Otherwise a page starting at
+//! the horizon is loaded first.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -28,13 +28,13 @@ use crate::values::{Key, Moment, QueueName, Span};
 /// How often unused queues are removed from memory.
 const PRUNE: Span = Span::from_secs(60);
 
-/// The order of due timers: longest due first.
+/// The order of due timers: most overdue first.
 pub(super) type Order = (Moment, Generation);
 
 #[derive(Default)]
 pub(super) struct Queue {
     pub(super) row: QueueRow,
-    /// It is in the store, or will be with this turn. A poll alone does not create a queue.
+    /// Whether it is in the store, or will be with this turn. A poll alone does not create a queue in the store.
     pub(super) stored: bool,
     /// The resident timers by key.
     pub(super) keys: HashMap<Key, Generation>,
@@ -43,22 +43,23 @@ pub(super) struct Queue {
     pub(super) lines: [Line; 2],
     /// Receives that wait for timers of [`Lane::Pull`].
     pub(super) takers: VecDeque<Taker>,
-    /// The lane of the last hand-out: the other one is next.
+    /// The lane of the last hand-out. The other lane is next.
     pub(super) last: Lane,
     pub(super) pace: Pace,
     pub(super) lateness: LastMinute,
-    /// The first row in a bucket that is not resident.
+    /// The earliest row in a bucket that is not resident.
     pub(super) far: Far,
-    /// The last event: start, resumption, or setting of the clock.
+    /// The last event: the start of the shard, the resumption of the queue, or the setting of the clock.
     pub(super) event: Moment,
-    /// Recurring timers whose moment a client has set since that event: it is not missed, however far back it lies.
+    /// Recurring timers whose moment a client has set since that event. Such a moment is not missed, however long ago
+    /// it is.
     pub(super) given: HashSet<Generation>,
     /// No sweep is needed before this moment.
     pub(super) sweep_at: Option<Moment>,
     pub(super) sweeping: bool,
-    /// How often a timer moved to an earlier place, as from out back to a bucket.
+    /// How often a timer has moved to an earlier place, such as from out to a bucket.
     pub(super) went_back: u64,
-    /// No dead row was given up before this moment; `None`: there is none.
+    /// No dead row was given up before this moment. `None` if there is no dead row.
     pub(super) died: Option<Moment>,
 }
 
@@ -72,12 +73,12 @@ pub(super) struct Line {
     pub(super) horizon: Option<Order>,
     /// The load of the page after the horizon.
     pub(super) refill: Option<LoadId>,
-    /// The first row that left memory while that load was in progress.
+    /// The first row released from memory while that load was in progress.
     pub(super) dropped: Option<Order>,
 }
 
 impl Queue {
-    /// A queue as stored. None of its timers is resident yet.
+    /// A queue as stored, with none of its timers resident yet.
     pub(super) fn new(row: QueueRow) -> Self {
         let least = (Moment::ZERO, Generation(0));
         let died = (row.dead > 0).then_some(Moment::ZERO);
@@ -126,7 +127,7 @@ impl Shard {
     /// Forgets unused queues that exist only in memory: those of ended polls, and deleted ones. Runs at most once per
     /// [`PRUNE`], in a turn that happens anyway.
     pub(super) fn prune_queues(&mut self) {
-        // A load in progress may have recorded the queue's change counters, which a new queue would restart.
+        // A load in progress may have recorded the queue's change counters. A new queue would restart them.
         if self.steady < self.prune_at || self.loads.is_under_way() {
             return;
         }
@@ -136,7 +137,7 @@ impl Shard {
 }
 
 impl Queue {
-    /// It exists only in memory, and nothing uses it.
+    /// Whether it exists only in memory and is unused.
     fn is_idle(&self) -> bool {
         let Queue { row, stored, takers, pace, .. } = self;
         !stored && row.discarded == 0 && takers.is_empty() && !pace.waits && self.keys.is_empty()
@@ -144,18 +145,18 @@ impl Queue {
 }
 
 impl Line {
-    /// Whether no timer is due here, in memory or in the store.
+    /// Whether no due timer is in this line, in memory or in the store.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.popped.is_empty() && self.horizon.is_none()
     }
 
-    /// The longest due resident timer.
+    /// The most overdue resident timer.
     pub(super) fn first(&self) -> Option<Order> {
         let firsts = [self.waiting.first(), self.popped.first()];
         firsts.into_iter().flatten().min().copied()
     }
 
-    /// Moves the horizon back for a row that leaves memory.
+    /// Moves the horizon back for a row that is released from memory.
     pub(super) fn draw_horizon(&mut self, order: Order) {
         self.horizon = self.horizon.into_iter().chain([order]).min();
         if self.refill.is_some() {

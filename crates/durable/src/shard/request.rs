@@ -1,7 +1,8 @@
 //! Requests: looking up the timers that a request names, then deciding the request in one turn.
 //!
-//! A request is decided on the rows of all its keys at once. Keys that are not resident are looked up first; if one
-//! of them changes meanwhile, it is looked up again. So requests for one key are linearizable without a lock.
+//! A request is decided on the rows of all its keys at once. Keys that are not resident are looked up first. If one of
+//! their timers changes during the lookup, its key is looked up again. So requests for one key are linearizable without
+//! a lock.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,7 @@ use crate::values::{Happened, Key, Moment, QueueName, Span};
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) id: RequestId,
-    /// When it arrived: `In` is counted from here.
+    /// When the request arrived. [`When::In`](crate::values::When::In) is counted from here.
     arrived: Moment,
     request: Request,
     /// The keys being looked up.
@@ -99,7 +100,7 @@ impl Shard {
         if keys.iter().all(known) {
             return self.decide(pending, found);
         }
-        // All that are not resident, including those just found: the next answer then has one age.
+        // Looks up all keys that are not resident, including those just found, so that all rows are of one age.
         let missing = |key: &&Key| !resident.is_some_and(|keys| keys.contains_key(*key));
         let missing: Vec<Key> = keys.iter().filter(missing).cloned().collect();
         let query = Query::Keys(missing.iter().map(|key| (queue.clone(), key.clone())).collect());
@@ -107,19 +108,19 @@ impl Shard {
         self.loads.emit(query, Purpose::Request(pending));
     }
 
-    /// The row of a key of the request being decided. Includes rows whose retention has ended, so that they can be
-    /// removed.
+    /// The row of a key of the request being decided. Includes rows whose retention has ended, so that the request can
+    /// remove them.
     fn current(&self, key: &Key) -> Option<(Place, Record)> {
         self.deciding.get(key).cloned().flatten()
     }
 
-    /// The same, without rows whose retention has ended.
+    /// As `current`, without rows whose retention has ended.
     fn living(&self, key: &Key) -> Option<(Place, Record)> {
         self.current(key).filter(|(place, record)| !self.has_passed(*place, record))
     }
 
-    /// Decides a request on the rows of all its keys. The rows are copied before the first change: a timer that the
-    /// request makes may evict one that it names.
+    /// Decides a request on the rows of all its keys. The rows are copied before the first change, because a timer that
+    /// the request makes may evict one of them from memory.
     fn decide(&mut self, pending: Pending, found: Found) {
         let Pending { id, arrived, request, .. } = pending;
         self.deciding = found;
@@ -187,12 +188,13 @@ impl Shard {
         self.living(key).map(|(_, record)| record.generation())
     }
 
-    /// Whether a key names a different timer than the one meant. A key without a timer is the caller's to report.
+    /// Whether a key belongs to another timer than the expected one. For a key without a timer the caller reports the
+    /// error.
     fn differs(&self, key: &Key, only: Option<Generation>) -> bool {
         self.generation(key).is_some_and(|there| only.is_some_and(|only| only != there))
     }
 
-    /// All or nothing: checks every key first, then makes the timers.
+    /// Schedules all timers or none: checks every key first, then makes the timers.
     fn schedule(
         &mut self,
         queue: &QueueName,
@@ -311,8 +313,7 @@ impl Shard {
         Answer::Timer(Some(view))
     }
 
-    /// Makes a timer due now. For a recurring timer not yet due this is an extra occurrence, and the scheduled one
-    /// follows.
+    /// Makes a timer due now. For a recurring timer not yet due this is an extra occurrence; the regular one follows.
     pub(super) fn run(&mut self, place: Place, record: &Record) -> Answer {
         let (now, state) = (self.wall, state(place, record, self.wall));
         let extra = record.spec.recurrence.is_some() && record.due > now && record.attempt == 0;
@@ -350,7 +351,7 @@ impl Shard {
     }
 }
 
-/// Whether a new timer does not raise the number of timers: its key has one that counts, or that is kept.
+/// Whether a schedule under a taken key leaves the number of timers unchanged: that timer is kept, or counts already.
 fn adds_none(place: Place, conflict: Conflict) -> bool {
     conflict == Conflict::Keep || !matches!(place, Place::Remembered(_))
 }

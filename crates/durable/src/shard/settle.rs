@@ -1,7 +1,7 @@
 //! Settling: the outcome of a delivery. Ack, nack, extend, release, the end of a lease, and giving up.
 //!
 //! An occurrence ends once: acknowledged, given up or cancelled. The next occurrence of a recurring timer is computed
-//! from the last due moment and made in the same commit.
+//! from the last due moment, and is made in the same commit.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Shard {
                 })
             }
             (Ok(()), Verdict::Release(delay)) => {
-                // No attempt starts after the expiry: the timer is given up then.
+                // No attempt starts after the expiry: at that time the timer is given up.
                 let latest = expiry(&record).map_or(Moment::MAX, |at| at + Span::from_millis(1));
                 let next = (self.wall + *delay).min(latest.max(self.wall));
                 Ok(self.again(&record, Fate::Released, next))
@@ -56,7 +56,7 @@ impl Shard {
         }
     }
 
-    /// A lease has ended without an answer: a failed attempt, and the next one is due at once.
+    /// A lease has ended without an answer. This is a failed attempt, and the next one is due at once.
     pub(super) fn lapse(&mut self, generation: Generation) {
         let record = self.timers[&generation].record.clone();
         self.fail(&record, Fate::Lapsed, Span::ZERO, None);
@@ -82,7 +82,7 @@ impl Shard {
             Record { failed: record.failed.saturating_add(1), last_error, ..record.clone() };
         let expires = expiry(record).unwrap_or(Moment::MAX);
         if failed.failed < record.spec.retry.attempts && expires >= self.wall {
-            // No attempt starts after the expiry: the timer is given up then.
+            // No attempt starts after the expiry: at that time the timer is given up.
             let next = (self.wall + delay).min(expires + Span::from_millis(1));
             return self.again(&failed, fate, next);
         }
@@ -105,13 +105,13 @@ impl Shard {
         Settled::GivenUp(None)
     }
 
-    /// The outcome of a delivery cannot be known: due again at once, and not a failed attempt.
+    /// The outcome of a delivery is unknown: the timer is due again at once, and no attempt counts as failed.
     pub(super) fn retry_unknown(&mut self, record: &Record) {
         let failed = planted!("unknown-counts-as-failed", record.failed + 1, record.failed);
         self.again(&Record { failed, ..record.clone() }, Fate::Released, self.wall);
     }
 
-    /// Returns a timer that was out to pending until its next attempt.
+    /// Makes a timer that was out pending again, until its next attempt.
     fn again(&mut self, record: &Record, fate: Fate, next_attempt: Moment) -> Settled {
         let next = Record { next_attempt, fate, lease: None, ..record.clone() };
         self.change(
@@ -157,7 +157,7 @@ impl Shard {
     }
 }
 
-/// Whether a token names the delivery that is out; otherwise its outcome.
+/// Whether the token identifies the delivery that is out. Otherwise, why it is stale.
 fn judge(place: Place, record: &Record, token: &Token) -> Result<(), Stale> {
     if record.generation() != token.generation {
         return Err(if record.generation() > token.generation {

@@ -1,4 +1,4 @@
-//! Sources: the places that may hold rows, each read a page at a time.
+//! Sources: the places that may hold rows. Each is read a page at a time.
 
 use super::queue::Order;
 use crate::bucket::Bucket;

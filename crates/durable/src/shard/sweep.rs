@@ -1,14 +1,14 @@
-//! Sweeping: expires and catches up timers that are due and not handed out.
+//! Sweeping: handles expired and missed timers that are due and not handed out.
 //!
 //! - A timer whose occurrence has **expired** is given up.
-//! - A recurring timer whose moment was **missed** takes the moment that its policy selects. A moment is missed if it
-//!   lies more than 10 s before the last event (start of the shard, resumption of the queue, or setting of the
-//!   clock), was not handed out, and no client has set it since that event. The shard concludes that the clock was
-//!   set when it has moved over 10 s more or less than the steady clock.
+//! - A recurring timer whose moment was **missed** moves to the moment that its policy selects. A moment is missed if
+//!   it lies more than 10 s before the last event (start of the shard, resumption of the queue, or setting of the
+//!   clock), was not handed out, and no client has set it since that event. The shard concludes that the wall clock was
+//!   set when it has advanced over 10 s more or less than the steady clock.
 //!
-//! A timer is checked before it is handed out and before a request that names it is decided, so no caller sees one
-//! that should be elsewhere. For the others a sweep reads all waiting rows of the queue, in pages, when there may be
-//! something to do: after an event, and at the first whole second after the earliest expiry.
+//! A timer is checked before it is handed out, and before a request for its key is decided, so no caller sees a timer
+//! that should have moved. For the remaining timers a sweep reads all waiting rows of the queue, in pages, when one of
+//! them may have to move: after an event, and at the first whole second after the earliest expiry.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName, Span};
 
-/// A moment further back than this is missed; a clock off by more than this was set.
+/// A moment longer ago than this is missed. A clock off by more than this was set.
 pub(super) const LATE: Span = Span::from_secs(10);
 
 /// When the occurrence expires: no attempt of it starts later.
@@ -41,7 +41,7 @@ impl Queue {
 }
 
 impl Shard {
-    /// Changes a due timer that has expired or was missed. Returns whether it did.
+    /// Changes a due timer that has expired or was missed. Returns whether it changed one.
     pub(super) fn mend(&mut self, place: Place, record: &Record) -> bool {
         let pending = matches!(place, Place::Waiting(..) | Place::Bucket(_));
         if !pending || record.next_attempt > self.wall {
@@ -59,8 +59,7 @@ impl Shard {
         match recurrence.missed(record.due, event) {
             Some(due) if due == record.due => return false,
             Some(due) => {
-                // After a `run` its next attempt is later than the selected moment: its position in the queue is
-                // kept.
+                // After a `run` its next attempt is later than the selected moment. It keeps its position in the queue.
                 let next_attempt = due.max(record.next_attempt);
                 let moved = Record { due, next_attempt, ..record.clone() };
                 self.change(
@@ -81,7 +80,7 @@ impl Shard {
         self.sweep_at = Moment::ZERO;
     }
 
-    /// Records that a client has set the moment of a timer: no earlier event applies to it.
+    /// Records that a client has set the moment of a timer, so that no earlier event makes it missed.
     pub(super) fn note_given(&mut self, record: &Record) {
         let queue = self.queue_entry(&record.spec.queue);
         if queue.is_back(record) {
@@ -99,7 +98,7 @@ impl Shard {
         }
     }
 
-    /// Schedules the sweep that a timer which has become due needs.
+    /// Schedules the sweep that a newly due timer needs.
     pub(super) fn note_due(&mut self, record: &Record) {
         let queue = self.queues.get_mut(&record.spec.queue).expect("a timer has a queue");
         let missed = queue.has_missed(record).then_some(Moment::ZERO);
@@ -140,7 +139,7 @@ impl Shard {
         }
     }
 
-    /// Sweeps that lane, or the next one if it has no waiting rows.
+    /// Sweeps that lane, or the next lane if that one has no waiting rows.
     fn sweep_lane(&mut self, name: QueueName, lane: Lane) {
         let Some(queue) = self.queues.get(&name) else { return };
         let lane = [lane, Lane::Push].into_iter().find(|&lane| queue.row.waits(lane) > 0);
@@ -157,7 +156,7 @@ impl Shard {
     }
 
     fn look_at(&mut self, place: Place, record: &Record) {
-        // A missed timer whose moment is right is not checked again; raising `attempt` excludes it.
+        // A missed timer whose moment is already right needs no second check; raising `attempt` excludes it.
         if !self.mend(place, record) && record.spec.expires.is_some() {
             self.note_due(&Record { attempt: record.attempt.max(1), ..record.clone() });
         }

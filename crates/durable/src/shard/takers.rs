@@ -1,11 +1,11 @@
 //! Takers: receives and delivery agents that wait for due timers.
 //!
 //! Takers of a queue wait for its [pull lane](Lane::Pull), delivery agents for the [push lanes](Lane::Push) of all
-//! queues. Queues are served round-robin, one timer per lane at a time: a flood in one queue or lane leaves the
-//! others their share of the agents, and of the rate and the concurrency of a queue.
+//! queues. Queues are served round-robin, one timer per lane at a time. So a flood in one queue or lane leaves the
+//! others their share of the agents, and of a queue's rate and concurrency limits.
 //!
-//! A queue whose push lane may have a due timer is **ready** until an agent has found that it has none. So a new
-//! agent examines only those, whatever the number of queues.
+//! A queue is **ready** while its push lane may have a due timer; an agent that finds none ends that. So a new agent
+//! examines only ready queues, whatever the number of queues.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -24,9 +24,9 @@ pub(super) struct Taker {
     max: usize,
     /// The lease of each delivery; for an agent, the margin added to the webhook's timeout.
     lease: Span,
-    /// The end of its wait; `None`: it has passed, and the taker takes what is due now, or nothing.
+    /// The end of its wait. `None` once it has passed: the taker gets the timers due now, or an empty answer.
     poll: Option<WheelKey>,
-    /// What it was given in this turn, and the bytes of the payloads.
+    /// The deliveries it was given in this turn, and the bytes of their payloads.
     given: Vec<Delivery>,
     bytes: usize,
 }
@@ -37,14 +37,14 @@ pub(super) struct Agents {
     takers: VecDeque<Taker>,
     /// Queues whose push lane may have a due timer.
     ready: BTreeSet<QueueName>,
-    /// The queue served last: the one after it is next.
+    /// The queue served last. The one after it is next.
     last: Option<QueueName>,
     /// Pages of push lanes that are being loaded.
     pub(super) pages: usize,
 }
 
 impl Shard {
-    /// Adds a taker; without a queue, an agent.
+    /// Adds a taker, or an agent if there is no queue.
     pub(super) fn receive(
         &mut self,
         id: RequestId,
@@ -60,14 +60,14 @@ impl Shard {
         match from {
             None => self.agents.takers.push_back(taker),
             Some(name) => {
-                // A poll does not create a queue in the store, but it waits in one.
+                // A poll does not create a queue in the store, only in memory.
                 self.queue_entry(&name).takers.push_back(taker);
                 self.stirred.insert(name);
             }
         }
     }
 
-    /// Removes a taker that has gone before it was given anything.
+    /// Removes a taker that left before it was given a delivery.
     pub(super) fn leave(&mut self, from: Option<&QueueName>, id: RequestId) {
         let Some(takers) = self.takers(from) else { return };
         let Some(nth) = takers.iter().position(|taker| taker.id == id) else { return };
@@ -126,7 +126,7 @@ impl Shard {
             Lane::Pull => [Lane::Push, Lane::Pull],
             Lane::Push => [Lane::Pull, Lane::Push],
         };
-        // Both, whatever the result of the first.
+        // Serves both lanes, whatever the result of the first.
         let [first, second] = lanes.map(|lane| self.serve_lane(name, lane));
         first || second
     }
@@ -144,7 +144,7 @@ impl Shard {
             return false;
         };
         let bytes = bytes + self.timers[&generation].record.spec.payload.len();
-        // The answer is full: the next taker gets this timer.
+        // The answer is full, so the next taker gets this timer.
         if self.answer_if(from, |taker| bytes > MOST_BYTES && !taker.given.is_empty()) {
             return true;
         }
@@ -170,7 +170,7 @@ impl Shard {
         full
     }
 
-    /// Answers the takers that were given something, and those whose wait has passed while nothing is due for them.
+    /// Answers the takers that have deliveries, and those whose wait has passed and for whom nothing is due.
     fn end_turn(&mut self, from: Option<&QueueName>) {
         let loads = match from.map(|name| self.queues.get(name)) {
             Some(queue) => queue.is_some_and(|queue| queue.line(Lane::Pull).refill.is_some()),

@@ -1,7 +1,7 @@
 //! Counting: the rows of queues, the cells of the forecast, and the retention of dead and remembered rows.
 //!
-//! Every place is counted here and nowhere else. The counters are written with the changes that they count, so they
-//! are exact after any restart and no timer is read to count it.
+//! Every place is counted here and nowhere else. The counters are written together with the changes, so they are exact
+//! after any restart, and counting reads no timer.
 
 use super::{Purpose, Shard};
 use crate::bucket::{Bucket, Cell, Level, ceil, floor, grid};
@@ -48,7 +48,7 @@ impl Shard {
             Place::Bucket(bucket) => {
                 add(&mut queue.row.pending);
                 let last = queue.row.pending == queue.row.waiting;
-                // A near row that leaves memory again is forgotten with the others.
+                // A row before the window's end is not counted here: when it leaves memory, `Far::forget` covers it.
                 if by < 0 || record.next_attempt.millis() >= self.window.end {
                     queue.far.change(record.next_attempt, by, last);
                 }
@@ -138,7 +138,7 @@ impl Shard {
         }
         let mut effects = Vec::new();
         self.outbox.flush(rows, &mut effects);
-        // After the commit, so that the loads see it.
+        // The loads follow the commit, so that they see it.
         effects.extend(self.loads.emitted.drain(..).map(|(id, query)| Effect::Load(id, query)));
         effects
     }
@@ -150,7 +150,7 @@ impl Shard {
         let last = edges.len().saturating_sub(1);
         let mut exact: Vec<u64> = Vec::with_capacity(edges.len());
         for (nth, &edge) in edges.iter().enumerate() {
-            // The grid widens with distance: an edge may round to before the previous one.
+            // The grid widens with distance, so an edge may round to before the previous one.
             let before = exact.last().copied().unwrap_or(0);
             exact.push(self.exact(edge, nth == last).max(before));
         }
@@ -161,7 +161,7 @@ impl Shard {
 
     /// Rounds an edge to the grid of the counters there: down, or up for the last edge.
     fn exact(&self, edge: Moment, up: bool) -> u64 {
-        // After a clock jump a wide bucket may be near and not yet split: it counts by days.
+        // After a clock jump a wide bucket may be near and not yet split. Its timers are counted by days.
         let wide = [Level::Month, Level::Era].map(|level| Bucket::of(level, edge));
         let unsplit = wide.iter().any(|bucket| self.window.buckets.contains_key(bucket));
         let width = if unsplit { Level::Day.width() } else { grid(edge, self.wall) };
@@ -251,7 +251,7 @@ impl Shard {
         self.purge_at = self.purge_at.min(passes);
     }
 
-    /// Removes the rows whose retention has ended. Returns the moment of the first other row.
+    /// Removes the rows whose retention has ended. Returns when the retention of the first remaining row ends.
     fn purge_rows(&mut self, id: LoadId, rows: Vec<(Place, Record)>) -> Option<Moment> {
         for (place, record) in rows {
             if self.is_stale(id, &record) {

@@ -2,15 +2,15 @@
 //!
 //! A list by key, of dead timers, or of remembered ones (done or cancelled) reads the pages of one query. A list by
 //! time reads several tables, so it proceeds in **stretches**, each from its cursor to the next bucket edge. In a
-//! stretch at most one bucket of each level has rows. The list merges one page of each of these buckets, one of the
-//! timers that wait for a taker, and one of those that are handed out. It reads them in the order in which a timer
-//! passes through them, so it does not miss a timer that moves on meanwhile. Dead rows are ordered by the time they
-//! were given up, not by their next attempt, so a list reads all of them once and keeps the earliest.
+//! stretch at most one bucket of each level has rows. The list merges one page of each of these buckets, one page of
+//! the waiting timers, and one page of those handed out. It reads them in the order in which a timer passes through
+//! them, so it does not miss a timer that moves on during the list. Dead rows are ordered by the time they were given
+//! up, not by their next attempt, so a list reads all of them once and keeps the earliest.
 //!
-//! Assigned keys are in no index. A walk over them reads every place, one page per turn, in the order of a timer's
-//! life (`Shard::place_after`); a list keeps the least keys that it meets.
+//! Assigned keys are in no index. A walk over them reads every place, one page per turn, in the order of a timer's life
+//! (`Shard::place_after`). A list keeps only the smallest keys read so far.
 //!
-//! A page of a list may be short. A change that meets a row modified since its page was read reads the page again.
+//! A page of a list may be short. A walk that changes timers reads a page again if one of its rows has changed since.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -26,7 +26,7 @@ use crate::record::{Generation, Lane, Place, Record};
 use crate::store::Query;
 use crate::values::{Moment, QueueName};
 
-/// Maximum number of timers that one request cancels, and revives.
+/// Maximum number of timers that one request cancels, and that one request revives.
 const MOST_CANCELLED: u64 = 100_000;
 const MOST_REVIVED: u64 = 10_000;
 
@@ -181,8 +181,8 @@ impl Shard {
 
 /// Walks over every place.
 impl Shard {
-    /// The source to read after this one, in the order in which a timer passes through them: a timer that moves on
-    /// meanwhile is read there. The buckets that a split makes come after the bucket that is split.
+    /// The source to read after this one, in the order in which a timer passes through them. A timer that moves on
+    /// during the walk is read in its new place. The buckets made by a split come after the bucket that is split.
     fn place_after(&self, walk: &Walk, source: Option<&Source>) -> Option<Source> {
         let queue = walk.request.queue()?.clone();
         let behind = match source {
@@ -244,7 +244,7 @@ impl Shard {
         self.next_place(walk);
     }
 
-    /// Keeps the rows with the smallest keys after the cursor: as many as the answer may hold, plus one that tells
+    /// Keeps the rows with the smallest keys after the cursor: as many as the answer may hold, plus one that shows
     /// whether there are more.
     fn keep_least(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
@@ -256,7 +256,7 @@ impl Shard {
             Some(&record.spec.key) > after && filter.fits(&self.view(*place, record))
         });
         walk.rows.sort_by(|one, other| one.1.spec.key.cmp(&other.1.spec.key));
-        // A timer that moved on meanwhile is met twice: the later row counts.
+        // A timer that moved on during the walk may be read twice; the later row counts.
         walk.rows.reverse();
         walk.rows.dedup_by(|one, other| one.1.spec.key == other.1.spec.key);
         walk.rows.reverse();
@@ -266,7 +266,7 @@ impl Shard {
     fn end_places(&mut self, mut walk: Walk) {
         let back = walk.request.queue().map(|queue| self.went_back(queue));
         let fits = walk.limit().min(walk.rows_that_fit());
-        // A timer that went back meanwhile may have been in none of the places when they were read.
+        // A timer that moved back during the walk may have been missed in every place.
         let more = match &walk.request {
             Request::List { .. } => walk.rows.len() > fits,
             _ => back.is_some_and(|back| back != walk.went_back),
@@ -336,8 +336,8 @@ impl Shard {
             .filter(|(_, record)| !self.is_stale(id, record) && !self.is_discarded(record));
         walk.rows.extend(fresh);
         self.sort(&mut walk);
-        // Reads on until a page is not full or ends after the last row of the answer: waiting rows of one moment are
-        // not ordered by key, and the filter leaves out some states.
+        // Reads on until a page is not full or ends after the last row of the answer. This is necessary because waiting
+        // rows of one moment are not ordered by key, and the filter leaves out some states.
         let enough = walk.rows.get(walk.limit()).map_or(walk.end, |row| row.1.next_attempt);
         match (walk.sources.front_mut(), last.filter(|(order, _)| full && order.0 <= enough)) {
             (Some(Query::Waiting { from, .. }), Some((order, generation))) => {
@@ -370,8 +370,8 @@ impl Shard {
         }
     }
 
-    /// Keeps the first matching rows of the stretch: as many as the answer may hold, plus one to show that more
-    /// exist. Of a timer that moved on meanwhile and was met twice, keeps the later row.
+    /// Keeps the first matching rows of the stretch: as many as the answer may hold, plus one to show that more exist.
+    /// If a timer moved on and was read twice, keeps its later row.
     fn sort(&self, walk: &mut Walk) {
         let Request::List { filter, .. } = &walk.request else { return };
         let Some(Cursor::Time(from, key)) = &walk.after else { return };
@@ -463,7 +463,7 @@ impl Walk {
         }
     }
 
-    /// How many of the rows read fit in an answer by the size of their payloads; at least one.
+    /// How many of the rows read fit into an answer by the size of their payloads. At least one.
     fn rows_that_fit(&self) -> usize {
         let mut bytes = 0;
         let fits = self.rows.iter().take_while(|(_, row)| {

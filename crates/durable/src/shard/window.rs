@@ -9,16 +9,16 @@
 //!
 //! - **No bucket straddles the window's end.** All rows of a bucket before the end are resident or being loaded; no
 //!   row of a bucket after it is.
-//! - The end moves first, then the bucket is read. A row inserted meanwhile becomes resident, wherever the cursor
-//!   stands.
-//! - A bucket that comes near and does not fit is split. A second cannot be split: if it does not fit, it waits until
-//!   it has passed.
-//! - A bucket that has passed is **drained**: its remaining rows move to the waiting table of their queues, and the
-//!   bucket is dropped whole. So no timer keeps a bucket alive.
-//! - A bucket of which only unreadable rows are left is **set aside** until a row enters or leaves it.
+//! - The end moves first, then the bucket is read. So a row inserted during the read becomes resident, whether or not
+//!   the cursor has passed it.
+//! - A bucket that comes near and does not fit into memory is split. A bucket of one second cannot be split: if it does
+//!   not fit, it stays on disk until it has passed.
+//! - A bucket that has passed is **drained**: its remaining rows move to the waiting rows of their queues, and the
+//!   bucket is dropped whole. So no single timer keeps a bucket alive.
+//! - A bucket with only unreadable rows left is **set aside** until a row enters or leaves it.
 //!
-//! One pass runs at a time, one page per turn. After each page of a drain or a split the most urgent work is chosen
-//! again, so splitting a wide bucket for an hour delays nothing.
+//! One pass runs at a time, one page per turn. After each page of a drain or a split, the most urgent work is selected
+//! again. So even if splitting a wide bucket takes an hour, it delays nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,32 +39,32 @@ pub(super) struct Window {
     pub(super) end: u64,
     /// Every bucket of the store, with its number of rows and bytes.
     pub(super) buckets: BTreeMap<Bucket, Filling>,
-    /// Buckets set aside: none of their rows can be read.
+    /// Buckets set aside: their remaining rows cannot be read.
     aside: BTreeSet<Bucket>,
     /// The resident rows of the buckets.
     pub(super) held: Filling,
-    /// Lanes whose waiting rows may lie in the future after the clock was set back.
+    /// Lanes whose waiting rows may be in the future, because the clock was set back.
     pub(super) recede: BTreeSet<(QueueName, Lane)>,
     pass: Option<Pass>,
     /// Progress of the last drain or split: its bucket, and the last generation read.
     cursor: Option<(Bucket, Generation)>,
-    /// Hours and minutes that did not fit: rows go to narrower buckets instead.
+    /// Hours and minutes that did not fit. Their rows go to narrower buckets instead.
     split: BTreeSet<Bucket>,
-    /// No bucket wider than an hour needs a split before this moment.
+    /// No bucket wider than an hour has to be split before this moment.
     far: u64,
 }
 
-/// A pass: a page is being loaded for this work.
+/// A pass: work for which a page is being loaded.
 struct Pass {
     work: Work,
     load: LoadId,
-    /// This page is the first of its bucket, and the bucket has not changed since the load was emitted.
+    /// Whether this page is the first of its bucket, and the bucket has not changed since the load was emitted.
     alone: bool,
 }
 
 /// What a pass does with the rows it reads.
 enum Work {
-    /// Makes them resident; the listed buckets follow.
+    /// Makes them resident, then those of the listed buckets.
     Load(Bucket, VecDeque<Bucket>),
     /// Moves them to narrower buckets.
     Split(Bucket),
@@ -254,7 +254,7 @@ impl Shard {
         split
     }
 
-    /// A bucket that does not fit is split at this moment. Until then room may become free.
+    /// When to split a bucket that does not fit. Until then room may become free.
     fn split_at(&self, bucket: Bucket) -> u64 {
         let early = if bucket.level() == Level::Hour { 120_000 } else { 10_000 };
         bucket.start().saturating_sub(early)
@@ -315,7 +315,7 @@ impl Shard {
             left.bytes -= filling.bytes;
         }
         if let Some(Pass { work: Work::Load(bucket, _), load, .. }) = &self.window.pass {
-            // The rows read of it so far are released with the rest.
+            // The rows that this load has read so far are released with the rest.
             end = end.min(bucket.start());
             self.loads.take(*load);
             self.window.pass = None;
@@ -333,7 +333,7 @@ impl Shard {
         gone.into_iter().for_each(|generation| self.release(generation));
     }
 
-    /// The clock was set back: cancels a drain or recede, and has every lane re-examined for rows not due yet.
+    /// The clock was set back: cancels a drain or recede, and has every lane checked for rows that are not due yet.
     pub(super) fn set_window_back(&mut self) {
         if let Some(Pass { work: Work::Drain(_) | Work::Recede(..), load, .. }) = &self.window.pass
         {
@@ -377,7 +377,7 @@ impl Shard {
     }
 }
 
-/// When a bucket wider than an hour is split: from then on its moments belong to narrower buckets.
+/// When a bucket wider than an hour is split. From then on its moments belong to narrower buckets.
 fn comes_near(bucket: Bucket) -> u64 {
     match bucket.level() {
         Level::Second | Level::Minute | Level::Hour => u64::MAX,
@@ -422,7 +422,7 @@ impl Shard {
         }
         if let (Work::Split(bucket) | Work::Drain(bucket), true) = (&work, alone && rows.is_empty())
         {
-            // The bucket has rows by count, or there would be no pass: none of them can be read.
+            // By count the bucket has rows, or no pass would have begun. So none of its rows can be read.
             self.window.aside.insert(*bucket);
         }
         let more = rows.len() == self.limits.page;
@@ -454,14 +454,14 @@ impl Shard {
                 }
             }
         }
-        // A row that became due again before its page arrived stays in place; only this notifies its takers.
+        // A row that is due again when its page arrives stays in place. This notifies its takers; nothing else would.
         if let Work::Recede(queue, _) = &work {
             self.stirred.insert(queue.clone());
         }
         self.next_page(work, last.filter(|_| more));
     }
 
-    /// The bucket for a row of a bucket being split: narrower, even if the row has become due meanwhile.
+    /// The new bucket for a row of a bucket being split. It is narrower, even if the row has become due meanwhile.
     fn narrower(&self, place: Place, record: &Record) -> Bucket {
         let to = self.window.bucket_for(record.next_attempt, self.wall);
         let Place::Bucket(from) = place else { return to };
@@ -484,7 +484,7 @@ impl Shard {
                     self.read(Work::Load(next, rest), None);
                 }
             }
-            // The next step drops the bucket, or begins again if it has rows.
+            // The next step drops the bucket, or starts again if it has rows.
             (Work::Split(bucket) | Work::Drain(bucket), None) => {
                 self.window.cursor = None;
                 if self.window.buckets.get(&bucket).is_some_and(|filling| filling.count == 0) {

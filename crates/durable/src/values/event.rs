@@ -9,7 +9,7 @@ pub struct Event {
     pub happened: Happened,
     /// Its queue.
     pub queue: QueueName,
-    /// Its key; `None` if the event concerns every timer of the queue: the numbers are then meaningless.
+    /// Its key. `None` if the event concerns every timer of the queue; the numbers are then meaningless.
     pub key: Option<Key>,
     /// Its generation.
     pub generation: Generation,

@@ -29,12 +29,12 @@ pub use timer::{
 pub use token::{Settled, Stale, Token, Verdict};
 pub use webhook::{Secret, Webhook};
 
-/// A value was refused: which, what it said, and what it must be.
+/// A value was refused: the field, its text, and what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     /// The field, as in the HTTP interface.
     pub field: &'static str,
-    /// What it said, truncated to 80 characters.
+    /// The refused text, truncated to 80 characters.
     pub text: String,
     /// What it must be.
     pub must: String,

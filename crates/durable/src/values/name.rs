@@ -48,7 +48,7 @@ impl fmt::Display for QueueName {
 
 /// The key of a timer, unique in its queue: 1 to 256 bytes without control characters, never `.` or `..`.
 ///
-/// Keys that start with `~` are assigned by the shard; callers may refer to one, but not choose one.
+/// Keys that start with `~` are assigned by the shard. A caller may refer to an existing one, but not choose one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
@@ -83,7 +83,7 @@ impl Key {
     }
 
     /// The key of a timer scheduled without one. It encodes the generation and the first due moment, so that a store
-    /// finds a timer that was never moved without an index.
+    /// needs no index to find a timer that was never moved.
     pub(crate) fn assigned(generation: u64, due: u64) -> Self {
         Key(format!("~{generation:x}-{due:x}").into())
     }
@@ -95,8 +95,8 @@ impl Key {
         Some((hex(&text[..dash])?, hex(&text[dash + 1..])?))
     }
 
-    /// The first due moment, if this key was assigned to that generation: a store then needs no index entry for it. A
-    /// timer loaded from a dump has the key of an earlier generation.
+    /// The first due moment, if this key was assigned to that generation; a store then needs no index entry for it. In
+    /// a store loaded from a dump, a timer may have a key assigned to an earlier generation.
     pub(crate) fn home(&self, generation: u64) -> Option<Moment> {
         let (of, due) = self.parts()?;
         (of == generation && due <= Moment::MAX.millis()).then(|| Moment::from_millis(due))
@@ -113,7 +113,7 @@ impl Key {
     }
 }
 
-/// Parses a number as `{:x}` writes it, and no other form of it.
+/// Parses a number in exactly the form that `{:x}` writes.
 fn hex(text: &[u8]) -> Option<u64> {
     if !(1..=16).contains(&text.len()) || (text.len() > 1 && text[0] == b'0') {
         return None;

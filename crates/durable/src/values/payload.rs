@@ -1,4 +1,4 @@
-//! Payloads: returned byte for byte to the holder of a delivery. Cheap to clone.
+//! Payloads: passed unchanged, byte for byte, to the holder of a delivery. Cheap to clone.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Payload {
         Payload { content: Content::Bytes, bytes: Arc::from(bytes.as_ref()) }
     }
 
-    /// The text of a JSON value. Not validated: the caller must have checked it.
+    /// A payload that is the text of a JSON value. Not validated: the caller must have checked it.
     pub fn json(text: impl AsRef<str>) -> Self {
         Payload { content: Content::Json, bytes: Arc::from(text.as_ref().as_bytes()) }
     }

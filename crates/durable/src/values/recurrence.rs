@@ -1,6 +1,6 @@
-//! Recurrence: which moment follows the last one.
+//! Recurrence: computes the next moment from the last one.
 //!
-//! The next moment is computed from the last due moment, never from the clock; the clock only tells which moments
+//! The next moment is computed from the last due moment, never from the clock. The clock only decides which moments
 //! have passed.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tourbillon::Cron;
 
 use super::{Moment, Span, ValueError};
 
-/// The longest cron expression in bytes: it is part of every view and of every row.
+/// Maximum length of a cron expression in bytes, because every view and every row contains it.
 const LONGEST: usize = 256;
 
 /// When a recurring timer is due again, and how often.
@@ -46,21 +46,21 @@ pub enum Rhythm {
 pub enum Missed {
     /// All are skipped; the next occurrence is in the future.
     Skip,
-    /// The latest missed moment stands for all.
+    /// Only the latest missed moment is delivered, instead of all of them.
     #[default]
     Once,
-    /// Each is made up for, in order, up to the newest 1000.
+    /// Every missed moment is delivered, in order, up to the newest 1000.
     All,
 }
 
-/// Maximum number of missed moments that [`Missed::All`] makes up for.
+/// Maximum number of missed moments that [`Missed::All`] delivers.
 const MOST_MISSED: u64 = 1000;
 
 impl Rhythm {
     /// A period of at least one second.
     ///
     /// # Errors
-    /// It is shorter.
+    /// The period is shorter.
     pub fn every(period: Span) -> Result<Self, ValueError> {
         if period < Span::from_secs(1) {
             return Err(ValueError::new("every", &period.to_string(), "at least 1s"));
@@ -102,7 +102,7 @@ impl Rhythm {
     fn read(&self) -> Option<Moments> {
         match self {
             Rhythm::Every(period) => Some(Moments::Every(*period)),
-            // It was valid when it was made; a zone may have left the system's database since.
+            // The expression was valid when the timer was made; its zone may have left the system's database since.
             Rhythm::Cron { expression, zone } => {
                 Cron::parse(expression, zone).ok().map(Moments::Cron)
             }
@@ -136,7 +136,8 @@ impl Moments {
             let whole = now.since(last).millis() / period.millis() * period.millis();
             return Some(last + Span::from_millis(whole));
         }
-        // Bisects for the last `x` whose next moment has passed: a year of seconds takes 35 steps, not 31 million.
+        // Bisects for the last `x` whose next moment has passed. For a year of seconds this takes 35 steps, not 31
+        // million.
         let (mut low, mut high, mut best) = (first.millis(), now.millis(), first);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -182,14 +183,14 @@ impl Moments {
 }
 
 impl Recurrence {
-    /// Whether this was the last occurrence by number.
+    /// Whether this occurrence was the last, by number.
     pub fn is_over(&self, occurrence: u64) -> bool {
         self.times.is_some_and(|times| occurrence >= times)
     }
 
     /// The moment of the occurrence after the one that was due at `last` and is settled at `now`.
     ///
-    /// `None` if that was the last. `occurrence` is the number of the settled one.
+    /// `None` if that was the last. `occurrence` is the number of the settled occurrence.
     pub fn next(&self, last: Moment, now: Moment, occurrence: u64) -> Option<Moment> {
         if self.is_over(occurrence) {
             return None;
@@ -207,7 +208,7 @@ impl Recurrence {
 }
 
 impl Recurrence {
-    /// The moment for an occurrence that was due at `due` and had been missed by `now`.
+    /// The new moment for an occurrence that was due at `due` and was missed by `now`.
     ///
     /// `None` if the timer has no further occurrence.
     pub fn missed(&self, due: Moment, now: Moment) -> Option<Moment> {

@@ -19,7 +19,7 @@ pub struct Retry {
     pub jitter: f64,
 }
 
-/// 10 attempts; 1 s, doubled up to an hour, plus up to a tenth of jitter.
+/// 10 attempts; the delay is 1 s, doubled after each failure up to an hour, plus up to a tenth of jitter.
 impl Default for Retry {
     fn default() -> Self {
         let (first, longest) = (Span::from_secs(1), Span::from_secs(3600));
@@ -27,7 +27,7 @@ impl Default for Retry {
     }
 }
 
-/// Changes to some fields of a [`Retry`]; the others stay unchanged.
+/// Changes to some fields of a [`Retry`]; the other fields stay unchanged.
 ///
 /// ```
 /// use tourbillon_durable::values::{Retry, RetryChange};
@@ -102,7 +102,7 @@ impl Retry {
     pub fn delay(&self, failed: u32, seed: u64) -> Span {
         let exponent = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
         let longest = self.longest.millis() as f64;
-        // Infinite for large exponents, and NaN for 0 × infinity: `min` returns `longest` for both.
+        // The product is infinite for large exponents, and NaN for 0 × infinity. `min` returns `longest` for both.
         let base = (self.first.millis() as f64 * self.factor.powi(exponent)).min(longest);
         let chance = (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64;
         Span::from_millis((base * (1.0 + self.jitter * chance)).ceil() as u64)

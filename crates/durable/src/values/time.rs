@@ -1,7 +1,7 @@
 //! Time: moments of the wall clock, readings of the steady clock, and spans, all in whole milliseconds.
 //!
-//! A [`Moment`] and a [`Steady`] never mix: the wall clock decides what is due and can be set; the steady clock runs
-//! leases and cannot be set. Arithmetic never wraps: a moment saturates at the end of the year 9999.
+//! A [`Moment`] and a [`Steady`] are different types: the wall clock decides what is due and can be set; the steady
+//! clock runs leases and cannot be set. Arithmetic never wraps: a moment saturates at the end of the year 9999.
 
 use std::fmt;
 use std::ops::Add;
@@ -95,8 +95,9 @@ impl FromStr for Moment {
     }
 }
 
-/// Parses by hand around jiff's civil date and time: jiff's timestamps end a day before the year 9999 does, and jiff
-/// accepts more forms than RFC 3339 (a space for the T, no seconds, a zone in brackets).
+/// Checks the form and parses the offset by hand; jiff parses only the civil date and time. Two reasons: jiff's
+/// timestamps end a day before the end of the year 9999, and jiff accepts more forms than RFC 3339 (a space for the T,
+/// no seconds, a zone in brackets).
 fn parse(text: &str) -> Option<Moment> {
     let form = b"dddd-dd-ddTdd:dd:dd";
     let fits = |(&byte, &form): (&u8, &u8)| match form {
@@ -248,7 +249,7 @@ impl FromStr for Span {
     }
 }
 
-/// Uses as few units as possible: `1h30m`, `0s`. Weeks appear only in whole weeks: `2w`, but `30d`.
+/// Uses as few units as possible: `1h30m`, `0s`. Uses weeks only for whole weeks: `2w`, but `30d`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;

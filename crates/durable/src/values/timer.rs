@@ -1,4 +1,4 @@
-//! A timer as callers make it, see it and hold it.
+//! The types of a timer: for making it, for showing it, and for holding its delivery.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum When {
 /// A timer to be made.
 #[derive(Clone, Debug)]
 pub struct NewTimer {
-    /// Its key; `None` for an assigned one. An existing assigned key can only be used to replace its timer.
+    /// Its key; `None` for an assigned one. An assigned key may be given only to replace the timer that has it.
     pub key: Option<Key>,
     /// When it is due first.
     pub when: When,
@@ -34,9 +34,9 @@ pub struct NewTimer {
     pub remember: Option<Span>,
     /// Its attempts and backoff; `None` for the queue's default.
     pub retry: Option<Retry>,
-    /// No attempt of an occurrence starts later than this long after it is due.
+    /// No attempt of an occurrence starts later than this long after the occurrence is due.
     pub expires: Option<Span>,
-    /// Where it is posted; `None` for the queue's default, `Some(None)` for nowhere.
+    /// Its webhook; `None` for the queue's default, `Some(None)` for no webhook.
     pub webhook: Option<Option<Arc<Webhook>>>,
 }
 
@@ -47,9 +47,10 @@ pub enum Conflict {
     Refuse,
     /// Keep the existing timer.
     Keep,
-    /// Replace it.
+    /// Replace the existing timer.
     Replace,
-    /// Replace it if it has this generation. If it has another or the key is free, schedule nothing of the request.
+    /// Replace the timer if it has this generation. If it has another, or the key is free, nothing of the request is
+    /// scheduled.
     ReplaceOnly(Generation),
 }
 
@@ -64,18 +65,18 @@ pub struct Scheduled {
     pub due: Moment,
     /// What happened.
     pub outcome: Outcome,
-    /// The timer that has the key now. Only in the answer to a request for one timer; a batch leaves it out.
+    /// The timer that has the key now. Only in the answer to a request for one timer; omitted for a batch.
     pub timer: Option<Box<View>>,
 }
 
 /// What happened to the key of a new timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was free.
+    /// The key was free.
     Made,
-    /// It was taken by this timer, in that state, which was replaced.
+    /// The key was taken by this timer, in that state, which was replaced.
     Replaced(Generation, State),
-    /// It was taken; the receipt names the existing timer.
+    /// The key was taken; the receipt names the existing timer.
     Kept,
 }
 
@@ -123,7 +124,7 @@ pub struct View {
     pub remember: Span,
     /// Its attempts and backoff.
     pub retry: Retry,
-    /// No attempt of an occurrence starts later than this long after it is due.
+    /// No attempt of an occurrence starts later than this long after the occurrence is due.
     pub expires: Option<Span>,
     /// Its webhook, if it has one.
     pub webhook: Option<Arc<Webhook>>,
@@ -133,9 +134,9 @@ pub struct View {
 
 /// Which timers a list shows.
 ///
-/// With a prefix, ordered by key; otherwise by next attempt, then key. Dead timers alone are ordered by the time they
-/// were given up; done or cancelled ones by the time they are forgotten. A prefix of assigned keys, which start with
-/// `~`, costs a read of every timer.
+/// With a prefix, ordered by key; otherwise by next attempt, then key. Exception: dead timers alone are ordered by the
+/// time they were given up, and done or cancelled ones by the time they are forgotten. A prefix of assigned keys, which
+/// start with `~`, requires reading every timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// In this state; `None`: scheduled, due, delivering and dead.
@@ -158,11 +159,11 @@ impl Default for Filter {
 /// The outcome of a bulk operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Many {
-    /// How many were cancelled or revived.
+    /// The number of timers cancelled or revived.
     pub done: u64,
-    /// How many were cancelled while handed out.
+    /// The number of timers cancelled while handed out.
     pub delivering: u64,
-    /// There may be more: repeat the request.
+    /// Whether there may be more timers. If so, repeat the request.
     pub more: bool,
 }
 
@@ -171,9 +172,9 @@ pub struct Many {
 pub enum Cursor {
     /// In the order of keys.
     Key(Key),
-    /// In the order of time; without a key, before all timers of that moment.
+    /// In the order of time. Without a key: before all timers of that moment.
     Time(Moment, Option<Key>),
-    /// In the order of being given up, or of being forgotten.
+    /// In the order in which timers were given up, or are forgotten.
     Ended(Moment, Generation),
 }
 
@@ -195,7 +196,7 @@ pub enum Cancelled {
 pub struct Delivery {
     /// Its queue.
     pub queue: QueueName,
-    /// Its permanent name.
+    /// Its permanent identity.
     pub token: Token,
     /// The payload of the timer.
     pub payload: Payload,
@@ -249,7 +250,7 @@ impl State {
 }
 
 impl NewTimer {
-    /// Its first due moment if it is scheduled at `now`; `None` if it has none.
+    /// Its first due moment if it is scheduled at `now`; `None` if there is none.
     pub(crate) fn first_due(&self, now: Moment) -> Option<Moment> {
         let recurrence = self.recurrence.as_ref();
         let due = match self.when {
@@ -263,7 +264,7 @@ impl NewTimer {
 }
 
 impl Filter {
-    /// Whether a list by key, or of dead timers, shows this one.
+    /// Whether the filter admits a timer in a list by key, or of dead timers.
     pub(crate) fn fits(&self, view: &View) -> bool {
         let kept = matches!(view.state, State::Done | State::Cancelled);
         let wanted = self.state.map_or(!kept, |state| state == view.state);

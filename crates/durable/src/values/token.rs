@@ -1,4 +1,4 @@
-//! Tokens: the name of a delivery, the verdicts of its holder, and their outcomes.
+//! Tokens: the identity of a delivery, the verdicts of its holder, and their outcomes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::{Generation, Key, Moment, Span, ValueError};
 
-/// The permanent name of a delivery.
+/// The permanent identity of a delivery.
 ///
-/// As text it is `generation.occurrence.attempt.key`, which parses back.
+/// Its text form is `generation.occurrence.attempt.key`, which can be parsed again.
 ///
 /// ```
 /// use tourbillon_durable::Token;
@@ -69,11 +69,11 @@ pub enum Verdict {
     Ack,
     /// The work failed: retry after this delay, or with the timer's backoff.
     Nack(Option<Span>, Option<Arc<str>>),
-    /// Gives the timer up at once, whatever attempts are left. A recurring timer ends, too: it is dead.
+    /// Gives the timer up at once, however many attempts are left. A recurring timer ends, too: it is dead.
     GiveUp(Option<Arc<str>>),
     /// Extends the lease to end this long from now.
     Extend(Span),
-    /// Returns it: due again after this delay, and not a failed attempt.
+    /// Releases the delivery: it is due again after this delay, and the attempt does not count as failed.
     Release(Span),
 }
 
@@ -93,9 +93,9 @@ pub enum Settled {
 /// Why a token is no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// It was acknowledged before, by this token.
+    /// It was already acknowledged with this token.
     Acked,
-    /// It was nacked before.
+    /// It was already nacked.
     Nacked,
     /// Its lease has ended.
     Lapsed,

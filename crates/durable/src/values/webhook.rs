@@ -1,4 +1,4 @@
-//! Webhooks: where a timer is posted when it is due, as data. Nothing here connects or parses a URL.
+//! Webhooks, as data: where a timer is posted when it is due. Nothing here connects or parses a URL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ const LONGEST_URL: usize = 2048;
 const MOST_HEADERS: usize = 64;
 const LARGEST_HEADERS: usize = 16 << 10;
 
-/// Where a timer is posted, and how.
+/// The URL to which a timer is posted, its headers, and its timeout.
 ///
 /// A delivery agent interprets it; only its form is checked here.
 ///
@@ -44,8 +44,8 @@ impl Webhook {
     /// Checks its form.
     ///
     /// # Errors
-    /// The URL is empty, too long, or contains a space or a control character; there are too many or too large
-    /// headers, a header has an invalid name or a line break; the timeout is out of its limits.
+    /// The URL is empty, too long, or contains a space or a control character; the headers are too many or too large; a
+    /// header has an invalid name or a line break; or the timeout is out of its limits.
     pub fn checked(self) -> Result<Self, ValueError> {
         let odd = |char: char| char.is_whitespace() || char.is_control();
         if !(1..=LONGEST_URL).contains(&self.url.len()) || self.url.contains(odd) {
