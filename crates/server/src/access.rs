@@ -1,4 +1,4 @@
-//! Access: what a request may do, by its token, and the request rate per token.
+//! Access: the rights of a request by its token, and the request rate per token.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Access {
         })
     }
 
-    /// Counts a request of a token. Refuses it beyond `rate` per second.
+    /// Counts a request of a token. Refuses requests beyond `rate` per second.
     pub(crate) fn count(&self, name: &Arc<str>, rate: u32) -> Result<(), Problem> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let at = used.iter().position(|(of, _)| of == name).unwrap_or_else(|| {
@@ -53,7 +53,7 @@ impl Access {
     }
 }
 
-/// A token bucket: refilled at its rate, up to one second's worth.
+/// A token bucket: it refills at its rate and holds at most one second's worth.
 #[derive(Debug)]
 struct Bucket {
     left: f64,
@@ -76,7 +76,7 @@ impl Bucket {
 }
 
 impl Grant {
-    /// Refuses if it lacks that right.
+    /// Refuses if the grant lacks that right.
     pub(crate) fn must(&self, needed: Right) -> Result<(), Problem> {
         if self.right >= needed {
             return Ok(());

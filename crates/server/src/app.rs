@@ -25,23 +25,23 @@ use crate::webhook::Webhooks;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The hosts that requests may name. Others are answered 421.
+    /// The hosts that requests may name. A request for any other host is answered 421.
     pub hosts: Hosts,
     /// The largest payload in bytes, at most 256 KiB.
     pub max_payload: usize,
-    /// How long the body of a request may take to arrive. Beyond that it is answered 408.
+    /// How long the body of a request may take to arrive. A later one is answered 408.
     pub body_time: Duration,
-    /// The tokens and their rights. If not set, every request may do everything.
+    /// The tokens and their rights. If not set, every request has all rights.
     pub tokens: Option<Tokens>,
-    /// Maximum number of requests per token and second. Beyond that they are answered 429.
+    /// Maximum number of requests per token and second. Further ones are answered 429.
     pub token_rate: Option<u32>,
-    /// Maximum number of requests that wait for deliveries at once. Beyond that they are answered 429.
+    /// Maximum number of requests that wait for deliveries at once. Further ones are answered 429.
     pub max_polls: usize,
-    /// Maximum number of event streams at once. Beyond that they are answered 429.
+    /// Maximum number of event streams at once. Further ones are answered 429.
     pub max_streams: usize,
-    /// Maximum number of dumps at once. Beyond that they are answered 429.
+    /// Maximum number of dumps at once. Further ones are answered 429.
     pub max_dumps: usize,
-    /// Maximum bytes of large requests and answers held at once. Beyond that they are answered 429.
+    /// Maximum bytes of large requests and answers held at once. Requests beyond that are answered 429.
     pub max_bytes: usize,
     /// How timers that have a webhook are posted.
     pub webhooks: Arc<Webhooks>,
@@ -82,9 +82,9 @@ pub(crate) struct App {
     pub(crate) dumps: Arc<Semaphore>,
     /// Permits for the bytes of requests and answers.
     pub(crate) room: Room,
-    /// The OpenAPI document. A function, because the document is made from the calls, whose state this is.
+    /// The OpenAPI document. A function breaks a cycle: the document is made from the calls, and this is their state.
     pub(crate) document: fn() -> &'static str,
-    /// Becomes true when the server stops: long polls are answered.
+    /// Becomes true when the server stops. Long polls are then answered.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 

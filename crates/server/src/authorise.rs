@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::tokens::{Grant, Right};
 
-/// Admits a request if its token grants the right that the call needs, in the queue that its path names.
+/// Admits a request if its token grants the right that the call needs, in the queue of its path.
 pub(crate) async fn authorise(
     State((app, needed)): State<(App, Right)>,
     request: Request,
@@ -34,7 +34,7 @@ async fn check(app: &App, needed: Right, parts: &mut Parts) -> Result<Grant, Pro
         app.access.count(&grant.name, rate)?;
     }
     grant.must(needed)?;
-    // A path that cannot be decoded is refused by the handler.
+    // If the path cannot be decoded, the handler refuses it.
     if let Ok(params) = RawPathParams::from_request_parts(parts, app).await {
         let queue = params.iter().find(|(name, _)| *name == "queue").map(|(_, queue)| queue);
         if queue.is_some_and(|queue| !grant.sees(queue)) {

@@ -20,17 +20,17 @@ pub(crate) enum Condition {
     Match(Tags),
 }
 
-/// The timers that a condition names.
+/// The timers that a condition accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tags {
     /// Any existing timer.
     Any,
-    /// These.
+    /// The timers with these generations.
     These(Vec<Generation>),
 }
 
 impl Tags {
-    /// The generation that they name, if it is exactly one.
+    /// The accepted generation, if there is exactly one.
     pub(crate) fn only(&self) -> Option<Generation> {
         match self {
             Tags::These(tags) if tags.len() == 1 => tags.first().copied(),
@@ -78,7 +78,7 @@ fn wrong(name: &str, must: &str) -> Problem {
     Problem::new(Code::BadValue, format!("{name} must be {must}")).field(name)
 }
 
-/// The generation of a tag. `Some(None)`: a tag that no timer has. `None`: not a tag.
+/// The generation of a tag. `Some(None)`: a valid tag that no timer has. `None`: not a tag.
 fn generation(tag: &str) -> Option<Option<Generation>> {
     let (weak, tag) = tag.strip_prefix("W/").map_or((false, tag), |tag| (true, tag));
     let tag = tag.strip_prefix('"')?.strip_suffix('"')?;

@@ -15,10 +15,10 @@ use crate::fields::check_depth;
 use crate::problem::{Code, Problem, unknown_path};
 use crate::room::{Place, Room};
 
-/// The largest body in bytes.
+/// Maximum size of a body in bytes.
 pub(crate) const LARGEST_BODY: usize = 16 << 20;
 
-/// The queue that the path names.
+/// The queue in the path.
 pub(crate) struct InQueue(pub(crate) Queue);
 
 impl FromRequestParts<App> for InQueue {
@@ -30,7 +30,7 @@ impl FromRequestParts<App> for InQueue {
     }
 }
 
-/// The key that the path names.
+/// The key in the path.
 pub(crate) struct AtKey(pub(crate) Key);
 
 impl FromRequestParts<App> for AtKey {
@@ -41,7 +41,7 @@ impl FromRequestParts<App> for AtKey {
     }
 }
 
-/// A segment of the path. The router splits paths before it decodes them.
+/// A segment of the path. Paths are split before they are decoded.
 async fn segment(parts: &mut Parts, app: &App, name: &str) -> Result<String, Problem> {
     let params = RawPathParams::from_request_parts(parts, app).await.map_err(|wrong| {
         let wrong = wrong.body_text();
@@ -50,7 +50,7 @@ async fn segment(parts: &mut Parts, app: &App, name: &str) -> Result<String, Pro
         Problem::new(Code::BadValue, detail).field(field)
     })?;
     let found = params.iter().find(|(of, _)| *of == name).map(|(_, value)| value.to_owned());
-    // Empty: two slashes, or one at the end.
+    // A segment is empty if the path has two slashes in a row, or one at the end.
     found.filter(|segment| !segment.is_empty()).ok_or_else(unknown_path)
 }
 
@@ -103,7 +103,7 @@ fn too_large() -> Problem {
     Problem::new(Code::BodyTooLarge, detail)
 }
 
-/// Reads a body. Each piece gets its permit before it is kept.
+/// Reads a body. The permit for each piece is taken before the piece is stored.
 async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
     let mut body = Limited::new(body, LARGEST_BODY);
     let (mut bytes, mut place) = (Vec::new(), Place::default());
@@ -124,7 +124,7 @@ async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
     Ok((text, place))
 }
 
-/// Checks that a body is declared as JSON, without an encoding.
+/// Checks that the body's type is JSON, and that it has no content encoding.
 fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
     let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();

@@ -65,14 +65,14 @@ impl<'a> Fields<'a> {
         Problem::new(Code::MissingField, format!("{name} is missing: {why}")).field(name)
     }
 
-    /// A value that serde deserializes.
+    /// A value, deserialized by serde.
     fn plain<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let read = serde_json::from_str(raw.get()).map(Some);
         read.map_err(|_| Problem::value(&self.full(name), raw.get(), &form.must()))
     }
 
-    /// A text that is parsed.
+    /// A value, parsed from a text.
     fn parsed<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let text: Option<String> = serde_json::from_str(raw.get()).ok();
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         whole(&self.full(name), raw, form).map(Some)
     }
 
-    /// As `whole`, or null: `Some(None)`.
+    /// As `whole`. `Some(None)` for null.
     pub(crate) fn whole_or_null(&mut self, name: &str) -> Result<Option<Option<u64>>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         if raw.get() == "null" {
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         self.take(name).map(|(raw, _)| raw.get())
     }
 
-    /// An object; `within` is its name with a dot.
+    /// An object. `within` is its name followed by a dot.
     pub(crate) fn object(
         &mut self,
         name: &str,
@@ -145,7 +145,7 @@ impl<'a> Fields<'a> {
         Fields::read_within(raw.get(), shape, within).map(Some)
     }
 
-    /// An object, or null: `Some(None)`.
+    /// As `object`. `Some(None)` for null.
     pub(crate) fn object_or_null(
         &mut self,
         name: &str,
@@ -164,7 +164,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An object of texts, in order; each name at most once. Problems contain no value: it may be a secret.
+    /// An object of texts, in order; each name at most once. Problems never contain a value, because it may be a
+    /// secret.
     pub(crate) fn texts_by_name(&mut self, name: &str) -> Result<Vec<(String, String)>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(Vec::new()) };
         let full = self.full(name);
@@ -193,7 +194,7 @@ impl<'a> Fields<'a> {
         Ok(Some(list.into_iter().map(RawValue::get).collect()))
     }
 
-    /// A list of texts. A problem names the index of a value that is not one.
+    /// A list of texts. The problem names the index of the first value that is not a text.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, Problem> {
         let Some(list) = self.list(name)? else { return Ok(None) };
         let full = self.full(name);
@@ -216,7 +217,7 @@ fn whole(name: &str, raw: &RawValue, form: &Form) -> Result<u64, Problem> {
     number.ok_or_else(|| Problem::value(name, raw.get(), &form.must()))
 }
 
-/// Checks that brackets nest no deeper than [`DEPTH`]. The parser checks whether they match.
+/// Checks that brackets nest at most [`DEPTH`] deep. The parser checks whether they match.
 pub(crate) fn check_depth(text: &str) -> Result<(), Problem> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
@@ -315,7 +316,7 @@ impl<'de> Visitor<'de> for Pairs {
     }
 }
 
-/// Reads the name of a field: its index, or the name itself if there is no such field.
+/// Reads the name of a field. Yields its index, or the name itself if the field is unknown.
 struct Name(&'static [Field]);
 
 impl<'de> DeserializeSeed<'de> for Name {

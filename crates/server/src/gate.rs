@@ -1,8 +1,8 @@
 //! The gate: checks `Host` and `Origin` of every request, and sets the headers of every answer.
 //!
-//! A page of a foreign site may make a browser talk to this server in two ways. It may point its own name at this
-//! machine (DNS rebinding); then the `Host` is not one of ours. Or it may send requests across sites; then the
-//! `Origin` is not the `Host`.
+//! A page of a foreign site may make a browser send requests to this server in two ways. The site may point its own
+//! name at this machine (DNS rebinding); then the `Host` is not an allowed one. Or the page may send cross-site
+//! requests; then the `Origin` is not the `Host`.
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName};
@@ -23,7 +23,7 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
     let mut response = match check(hosts, request.uri(), request.headers()) {
         Err(problem) => problem.into_response(),
         Ok(()) => {
-            // An unsent answer to a receive releases its deliveries, so refusing it loses no change.
+            // An unsent answer to a receive releases its deliveries, so refusing the answer loses no change.
             let receives = request.uri().path().ends_with("/receive");
             let changes = request.method() != Method::GET && !receives;
             app.room.hold(next.run(request).await, changes)
@@ -41,7 +41,7 @@ pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -
 
 fn check(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let host = only(headers, header::HOST);
-    // A request may also name the host in its first line; both must be allowed.
+    // The first line of a request may also name the host. Both hosts must be allowed.
     let named = uri.authority().map(|authority| authority.as_str());
     let fine = host.is_some_and(|host| hosts.allow(host)) && named.is_none_or(|it| hosts.allow(it));
     if !fine && matches!(hosts, Hosts::Only(_)) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Hosts {
-    /// Any host: something else checks it.
+    /// Any host. Use this only if something else checks the host.
     Any,
     /// `localhost`, loopback addresses, and these names and addresses, with any port.
     Only(Vec<String>),

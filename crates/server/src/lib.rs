@@ -13,8 +13,8 @@
 //! ```
 //!
 //! # Inside
-//! Handlers are thin: they read a request, call `tourbillon-durable`, and render its answer. Parsing and rendering
-//! are pure.
+//! Handlers are thin: they parse a request, call `tourbillon-durable`, and render its answer. Parsing and rendering are
+//! pure functions.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -122,15 +122,15 @@ impl Api {
         calls::router(self.app.clone())
     }
 
-    /// Adds the `Host` and `Origin` checks of every call to a router that is served beside it.
+    /// Adds the `Host` and `Origin` checks to a router that is served beside this one.
     pub fn guard(&self, router: Router) -> Router {
         router.layer(from_fn_with_state(self.app.clone(), gate::gate))
     }
 
     /// Serves a router, such as [`router`](Api::router) or one that extends it, until `stop` completes.
     ///
-    /// Then it accepts no more connections, answers long polls empty, and gives requests in progress 4 s. When it
-    /// returns, deliveries that did not reach their takers are released.
+    /// Then it accepts no more connections, answers long polls empty, and gives requests in progress 4 s to end. Before
+    /// it returns, deliveries that did not reach their takers are released.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -145,21 +145,22 @@ impl Api {
         listen::serve(listener, router, limits, self.app.durable.clone(), stop).await;
     }
 
-    /// Replaces the tokens. Later requests need one of these.
+    /// Replaces the tokens. Later requests need one of the new tokens.
     pub fn set_tokens(&self, tokens: Tokens) {
         self.app.access.set(Some(tokens));
     }
 
     /// Posts timers that have a webhook, until [`stop_polls`](Api::stop_polls) is called.
     ///
-    /// After that, webhooks in progress have 3 s to be answered; the timers of those that are not are released. Run it
+    /// After that, webhooks in progress have 3 s to be answered; the timers of the unanswered ones are released. Run it
     /// once, on tokio.
     pub fn post_webhooks(&self) -> impl Future<Output = ()> + Send + use<> {
         let agent = Agent::new(self.app.durable.clone(), self.app.settings.webhooks.clone());
         agent.run(self.stopping.subscribe())
     }
 
-    /// Logs what an operator should know of the store: damage, failures, a clock far off. Ends with the store.
+    /// Logs what an operator should know about the store: damage, failures, a clock far off. Ends when the store
+    /// closes.
     pub fn log_notices(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut notices = self.app.durable.notices();
         async move {

@@ -1,8 +1,8 @@
-//! Sockets and connections: how many, and for how long.
+//! Sockets and connections: their number, and their time limits.
 //!
-//! The head of a request must arrive in a limited time, so that a slow client wastes only its own. If a part of it
-//! has arrived by then, the connection is answered 408. A connection that reads nothing of its answer for long is
-//! closed. At the connection limit the next one is answered 429 and closed.
+//! The head of a request must arrive in a limited time, so that a slow client cannot hold a connection for long. If
+//! only a part of it has arrived by then, the connection is answered 408. A connection that reads nothing of its answer
+//! for long is closed. At the connection limit the next connection is answered 429 and closed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ impl Default for Connections {
 /// How long connections have to end after the server is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Serves a router until `stop` completes. Then accepts no more connections, and gives requests in progress 4 s.
+/// Serves a router until `stop` completes. Then accepts no more connections, and gives requests in progress 4 s to end.
 /// Remaining connections are dropped before this returns.
 pub(crate) async fn serve(
     listener: TcpListener,
@@ -87,7 +87,7 @@ pub(crate) async fn serve(
                         connections.spawn(turn_away(stream, problem, clock.now()));
                     }
                 },
-                // An error of one connection, or too many open files: neither ends the others.
+                // Either one connection failed, or too many files are open. Other connections continue.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     sleep(Duration::from_millis(50)).await;
@@ -154,7 +154,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     };
     if ended.is_err_and(|error| error.is_timeout()) {
-        // A connection that timed out idle gets no answer.
+        // A connection that sent nothing before the time-out gets no answer.
         if let Some(parts) = connection.into_parts().filter(|parts| !parts.read_buf.is_empty()) {
             let detail = "the head of the request did not arrive in time: send it faster";
             let stream = parts.io.into_inner().into_inner();

@@ -1,6 +1,6 @@
 //! Metrics, in the text format of Prometheus. Pure.
 //!
-//! Every value is one that the durable timers keep anyway: a scrape reads them, and nothing is counted twice.
+//! Every value is one that the durable timers maintain anyway: a scrape reads them, and nothing is counted twice.
 
 use std::fmt::Write as _;
 

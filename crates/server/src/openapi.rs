@@ -22,7 +22,7 @@ const ALWAYS: &[Code] = &[
     Code::TooMany,
     Code::Unavailable,
 ];
-/// The further problems of a call with a body.
+/// The additional problems of a call with a body.
 const WITH_BODY: &[Code] =
     &[Code::Timeout, Code::BodyTooLarge, Code::UnsupportedMediaType, Code::Unknown];
 
@@ -90,7 +90,7 @@ fn operation(call: &Call, schemas: &mut Schemas) -> Value {
         "responses": responses(call, schemas),
     });
     if call.right != Right::Open {
-        // Without a token file, no token is needed.
+        // Without a token file, requests need no token.
         operation["security"] = json!([{"token": []}, {}]);
         operation["description"] =
             json!(format!("Needs the right `{:?}`.", call.right).to_lowercase());

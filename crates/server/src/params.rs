@@ -56,7 +56,7 @@ impl Params {
         value.map(Some).ok_or_else(|| Problem::value(name, &format!("{text:?}"), &form.must()))
     }
 
-    /// A moment. The plus sign of an offset may have been decoded to a space.
+    /// A moment. Decoding may have replaced the plus sign of its offset with a space.
     pub(crate) fn moment(&mut self, name: &str) -> Result<Option<Moment>, Problem> {
         if let Some(text) = self.known.iter().position(|field| field.name == name) {
             self.values[text] = self.values[text].take().map(|text| text.replace(' ', "+"));

@@ -1,4 +1,4 @@
-//! A stream whose peer must read: a write that makes no progress within the limit fails, and ends the connection.
+//! A stream whose peer must read: a write without progress within the limit fails, and the connection ends.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -25,7 +25,7 @@ impl<S> Patient<S> {
         self.stream
     }
 
-    /// The outcome of a write, or a timeout if it has waited too long.
+    /// The outcome of a write, or a time-out if the write has waited too long.
     fn judge<T>(
         &mut self,
         written: Poll<io::Result<T>>,

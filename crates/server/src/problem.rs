@@ -1,7 +1,7 @@
 //! Problems: every error of the API, as `application/problem+json`.
 //!
-//! A code is stable: clients branch on it. The title is the same for every problem of a code; the detail states what
-//! is wrong with this request, and what would be right.
+//! A code is stable, so that clients can branch on it. All problems of a code have the same title. The detail states
+//! what is wrong with this request, and what would be right.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -80,12 +80,12 @@ impl Problem {
         Problem { code, detail: detail.into(), field: None, index: None, state: None }
     }
 
-    /// Names the field that is wrong.
+    /// Sets the field that is wrong.
     pub(crate) fn field(self, field: impl Into<String>) -> Self {
         Problem { field: Some(field.into()), ..self }
     }
 
-    /// Names the timer of the request that is wrong.
+    /// Sets the index of the timer that is wrong.
     pub(crate) fn index(self, index: usize) -> Self {
         Problem { index: Some(index), ..self }
     }
@@ -94,7 +94,7 @@ impl Problem {
         Problem { state: Some(state), ..self }
     }
 
-    /// A value that is not what it must be.
+    /// A value that violates the limits of its field.
     pub(crate) fn value(field: &str, text: &str, must: &str) -> Self {
         let mut shown: String = text.chars().take(80).collect();
         if shown.len() < text.len() {
@@ -181,7 +181,7 @@ fn of_state(state: State) -> Code {
 }
 
 impl Problem {
-    /// Timers that were not scheduled. With `many` they came in a list, and the problem names the index.
+    /// Timers that were not scheduled. `many`: the request had a list, so the problem has the index of the timer.
     pub(crate) fn of_schedule(error: ScheduleError, many: bool) -> Self {
         let detail = error.to_string();
         let (problem, index) = match error.reason {

@@ -9,7 +9,7 @@ use tourbillon_durable::{
 
 use crate::json::{List, Object, quoted};
 
-/// A timer; its payload only if `payload` is set.
+/// A timer. Includes the payload only if `payload` is set.
 pub(crate) fn timer(queue: &str, view: &View, payload: bool) -> Object {
     let mut object = Object::new();
     object
@@ -59,7 +59,7 @@ fn recurrence(object: &mut Object, view: &View) {
         .raw_or_null("times", recurrence.and_then(|recurrence| recurrence.times));
 }
 
-/// JSON unchanged; other bytes in base64. A timer without a payload has null.
+/// Writes JSON unchanged, and other bytes in base64. An empty payload is null.
 fn write_payload(object: &mut Object, payload: &[u8], content: Content) {
     match str::from_utf8(payload).ok().filter(|_| content == Content::Json) {
         Some(json) => object.raw("payload", json),

@@ -1,9 +1,9 @@
 //! Room: limits the bytes of requests and answers that the server holds at once.
 //!
-//! Small ones are not counted: connections are limited, and each holds one request. Of a larger one the bytes beyond
-//! [`SMALL`] are counted: of a body from the first byte read until the request is answered, of an answer until its
-//! last byte is being sent. So clients that send slowly or do not read cannot exhaust memory, and small requests are
-//! served meanwhile.
+//! The first [`SMALL`] bytes of each request or answer are not counted: connections are limited, and each holds one
+//! request. The bytes beyond them are counted: for a body from the first byte read until the request is answered, for
+//! an answer until its last byte is being sent. So clients that send slowly or do not read cannot exhaust memory, and
+//! small requests are still served.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::problem::{Code, Problem};
 /// The first bytes of each request or answer, which are not counted.
 const SMALL: usize = 16 << 10;
 
-/// The permits for bytes of requests and answers.
+/// Permits for the bytes of requests and answers.
 #[derive(Clone)]
 pub(crate) struct Room {
     free: Arc<Semaphore>,
@@ -38,7 +38,7 @@ impl Room {
 
     /// Grows `place` to that many bytes.
     pub(crate) fn grow(&self, place: &mut Place, bytes: usize) -> Result<(), Problem> {
-        // A request larger than the whole limit takes all of it.
+        // A request that is larger than the whole limit takes all of it.
         let counted = bytes.saturating_sub(SMALL).min(self.most);
         let held = place.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let Some(more) = counted.checked_sub(held).filter(|&more| more > 0) else { return Ok(()) };
@@ -56,7 +56,8 @@ impl Room {
 
     /// Counts the bytes of an answer until it is sent.
     ///
-    /// Refuses the answer if the limit is reached, unless it reports a change, which has already happened.
+    /// Refuses the answer if the limit is reached, unless the answer reports a change, because the change has already
+    /// happened.
     pub(crate) fn hold(&self, response: Response, tells_of_change: bool) -> Response {
         let size = response.body().size_hint().exact();
         let Some(size) = size.and_then(|size| usize::try_from(size).ok()) else { return response };
@@ -99,7 +100,7 @@ impl http_body::Body for Held {
             return Poll::Ready(None);
         };
         let place = std::mem::take(&mut self.place);
-        // An answer with a known length is one frame.
+        // An answer with a known length arrives as one frame.
         let placed = |bytes| Bytes::from_owner(Placed { bytes, _place: place });
         Poll::Ready(Some(frame.map(|frame| frame.map_data(placed))))
     }
@@ -130,7 +131,7 @@ mod tests {
         let mut other = Place::default();
         assert_eq!(room.grow(&mut other, SMALL + 41).unwrap_err().code, Code::TooMany);
         drop(place);
-        // Larger than the limit: admitted alone.
+        // Larger than the limit: admitted only alone.
         room.grow(&mut other, SMALL + 1_000_000).unwrap();
         assert_eq!(room.free.available_permits(), 0);
 

@@ -1,14 +1,14 @@
-//! Tokens: which rights a client has, in which queues. Pure.
+//! Tokens: the rights of clients, and the queues to which they apply. Pure.
 //!
-//! A file has one token per line, `NAME:TOKEN:RIGHT[:SCOPE]`. A right is `read`, `write` or `admin`, and includes
-//! those before it. A scope is the name of a queue, or a prefix of names that ends with a dot. Empty lines and lines
-//! that start with `#` are ignored.
+//! A file has one token per line, `NAME:TOKEN:RIGHT[:SCOPE]`. A right is `read`, `write` or `admin`; each includes the
+//! rights before it in this list. A scope is the name of a queue, or a prefix of names that ends with a dot. Empty
+//! lines and lines that start with `#` are ignored.
 
 use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// The right that a call needs and a token grants. Each includes those before it.
+/// The right that a call needs and a token grants. Each right includes the rights listed before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
     /// No token is needed.
@@ -30,7 +30,7 @@ impl Right {
     }
 }
 
-/// What a request may do.
+/// The rights of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// The name of the token, for logs.
@@ -96,7 +96,7 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// The grant of a token. Compares every token, in a time that does not depend on where they differ.
+    /// The grant of a token. Compares it with every known token, in a time that does not depend on where they differ.
     pub(crate) fn grant(&self, token: &[u8]) -> Option<&Grant> {
         let mut found = None;
         for (known, grant) in &self.0 {

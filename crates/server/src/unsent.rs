@@ -14,12 +14,12 @@ impl Unsent {
         self.0.first()
     }
 
-    /// Marks them as sent: they belong to their taker.
+    /// Marks the deliveries as sent. From then on they belong to their taker.
     pub(crate) fn detach(&mut self) {
         self.0.drain(..).for_each(|delivery| drop(delivery.detach()));
     }
 
-    /// Takes the last one out; it belongs to the caller.
+    /// Removes the last delivery. It then belongs to the caller.
     pub(crate) fn take(&mut self) -> Option<Delivery> {
         self.0.pop()
     }
@@ -28,7 +28,7 @@ impl Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         for delivery in self.0.drain(..) {
-            // If the settle is lost, the lease decides.
+            // If this release is lost, the delivery ends with its lease.
             drop(delivery.release());
         }
     }

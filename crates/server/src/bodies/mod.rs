@@ -19,16 +19,16 @@ pub(crate) use shapes::*;
 const MISSED: &[(&str, Missed)] =
     &[("skip", Missed::Skip), ("once", Missed::Once), ("all", Missed::All)];
 
-/// The longest error of a nack, in bytes.
+/// Maximum length of the error in a nack, in bytes.
 const LONGEST_ERROR: usize = 4096;
 
-/// Reads some fields of a retry; the others are the queue's.
+/// Reads some fields of a retry; the remaining fields are the queue's.
 fn retry(mut fields: Fields<'_>) -> Result<RetryChange, Problem> {
     let attempts = fields.whole("attempts")?.map(|number| number as u32);
     let (first, longest) = (fields.span("first")?, fields.span("longest")?);
     let (factor, jitter) = (fields.number("factor")?, fields.number("jitter")?);
     let change = RetryChange { attempts, first, factor, longest, jitter };
-    // The limits of a field do not depend on the others.
+    // The limits of each field are independent of the other fields.
     let checked = change.over(Retry::default()).checked();
     checked.map_err(|wrong| Problem::refused(wrong.field, &wrong))?;
     Ok(change)
@@ -41,7 +41,7 @@ pub(crate) struct Draft {
     pub(crate) retry: Option<RetryChange>,
 }
 
-/// Reads a timer. `most` is the largest payload.
+/// Reads a timer. `most` is the maximum payload.
 pub(crate) fn timer(text: &str, most: usize) -> Result<Draft, Problem> {
     let mut fields = Fields::read(text, &TIMER)?;
     let key = fields.text("key")?.map(|key| Key::chosen(&key)).transpose();
@@ -72,7 +72,7 @@ pub(crate) fn one_or_many(text: &str, most: usize) -> Result<(Vec<Draft>, bool),
     Ok((list.into_iter().enumerate().map(one).collect::<Result<_, _>>()?, true))
 }
 
-/// An element that is not an object is an invalid value of the list.
+/// Reports an element that is not an object as an invalid value of the list.
 fn in_list(problem: Problem, text: &str) -> Problem {
     match problem.code {
         Code::BadJson => Problem::value("timers", text, "a list of timers"),
@@ -80,7 +80,7 @@ fn in_list(problem: Problem, text: &str) -> Problem {
     }
 }
 
-/// Whether `timers` is the first field of the object: a timer has no such field, and a list has no other.
+/// Whether `timers` is the first field of the object. No timer has such a field, and a list has no other field.
 fn begins_with_timers(text: &str) -> bool {
     let inner = text.trim_start().strip_prefix('{').map(str::trim_start);
     inner.is_some_and(|inner| inner.starts_with("\"timers\""))
@@ -129,7 +129,7 @@ fn rhythm(fields: &mut Fields<'_>) -> Result<(When, Option<Recurrence>), Problem
     Ok((when, Some(Recurrence { rhythm, missed, until, times })))
 }
 
-/// A cron expression in a zone. The problem names whichever of the two is wrong.
+/// A cron expression in a zone. The problem names the expression or the zone, whichever is wrong.
 fn cron(expression: &str, zone: &str) -> Result<Rhythm, Problem> {
     Rhythm::cron(expression, zone).map_err(|wrong| {
         let zone_is_wrong = Rhythm::cron("* * * * *", zone).is_err();
@@ -167,7 +167,7 @@ fn payload(fields: &mut Fields<'_>, most: usize) -> Result<Payload, Problem> {
     Ok(payload)
 }
 
-/// The webhook of a timer: `Some(None)` for none.
+/// The webhook of a timer. `Some(None)`: the timer has none.
 fn webhook(fields: &mut Fields<'_>) -> Result<Option<Option<Arc<Webhook>>>, Problem> {
     let Some(found) = fields.object_or_null("webhook", "webhook.")? else { return Ok(None) };
     let Some(mut fields) = found else { return Ok(Some(None)) };

@@ -28,7 +28,7 @@ pub(crate) async fn receive(
 ) -> Reply {
     Params::read(&query, &[])?;
     let Take { max, wait, lease } = bodies::take(&body)?;
-    // Freed now, because the poll may wait for long.
+    // Freed now, because the poll may wait for a long time.
     drop((body, place));
     let queue = queue.lease(lease.into()).map_err(|wrong| Problem::refused("lease", &wrong))?;
     let _room = app.polls.clone().try_acquire_owned().map_err(|_| {
@@ -37,7 +37,7 @@ pub(crate) async fn receive(
     })?;
     let deliveries = tokio::select! {
         received = queue.receive(max, wait.into()) => received?,
-        // The server stops: the poll is answered empty, and deliveries that arrive meanwhile are released.
+        // When the server stops, the poll is answered empty, and deliveries that arrive afterwards are released.
         _ = app.stopping.wait_for(|stopping| *stopping) => Vec::new(),
     };
     Ok(answer(queue.name(), deliveries))
@@ -49,8 +49,8 @@ fn answer(queue: &str, deliveries: Vec<Delivery>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// The body of an answer with deliveries. Once its bytes are taken for sending, the deliveries belong to the taker;
-/// if the client disconnects before, they are released.
+/// The body of an answer with deliveries. Once its bytes are taken for sending, the deliveries belong to the taker. If
+/// the client disconnects before that, they are released.
 struct Handed {
     text: Option<Bytes>,
     unsent: Unsent,
@@ -116,7 +116,7 @@ pub(crate) async fn extend(
     ok(tokens.answer("extended", &outcomes, Some(until)))
 }
 
-/// The tokens of a request. A text that is not a token is answered as unknown.
+/// The tokens of a request. A text that is not a token is answered as an unknown token.
 struct Tokens {
     texts: Vec<String>,
     read: Vec<Token>,

@@ -1,6 +1,6 @@
 //! The events of timers, as a stream of server-sent events.
 //!
-//! A slow reader loses events and gets their number; it delays no other reader.
+//! A slow reader loses events and gets the number of lost ones. It delays no other reader.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -31,7 +31,7 @@ pub(crate) const EVENTS: &[Field] =
 
 /// How often an idle stream sends a keep-alive comment.
 const BEAT: Duration = Duration::from_secs(15);
-/// The size at which a piece is sent. The last event may exceed it.
+/// The buffered bytes at which a piece is sent. The last event may exceed this size.
 const PIECE: usize = 16 << 10;
 
 pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query): Query) -> Reply {
@@ -60,7 +60,7 @@ pub(crate) async fn events(State(mut app): State<App>, grant: Grant, Query(query
 struct Events {
     watch: Watch<Event>,
     grant: Grant,
-    /// What is sent next.
+    /// The text to send next.
     piece: String,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     beat: Pin<Box<Sleep>>,

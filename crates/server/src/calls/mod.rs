@@ -1,4 +1,4 @@
-//! The calls: their table, and their handlers, a few lines each.
+//! The calls: their table, and their handlers of a few lines each.
 //!
 //! | file | calls |
 //! |---|---|

@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::problem::{Code, Problem};
 use crate::tokens::Grant;
 
-/// Answers whenever the process runs.
+/// Answers 200 while the process runs.
 pub(crate) async fn healthz() -> Reply {
     ok(r#"{"status":"ok"}"#.into())
 }
@@ -52,7 +52,7 @@ pub(crate) async fn metrics(State(durable): State<Durable>, grant: Grant) -> Rep
     Ok(([(CONTENT_TYPE, metrics::KIND)], text).into_response())
 }
 
-/// Refuses a token whose scope does not cover every queue.
+/// Refuses a token with a scope, because it does not cover every queue.
 fn of_all(grant: &Grant, what: &str) -> Result<(), Problem> {
     match grant.scope {
         None => Ok(()),
@@ -63,11 +63,11 @@ fn of_all(grant: &Grant, what: &str) -> Result<(), Problem> {
     }
 }
 
-/// The pieces of a dump that wait to be sent, and the size of each.
+/// Maximum number of pieces of a dump that wait to be sent, and the size of each.
 const PIECES: usize = 4;
 const PIECE: usize = 64 << 10;
 
-/// Streams every timer of one state of the store, while the server runs.
+/// Streams a dump: every timer in one state of the store. The server continues meanwhile.
 pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     of_all(&grant, "a dump has every queue")?;
     let room = app.dumps.clone().try_acquire_owned().map_err(|_| {
@@ -76,7 +76,7 @@ pub(crate) async fn dump(State(app): State<App>, grant: Grant) -> Reply {
     let durable = app.durable;
     let lines = Dump::new(durable.image().await?, durable.now());
     let (send, pieces) = mpsc::channel(PIECES);
-    // On a blocking thread: it reads the store, and waits for a slow client.
+    // On a blocking thread, because it reads the store and waits for a slow client.
     spawn_blocking(move || {
         let mut piece = String::new();
         for line in lines {
@@ -118,7 +118,7 @@ pub(crate) async fn openapi(State(app): State<App>) -> Reply {
     ok((app.document)().to_owned())
 }
 
-/// Sets the wall clock, which continues from there.
+/// Sets the wall clock, which continues from that moment.
 pub(crate) async fn set_clock(
     State(app): State<App>,
     extract::Body(body, _place): extract::Body,
@@ -127,7 +127,7 @@ pub(crate) async fn set_clock(
     let Some(clock) = app.settings.test_clock.clone() else {
         return Err(Problem::new(Code::UnknownPath, "there is no test clock"));
     };
-    // Setting the clock waits for the timers that become due.
+    // On a blocking thread, because setting the clock waits for the timers that become due.
     let set = spawn_blocking(move || clock.set_wall(now.into())).await;
     set.map_err(|error| Problem::new(Code::Internal, error.to_string()))?
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use super::Reply;
 use crate::problem::unknown_path;
 
-/// Allows nothing from other origins, nothing inline, and no framing.
+/// Forbids all content from other origins, inline code and styles, and framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -28,7 +28,7 @@ pub(crate) async fn all(
     ok(object.end())
 }
 
-/// The statistics of every queue that the token covers, by name.
+/// The statistics of every queue that the token covers, ordered by name.
 pub(super) async fn stats(
     durable: &Durable,
     grant: &Grant,
@@ -37,7 +37,7 @@ pub(super) async fn stats(
     for name in durable.queues().await?.iter().filter(|name| grant.sees(name.as_str())) {
         let queue = durable.queue(name.as_str());
         let queue = queue.map_err(|wrong| Problem::refused("queue", &wrong))?;
-        // It may have been deleted meanwhile.
+        // The queue may have been deleted meanwhile.
         all.extend(queue.stats().await?.map(|stats| (name.to_string(), stats)));
     }
     Ok(all)

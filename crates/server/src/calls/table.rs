@@ -16,20 +16,20 @@ pub(crate) struct Call {
     pub(crate) path: &'static str,
     /// The right that its token must grant.
     pub(crate) right: Right,
-    /// What it does, in one sentence.
+    /// The description of the call, in one sentence.
     pub(crate) about: &'static str,
     /// The parameters of its query.
     pub(crate) query: &'static [Field],
-    /// The schemas of its request body: one of these applies.
+    /// The schemas of its request body, of which one applies.
     pub(crate) bodies: &'static [&'static Shape],
-    /// The statuses of success, with the schema of the answer.
+    /// The success statuses, each with the schema of the answer.
     pub(crate) answers: &'static [(u16, &'static Shape)],
-    /// Its problems, beside those that every call may have.
+    /// Its problems, in addition to those of every call.
     pub(crate) problems: &'static [Code],
     pub(crate) handler: fn() -> MethodRouter<App>,
 }
 
-/// Exists only with a test clock, and is not in the document.
+/// This path exists only with a test clock, and is not in the document.
 pub(crate) const TEST_CLOCK: &str = "/v1/test/clock";
 
 const QUEUES: &str = "/v1/queues";

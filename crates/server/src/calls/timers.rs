@@ -94,8 +94,8 @@ fn precondition_failed() -> Problem {
     Problem::new(Code::PreconditionFailed, detail)
 }
 
-/// The only timer that may be changed, if there is a condition; `None`: any. A missing timer is unknown, whatever the
-/// condition: without one the answer would be the same.
+/// The generation that the condition allows to be changed; `None` if it allows any. A missing timer is reported as
+/// unknown, whatever the condition: without a condition the answer would be the same.
 async fn only(
     queue: &Queue,
     key: &Key,
@@ -117,7 +117,7 @@ async fn only(
     }
 }
 
-/// Completes timers: the fields that a retry leaves out are the queue's.
+/// Completes timers: a retry takes its missing fields from the queue.
 async fn complete(
     app: &App,
     queue: &Queue,

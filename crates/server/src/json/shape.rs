@@ -13,7 +13,7 @@ pub(crate) struct Shape {
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub(crate) about: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Form {
     Object(&'static Shape),
     /// A list of at most this many values.
     List(&'static Form, usize),
-    /// That form, or null.
+    /// A value of that form, or null.
     OrNull(&'static Form),
 }
 

@@ -1,7 +1,7 @@
-//! Which addresses may be connected to: public ones, and those that are allowed.
+//! Which addresses webhooks may connect to: public ones, and those explicitly allowed.
 //!
-//! A webhook's URL comes from a client, which must not reach through the server what only the server can reach. So
-//! the address that is connected to is checked, in every form: an IPv4 address may be written with fewer parts or in
+//! A webhook's URL comes from a client, and must not give that client access to hosts that only the server can reach.
+//! So the address of each connection is checked, in every form: an IPv4 address may be written with fewer parts or in
 //! other bases, and may be embedded in an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -61,7 +61,7 @@ impl Allow {
     }
 }
 
-/// Whether an address of a host may be connected to.
+/// Whether webhooks may connect to an address of a host.
 pub(super) fn may_connect(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
     is_public(address) || allow.iter().any(|allow| allow.is_host(host) || allow.has(address))
 }
@@ -103,7 +103,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x2002, ..] => is_public_v4(inner(1)),
         // Teredo and other protocols, documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // Of the rest only 2000::/3 is allocated to the public.
+        // In the rest, only 2000::/3 is allocated for public use.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

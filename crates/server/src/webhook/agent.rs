@@ -1,7 +1,7 @@
 //! The agent: takes due timers that have a webhook, posts them, and settles them by the response.
 //!
-//! A post that has not begun within its timeout is released: its host had no free connection (`hosts.rs`), which is
-//! not a failed attempt. A post in progress when the server stops is released, too.
+//! If a post has not begun within its timeout, because its host had no free connection (`hosts.rs`), its delivery is
+//! released. This is not a failed attempt. A post in progress when the server stops is released, too.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use super::{Webhooks, target};
 use crate::percent::encoded;
 use crate::unsent::Unsent;
 
-/// How much longer a lease is than its post may take.
+/// The time by which a lease exceeds the time limit of its post.
 const MARGIN: Duration = Duration::from_secs(5);
 /// How long one receive waits before the next.
 const WAIT: Duration = Duration::from_secs(60);
-/// How long posts in progress have when the server stops.
+/// How long posts in progress may continue after the server is stopped.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of deliveries that one receive takes.
 const BATCH: usize = 256;
-/// How much of an answer is read, so that its connection can be reused.
+/// Maximum bytes of an answer that are read, so that its connection can be reused.
 const ANSWER: usize = 64 << 10;
 
 /// Posts due timers.
@@ -52,7 +52,7 @@ struct Inner {
 impl Agent {
     pub(crate) fn new(durable: Durable, settings: Arc<Webhooks>) -> Self {
         let mut roots = rustls::RootCertStore::empty();
-        // Without any root certificate https fails, and the attempts report it.
+        // Without any root certificate, https posts fail; their attempts report this.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -83,7 +83,7 @@ impl Agent {
                 Ok(deliveries) => {
                     for delivery in deliveries {
                         let (agent, room) = (self.clone(), room.clone());
-                        // Only this loop takes permits, and these were free.
+                        // These permits were free, and only this loop takes permits.
                         let Ok(place) = room.clone().try_acquire_owned() else { break };
                         posts.spawn(async move {
                             agent.post(Unsent::new(vec![delivery]), &room).await;
@@ -102,7 +102,7 @@ impl Agent {
         posts.shutdown().await;
     }
 
-    /// Takes as many deliveries as there are free places.
+    /// Takes at most as many deliveries as there are free places.
     async fn take(&self, room: &Semaphore) -> Result<Vec<Delivery>, tourbillon_durable::Error> {
         drop(room.acquire().await);
         let free = room.available_permits().clamp(1, BATCH);
@@ -118,8 +118,8 @@ impl Agent {
         let connection = match host.connection() {
             Some(connection) => Some(connection),
             None => match timeout(limit, host.wait(room.available_permits())).await {
-                // The lease exceeds a post's time limit by the margin. Extend it only after waiting for most of that:
-                // extending it after every wait would cost a commit for each post.
+                // The lease exceeds a post's time limit by the margin, so it is extended only after half of the margin
+                // has passed. Extending it after every wait would cost a commit for each post.
                 Ok(Some(free)) if came.elapsed() < MARGIN / 2 => Some(free),
                 Ok(Some(free)) if delivery.extend(limit + MARGIN).await.is_ok() => Some(free),
                 _ => None,
@@ -140,7 +140,7 @@ impl Agent {
         let Some(delivery) = unsent.take() else { return };
         let (queue, key) = (delivery.queue().to_owned(), delivery.key().to_owned());
         let settle = async {
-            // If the settle is lost, the lease decides.
+            // If the settle is lost, the delivery ends with its lease.
             match verdict {
                 Verdict::Ack => drop(delivery.ack().await),
                 Verdict::GiveUp(why) => {
@@ -155,8 +155,8 @@ impl Agent {
                 }
             }
         };
-        // A connection is reused once its answer was read; a long or slow answer is not worth it. The next post
-        // does not wait for the commit of this one.
+        // A connection can be reused once its answer is read. A long or slow answer is not read to the end. The next
+        // post does not wait for the commit of this one.
         let free = async {
             if let Some(answer) = answer {
                 let _ = timeout(limit, Limited::new(answer, ANSWER).collect()).await;
@@ -194,7 +194,8 @@ impl Agent {
     ) -> Result<Request<Full<Bytes>>, &'static str> {
         let uri = target::target(&webhook.url, &self.0.settings.allow)?;
         let (body, kind) = match (delivery.content(), delivery.payload()) {
-            // As every other answer shows it. An empty body has no length either, which servers refuse.
+            // An empty payload is null, as in every other answer of the server. An empty body would also have no
+            // length, which servers refuse.
             (_, []) => (Bytes::from_static(b"null"), "application/json"),
             (Content::Json, payload) => (Bytes::copy_from_slice(payload), "application/json"),
             (Content::Bytes, payload) => {
@@ -220,7 +221,7 @@ impl Agent {
         Ok(request)
     }
 
-    /// The headers that name the delivery, and sign it.
+    /// The headers that identify the delivery, and sign it.
     fn names(&self, delivery: &Delivery, body: &[u8]) -> Vec<(&'static str, String)> {
         let (token, queue) = (delivery.token(), delivery.queue());
         let name = self.0.durable.name();

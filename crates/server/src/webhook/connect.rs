@@ -1,6 +1,6 @@
-//! Resolving, checking and connecting: the resolved address is checked, and exactly that address is connected to.
+//! Resolving, checking and connecting: connects to exactly the address that was checked.
 //!
-//! Proxy settings of the environment are ignored.
+//! Proxy settings in the environment are ignored.
 
 use std::future::Future;
 use std::io;

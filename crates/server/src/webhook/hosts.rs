@@ -1,8 +1,9 @@
-//! Limits per host that webhooks are posted to: its connections, and the deliveries that wait for one.
+//! Limits per webhook host: the number of connections, and of deliveries that wait for one.
 //!
-//! A delivery that finds no free connection waits in memory, as long as fewer wait for its host than places are free
+//! A delivery that finds no free connection waits in memory, if fewer deliveries wait for its host than places are free
 //! for all hosts. So a host that does not answer never takes every place. Any further delivery is released to the
-//! store. It is due again when the host is expected to have a free connection, computed from how long its posts take.
+//! store. It is due again when the host is expected to have a free connection, estimated from the duration of its
+//! posts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,14 +34,14 @@ pub(super) struct Host {
     line: Mutex<Line>,
 }
 
-/// The deliveries that wait for a host, in memory and released.
+/// The deliveries that wait for a host, both in memory and released.
 struct Line {
     waiting: usize,
     /// The mean duration of posts; `None` until one has ended.
     mean: Option<Duration>,
     /// When the last post ended, or the first one arrived.
     ended: Instant,
-    /// When the delivery released last is due again.
+    /// When the last released delivery is due again.
     last: Instant,
 }
 
@@ -83,13 +84,13 @@ impl Host {
         self.connections.clone().try_acquire_owned().ok()
     }
 
-    /// Waits for a connection if fewer wait than places are `free`; otherwise returns `None`.
+    /// Waits for a connection if fewer than `free` deliveries wait; otherwise returns `None`.
     pub(super) async fn wait(&self, free: usize) -> Option<OwnedSemaphorePermit> {
         let _waits = Waits::new(self, free)?;
         self.connections.clone().acquire_owned().await.ok()
     }
 
-    /// How long to release a delivery for: it is retried after those released before it.
+    /// How long to release a delivery for. It is due after the deliveries released before it.
     pub(super) fn later(&self) -> Duration {
         self.line().later(self.most, Instant::now())
     }
@@ -126,7 +127,7 @@ impl Drop for Waits<'_> {
 
 impl Line {
     fn later(&mut self, most: usize, now: Instant) -> Duration {
-        // A host on which no post has ended for long is slower than its mean.
+        // If no post has ended for longer than the mean duration, the host has become slower.
         let silent = now.saturating_duration_since(self.ended);
         let each = self.mean.unwrap_or(UNKNOWN).max(silent) / most as u32;
         self.last = (self.last.max(now) + each).min(now + LONGEST);
@@ -159,7 +160,7 @@ mod tests {
         let hosts = Hosts::new(1);
         let held = hosts.of("http://example.com").connection();
         assert!(held.is_some());
-        // Nothing else keeps the host alive: it is forgotten.
+        // The host was forgotten, because nothing else keeps it alive.
         assert!(hosts.of("http://Example.com:80").connection().is_some());
         let host = hosts.of("http://example.com");
         let held = host.connection();

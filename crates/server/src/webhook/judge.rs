@@ -1,19 +1,19 @@
-//! The meaning of an answer to a post.
+//! Judges the answer to a post.
 
 use std::time::{Duration, SystemTime};
 
-/// How to settle the delivery.
+/// How to settle a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Done.
+    /// Acknowledge it.
     Ack,
-    /// Retried after this delay, or with its backoff.
+    /// Retry it after this delay, or with the timer's backoff.
     Nack(Option<Duration>, String),
-    /// Given up at once.
+    /// Give the timer up at once.
     GiveUp(String),
 }
 
-/// The longest delay that a receiver may ask for, unless the timer's own longest is longer.
+/// The longest delay that a receiver may request, unless the timer's own longest delay is longer.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Judges a status and a `Retry-After`. `longest` is the longest delay of the timer's retry.

@@ -26,7 +26,7 @@ pub(crate) use target::check;
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// Hosts and networks that may be posted to, beside public addresses.
+    /// Hosts and networks that may be posted to, in addition to public addresses.
     pub allow: Vec<Allow>,
     /// The secrets that sign posts.
     pub secrets: Secrets,
@@ -36,7 +36,7 @@ pub struct Webhooks {
     pub per_host: usize,
 }
 
-/// Public addresses only, unsigned, 4096 at once, 64 per host.
+/// Public addresses only, no signatures, 4096 posts at once, 64 connections per host.
 impl Default for Webhooks {
     fn default() -> Self {
         Webhooks { allow: Vec::new(), secrets: Secrets::default(), most: 4096, per_host: 64 }

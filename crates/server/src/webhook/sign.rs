@@ -8,8 +8,8 @@ use ring::hmac::{HMAC_SHA256, Key, sign};
 
 /// The secrets that sign posts, by queue.
 ///
-/// A file has one secret per line, `whsec_BASE64[:queue or prefix.]`. Two lines for one scope both sign, so that a
-/// secret can be rotated. If several scopes match a queue, the longest applies.
+/// A file has one secret per line, `whsec_BASE64[:queue or prefix.]`. If two lines have the same scope, both sign, so
+/// that a secret can be rotated. If several scopes match a queue, the longest applies.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<(String, Key)>);
 

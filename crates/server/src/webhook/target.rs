@@ -6,7 +6,7 @@ use tourbillon_durable::Webhook;
 use super::address::{Allow, literal, may_connect};
 use crate::problem::{Code, Problem};
 
-/// Headers of the connection, which a timer may not set.
+/// Headers that the connection sets, so that a timer may not set them.
 const RESERVED: &[&str] = &[
     "host",
     "content-length",
@@ -31,7 +31,7 @@ pub(crate) fn check(webhook: &Webhook, allow: &[Allow]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The URL of a webhook, if its text alone does not rule it out.
+/// Parses the URL of a webhook. Refuses it if its text alone shows that posting is not allowed.
 pub(super) fn target(url: &str, allow: &[Allow]) -> Result<Uri, &'static str> {
     let uri: Uri = url.parse().map_err(|_| "it is no URL: give one as https://example.com/path")?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
