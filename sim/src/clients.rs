@@ -1,4 +1,4 @@
-//! Clients: their requests, biased to what goes wrong. Few keys, so that requests collide.
+//! Clients: random requests, biased to what may go wrong. There are few keys, so that requests collide.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::world::World;
 /// The simulated clients.
 #[derive(Default)]
 pub struct Clients {
-    /// Polls that may still be in progress; those of agents have no queue.
+    /// Polls that may still be in progress. Those of agents have no queue.
     polls: Vec<(Option<QueueName>, RequestId)>,
     payload: u64,
 }
@@ -87,7 +87,7 @@ impl Clients {
         let mut timers: Vec<NewTimer> =
             (0..count).map(|_| self.timer(&mut world.random, world.wall)).collect();
         let mut seen = Vec::new();
-        // A repeated key refuses the whole request, which tests little.
+        // A key that occurs twice makes the shard refuse the whole request, which tests little.
         timers.retain(|timer| {
             timer.key.as_ref().is_none_or(|key| {
                 !seen.contains(key) && {
@@ -99,7 +99,7 @@ impl Clients {
         Request::Schedule { queue, timers, conflict }
     }
 
-    /// A timer for a known key, possibly an assigned one, with or without a condition.
+    /// A timer for a known key, possibly an assigned one. Its request may have a condition.
     fn schedule_only(&mut self, world: &mut World, queue: QueueName) -> Request {
         let key = some_key(world, &queue);
         let only = Conflict::ReplaceOnly(some_generation(world, &queue, &key));
@@ -122,7 +122,7 @@ impl Clients {
             first: Span::from_millis(random.pick(&[0, 1, 1000, 60_000])),
             ..Retry::default()
         });
-        // A recurring timer that expires repeatedly takes many turns.
+        // Recurring timers rarely have an expiry, because one that expires repeatedly takes many turns.
         let recurring = if recurrence.is_some() { 6 } else { 0 };
         let remember =
             random.one_in(2).then(|| Span::from_millis(random.pick(&[0, 1000, 60_000, 3_600_000])));
@@ -143,7 +143,7 @@ impl Clients {
     }
 }
 
-/// A random webhook; the URL and a header distinguish it.
+/// A random webhook. Its URL and header distinguish it from others.
 fn webhook(random: &mut Random) -> Arc<Webhook> {
     let number = random.below(1000).to_string();
     let mut webhook = Webhook::new(format!("https://example.com/{number}")).expect("an address");
@@ -204,7 +204,7 @@ pub fn filter(random: &mut Random, wall: u64) -> Filter {
     filter
 }
 
-/// Two to four edges, in order, from the past to the far future.
+/// Two to four ordered edges, from the past to the far future.
 pub fn edges(random: &mut Random, wall: u64) -> Vec<Moment> {
     let count = 2 + random.below(3);
     let mut edges: Vec<Moment> = (0..count).map(|_| random.moment(wall)).collect();
@@ -241,7 +241,7 @@ fn some_keys(world: &mut World, queue: &QueueName) -> Vec<Key> {
     keys
 }
 
-/// Settles deliveries that clients hold, sometimes with a token that never existed.
+/// Settles deliveries that clients hold. Sometimes uses a token that never existed.
 fn settle(world: &mut World, queue: QueueName) -> Request {
     let held = world.ledger.held();
     let mut tokens: Vec<Token> =

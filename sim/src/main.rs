@@ -77,7 +77,7 @@ fn durable(options: &Options) -> ExitCode {
     let seeds = match options {
         Options { seeds: Some(seeds), .. } => *seeds,
         Options { crashes: None, minutes: None, seed, .. } => {
-            // A named seed runs alone.
+            // A seed that is given runs alone.
             if seed.is_some() { 1 } else { 1000 }
         }
         _ => u64::MAX - first,
@@ -166,7 +166,8 @@ fn try_fault() -> ExitCode {
             let first = caught.entry(failure.broken.promise).or_insert((seed, 0));
             first.1 += 1;
         }
-        // After the first catch a few more seeds run: the promise broken first may not be the fault's own.
+        // After the first failing seed a few more run, because the first broken promise may not be the one that the
+        // fault targets.
         if !caught.is_empty() && (seed > 300 || began.elapsed() > Duration::from_secs(10)) {
             break;
         }

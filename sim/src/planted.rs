@@ -1,7 +1,7 @@
-//! Faults that the simulator must catch, and the promises that reveal them.
+//! Faults that the simulator must catch, and which promise reveals each.
 //!
 //! The shard's faults are planted in `tourbillon-durable`; those of the runtime and the disk are planted in the
-//! [`world`](crate::world). Each is chosen by its name in `TOURBILLON_PLANTED`, in a build with `--cfg planted`.
+//! [`world`](crate::world). In a build with `--cfg planted`, the variable `TOURBILLON_PLANTED` selects one by its name.
 
 #[cfg(not(planted))]
 macro_rules! planted {

@@ -1,6 +1,6 @@
-//! Numbers from a seed, biased to where timers break.
+//! Numbers from a seed, biased towards values at which timers may fail.
 //!
-//! Moments lie often at edges of buckets, the window's end, powers of two, in the past and in the far future.
+//! Moments are often at the edge of a bucket, at the window's end, at powers of two, in the past, or in the far future.
 
 use tourbillon_durable::bucket::Level;
 use tourbillon_durable::values::Moment;
@@ -32,7 +32,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of these.
+    /// Selects one of these.
     pub fn pick<X: Copy>(&mut self, from: &[X]) -> X {
         from[self.below(from.len() as u64) as usize]
     }
@@ -79,7 +79,7 @@ impl Random {
                 let times = 1 + self.below(2);
                 self.near((now / width + times) * width)
             }
-            // Where the window ends if there is room.
+            // The window ends there if there is room.
             5 | 6 => self.near((now + 600_000).div_ceil(hour) * hour),
             7 if self.one_in(4) => Moment::MAX.millis() - self.below(3),
             _ => now + self.length(),

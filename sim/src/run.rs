@@ -1,4 +1,4 @@
-//! Runs: one seed, many seeds, and a short prefix of steps that fails.
+//! Runs: one seed, many seeds, and shortening a failing run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ use crate::clients::{Clients, edges, filter, queues};
 use crate::ledger::{Broken, promise};
 use crate::world::{Tally, World};
 
-/// The number of steps before a run is brought to its end.
+/// The number of steps before a run is completed.
 pub const STEPS: u64 = 400;
 
 /// A run that broke a promise.
@@ -24,7 +24,7 @@ pub struct Failure {
     pub broken: Broken,
 }
 
-/// Runs a seed for `steps` steps, then brings it to its end.
+/// Runs a seed for `steps` steps, then completes the run: all timers end.
 pub fn run(seed: u64, steps: u64) -> (Tally, Option<Failure>) {
     run_world(World::new(seed), seed, steps)
 }
@@ -57,10 +57,10 @@ fn run_world(mut world: World, seed: u64, steps: u64) -> (Tally, Option<Failure>
     (world.tally, broken.map(|broken| Failure { seed, steps: taken, broken }))
 }
 
-/// Shortens a failure to a prefix of the seed's steps, followed by the end of the run.
+/// Shortens a failure to fewer steps of its seed, followed by the completion of the run.
 pub fn shrink(failure: Failure) -> Failure {
     let (mut low, mut best) = (0, failure);
-    // Bisection: the result may not be the shortest, because a longer prefix may pass where a shorter one fails.
+    // Bisection does not always find the shortest prefix: a longer one may pass where a shorter one fails.
     while low < best.steps {
         let middle = low + (best.steps - low) / 2;
         match run(best.seed, middle).1 {
@@ -93,7 +93,7 @@ fn step(world: &mut World, clients: &mut Clients) -> Result<(), Broken> {
     }
 }
 
-/// How long nothing happens: often until a timer is due, exactly or one millisecond earlier.
+/// A span in which nothing happens. Often it ends when a timer is due, or one millisecond earlier.
 fn span(world: &mut World) -> u64 {
     let wall = world.wall;
     let coming = world.ledger.living().into_iter().map(|living| living.3);
@@ -161,7 +161,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
         let page = Request::List { queue: queue.clone(), filter: filter.clone(), after, limit };
         world.ask(page);
         world.settle()?;
-        // A disk failure meanwhile has lost a page.
+        // A disk failure during the list has lost a page.
         if world.ledger.opened != opened {
             return Ok(());
         }
@@ -173,7 +173,7 @@ fn many(world: &mut World) -> Result<(), Broken> {
     Err(Broken::new(promise::TRUE, format!("a list of {queue} does not end")))
 }
 
-/// Brings a run to its end: no more faults, and every timer is delivered, acknowledged and gone.
+/// Completes a run: no more faults, and every timer is delivered and acknowledged until none is left.
 fn finish(world: &mut World) -> Result<(), Broken> {
     world.faults = false;
     for queue in queues() {
@@ -192,7 +192,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
     }
     world.settle()?;
     for (queue, key, recurring, next) in world.ledger.living() {
-        // The simulation never reaches the end of time.
+        // Recurring timers, and those near the end of time, are cancelled: the simulation never reaches it.
         if recurring || next > Moment::MAX.millis() - 86_400_000 {
             world.ask(Request::Cancel { queue, keys: vec![key], only: None });
         }
@@ -214,7 +214,7 @@ fn finish(world: &mut World) -> Result<(), Broken> {
             world.ask(Request::Settle { queue, tokens, verdict: Verdict::Ack });
         }
         look(world)?;
-        // Advances to the next timer, or past the leases of dead takers, which may be long.
+        // Advances to the next timer, or past the leases of takers that are gone, which may be long.
         let patience = 2000 * (1 + round * round);
         world.pass(next.saturating_sub(world.wall).clamp(patience, Moment::MAX.millis()))?;
     }

@@ -1,9 +1,9 @@
 //! The world of one shard: its runtime, its disk, its two clocks.
 //!
-//! The runtime has the production design, cut into steps so that a crash or a failure fits between any two. Effects
-//! queue in order; commits are written in groups, then synced; a load runs after the commits before it, and perhaps
-//! after later ones; answers arrive in any later turn. After a failed write, sync or read the store is poisoned:
-//! pending requests are answered `unknown`, the shard is dropped and the store is opened again.
+//! The runtime has the production design, divided into steps, so that a crash or a failure can happen between any two.
+//! Effects queue in order. Commits are written in groups, then synced. A load runs after the commits before it, and
+//! perhaps after later ones. Answers arrive in any later turn. After a failed write, sync or read the store is
+//! poisoned: pending requests are answered `unknown`, the shard is dropped and the store is opened again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,10 +19,10 @@ use tourbillon_durable::values::{Moment, Steady};
 use crate::ledger::{Broken, Ledger};
 use crate::random::Random;
 
-/// What a run has covered.
+/// Counts of what a run has covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often a timer took each kind of transition: one that never occurs is not tested.
+    /// The number of transitions of each kind. A kind that never occurs is not tested.
     pub ways: BTreeMap<&'static str, u64>,
     /// Milliseconds of the steady clock.
     pub simulated: u64,
@@ -95,9 +95,9 @@ enum Work {
 pub struct World {
     /// The source of every decision.
     pub random: Random,
-    /// What was promised.
+    /// The promises made to clients.
     pub ledger: Ledger,
-    /// What was covered.
+    /// Counts of what was covered.
     pub tally: Tally,
     /// The wall clock.
     pub wall: u64,
@@ -112,13 +112,13 @@ pub struct World {
     store: MemoryStore,
     epoch: u64,
     work: VecDeque<Work>,
-    /// Written, and not yet synced.
+    /// Commits written and not yet synced.
     written: Vec<CommitId>,
     inputs: Vec<Input>,
     /// Requests that the shard received while it opens.
     held: Vec<RequestId>,
     next_request: u64,
-    /// How the next shard is opened.
+    /// The way in which the next shard is opened.
     opened: Opened,
     wake: (Option<Moment>, Option<Steady>),
 }
@@ -141,7 +141,7 @@ impl World {
                 timers: u64::MAX,
             },
         };
-        // A day in 2026, with an odd number of milliseconds; or the first hours of 1970.
+        // A day in 2026, with an odd number of milliseconds, or the first hours of 1970.
         let wall = if random.one_in(8) {
             random.below(10_000_000)
         } else {
@@ -213,7 +213,7 @@ impl World {
             Steady::from_millis(self.steady),
             inputs,
         );
-        // A request that arrives while the shard opens waits until it is open.
+        // Requests that arrive while the shard opens are taken once it is open.
         if !self.shard.is_opening() {
             for id in self.held.drain(..) {
                 self.ledger.taken(id, self.wall, self.steady);
@@ -283,7 +283,7 @@ impl World {
         !self.work.is_empty() || !self.written.is_empty()
     }
 
-    /// Writes a group of commits; loads between them run later.
+    /// Writes a group of commits. The loads between them run later.
     fn write(&mut self) -> Result<(), Broken> {
         let mut group = 1 + self.random.below(4);
         let mut nth = 0;
@@ -318,7 +318,7 @@ impl World {
             return self.failed();
         }
         let loaded = self.store.load(&query).expect("the store is not poisoned");
-        // Answers of the disk overtake requests and each other, as between threads.
+        // Answers of the disk may overtake requests and each other, as between threads.
         let at = self.random.below(self.inputs.len() as u64 + 1) as usize;
         self.inputs.insert(at, Input::Loaded(id, loaded));
         Ok(())
@@ -328,11 +328,11 @@ impl World {
         self.faults && self.random.one_in(150)
     }
 
-    /// ENOSPC or EIO: poisons the store, which the same process opens again.
+    /// ENOSPC or EIO: poisons the store. The same process opens it again.
     fn failed(&mut self) -> Result<(), Broken> {
         self.tally.failures += 1;
         if planted!("poisoned-store-goes-on", true, false) {
-            // The failure is logged, and every commit is reported as done.
+            // The planted fault: the failure is only logged, and every commit is reported as done.
             self.inputs.extend(self.written.drain(..).map(Input::Committed));
             return Ok(());
         }
@@ -372,7 +372,7 @@ impl World {
         let now = (Moment::from_millis(self.wall), Steady::from_millis(self.steady));
         self.shard = Shard::open(head, self.limits, self.opened, now);
         self.turn()?;
-        // No time passes until the rows that are out are loaded: each lease continues with what was left of it.
+        // No time passes until the rows that are out are loaded. So each lease continues with the rest of its time.
         while self.shard.is_opening() {
             if self.faults && self.random.one_in(40) {
                 return self.crash();
@@ -380,7 +380,7 @@ impl World {
             self.disk()?;
             self.turn()?;
         }
-        // Processes the leases that ended meanwhile.
+        // Processes the leases that ended while the process was down.
         self.turn()
     }
 
@@ -392,11 +392,11 @@ impl World {
             0 => (self.wall + by).min(Moment::MAX.millis() / 2),
             _ => self.wall.saturating_sub(by),
         };
-        // A runtime that watches the clock takes a turn.
+        // A runtime that watches the clock takes a turn when it is set.
         self.wake.0 = Some(Moment::ZERO);
     }
 
-    /// Lets time pass; the runtime takes a turn whenever the shard has asked for one.
+    /// Lets time pass. The runtime takes a turn whenever the shard requested one.
     pub fn pass(&mut self, span: u64) -> Result<(), Broken> {
         let mut left = span;
         for _ in 0..40 {
@@ -426,7 +426,7 @@ impl World {
         self.wake.0.is_some_and(|at| at <= wall) || self.wake.1.is_some_and(|at| at <= steady)
     }
 
-    /// Runs until nothing is left to do at this moment, then lets the ledger check everything.
+    /// Runs until nothing is left to do at this moment. Then the ledger checks everything.
     pub fn settle(&mut self) -> Result<(), Broken> {
         for _ in 0..100_000 {
             if !self.inputs.is_empty() || self.is_due() {

@@ -1,4 +1,4 @@
-//! Answers: each one must be consistent with the ledger, and updates it.
+//! Answers: each one must be consistent with the ledger, and then updates it.
 
 use std::sync::Arc;
 
@@ -105,7 +105,8 @@ impl Ledger {
                 rate.into_iter().for_each(|rate| settings.rate = rate);
                 concurrency.into_iter().for_each(|most| settings.concurrency = most);
                 webhook.into_iter().for_each(|webhook| settings.webhook = webhook);
-                // Dead timers that it releases are gone, even if the next setting would have kept them.
+                // Dead timers whose retention this setting ends are gone, even if the next setting would have kept
+                // them.
                 let dead_keep = Some(settings.dead_keep.millis());
                 let entries = self.entries.iter_mut().filter(|(name, _)| name.0 == queue);
                 entries.for_each(|(_, entry)| entry.age(range.1, dead_keep));
@@ -154,10 +155,10 @@ impl Ledger {
         self.settings.get(queue).cloned().unwrap_or_default().dead_keep.millis()
     }
 
-    /// Whether a key is certainly taken, or certainly free.
+    /// `Some` if the key is certainly taken or certainly free; `None` if uncertain.
     pub(super) fn is_there(&self, name: &Name, range: Range) -> Option<bool> {
         let Some(entry) = self.entries.get(name) else { return Some(false) };
-        // Its last lease has lapsed: it may have been given up and forgotten since.
+        // Its last lease has lapsed, so it may have been given up and forgotten since.
         if entry.phase == Phase::Out
             && self.has_lapsed(name)
             && entry.failed + 1 >= entry.spec.retry.attempts
@@ -351,7 +352,7 @@ impl Ledger {
         let gone = match (entry.phase, outcome) {
             (Phase::Pending | Phase::Dead(_), Cancelled::Cancelled) => Gone::Cancelled,
             (Phase::Out, Cancelled::Delivering) => Gone::CancelledOut,
-            // Whether a lapsed lease was the last of a recurring timer depends on when it lapsed.
+            // A recurring timer may be done after its lapsed lease. This depends on when the lease lapsed.
             (Phase::Out | Phase::Gone(Gone::Done, _), Cancelled::Cancelled) if lapsed => {
                 Gone::Cancelled
             }

@@ -1,4 +1,4 @@
-//! Conditions: only if the key has this timer, only if it is free; and the timer that a receipt shows.
+//! Conditions of requests (a certain timer has the key, or the key is free), and the timer that a receipt shows.
 
 use tourbillon_durable::shard::{Conflict, NewTimer, Outcome, Request, Scheduled};
 use tourbillon_durable::values::{Generation, Key, QueueName};
@@ -7,7 +7,7 @@ use super::Ledger;
 use super::answers::{Outcomes, Range, lie};
 
 impl Ledger {
-    /// Timers were scheduled: checks that their conditions held.
+    /// Timers were scheduled: checks that the conditions of the request held.
     pub(super) fn conditions(
         &self,
         queue: &QueueName,
@@ -37,7 +37,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// A request was refused because a key has that timer and a different one was meant.
+    /// A request was refused because the key belongs to that timer, not the expected one.
     pub(super) fn mismatch(
         &self,
         request: Request,
@@ -54,7 +54,7 @@ impl Ledger {
             _ => return lie(format!("{request:?} has no condition")),
         };
         let (Some(key), Some(only)) = (key, only) else {
-            // A key assigned by the request itself is free.
+            // The key was assigned by the request itself, so it must have been free.
             return if there.is_none() { Ok(()) } else { lie(format!("{request:?}: {there:?}")) };
         };
         let known = self.generation(queue, &key);

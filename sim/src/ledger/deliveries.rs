@@ -1,4 +1,4 @@
-//! Deliveries: each one has the right lane, is in time, and is not leased to another taker.
+//! Deliveries: each one must be in the right lane, in time, and not leased to another taker.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::entry::{Entry, Phase};
 use super::{Asked, Broken, Ledger, promise};
 
 impl Ledger {
-    /// A taker received these, of which `foreign` is not for it. The lease is extended by the webhook's timeout.
+    /// Checks deliveries that a taker received. `foreign` is one not meant for it. Webhook time-outs extend the lease.
     pub(super) fn all_delivered(
         &mut self,
         foreign: Option<&Delivery>,
@@ -67,7 +67,7 @@ impl Ledger {
         if entry.loose {
             (entry.due, entry.next) = (due, due);
         } else if may && entry.due != due {
-            // After a `run` it keeps that moment as its next attempt.
+            // After a `run` its next attempt remains the moment of that run.
             (entry.due, entry.next) = (due, due.max(entry.next));
         }
         if entry.expired && entry.phase != Phase::Out {

@@ -1,4 +1,4 @@
-//! Discarding all timers of a queue: cleared, or deleted with the queue. None is remembered.
+//! Discarding all timers of a queue, by a clear or a delete of the queue. None is remembered.
 
 use tourbillon_durable::record::{Place, Record};
 use tourbillon_durable::shard::{Answer, Many, Request};
@@ -48,7 +48,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// How many timers a clear cancels, at least and at most, and how many are out.
+    /// The minimum and maximum number of timers that a clear cancels, and the number that are out.
     fn living_of(&self, queue: &QueueName) -> (u64, u64, u64) {
         let (range, dead_keep) = ((self.wall, self.wall), self.dead_keep(queue));
         let (mut least, mut most, mut out) = (0, 0, 0);
@@ -58,14 +58,14 @@ impl Ledger {
                 (Phase::Gone(..), _) => {}
                 (Phase::Out, _) => out += 1,
                 (Phase::Pending, _) | (_, Some(true)) => (least, most) = (least + 1, most + 1),
-                // A dead timer whose retention has ended counts until it is removed.
+                // A dead timer whose retention has ended counts until the shard removes it.
                 _ => most += 1,
             }
         }
         (least, most, out)
     }
 
-    /// None of them may be handed out again, and their tokens are stale.
+    /// Discards the timers of a queue: none may be handed out again, and their tokens are stale.
     fn discard(&mut self, queue: &QueueName) {
         for (name, entry) in self.entries.iter().filter(|(name, _)| name.0 == *queue) {
             self.ended.insert(entry.spec.generation.0, DISCARDED);
@@ -76,7 +76,7 @@ impl Ledger {
         self.entries.retain(|name, _| name.0 != *queue);
     }
 
-    /// The shard has emitted that a queue is cleared.
+    /// The shard has emitted a clear of a queue.
     pub(super) fn cleared(&mut self, queue: &QueueName) -> Outcomes {
         if !self.asked.values().any(|asked| clears(asked, queue)) {
             let detail = format!("{queue} is cleared, and nobody has asked for it");
@@ -87,7 +87,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// When idle, no discarded row may be left, except remembered ones, whose retention ends by itself.
+    /// When the shard is idle, no discarded row may be left, except remembered rows until their retention ends.
     pub(super) fn is_reclaimed(&self, place: Place, record: &Record) -> Outcomes {
         let discarded = self.ended.get(&record.generation().0) == Some(&DISCARDED);
         if discarded && !matches!(place, Place::Remembered(_)) {

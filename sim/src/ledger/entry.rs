@@ -1,4 +1,4 @@
-//! An entry: what the ledger knows of one timer, and a second implementation of failing, recurring and ending.
+//! An entry: the ledger's state of one timer, with a second implementation of failing, recurring and ending.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use tourbillon_durable::record::Spec;
 use tourbillon_durable::shard::Token;
 use tourbillon_durable::values::{Missed, Recurrence, Rhythm};
 
-/// What is known of a timer.
+/// The ledger's state of a timer.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) spec: Arc<Spec>,
     pub(super) due: u64,
     pub(super) next: u64,
-    /// The moment postponed by an extra run.
+    /// The regular next occurrence, which an extra run has postponed.
     pub(super) behind: Option<u64>,
-    /// It was run, and the effect depends on a moment that may have been missed. The row decides once the shard is
-    /// idle.
+    /// The timer was run, and the effect depends on whether its moment was missed. Once the shard is idle, the row
+    /// decides.
     pub(super) loose: bool,
-    /// Its expiry has passed, so it may have been given up. The row decides once the shard is idle.
+    /// Its expiry has passed, so it may have been given up. Once the shard is idle, the row decides.
     pub(super) expired: bool,
     pub(super) occurrence: u64,
     pub(super) attempt: u32,
     pub(super) failed: u32,
     pub(super) phase: Phase,
-    /// The last delivery was nacked, released or moved: a late ack of it is stale.
+    /// The last delivery was nacked, released or moved, so a late ack of it is stale.
     pub(super) closed: bool,
-    /// A delivery whose lapse was not reported to any client: a crash may undo it.
+    /// A delivery that has lapsed, of which no client was informed yet. A crash may undo the lapse.
     pub(super) unsure: Option<(u64, u64, u32)>,
-    /// The number of events when a client learned that it had set the moment.
+    /// The number of events at the time when a client learned that it had set the moment.
     pub(super) given: u64,
     /// The last delivery that a client received.
     pub(super) token: Option<Token>,
@@ -58,9 +58,9 @@ pub(super) fn period(rhythm: &Rhythm) -> (u64, Option<u64>) {
 pub(super) enum Phase {
     /// Scheduled or due.
     Pending,
-    /// Handed out, or the lease has lapsed and no client was informed.
+    /// Handed out, or lapsed without a client being informed.
     Out,
-    /// Given up, between these two moments.
+    /// Given up, at a moment within this range.
     Dead(Kept),
     /// Done or cancelled, with the key taken for a while.
     Gone(Gone, Kept),
@@ -74,14 +74,14 @@ pub(super) enum Gone {
     CancelledOut,
 }
 
-/// How long a row is kept. The shard's clock was between the two when it decided.
+/// The retention of a row: bounds of its start (dead timers) or of its end (done and cancelled ones).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Kept {
     pub(super) low: u64,
     pub(super) high: u64,
-    /// The greatest wall clock since.
+    /// The greatest wall-clock reading since.
     pub(super) seen: u64,
-    /// Its time has passed once: it may be gone, whatever the clock reads now.
+    /// The retention has ended by some clock reading, so the row may be gone, whatever the clock reads now.
     pub(super) passed: bool,
 }
 
@@ -106,7 +106,7 @@ impl Entry {
         self.spec.expires.map_or(u64::MAX, |span| self.due + span.millis())
     }
 
-    /// The wall clock reads `wall`; dead timers are kept for `dead_keep`.
+    /// Updates the entry to the wall clock `wall`. Dead timers are kept for `dead_keep`.
     pub(super) fn age(&mut self, wall: u64, dead_keep: Option<u64>) {
         self.expired |= wall > self.expiry() && matches!(self.phase, Phase::Pending | Phase::Out);
         match &mut self.phase {
@@ -116,7 +116,7 @@ impl Entry {
         }
     }
 
-    /// An attempt has failed: the next one is due at `next`. The clock was in the range at the decision.
+    /// An attempt has failed: the next one is due at `next`. `wall` is the range of the clock at the decision.
     pub(super) fn fail(&mut self, next: u64, wall: (u64, u64)) {
         self.failed += 1;
         if self.failed < self.spec.retry.attempts {
@@ -152,7 +152,7 @@ impl Entry {
 
     pub(super) fn end(&mut self, how: Gone, (low, high): (u64, u64)) {
         let remember = self.spec.remember.millis();
-        // A timer remembered for zero time is gone.
+        // A timer with a retention of zero may be gone already.
         let passed = low + remember <= high;
         let kept = Kept { low: low + remember, high: high + remember, seen: high, passed };
         self.phase = Phase::Gone(how, kept);
@@ -170,7 +170,7 @@ impl Entry {
         }
         let first = self.beat_after(self.due)?;
         let passed = |at: u64| (at + 1).saturating_sub(first).div_ceil(period);
-        // How many moments have passed, and how many of them may be made up for.
+        // The number of moments that have passed, and how many of them may still be delivered.
         let (all, allowed) = (passed(wall), passed(wall.min(until)));
         let next = match (missed, allowed) {
             (Missed::Skip, _) | (_, 0) => first + all * period,
@@ -180,7 +180,7 @@ impl Entry {
         (next <= until).then_some(next)
     }
 
-    /// The fate of the moment `due` if it was missed: it stays, another one replaces it, or there is none.
+    /// The moment that replaces `due` if `due` was missed: `due` itself, another one, or none.
     pub(super) fn selected(&self, due: u64, event: u64) -> Option<u64> {
         let Recurrence { rhythm, missed, until, .. } = self.spec.recurrence.as_ref()?;
         let (period, until) = (period(rhythm).0, until.map_or(u64::MAX, |until| until.millis()));
@@ -206,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Whether its key is certainly taken while the clock is in that range; `None` if uncertain.
+    /// `Some` if the key is certainly taken, or certainly free, while the clock is in that range; `None` if uncertain.
     pub(super) fn is_there(&self, (low, high): (u64, u64), dead_keep: u64) -> Option<bool> {
         let kept = match self.phase {
             Phase::Pending | Phase::Out => return Some(true),

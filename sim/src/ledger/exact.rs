@@ -1,6 +1,6 @@
-//! Counts and forecasts, compared with a count of the entries.
+//! Counts and forecasts. They must equal a count of the entries.
 //!
-//! Only for an idle shard: nothing in progress, no time passing.
+//! Checked only while the shard is idle: nothing is in progress, and no time passes.
 
 use tourbillon_durable::shard::{Counts, Stats};
 use tourbillon_durable::values::{Moment, QueueName};
@@ -42,7 +42,7 @@ impl Ledger {
         Err(Broken::new(promise::COUNTS, format!("{queue}: {counts:?}, in truth {truth}")))
     }
 
-    /// Checks the next and the longest due timer.
+    /// Checks the next timer and the most overdue one.
     pub(super) fn looked(&self, queue: &QueueName, stats: Option<Box<Stats>>) -> Outcomes {
         let Some(stats) = stats else { return self.counted(queue, None) };
         self.counted(queue, Some(stats.counts))?;
@@ -55,7 +55,7 @@ impl Ledger {
         let oldest = pending().filter(|&next| next <= self.wall).min();
         let (told_next, told_oldest) =
             (stats.next.map(Moment::millis), stats.oldest_due.map(Moment::millis));
-        // Rows that a full window has not read yet may be missing.
+        // Rows that a full window has not read yet may be missing from the answer.
         let late = oldest.is_some_and(|oldest| oldest > self.punctual(self.wall))
             && told_oldest.is_none_or(|told| pending().any(|next| next == told));
         if told_next == next && (told_oldest == oldest || late) {

@@ -1,6 +1,6 @@
 //! Requests over many timers: lists, cancelling by prefix, redriving.
 //!
-//! They are sent to an idle shard, so that the answer is exact.
+//! They are sent only to an idle shard, so that the expected answer is exact.
 
 use tourbillon_durable::shard::{Cursor, Filter, State, View};
 use tourbillon_durable::values::QueueName;
@@ -22,7 +22,7 @@ impl Ledger {
         self.cursor.clone()
     }
 
-    /// Checks that the pages since the last call are the whole list.
+    /// Checks that the pages since the last call make up the whole list.
     pub fn listed(&mut self, queue: &QueueName, filter: &Filter) -> Outcomes {
         let listed = std::mem::take(&mut self.listed);
         let by_key = filter.prefix.is_some();
@@ -72,7 +72,7 @@ impl Ledger {
         wanted && begins && (filter.from.millis()..filter.to.millis()).contains(&entry.next)
     }
 
-    /// Whether the living timers of a queue are known for certain; otherwise an answer cannot be checked.
+    /// Whether the living timers of a queue are known with certainty. If not, an answer cannot be checked.
     pub fn is_sure(&self, queue: &QueueName) -> bool {
         let range = (self.wall, self.wall);
         let entries = self.entries.iter().filter(|(name, _)| name.0 == *queue);
@@ -81,7 +81,7 @@ impl Ledger {
         })
     }
 
-    /// Every living timer with this key prefix was cancelled.
+    /// Records that every living timer with this key prefix was cancelled.
     pub(super) fn cancelled_all(
         &mut self,
         queue: &QueueName,
@@ -114,7 +114,7 @@ impl Ledger {
         lie(format!("{done} and {delivering} cancelled, in truth {least} to {most} and {out}"))
     }
 
-    /// Every dead timer with this key prefix was revived.
+    /// Records that every dead timer with this key prefix was revived.
     pub(super) fn redriven(
         &mut self,
         queue: &QueueName,

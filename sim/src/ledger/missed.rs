@@ -1,7 +1,7 @@
 //! Missed moments: which moments a recurring timer may have after starts, resumptions and clock settings.
 //!
-//! The shard changes a missed timer when it encounters it. Until the shard is idle the ledger knows a set of possible
-//! moments; then the row tells which one it is.
+//! The shard changes a missed timer only when it reads it. Until the shard is idle, the ledger therefore keeps a set of
+//! possible moments. Then the row shows the actual one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use tourbillon_durable::values::{Moment, QueueName};
 use super::entry::{Entry, Gone, Phase};
 use super::{Broken, Ledger, Name, names, promise};
 
-/// Starts, resumptions and clock settings, by their wall clock.
+/// Starts, resumptions and clock settings, each with its wall-clock reading.
 #[derive(Default)]
 pub(super) struct Events {
     /// The last resumption of a queue, if it came after the last global event.
     resumed: BTreeMap<QueueName, Event>,
     last: Event,
     count: u64,
-    /// Those since the shard was last idle, and the last before that.
+    /// The events since the shard was last idle, and the last one before.
     log: Vec<(Option<QueueName>, u64)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Event {
     wall: u64,
-    /// The number of events before it.
+    /// The number of events before this one.
     nth: u64,
 }
 
@@ -43,13 +43,13 @@ impl Events {
         self.log.push((Some(queue.clone()), wall));
     }
 
-    /// The shard is idle: events before the last no longer matter.
+    /// The shard is idle, so only the last global event still matters, and later resumptions of queues.
     fn forget(&mut self) {
         let resumed = self.resumed.iter().map(|(queue, event)| (Some(queue.clone()), event.wall));
         self.log = [(None, self.last.wall)].into_iter().chain(resumed).collect();
     }
 
-    /// The process has ended: earlier events no longer matter.
+    /// The process has ended, so earlier events no longer matter.
     pub(super) fn restart(&mut self, wall: u64) {
         *self = Events { count: self.count, ..Events::default() };
         self.set(wall);
@@ -60,7 +60,7 @@ impl Events {
         self.count
     }
 
-    /// The last event that concerns a timer; none if its moment was set since.
+    /// The last event that concerns a timer. None if a client has set the timer's moment since.
     fn of(&self, queue: &QueueName, entry: &Entry) -> u64 {
         let event = self.resumed.get(queue).copied().unwrap_or(self.last);
         if event.nth < entry.given { 0 } else { event.wall }
@@ -90,7 +90,7 @@ impl Ledger {
         entry.is_some_and(|entry| self.moments(&name.0, entry).contains(&None))
     }
 
-    /// A timer is handed out now: checks that it was not missed and has not expired.
+    /// Checks that a timer being handed out was not missed and has not expired.
     pub(super) fn is_not_missed(&self, record: &Record) -> Result<(), Broken> {
         let expires = record.spec.expires.map(|span| record.due + span);
         if expires.is_some_and(|at| at.millis() < self.wall) {
@@ -100,7 +100,7 @@ impl Ledger {
         let (queue, key) = (&record.spec.queue, &record.spec.key);
         let Some(entry) = self.entries.get(&(queue.clone(), key.clone())) else { return Ok(()) };
         let (due, event) = (record.due.millis(), self.events.of(queue, entry));
-        // An unanswered request may have set its moment.
+        // An unanswered request may have set the timer's moment.
         let asked = self.asked.values().any(|asked| names(&asked.request, queue, key));
         let known = entry.spec.generation == record.generation() && !asked;
         let fresh = record.attempt == 1 && record.behind.is_none() && known;
@@ -112,7 +112,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The shard is idle: an expired timer that is not out must have been given up within a second.
+    /// When the shard is idle, an expired timer that is not out must have been given up within a second.
     fn adopt_expired(&mut self, rows: &BTreeMap<Name, (Place, &Record)>) -> Result<(), Broken> {
         let expired = self.entries.iter().filter(|(_, entry)| entry.expired);
         let names: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
@@ -131,7 +131,7 @@ impl Ledger {
             let told = self.leases.clone();
             let closed = self.entries[&name].closed;
             self.adopt(name.clone(), *place, record, (self.wall, self.steady));
-            // Adopting a row is for a restart: here the leases keep running.
+            // Adopting a row resets the leases, as after a restart. Here they keep running.
             self.leases = told;
             if let Some(entry) = self.entries.get_mut(&name) {
                 entry.closed |= closed && entry.attempt > 0;
@@ -140,7 +140,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The shard is idle: the rows tell which moments missed timers have taken.
+    /// When the shard is idle, the rows show which moments the missed timers have taken.
     pub(super) fn pin<'a>(
         &mut self,
         rows: impl Iterator<Item = (Place, &'a Record)>,
@@ -190,10 +190,10 @@ impl Ledger {
             entry.loose = false;
             match due {
                 Some(due) => entry.due = due,
-                // It ended, and has been forgotten since.
+                // The timer has ended, and has been forgotten since.
                 None if row.is_none() => drop(self.entries.remove(&name)),
                 None => {
-                    // The clock may have been set back since it ended: its row tells when that was.
+                    // The clock may have been set back since the timer ended. The row shows when it ended.
                     let ended = match row {
                         Some((Place::Remembered(until), row)) => until.back(row.spec.remember),
                         _ => Moment::ZERO,

@@ -1,10 +1,10 @@
-//! The ledger: what was promised to clients, and whether it holds.
+//! The ledger: what the shard has promised to clients, and whether each promise holds.
 //!
 //! It sees what a client sees: requests, answers, both clocks. From the shard's commits it reads only hand-outs, ends
-//! of leases and clears, because answers report these too late. It shares no code with the shard: how a timer fails,
-//! recurs and lapses is implemented here a second time, in the plainest way.
+//! of leases and clears, because answers report these too late. It shares no code with the shard: it implements a
+//! second time how a timer fails, recurs and lapses, in the simplest way.
 //!
-//! Answers arrive in the order of the shard's decisions, so each one moves the ledger from one known state to the
+//! Answers arrive in the order of the shard's decisions, so each answer moves the ledger from one known state to the
 //! next. After a crash the rows of the store decide the outcome of unanswered requests; everything else must be
 //! unchanged (`reopen.rs`).
 
@@ -33,13 +33,13 @@ pub use entry::CRONS;
 use entry::{Entry, Phase};
 use missed::Events;
 
-/// The largest row of the simulator's clients.
+/// Maximum size of a row of the simulator's clients.
 const LARGEST: u64 = 2000;
 
 /// A broken promise.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// Which promise.
+    /// The name of the promise.
     pub promise: &'static str,
     /// How it was broken.
     pub detail: String,
@@ -60,9 +60,9 @@ impl fmt::Display for Broken {
 
 /// The promises, by the names under which they are reported.
 pub mod promise {
-    /// What was acknowledged survives.
+    /// An acknowledged change survives.
     pub const DURABLE: &str = "acknowledged is durable";
-    /// By the wall clock, to the millisecond.
+    /// No timer is early by the wall clock, to the millisecond.
     pub const EARLY: &str = "never early";
     /// A due timer reaches a waiting taker.
     pub const ONCE: &str = "at least once";
@@ -70,7 +70,7 @@ pub mod promise {
     pub const CANCEL: &str = "a cancel is definite";
     /// While a lease runs, its occurrence is not handed out again.
     pub const LEASE: &str = "one at a time";
-    /// The name of a delivery is never reused.
+    /// The identity of a delivery is never reused.
     pub const ATTEMPT: &str = "attempts never repeat";
     /// The next occurrence is computed from the due moment.
     pub const RHYTHM: &str = "rhythm goes by due";
@@ -84,11 +84,11 @@ pub mod promise {
     pub const LANE: &str = "each lane has its own timers";
     /// A queue exceeds neither its rate nor its concurrency.
     pub const PACE: &str = "a queue keeps its pace";
-    /// No attempt starts after its expiry; a timer that is not out then is given up.
+    /// No attempt starts after its expiry. A timer that is not out by then is given up.
     pub const EXPIRES: &str = "what has expired is given up";
     /// Discarded rows are removed from the store.
     pub const ROOM: &str = "discarded rows are removed";
-    /// Requests for one timer are linearizable, and their answers true.
+    /// Requests for one timer are linearizable, and their answers are true.
     pub const TRUE: &str = "answers are true";
 }
 
@@ -103,7 +103,7 @@ struct Asked {
     high: u64,
     /// The steady clock when the shard took it.
     taken: Option<u64>,
-    /// Nothing else was in progress: counts are exact.
+    /// Nothing else was in progress, so counts are exact.
     quiet: bool,
 }
 
@@ -116,11 +116,11 @@ struct Lease {
     end: u64,
     /// The wall clock of the first turn after the end.
     lapsed: Option<u64>,
-    /// Its taker has received it.
+    /// Whether its taker has received the delivery.
     told: bool,
 }
 
-/// What was promised.
+/// The state of all promises.
 pub struct Ledger {
     limits: Limits,
     entries: BTreeMap<Name, Entry>,
@@ -129,7 +129,7 @@ pub struct Ledger {
     /// The hand-out of a generation that is out.
     out: BTreeMap<u64, Handed>,
     settings: BTreeMap<QueueName, Settings>,
-    /// By queue, the steady clock of the hand-outs of the last second: since its settings changed, and all.
+    /// For each queue, the hand-outs of the last second by the steady clock: those since its settings changed, and all.
     since_set: BTreeMap<QueueName, Vec<u64>>,
     paced: BTreeMap<QueueName, Vec<u64>>,
     /// The queues of the timers that are out.
@@ -148,7 +148,7 @@ pub struct Ledger {
     events: Events,
     wall: u64,
     steady: u64,
-    /// Nothing but polls is in progress, and no time passes: answers are exact.
+    /// Whether only polls are in progress, and no time passes. Answers are then exact.
     pub quiet: bool,
 }
 
@@ -199,7 +199,7 @@ impl Ledger {
         }
     }
 
-    /// A turn begins; `open` tells whether the shard is open, because before that no lease runs.
+    /// A turn begins. `open`: whether the shard is open, because before that no lease runs.
     pub fn turn(&mut self, wall: u64, steady: u64, open: bool) {
         let expected = self.wall + steady.saturating_sub(self.steady);
         (self.wall, self.steady) = (wall, steady);
@@ -216,7 +216,8 @@ impl Ledger {
                 lease.lapsed = Some(wall);
             }
         }
-        // A timer that no pending request names has lapsed by now; a named one may have been settled before.
+        // A timer that no pending request concerns has lapsed by now. A pending request may have settled its timer
+        // before the lapse.
         let unnamed = |(name, _): &(&Name, &Entry)| {
             !self.asked.values().any(|asked| {
                 let gets = matches!(&asked.request, Request::Get { queue, key } if (queue, key) == (&name.0, &name.1));
@@ -275,7 +276,7 @@ impl Ledger {
             self.queue_of.insert(handed.0, record.spec.queue.clone());
             self.keeps_pace(&record.spec.queue, steady)?;
         }
-        // An extended lease keeps the wall clock of its hand-out, when the clock may have read more.
+        // An extended lease keeps the wall clock of its hand-out, which may be later than the current reading.
         let old = self.leases.get(&handed);
         let (told, wall) = old.map_or((false, wall), |lease| (lease.told, lease.wall));
         let end = steady + length + u64::from(length > 0);
@@ -321,7 +322,7 @@ impl Ledger {
             || settings.concurrency.is_some_and(|most| self.out_of(queue) >= most.into())
     }
 
-    /// A lease ends at its time, or by a request that names the timer.
+    /// A lease must end at its time, or by a request for its timer.
     fn lease_ends(&mut self, generation: u64, queue: &QueueName, key: &Key) -> Result<(), Broken> {
         let Some(handed) = self.out.remove(&generation) else { return Ok(()) };
         let named = self.asked.values().any(|asked| names(&asked.request, queue, key));
@@ -341,7 +342,7 @@ impl Ledger {
         let (limits, queues) = (&self.limits, self.settings.len() + 2);
         let fine = resident.window <= limits.window
             && resident.window_bytes <= limits.window_bytes
-            // A page per lane.
+            // Each lane may hold a page beyond the limit.
             && resident.waiting.count <= (limits.waiting + limits.page * queues * 2) as u64
             && resident.waiting.bytes <= limits.waiting_bytes + LARGEST * (queues as u64 * 2 + 1)
             && resident.out.count <= limits.out.max(1) as u64
@@ -353,7 +354,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is left to do at this moment: every due timer must be with a waiting taker.
+    /// Nothing is left to do at this moment, so no timer may be due while a taker waits for it.
     pub fn settled<'a>(
         &mut self,
         rows: impl Iterator<Item = (Place, &'a Record)>,
@@ -399,12 +400,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// By when a due timer must have been handed out. A shard whose window is full may be a second late.
+    /// Timers due by this moment must have been handed out. A shard whose window is full may be a second late.
     fn punctual(&self, wall: u64) -> u64 {
         if self.limits.window > 1000 { wall } else { (wall / 1000 * 1000).saturating_sub(1) }
     }
 
-    /// The timers that are not settled, for bringing a run to its end.
+    /// The timers that are not settled, so that a run can be brought to its end.
     pub fn living(&self) -> Vec<(QueueName, Key, bool, u64)> {
         let living = self
             .entries
@@ -415,7 +416,7 @@ impl Ledger {
             .collect()
     }
 
-    /// The deliveries that clients hold, in order: their tokens are valid, or once were.
+    /// The deliveries that clients hold, in order. Their tokens are valid, or were valid once.
     pub fn held(&self) -> Vec<(QueueName, Token)> {
         let held = |(name, entry): (&Name, &Entry)| Some((name.0.clone(), entry.token.clone()?));
         self.entries.iter().filter_map(held).chain(self.stale.iter().cloned()).collect()
@@ -431,14 +432,14 @@ impl Ledger {
         self.entries.get(&(queue.clone(), key.clone())).map(|entry| entry.spec.generation)
     }
 
-    /// If the lease of a timer has lapsed, fails the attempt.
+    /// If the lease of a timer has lapsed, records a failed attempt.
     fn apply_lapse(&mut self, name: &Name) {
         let Some(entry) = self.entries.get_mut(name) else { return };
         let lease = self.leases.get(&entry.handed());
         if let (Phase::Out, Some(Lease { lapsed: Some(wall), .. })) = (entry.phase, lease) {
             (entry.unsure, entry.closed) = (Some(entry.handed()), false);
             entry.fail(*wall, (*wall, *wall));
-            // Discovered late: if the timer died, its retention may have ended meanwhile.
+            // The lapse was discovered late. If the timer died, its retention may have ended meanwhile.
             if *wall != self.wall {
                 entry.age(self.wall, Some(0));
             }

@@ -1,4 +1,4 @@
-//! After a crash or a failure: the rows must match what was acknowledged; unanswered requests may have happened.
+//! After a crash or a failure: rows must match the acknowledged changes; unanswered requests may have taken effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::entry::{Entry, Gone, Kept, Phase};
 use super::{Asked, Broken, Lease, Ledger, Name, names, promise};
 
 impl Ledger {
-    /// The store was reopened; these are its rows.
+    /// Checks these rows after the store was reopened.
     pub fn reopened(
         &mut self,
         queues: &[(QueueName, QueueRow)],
@@ -46,7 +46,7 @@ impl Ledger {
                 None => drop(self.entries.remove(&name)),
             }
         }
-        // A hand-out that no taker received and that has no row never happened: its name may be reused.
+        // A hand-out without a row that no taker received never happened, so its identity may be reused.
         let out = &self.out;
         self.leases.retain(|handed, lease| lease.told || out.get(&handed.0) == Some(handed));
         self.asked.clear();
@@ -99,7 +99,7 @@ impl Ledger {
             request => names(request, &name.0, &name.1) && asked.low + remember <= asked.high,
         };
         let (makes, forgets) = (open.iter().any(makes), self.asked.values().any(forgets));
-        // One request replaces it, and another ends the replacement.
+        // One request may have replaced it, and another one may have ended the replacement.
         let naming = open.iter().filter(|request| names(request, &name.0, &name.1)).count();
         let forgets = forgets || makes && naming >= 2;
         let lost = |why: &str| {
@@ -185,14 +185,14 @@ impl Ledger {
         if same && waits && dead && ended { Ok(()) } else { lost("is not what was acknowledged") }
     }
 
-    /// The process that was posting a timer has ended: the timer is due at once, and the attempt does not count as
+    /// The process that was posting a timer has ended. The timer is due at once, and the attempt does not count as
     /// failed.
     fn forget_agent(&mut self, name: &Name, wall: u64) {
         let entry = self.entries.get_mut(name).filter(|entry| entry.spec.webhook.is_some());
         let Some(entry) = entry else { return };
         let handed = entry.handed();
         (entry.phase, entry.next, entry.closed) = (Phase::Pending, wall, true);
-        // Until that is durable, another crash undoes it.
+        // Until this change is durable, another crash undoes it.
         entry.unsure = Some(handed);
         self.out.remove(&handed.0);
     }
@@ -201,7 +201,7 @@ impl Ledger {
         self.entries.get(name).is_some_and(|entry| matches!(entry.phase, Phase::Dead(_)))
     }
 
-    /// Takes the row as the known state.
+    /// Makes the row the known state.
     pub(super) fn adopt(
         &mut self,
         name: Name,
@@ -248,7 +248,8 @@ impl Ledger {
             token: old.and_then(|old| old.token),
         };
         if let (Phase::Out, Some(lease)) = (phase, record.lease) {
-            // What was left of it by the wall clock, and never more than its full length.
+            // After a restart a lease runs for the rest of its time by the wall clock, but never for more than its full
+            // length.
             let left = lease.until.millis().saturating_sub(wall).min(lease.length.millis());
             let handed = entry.handed();
             let before = self.leases.get(&handed).map_or(wall, |lease| lease.wall);

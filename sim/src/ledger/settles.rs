@@ -1,4 +1,4 @@
-//! Answers to the verdicts of deliveries' holders.
+//! Answers to settles: the verdicts of deliveries' holders.
 
 use tourbillon_durable::shard::{Settled, Stale, Token, Verdict};
 use tourbillon_durable::values::{Moment, QueueName};
@@ -42,7 +42,7 @@ impl Ledger {
         }
         match outcome {
             Err(_) if lapsed || acks_late || entry.expired => Ok(()),
-            // Which of them applies, and when it is due again, depends on when the expiry was detected.
+            // The answer, and the next attempt, depend on when the shard detected the expiry.
             Ok(Settled::Again(next)) if entry.spec.expires.is_some() => {
                 (entry.phase, entry.next, entry.expired) = (Phase::Pending, next.millis(), true);
                 entry.closed = true;
@@ -113,7 +113,7 @@ impl Ledger {
         }
     }
 
-    /// Checks that the next occurrence follows from the last due moment.
+    /// Checks that the next occurrence is computed from the last due moment.
     fn rhythm(entry: &Entry, next: Option<u64>, (low, high): Range) -> Outcomes {
         if entry.loose || entry.expired {
             return Ok(());
