@@ -1,5 +1,5 @@
-//! With one timer an hour away, on disk and in real time, the process is completely idle. A program of its own, because
-//! it watches every thread.
+//! With one timer an hour away, on disk and in real time, the process must be completely idle. This is a separate
+//! program, because it watches every thread.
 
 use std::fs;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn an_idle_store_wakes_for_nothing_and_writes_nothing() {
     let queue = durable.queue("jobs").unwrap();
     let receive = queue.receive(1, Duration::from_secs(7200));
     queue.schedule(NewTimer::after(Duration::from_secs(3600))).wait().unwrap();
-    // Lets the start finish.
+    // Waits until the start has finished.
     std::thread::sleep(Duration::from_millis(300));
     let ours: Vec<String> =
         threads().into_iter().filter(|thread| !before.contains(thread)).collect();

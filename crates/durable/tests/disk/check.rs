@@ -127,7 +127,8 @@ fn without_its_markers_a_bucket_is_refused_and_a_repair_asks_the_index() {
     drop(store);
     let report = repair(scratch.path(), |_| {}).unwrap();
     assert!(named(&report).contains("list 0 of its removed rows"), "{}", named(&report));
-    // For a chosen key the index shows that the timer was removed. Nothing shows that for the others: they come back.
+    // For a chosen key, the index shows that the timer was removed. For an assigned key nothing does: its timer
+    // reappears.
     let repaired = read(scratch.path());
     let unknown: BTreeSet<u64> = repaired.difference(&living).copied().collect();
     assert!(living.is_subset(&repaired));

@@ -15,7 +15,7 @@ use tourbillon_durable::values::Payload;
 
 use crate::scratch::{Scratch, bucket, child, make, rows, timer, told};
 
-/// A cycle of commits: four fill a bucket, four remove most of it, and each of the others adds one timer.
+/// A cycle of commits: four fill a bucket, four remove most of it, and each remaining one adds a single timer.
 const FILLS: u64 = 4;
 const FILLED: u64 = 3000;
 const CYCLE: u64 = 100;
@@ -24,7 +24,7 @@ const KEPT: u64 = 8;
 /// Generations per cycle; those of the single timers come last.
 const NUMBERS: u64 = FILLS * FILLED + CYCLE;
 
-/// Large enough that one cycle leaves more unused space than triggers a copy.
+/// Large enough that the unused space after one cycle triggers a copy.
 fn record(generation: u64) -> Record {
     let mut record = timer(generation, 5000);
     let spec = std::sync::Arc::make_mut(&mut record.spec);
@@ -59,7 +59,7 @@ fn commit(store: &mut DiskStore, epoch: u64, number: u64) {
     store.commit(epoch, &ops.collect::<Vec<_>>()).unwrap();
 }
 
-/// Compares every row with what the commits below `next` should have left.
+/// Compares every row with those that the commits below `next` should have left.
 fn compare(store: &mut DiskStore, next: u64) {
     let mut living = BTreeSet::new();
     for number in 0..next {

@@ -1,5 +1,5 @@
-//! Damage: a flipped byte in every page of the file, and a truncated file. Returned rows equal the stored ones, missing
-//! rows are named, and the process never ends.
+//! Damage: a flipped byte in every page of the file, and a truncated file. Returned rows must equal the stored ones,
+//! missing rows must be named, and the process must not end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,7 @@ fn a_flipped_byte_is_refused_or_named_and_the_rest_stays_available() {
     let bytes = fs::read(whole.join(FILE)).unwrap();
     fs::create_dir_all(&copy).unwrap();
     let (mut tally, mut kept) = (Tally::default(), usize::MAX);
-    // Page 0 is the header. In every other page: a byte of its head, its keys or its values.
+    // Page 0 is the header. In each other page this selects a byte of its head, its keys or its values.
     let within = |page: usize| page + [2, 40, 1700][page / 4096 % 3];
     let places = (0..16).map(|at| at * 20);
     let places = places.chain((4096..bytes.len()).step_by(4096).map(within));
@@ -188,8 +188,8 @@ fn names(store: &DiskStore) -> String {
     named.iter().map(|damage| format!("{damage}\n")).collect()
 }
 
-/// Tests every kind of change to a timer whose index entry is lost: the entry is named, and rewritten by the next
-/// change.
+/// Tests every kind of change to a timer whose index entry is lost. The entry is named as damage, and the next change
+/// writes it again.
 #[test]
 fn a_lost_entry_of_the_index_stops_no_commit() {
     let scratch = Scratch::in_memory("index");
@@ -232,7 +232,7 @@ fn a_lost_entry_of_the_index_stops_no_commit() {
     };
     assert_eq!(listed.iter().map(|row| row.1.generation().0).collect::<Vec<_>>(), [3]);
     assert!(names(&store).contains("key order-9 of orders"), "{}", names(&store));
-    // The shard removes discarded rows whenever it reads them: a lost index entry must not make that fail.
+    // The shard removes discarded rows whenever it reads them. A lost index entry must not make that fail.
     store.commit(epoch, &[remove(6), remove(9)]).expect("both are removed");
 }
 

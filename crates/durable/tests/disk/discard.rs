@@ -26,7 +26,7 @@ fn fill(directory: &Path) {
     durable.close();
 }
 
-/// Commits only what the shard commits for a clear: the process ends before it can remove rows.
+/// Commits only the shard's commit for a clear, as if the process had ended before removing rows.
 fn clear(directory: &Path, deleted: bool) {
     let mut store = DiskStore::new(directory);
     let head = store.open().unwrap();

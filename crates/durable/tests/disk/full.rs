@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
     }
     fs::remove_file(&ballast).unwrap();
     let head = store.open().expect("there is room again");
-    // The failed commits may have taken effect; every durable one is there.
+    // A failed commit may have taken effect. Every durable one must be there.
     let next = head.shard.next_generation.0;
     assert!(next == durable || next == durable + 100 || next > 1_000_000, "{next} after {durable}");
     let mut living: Vec<u64> =
@@ -59,7 +59,7 @@ fn a_full_disk_loses_nothing_and_the_same_process_goes_on() {
 }
 
 /// The same through the runtime: the outcome of the failed commit is unknown, and the runtime writes again within five
-/// seconds of there being space.
+/// seconds after space becomes free.
 #[test]
 fn the_runtime_writes_again_within_five_seconds_of_room() {
     let scratch = Scratch::new("room");

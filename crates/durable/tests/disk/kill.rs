@@ -1,5 +1,5 @@
-//! kill -9 at random moments of a process that commits, in real time. The parent keeps a ledger: every commit that the
-//! child has reported is there, complete, after the next open.
+//! kill -9 of a process that commits, at random moments in real time. The parent keeps a ledger: after the next open,
+//! every commit that the child has reported must be complete.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

@@ -8,7 +8,7 @@
 //! | `compact` | compaction, and kill -9 during it |
 //! | `kill` | kill -9 of a process that commits |
 //! | `log` | a crash before redb has flushed, and a log that is damaged |
-//! | `full` | a disk without room, and room again |
+//! | `full` | a disk that is full, and then has space again |
 //! | `discard` | a queue is cleared, and the process ends before its rows are removed |
 //! | `sweep` | the space of removed rows is reclaimed |
 

@@ -1,4 +1,4 @@
-//! Opening: which processes may, and the error messages for those that may not.
+//! Opening: which processes may open a store, and the error messages for the refused ones.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -29,7 +29,7 @@ fn a_second_process_is_told_who_holds_the_directory() {
     let holder = format!("is in use by process {} (", std::process::id());
     assert!(said.contains(&holder), "{said}");
     assert!(said.contains("stop that, or name another directory"), "{said}");
-    // Also within the same process.
+    // A second open is refused even within the same process.
     assert!(refused(scratch.path()).contains(&holder));
     // Reopening the store keeps its lock.
     store.open().unwrap();

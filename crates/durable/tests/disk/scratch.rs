@@ -24,7 +24,7 @@ impl Scratch {
         Scratch::at(path)
     }
 
-    /// In memory if possible: for tests that do not depend on the disk and would only wait for its syncs.
+    /// In memory if possible, for tests that do not depend on the disk and would only wait for its syncs.
     pub(crate) fn in_memory(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
         let scratch = Scratch::new(name);
@@ -123,7 +123,7 @@ pub(crate) fn child(test: &str, directory: &Path) -> Command {
     command
 }
 
-/// The directory of a child; `None` in a normal run, where the tests meant for children do nothing.
+/// The directory of a child. `None` in a normal run, in which the tests meant for children do nothing.
 pub(crate) fn told() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }

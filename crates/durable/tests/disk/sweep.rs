@@ -22,8 +22,8 @@ fn removed_rows_are_swept_and_the_living_stay() {
     }
     let of = bucket(&timer(0, 5000));
     let place = Place::Bucket(of);
-    // Nine in ten are removed, in scattered order: the sweep finds removed rows both behind and ahead of its position.
-    // One in a hundred leaves the bucket first and returns during the sweep.
+    // Nine in ten are removed, in scattered order, so the sweep finds removed rows both behind and ahead of its
+    // position. One in a hundred leaves the bucket first and returns during the sweep.
     let (gone, back): (Vec<u64>, Vec<u64>) = (0..TIMERS)
         .map(|nth| nth * 7919 % TIMERS)
         .filter(|generation| generation % 10 != 3)
@@ -64,7 +64,7 @@ fn removed_rows_are_swept_and_the_living_stay() {
     }
     let living: BTreeSet<u64> =
         (0..TIMERS).filter(|generation| generation % 10 == 3 || generation % 100 == 50).collect();
-    // In the same process, then after a restart.
+    // Checks in the same process, then after a restart.
     for _ in 0..2 {
         let query = Query::Bucket { bucket: of, after: None, limit: TIMERS as usize };
         let Loaded::Rows(found) = store.load(&query).unwrap() else { panic!("rows") };
@@ -83,8 +83,8 @@ fn removed_rows_are_swept_and_the_living_stay() {
     assert!(rows < living.len() as u64 + 5000, "{rows} rows are there for {} living", living.len());
 }
 
-/// A list of tombstones is lost during a sweep. The bucket is reported as damaged and left alone; the store opens, and
-/// commits to other buckets succeed.
+/// A list of tombstones is lost during a sweep. The bucket is reported as damaged and is no longer swept; the store
+/// opens, and commits to other buckets succeed.
 #[test]
 fn markers_that_cannot_be_read_stop_no_commit() {
     let scratch = Scratch::in_memory("marks");
@@ -97,7 +97,7 @@ fn markers_that_cannot_be_read_stop_no_commit() {
         let record = timer(generation, 5000);
         Op::Remove { from: Place::Bucket(of), record }
     };
-    // So many that the sweep takes more than one commit.
+    // So many removals that the sweep takes more than one commit.
     store.commit(epoch, &(0..15_000).map(remove).collect::<Vec<_>>()).unwrap();
     drop(store);
     let database = Database::open(scratch.path().join(FILE)).unwrap();

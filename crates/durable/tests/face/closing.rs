@@ -91,7 +91,7 @@ fn the_number_of_timers_is_limited() {
     assert_eq!(queue.schedule(key("d")).wait().unwrap_err().reason, Refused::TooMany);
     // A replacement does not increase the count.
     queue.replace(key("a")).wait().unwrap();
-    // Cancelled timers do not count, even while they are remembered; neither do cleared ones.
+    // Cancelled timers do not count, even while they are remembered. Cleared timers do not count either.
     queue.cancel("a").wait().unwrap();
     queue.schedule(key("d")).wait().unwrap();
     assert_eq!(queue.replace(key("a")).wait().unwrap_err().reason, Refused::TooMany);
@@ -114,7 +114,7 @@ fn what_waits_and_what_is_out_is_limited_in_bytes() {
         if deliveries.is_empty() {
             break;
         }
-        // A hand-out stops with the first timer that exceeds the limit.
+        // A receive stops with the first timer that exceeds the limit.
         assert!(deliveries.len() <= 11, "{}", deliveries.len());
         taken += deliveries.len();
         deliveries.into_iter().for_each(|delivery| assert_eq!(delivery.ack().wait(), Ok(None)));

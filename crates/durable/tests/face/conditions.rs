@@ -1,4 +1,4 @@
-//! Requests with a condition on a key, and what a replace reports of the replaced timer.
+//! Requests with a condition on a key, and how a replace reports the replaced timer.
 
 use tourbillon_durable::values::{Generation, Key, Span};
 use tourbillon_durable::{Cancelled, Conflict, Error, NewTimer, Outcome, Refused, State};

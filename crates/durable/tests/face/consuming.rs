@@ -1,4 +1,4 @@
-//! Receiving, settling, and what dropping a receive or a delivery does.
+//! Receiving, settling, and the effects of dropping a receive or a delivery.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn a_receive_waits_for_its_time_and_no_longer() {
     assert_eq!(long.wait().unwrap().len(), 1);
 }
 
-/// Dropped both before and after it has its answer.
+/// The receive is dropped once before and once after it has its answer.
 #[test]
 fn a_dropped_receive_loses_nothing_and_uses_no_attempt() {
     let (clock, _durable, queue) = memory();

@@ -1,4 +1,4 @@
-//! A store that fails: the errors that callers get, and recovery in the same process.
+//! A store that fails: the errors for callers, and recovery in the same process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -185,7 +185,7 @@ fn pushed(key: &str) -> NewTimer {
     seconds(0).key(key).unwrap().webhook(webhook).unwrap()
 }
 
-/// The process continues and so do its agents: what they hold is handed to nobody else.
+/// The process continues, and so do its agents: the deliveries they hold are handed out to nobody else.
 #[test]
 fn agents_keep_what_they_have_when_the_store_fails() {
     let (clock, durable, mode) = fragile_durable();

@@ -12,7 +12,7 @@ use crate::{SECOND, memory, seconds, take};
 #[test]
 fn a_timer_is_handed_out_at_its_moment_and_never_before() {
     let (clock, durable, queue) = memory();
-    // Between two milliseconds: a delay from here is rounded up.
+    // The clock is between two milliseconds, so a delay from here is rounded up.
     clock.advance(Duration::from_micros(1500)).unwrap();
     let due = queue.schedule(seconds(90).payload("17")).wait().unwrap().due;
     assert_eq!(due.millis() % 1000, 2);

@@ -1,4 +1,4 @@
-//! The statistics of a queue: counts, the longest due and the next timer, and lateness.
+//! The statistics of a queue: counts, the most overdue timer, the next timer, and lateness.
 
 use tourbillon_durable::values::Span;
 use tourbillon_durable::{Conflict, Lateness, Limits, Queue, Stats};

@@ -5,7 +5,7 @@ use tourbillon_durable::{Cancelled, Conflict, Nack, Queue, Settled, Stale, State
 
 use crate::{SECOND, memory, seconds, take};
 
-/// Receives what is due. Returns the tokens, formatted as text and parsed back.
+/// Receives all due timers. Returns the tokens, formatted as text and parsed again.
 fn tokens(queue: &Queue) -> Vec<Token> {
     let due = take(queue).into_iter().map(|delivery| delivery.detach().to_string());
     due.map(|token| token.parse().unwrap()).collect()

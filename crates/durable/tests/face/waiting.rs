@@ -1,4 +1,4 @@
-//! Timers that are due with no taker: missed moments, and expiry.
+//! Timers that are due without a taker: missed moments, and expiry.
 
 use tourbillon_durable::values::{Missed, Moment, Retry, Span};
 use tourbillon_durable::{Limits, Nack, NewTimer, Queue, State};
@@ -69,7 +69,7 @@ fn nobody_is_handed_a_moment_that_was_missed() {
     assert_eq!((delivery.due(), delivery.occurrence()), (begin + Span::from_secs(3 * HOUR), 1));
 }
 
-/// `run_now` decides a timer's place in line. A missed moment does not move it further ahead.
+/// `run_now` decides a timer's position in the queue. A missed moment does not move it further ahead.
 #[test]
 fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
     let (clock, durable, queue) = memory();
@@ -89,8 +89,8 @@ fn what_was_run_keeps_its_place_when_a_moment_of_it_was_missed() {
     assert_eq!(keys, ["other", "run"]);
 }
 
-/// A moment in the past, set by a client, is due at once: it does not count as missed. The next event treats the timer
-/// like any other.
+/// A moment in the past that a client sets is due at once, and does not count as missed. The next event treats the
+/// timer like any other.
 #[test]
 fn a_moment_that_is_set_in_the_past_was_not_missed() {
     let (clock, durable, queue) = memory();

@@ -87,7 +87,7 @@ fn a_push_that_is_dropped_leaves_its_timers_to_others() {
     assert_eq!(view.last_error.as_deref(), Some("dropped unanswered"), "a failed attempt");
 }
 
-/// Deliveries held by agents when the process ended are retried at once; other takers keep theirs.
+/// Deliveries held by agents when the process ended are retried at once. Other takers keep their deliveries.
 #[test]
 fn a_closed_store_forgets_what_agents_had() {
     let directory = std::env::temp_dir().join(format!("tourbillon-agents-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Workers, under virtual time: it does not pass while a handler runs.
+//! Workers under virtual time, which does not pass while a handler runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};

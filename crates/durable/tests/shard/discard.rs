@@ -23,7 +23,7 @@ fn discarded_rows_do_not_count_as_resident() {
     assert!(driver.shard.resident().window <= 8, "{:?}", driver.shard.resident());
 }
 
-/// The look found the queue empty because it was cleared meanwhile; it must not miss the timer scheduled after that.
+/// The queue is cleared during a look, which found no timer. The answer must include the timer scheduled afterwards.
 #[test]
 fn a_look_begins_anew_when_its_queue_is_cleared() {
     const DAY: u64 = 86_400_000;

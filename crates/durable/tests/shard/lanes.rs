@@ -1,4 +1,4 @@
-//! Lanes: timers with a webhook go to delivery agents, the others to takers of their queue.
+//! Lanes: timers with a webhook go to delivery agents, all others to takers of their queue.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn pushed(name: &str, when: When) -> NewTimer {
     NewTimer { webhook: Some(Some(Arc::new(webhook))), ..timer(key(name), when) }
 }
 
-/// Made an hour ago.
+/// A moment an hour ago.
 fn past(n: u64) -> When {
     When::At(Moment::from_millis(MIDNIGHT - 3_600_000 + n))
 }
@@ -133,7 +133,7 @@ fn agents_serve_queues_in_turn() {
     assert_eq!(left.sum::<usize>(), 108 - 15);
 }
 
-/// A waiting agent receives a timer of a queue that did not exist when it began to wait, when that timer is due.
+/// A waiting agent receives a due timer even if its queue did not exist when the wait began.
 #[test]
 fn an_agent_waits_for_all_queues() {
     let mut driver = Driver::new(Limits::default());
@@ -157,12 +157,12 @@ fn an_agent_waits_for_all_queues() {
     assert_eq!(driver.push(1)[0].token.key.as_str(), "b", "nobody else has it");
 }
 
-/// The outcome of a process's pushes is unknown to the next process, which retries them at once; pull leases keep
+/// A new process does not know the outcome of the old one's pushes, so it retries them at once. Pull leases keep
 /// running.
 #[test]
 fn a_restart_tries_again_what_agents_had_and_keeps_other_leases() {
     let mut driver = Driver::new(Limits { page: 2, ..Limits::default() });
-    // Two attempts: if the restart counted as one, the first nack would be the last.
+    // Two attempts: if the restart counted as a failed one, the first nack would be the last.
     let retry = Some(Retry { attempts: 2, ..Retry::default() });
     for n in 0..5 {
         let push = NewTimer { retry, ..pushed(&format!("push-{n}"), in_secs(0)) };
@@ -243,7 +243,7 @@ fn a_release_makes_a_timer_due_at_once_and_uses_up_no_attempt() {
         let release = Verdict::Release(Span::ZERO);
         assert_eq!(driver.settle(vec![one.token], release), [Ok(Settled::Again(now))]);
     }
-    // Released with a delay: not due before that.
+    // The delivery was released with a delay, so the timer is not due before that.
     let [one] = driver.push(1).try_into().unwrap();
     let later = Moment::from_millis(MIDNIGHT) + Span::from_secs(60);
     let release = Verdict::Release(Span::from_secs(60));

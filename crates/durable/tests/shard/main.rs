@@ -1,4 +1,4 @@
-//! The shard on a store in memory, with a minimal runtime: what it costs, and what a caller sees.
+//! The shard on a store in memory, with a minimal runtime: its costs, and its behaviour for a caller.
 
 mod discard;
 mod lanes;
@@ -36,7 +36,7 @@ struct Driver {
     limits: Limits,
 }
 
-/// What happens when a page has a row whose key begins with `bad`.
+/// The effect of a row whose key begins with `bad` on its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Damage {
     None,
@@ -318,7 +318,7 @@ fn waiting_timers_leave_memory_and_come_back_in_order() {
     assert!(seen.is_sorted(), "longest due first");
 }
 
-/// The batch adds a timer that pushes another one, which the batch replaces, out of memory.
+/// The batch adds a timer that evicts another one from memory, and also replaces that other one.
 #[test]
 fn a_batch_sees_its_keys_as_they_were_before_it() {
     let limits = Limits { waiting: 1, page: 1, ..Limits::default() };
@@ -426,7 +426,7 @@ fn the_edges_of_a_forecast_stay_in_order() {
     assert!(edges.is_sorted() && day - edges[0] < 60_000, "{pieces:?}");
 }
 
-/// Unreadable rows block nothing else and cost no turns, whether in a bucket that comes near, passes or is split, or
+/// Unreadable rows block nothing else and cost no turns, in a bucket that comes near, passes or is split, or
 /// among the leased timers.
 #[test]
 fn damage_does_not_stop_what_is_healthy() {
@@ -457,8 +457,8 @@ fn damage_does_not_stop_what_is_healthy() {
     }
 }
 
-/// A second that does not fit the window is not resident: once its first timer is due, the second one is the next; if
-/// the clock is set back, the earlier one is again.
+/// A second that does not fit into the window is not resident. Once its first timer is due, its second timer is the
+/// next; if the clock is set back, the first one is the next again.
 #[test]
 fn the_next_timer_of_a_crowded_second_is_to_come() {
     let mut driver = Driver::new(Limits { window: 1, page: 1, ..Limits::default() });

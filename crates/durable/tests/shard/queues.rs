@@ -1,4 +1,4 @@
-//! Queues: when one exists, and the cost of one that does not.
+//! Queues: when a queue exists, and the cost of a queue that does not exist.
 
 use super::*;
 use tourbillon_durable::shard::Change;

@@ -1,4 +1,4 @@
-//! The clock is set back, and a moment comes again before the shard has read the timers ahead of it.
+//! The clock is set back, and a timer is due again before the shard has read its row.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn a_recurring_timer_that_is_due_again_before_its_page_came_takes_the_moment_tha
     assert_eq!(dues, [back.millis()]);
 }
 
-/// Timers in every place that waits for a moment: none is early and none is lost, whatever the clock reads at the next
+/// Timers in every place that waits for a moment. None is early and none is lost, whatever the clock reads at the next
 /// start.
 #[test]
 fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
@@ -76,7 +76,7 @@ fn a_clock_that_was_set_while_the_process_was_down_is_followed() {
             loop {
                 let due = left.iter().filter(|&&at| at <= driver.wall).count();
                 let mut tokens = Vec::new();
-                // One answer holds only what is in memory, possibly one page.
+                // One answer contains only resident timers, possibly one page.
                 while tokens.len() < due {
                     let more = driver.receive(100);
                     assert!(!more.is_empty(), "at {} after {shift} h", driver.wall);

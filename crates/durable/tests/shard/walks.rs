@@ -19,7 +19,7 @@ fn filled() -> Driver {
 }
 
 /// Takes turns until a request is answered, sending another request in every turn. Returns the answer, and how many of
-/// the others were answered before it.
+/// the other requests were answered before it.
 fn amid_others(driver: &mut Driver, request: Request) -> (Answer, usize) {
     let (wall, steady) = (Moment::from_millis(driver.wall), Steady::from_millis(driver.wall));
     let mut inputs = vec![Input::Request(RequestId(1_000_000), request)];

@@ -1,4 +1,4 @@
-//! `If-Match` and `If-None-Match`: a change applies to the timer that the client means, or not at all.
+//! `If-Match` and `If-None-Match`: a change applies to the timer that the client expects, or not at all.
 
 use crate::world::{World, request};
 

@@ -128,7 +128,7 @@ fn a_lease_lapses_and_is_extended() {
         "",
         &json!({"extended": 0, "lease_until": null, "stale": [{"reason": "lapsed"}]}),
     );
-    // An ack counts after the lease, until the timer is handed out again.
+    // An ack is valid after the lease has ended, until the timer is handed out again.
     settle(&world, "ack", &first, "", &json!({"acked": 1}));
     world.ask("POST q/timers", r#"{"in":"0s","key":"b"}"#);
     let first = receive(&world);
@@ -256,7 +256,7 @@ fn a_poll_waits_and_is_answered_when_a_timer_is_due() {
 #[test]
 fn a_client_that_has_gone_leaves_no_attempt_behind() {
     let world = World::new();
-    // One client leaves while it waits, another after its answer was made and before it is sent.
+    // One client disconnects while it waits; another one after its answer was made, but before it is sent.
     drop(world.begin(request("POST q/receive", r#"{"wait":"20s"}"#)));
     world.ask("POST q/timers", r#"{"in":"0s","key":"a","retry":{"attempts":1}}"#);
     drop(world.response(request("POST q/receive", "")));

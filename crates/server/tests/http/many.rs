@@ -133,7 +133,7 @@ fn a_queue_is_cleared_and_deleted() {
         ("DELETE q/timers?all=true&prefix=a", "", 400, r#"{"code":"exclusive_fields"}"#),
         ("DELETE q/timers?all=false", "", 400, r#"{"code":"missing_field"}"#),
         ("DELETE q/timers?all=true", "", 200, r#"{"cancelled":1,"delivering":1,"more":false}"#),
-        // None of these timers is remembered, and neither is the one that was.
+        // None of these timers is remembered, nor is the timer that was remembered before.
         ("GET q/timers/a", "", 404, "{}"),
         ("GET q/timers/c", "", 404, "{}"),
         ("GET q", "", 200, r#"{"counts":{"scheduled":0,"due":0,"delivering":0,"dead":0}}"#),

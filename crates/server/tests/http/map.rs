@@ -1,4 +1,4 @@
-//! `docs/http-api.md` has a table of what each test shows: every test that it names must exist.
+//! Every test that a table in `docs/http-api.md` names must exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;

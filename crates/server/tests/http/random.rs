@@ -204,7 +204,7 @@ fn requests_at_random_are_answered_and_nothing_breaks() {
         if random.below(10) == 0 {
             request = request.header("if-match", random.pick(&["*", "\"1\"", "1", "\"1\", \"2\""]));
         }
-        // Skips what cannot be built into a request.
+        // Skips parts that do not make a valid request.
         let Ok(request) = request.body(Body::from(body)) else { continue };
         if method == "HEAD" {
             assert!(world.response(request).status() != 500, "{shown}");

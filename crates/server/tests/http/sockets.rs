@@ -177,7 +177,7 @@ fn polls_are_answered_when_the_server_stops() {
     let mut server = Server::start(Connections::default());
     let mut poll = server.connect();
     poll.write_all(post("/v1/queues/q/receive", r#"{"wait":"20s"}"#).as_bytes()).unwrap();
-    // Once a later request is answered, the poll has arrived.
+    // A later request is answered, so the poll has arrived.
     assert!(server.ask(GET).starts_with("HTTP/1.1 200"));
     std::thread::sleep(Duration::from_millis(50));
     server.stop();
@@ -217,7 +217,8 @@ fn https_is_served_with_a_certificate() {
     assert!(!server.ask(GET).contains("200"));
 }
 
-/// Bodies being received count by the bytes read so far. Beyond the limit a body is refused, and small ones still fit.
+/// Bodies being received count with the bytes read so far. Beyond the limit a body is refused, and small ones still
+/// fit.
 #[test]
 fn the_bytes_of_bodies_under_way_are_limited() {
     let settings = Settings { max_bytes: 1 << 20, ..Settings::default() };
@@ -225,7 +226,7 @@ fn the_bytes_of_bodies_under_way_are_limited() {
     let head = "POST /v1/queues/q/timers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Connection: close\r\nContent-Length: 900000\r\n\r\n";
     let large = format!("{head}{}", " ".repeat(800_000));
-    // Each would hold 800 kB of the 1 MiB: the first has room, and another is refused.
+    // Each body would hold 800 kB of the 1 MiB. The first fits, and another one is refused.
     let mut open: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
     open.iter_mut().for_each(|stream| drop(stream.write_all(large.as_bytes())));
     let began = Instant::now();
@@ -271,7 +272,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     deaf.write_all(list.as_bytes()).unwrap();
     // Waits for the first byte of the answer.
     deaf.peek(&mut [0]).unwrap();
-    // Its unsent 8 MiB count, so a second answer of this size does not fit.
+    // The unsent 8 MiB of its answer count, so a second answer of this size does not fit.
     let refused = server.ask(list);
     assert!(refused.starts_with("HTTP/1.1 429"), "{}", &refused[..80]);
     let began = Instant::now();

@@ -43,8 +43,8 @@ impl Post {
     }
 }
 
-/// A webhook receiver. It answers with these statuses in turn, then repeats the last. An empty status means no answer;
-/// one that ends with "and stalls" is sent without the body.
+/// A webhook receiver. It answers with these statuses in turn, then repeats the last one. If a status is empty, it does
+/// not answer; if a status ends with "and stalls", it sends no body.
 struct Hook {
     address: String,
     posts: Receiver<Post>,
@@ -66,7 +66,7 @@ impl Hook {
                     let stream: &mut TcpStream = reader.get_mut();
                     let begun = answer.strip_suffix(" and stalls");
                     if answer.is_empty() || begun.is_some() {
-                        // The connection stays open without an answer, or without the end of it.
+                        // The connection stays open without an answer, or with an incomplete one.
                         if let Some(begun) = begun {
                             let _ = write!(stream, "HTTP/1.1 {begun}\r\nContent-Length: 2\r\n\r\n");
                         }
@@ -334,7 +334,7 @@ fn a_post_under_way_when_the_server_stops_is_not_counted() {
     drop(runtime);
 }
 
-/// The status decides, even if the rest of the answer never comes.
+/// The status decides, even if the rest of the answer never arrives.
 #[test]
 fn an_answer_that_stalls_has_a_status() {
     let (world, _runtime) = posting(allowed());

@@ -60,7 +60,7 @@ impl World {
         World::of(durable, clock, settings)
     }
 
-    /// The same on the system's clock.
+    /// A server in this process, on the system's clock.
     pub(crate) fn real(settings: Settings) -> Self {
         World::of(Durable::memory().unwrap(), VirtualClock::new(), settings)
     }
