@@ -165,7 +165,7 @@ impl Client {
         Ok(Events::new(answer.into_body()))
     }
 
-    /// The server's wall clock, as its last answer had it and running since; the local one before the first answer.
+    /// The server's wall clock, extrapolated from its last answer; the local clock before the first answer.
     pub fn now(&self) -> SystemTime {
         let seen = *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.map_or_else(SystemTime::now, |(now, at)| now + at.elapsed())
@@ -191,7 +191,7 @@ impl Client {
             };
             let earlier = lost;
             lost |= error.may_have_happened();
-            // A first try that was carried out makes every later one a repetition.
+            // The time counts from the first try: if it was carried out, every later try is a repetition.
             let safe = |pause: Duration| began.elapsed().saturating_add(pause) < request.safe_for;
             let asked = pause_before_next(&error).map(|asked| asked.max(pause));
             let again = asked
@@ -208,7 +208,7 @@ impl Client {
         unreachable!("the last try returns")
     }
 
-    /// One try: the whole body of an answer that is a success.
+    /// Tries once. Returns the whole body of a successful answer.
     async fn once(&self, request: &Request) -> Result<Bytes, Error> {
         let patience = self.0.patience.saturating_add(request.wait);
         let answer = async {
@@ -220,7 +220,7 @@ impl Client {
         timeout(patience, answer).await.map_err(|_| late())?
     }
 
-    /// One try: an answer that is a success, once its head is there.
+    /// Tries once. Returns a successful answer as soon as its head has arrived.
     async fn open(&self, request: &Request) -> Result<Response<Incoming>, Error> {
         let Inner { base, token, .. } = &*self.0;
         let mut builder = hyper::Request::builder().method(&request.method);
@@ -257,7 +257,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// How long the error asks to wait before the next try; `None` if another try would end the same way.
+/// The pause before the next try after this error; `None` if another try would fail in the same way.
 fn pause_before_next(error: &Error) -> Option<Duration> {
     match error {
         Error::Unreachable(_) | Error::Lost(_) => Some(Duration::ZERO),
@@ -271,7 +271,7 @@ fn pause_before_next(error: &Error) -> Option<Duration> {
 
 /// Why a request has no answer.
 fn failed(error: &legacy::Error) -> Error {
-    // The innermost cause says it best: "Connection refused", not "client error".
+    // The innermost cause is the clearest: "Connection refused", not "client error".
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;
@@ -280,7 +280,7 @@ fn failed(error: &legacy::Error) -> Error {
     if error.is_connect() { Error::Unreachable(why) } else { Error::Lost(why) }
 }
 
-/// The error of an answer whose status is not a success.
+/// The error for an answer whose status is not a success.
 async fn refused(answer: Response<Incoming>) -> Error {
     let status = answer.status();
     let retry_after = answer

@@ -37,7 +37,7 @@ pub struct Problem {
     pub index: Option<usize>,
     /// The state of the existing timer.
     pub state: Option<String>,
-    /// An earlier try of the same call may have been carried out, and may be the cause of this refusal: with
+    /// Whether an earlier try of the same call may have been carried out and have caused this refusal: with
     /// `key_taken`, the existing timer may be the one that this call made.
     #[serde(skip)]
     pub after_lost: bool,

@@ -341,7 +341,7 @@ impl Queue {
     }
 
     fn timer(&self, method: Method, key: &str, verb: &str) -> Request {
-        // A key of dots would be taken for a folder.
+        // Unescaped, `.` and `..` would be relative path segments.
         let key = if matches!(key, "." | "..") { key.replace('.', "%2E") } else { encode(key) };
         Request::new(method, format!("{}/timers/{key}{verb}", self.path))
     }
@@ -351,7 +351,7 @@ impl Queue {
     }
 }
 
-/// How long a repeated call would find the key of the first one, and so schedule no second timer.
+/// How long the key of the first call is remembered, so that a repeated call schedules no second timer.
 fn safe_for(timer: &NewTimer, conflict: Conflict) -> Duration {
     match (&timer.key, conflict) {
         (None, _) | (_, Conflict::Replace) => Duration::ZERO,
