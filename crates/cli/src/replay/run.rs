@@ -31,7 +31,7 @@ pub(super) struct Run<K, S> {
     timers: Vec<Option<Pending>>,
     /// The number of timers scheduled so far.
     scheduled: u64,
-    /// The number of times that any timer was armed or moved: the number of the last arming.
+    /// How often timers were armed or moved; also the number of the last arming.
     armed: u64,
     pub(super) queue: Queue,
     /// Only for a hashed wheel driven bucket by bucket.

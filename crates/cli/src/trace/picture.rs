@@ -22,7 +22,7 @@ const WIDEST: u32 = 72;
 const ROW: u32 = 36;
 /// In a wider ring: the number of slots shown on each side of the hand and of the timer.
 const NEARBY: u32 = 5;
-/// The most levels that are all shown. Of more, those next to the timer's, the top and the lowest.
+/// Up to this many levels are all shown. With more, only the lowest, the top, and the timer's with its neighbours.
 const MOST_LEVELS: usize = 5;
 
 /// Draws the rings at a tick, up to level `top`.
