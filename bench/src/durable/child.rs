@@ -33,7 +33,7 @@ pub enum Role {
 ///
 /// # Errors
 ///
-/// What is wrong with the store.
+/// The store has failed.
 pub fn run(child: &Child) -> Result<(), String> {
     counting::stop();
     let face = Face::open(&child.directory)?;

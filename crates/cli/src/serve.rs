@@ -34,7 +34,7 @@ pub struct Settings {
     pub insecure: bool,
     /// A file of tokens, one per line.
     pub token_file: Option<PathBuf>,
-    /// The most requests per second for each token.
+    /// The maximum number of requests per second for each token.
     pub token_rate: Option<u32>,
     /// The PEM files of a certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -42,11 +42,11 @@ pub struct Settings {
     pub webhook_allow: Vec<Allow>,
     /// A file of secrets that sign webhooks, one per line.
     pub webhook_secret_file: Option<PathBuf>,
-    /// The most webhook connections to one host.
+    /// The maximum number of webhook connections to one host.
     pub webhook_connections: usize,
     /// The largest payload in bytes.
     pub max_payload: usize,
-    /// The most timers that are not done or cancelled.
+    /// The maximum number of timers that are not done or cancelled.
     pub max_timers: u64,
     /// `Some` makes the wall clock settable: it starts at the given moment, or at the system's time.
     pub test_clock: Option<Option<Moment>>,

@@ -19,9 +19,9 @@ use crate::events::Events;
 use crate::queue::Queue;
 use crate::request::{Request, encode, query};
 
-/// The most bytes of an answer: the server stops at 16 MiB of payloads.
+/// The maximum length of an answer, in bytes. The server stops at 16 MiB of payloads.
 const MOST_BYTES: usize = 64 << 20;
-/// The longest pause before a retry. If the server asks for a longer one, the call fails instead.
+/// The longest pause before a retry. If the server requests a longer one, the call fails instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A client of one server. Clones share its connections.
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// It retries a call, up to [`Builder::retries`] times, in two cases only:
 ///
 /// - the call was not carried out: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
-/// - the call may have been carried out, and the API calls it safe to repeat: every read, scheduling with a key
+/// - the call may have been carried out, and is safe to repeat according to the API: every read, scheduling with a key
 ///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
 ///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
 /// it if the queue's own default is shorter).
 ///
-/// Every other call ends with the first [`Error::Lost`], and the caller decides.
+/// Any other call ends with the first [`Error::Lost`], and the caller decides whether to repeat it.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -79,7 +79,7 @@ impl Builder {
         self
     }
 
-    /// Makes the client. Opens no connection yet.
+    /// Creates the client. Opens no connection yet.
     ///
     /// # Errors
     /// [`Error::Argument`]: the address is not that of a server, or the token cannot be sent.
@@ -130,7 +130,7 @@ impl Client {
         &self.0.base
     }
 
-    /// A queue by its name. Asks the server nothing.
+    /// A queue by its name. Sends no request.
     pub fn queue(&self, name: &str) -> Queue {
         Queue::new(self.clone(), name)
     }
@@ -148,13 +148,13 @@ impl Client {
     /// Succeeds if the server accepts changes.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::Refused`] says why it does not.
+    /// See [`Error`]. [`Error::Refused`] gives the reason if the server does not accept changes.
     pub async fn ready(&self) -> Result<(), Error> {
         let request = Request::new(Method::GET, "/readyz".into());
         self.call::<serde::de::IgnoredAny>(request).await.map(drop)
     }
 
-    /// The events of timers from now on, in one queue or in all.
+    /// Streams the events of timers from now on, of one queue or of all.
     ///
     /// # Errors
     /// See [`Error`].

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused the call and says why.
+    /// The server refused the call, for this reason.
     Refused(Box<Problem>),
     /// There is no connection: nothing was sent.
     Unreachable(String),
@@ -33,7 +33,7 @@ pub struct Problem {
     pub detail: String,
     /// The field or parameter that is wrong.
     pub field: Option<String>,
-    /// Which timer, key or token of the request, from 0.
+    /// The index of the timer, key or token in the request, from 0.
     pub index: Option<usize>,
     /// The state of the existing timer.
     pub state: Option<String>,

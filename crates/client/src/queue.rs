@@ -190,7 +190,7 @@ impl Queue {
         let safe = match condition {
             Condition::Any => Duration::ZERO,
             Condition::Absent => timer.remembered(),
-            // After a replacement the generation differs for good, so a repetition has no effect.
+            // After a replacement the key never has this generation again, so a repetition has no effect.
             Condition::Generation(_) => Duration::MAX,
         };
         let request = request.safe_for(safe);
@@ -238,7 +238,8 @@ impl Queue {
         self.client.call(self.post("cancel").body(&json!({ "keys": keys }))?.safe()).await
     }
 
-    /// Cancels the timers whose keys have this prefix, at most 100 000 per call. Not safe to repeat: its counts differ.
+    /// Cancels the timers whose keys have this prefix, at most 100 000 per call. Not safe to repeat: the counts would
+    /// differ.
     pub async fn cancel_prefix(&self, prefix: &str) -> Result<Many, Error> {
         let query = query(&[("prefix", Some(prefix.to_owned()))]);
         let path = format!("{}/timers{query}", self.path);

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{PORT, assets};
 
-/// The most connections at once, apart from sessions.
+/// The maximum number of concurrent connections, apart from sessions.
 pub const MOST_CONNECTIONS: usize = 128;
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use super::{HAND, TIMER};
 
 /// The widest ring that is shown completely, in two rows.
 const WIDEST: u32 = 72;
-/// The most slots in a row.
+/// The maximum number of slots in a row.
 const ROW: u32 = 36;
 /// In a wider ring: the number of slots shown on each side of the hand and of the timer.
 const NEARBY: u32 = 5;
