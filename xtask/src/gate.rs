@@ -14,8 +14,9 @@ use std::process::Command;
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 const RECORD: &str = "bench/counts.txt";
-/// The rows of `bench instructions` that the gate compares. `fire-on-driver` is left out: its timers become due in real
-/// time, so its count depends on the load.
+/// The rows of `bench instructions` that the gate compares.
+///
+/// `fire-on-driver` is left out: its timers become due in real time, so its count depends on the load.
 const ROWS: &str = "insert,cancel,reschedule,fire,handle,key,typed,sleep";
 /// The row that gets the planted slowdown: the quickest to count.
 const PLANTED: &str = "cancel";

@@ -31,8 +31,9 @@ pub(crate) const LOOM: Checker = Checker { flag: FLAGS[0], module: "models" };
 pub(crate) const SHUTTLE: Checker = Checker { flag: FLAGS[1], module: "schedules" };
 
 impl Checker {
-    /// Runs the models, which must hold, and the twins with `part` in the name of the model or the fault, which must
-    /// fail.
+    /// Runs the models, which must hold, and twins, which must fail.
+    ///
+    /// The twins are those with `part` in the name of the model or the fault.
     pub(crate) fn run(&self, part: &str) -> Outcome {
         let models = self.models()?;
         let mut twins = twins(self.flag)?;

@@ -109,8 +109,7 @@ pub(crate) fn record(folder: &Path, nextest: &mut Command, see: impl FnMut(&str)
     seal(folder)
 }
 
-/// As [`record`], but failing tests are only listed and left out of the record: they cannot show that a fault is
-/// caught.
+/// As [`record`], but lists failing tests and leaves them out of the record: they cannot show that a fault is caught.
 pub(crate) fn record_what_passes(folder: &Path, nextest: &mut Command) -> Outcome {
     let mut failed = Vec::new();
     let see = |line: &str| {

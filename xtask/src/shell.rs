@@ -41,8 +41,9 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// The crates whose tests run. `bench` has no tests, and would build its peers for nothing. xtask's own tests run
-/// separately.
+/// The crates whose tests run.
+///
+/// `bench` has no tests, and would build its peers for nothing. xtask's own tests run separately.
 pub(crate) const TESTED: &[&str] =
     &["--workspace", "--exclude", "bench", "--exclude", "xtask", "--all-features"];
 

@@ -17,8 +17,7 @@ use tourbillon::{Driver, Engine, Timer};
 const PENDING: usize = 10_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The delay of a timer that is scheduled and cancelled: later than the pending ones, so that it does not wake the
-/// driver.
+/// The delay of a timer that is scheduled and cancelled. It is later than the pending ones, so the driver is not woken.
 fn delay(nth: usize) -> Duration {
     2 * HOUR + Duration::from_millis((nth % 60_000) as u64)
 }
@@ -69,8 +68,9 @@ pub(super) fn sleep(iterations: usize) {
     }
 }
 
-/// Fires timers that are due within 10 ms, 10 k on each engine. The shorter run fills as many engines as the longer
-/// one.
+/// Fires timers that are due within 10 ms, 10 k on each engine.
+///
+/// The shorter run fills as many engines as the longer one.
 pub(super) fn fire(iterations: usize, prepared: usize) {
     let engines: Vec<(Timer, Driver)> = (0..prepared.max(iterations) / PENDING)
         .map(|_| {

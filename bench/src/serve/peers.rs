@@ -20,8 +20,9 @@ use crate::durable::place::Store;
 /// A peer, and our target relative to it.
 pub(super) struct Peer {
     pub(super) name: &'static str,
-    /// How many times as fast as the peer we must be. `None` for peers that keep all data in memory, which are only
-    /// printed.
+    /// The required ratio of our speed to the peer's.
+    ///
+    /// `None` for peers that keep all data in memory: their figures are only printed.
     pub(super) target: Option<f64>,
     kind: Kind,
 }

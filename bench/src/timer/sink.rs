@@ -72,8 +72,7 @@ impl Tally {
         Tally { count, sum }
     }
 
-    /// Waits until `timers` more timers, with payloads `0..timers`, have fired since this tally; gives up after
-    /// `limit`.
+    /// Waits until `timers` more timers, with payloads `0..timers`, have fired; gives up after `limit`.
     ///
     /// # Errors
     ///

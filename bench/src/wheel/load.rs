@@ -9,8 +9,10 @@ use crate::rng::Rng;
 
 /// Whole lives step through the first minute ms by ms, then from deadline to deadline.
 pub const STEPPED: u64 = 60_000;
-/// The begin and the width of the crowded slot. Every wheel here stores this range in one slot of an upper level: 2^26
-/// is a multiple of the width of such a slot, for 64 or 256 slots and for levels that are 3, 5 or 8 bits apart.
+/// The begin and the width of the crowded slot.
+///
+/// Every wheel here stores this range in one slot of an upper level: 2^26 is a multiple of the width of such a slot,
+/// for 64 or 256 slots and for levels that are 3, 5 or 8 bits apart.
 pub const CROWD: (u64, u64) = (1 << 26, 1 << 18);
 /// In a load for polling, no timer is due and no slot cascades before this moment.
 pub const QUIET: u64 = 8192;

@@ -37,8 +37,9 @@ pub struct Problem {
     pub index: Option<usize>,
     /// The state of the existing timer.
     pub state: Option<String>,
-    /// Whether an earlier try of the same call may have been carried out and have caused this refusal: with
-    /// `key_taken`, the existing timer may be the one that this call made.
+    /// Whether an earlier try of the same call may have been carried out and have caused this refusal.
+    ///
+    /// With `key_taken`, the existing timer may be the one that this call made.
     #[serde(skip)]
     pub after_lost: bool,
     #[serde(skip)]

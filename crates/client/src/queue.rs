@@ -238,8 +238,9 @@ impl Queue {
         self.client.call(self.post("cancel").body(&json!({ "keys": keys }))?.safe()).await
     }
 
-    /// Cancels the timers whose keys have this prefix, at most 100 000 per call. Not safe to repeat: the counts would
-    /// differ.
+    /// Cancels the timers whose keys have this prefix, at most 100 000 per call.
+    ///
+    /// Not safe to repeat: the counts would differ.
     pub async fn cancel_prefix(&self, prefix: &str) -> Result<Many, Error> {
         let query = query(&[("prefix", Some(prefix.to_owned()))]);
         let path = format!("{}/timers{query}", self.path);

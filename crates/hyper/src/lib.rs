@@ -44,8 +44,9 @@ use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until}
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// `None` for the default engine. A timer rather than a prototype sleep to copy, so that each thread of a server
-    /// uses its own shard.
+    /// `None` for the default engine.
+    ///
+    /// A timer rather than a prototype sleep to copy, so that each thread of a server uses its own shard.
     timer: Option<Timer>,
 }
 

@@ -50,8 +50,7 @@ fn at((radius, turns): (f64, f64)) -> (f64, f64) {
     (CENTRE.0 + radius * sin, CENTRE.1 - radius * cos)
 }
 
-/// Draws a ring: its slots with their numbers, and a shade over the slots that the hand has passed when the timer
-/// leaves.
+/// Draws a ring: its numbered slots, with a shade over those that the hand has passed when the timer leaves.
 fn level(svg: &mut Svg, number: usize, (inner, outer, colour, ticks): (f64, f64, &str, u32)) {
     let end = f64::from(slot(ticks)) / f64::from(SLOTS);
     let along = |radius: f64, from: f64, to: f64| {
@@ -85,8 +84,7 @@ fn level(svg: &mut Svg, number: usize, (inner, outer, colour, ticks): (f64, f64,
     }
 }
 
-/// The path from one level to the next: a spiral that moves away from the slot numbers quickly, so as not to cover
-/// them.
+/// The path from one level to the next: a spiral that quickly moves away from the slot numbers, to leave them visible.
 fn way(svg: &mut Svg, from: (f64, f64), to: (f64, f64), colour: &str) {
     let points: Vec<_> = (0..=40)
         .map(|step| f64::from(step) / 40.0)

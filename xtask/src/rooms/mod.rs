@@ -166,8 +166,10 @@ impl Part {
         [&[krate.to_owned()], &self.module[..]].concat().join("::")
     }
 
-    /// The room of a module. The items directly in the part's module form the room `mod`, except in the root of a
-    /// crate, which only declares modules.
+    /// The room of a module.
+    ///
+    /// The items directly in the part's module form the room `mod`, except in the root of a crate, which only declares
+    /// modules.
     fn room(&self, module: &Name) -> Option<String> {
         let inside = module.strip_prefix(&self.module[..])?;
         match inside.first() {

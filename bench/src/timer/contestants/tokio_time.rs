@@ -17,8 +17,7 @@ pub struct Tokio(Runtime);
 
 pub struct Inside<'a> {
     runtime: &'a Runtime,
-    /// Enters the runtime without a task: tokio would make a task yield after some polls, with `Sleep`s left
-    /// unregistered.
+    /// Enters the runtime without a task: tokio would make a task yield and leave some `Sleep`s unregistered.
     _guard: EnterGuard<'a>,
     /// The value of [`POLLED`] once all tasks wait.
     expected: u64,

@@ -44,9 +44,11 @@ impl Contestant for DelayQueue {
     const KIND: Kind = Kind::Peer;
     const SETTINGS: &'static str =
         "paused clock, a step is time::advance; traced to 3·2^34 ms: above, it panics or hangs";
-    /// Less than its limit of 2^36 - 1 ms, for two reasons. Its hand lags behind the clock while nothing is due, and it
-    /// panics if a delay is too long when counted from the hand. Near the limit, where a timer may share a slot of the
-    /// top level with the current time, `poll_expired` has been observed to hang.
+    /// Less than its limit of 2^36 - 1 ms, for two reasons.
+    ///
+    /// Its hand lags behind the clock while nothing is due, and it panics if a delay is too long when counted from the
+    /// hand. Near the limit, where a timer may share a slot of the top level with the current time, `poll_expired` has
+    /// been observed to hang.
     const DELAYS: (u64, u64) = (0, 3 << 34);
 
     fn new(_expected: usize) -> Self {
