@@ -171,7 +171,7 @@ pub struct Serve {
     pub install_peers: bool,
 }
 
-/// The rows that were asked for, in their order, or all.
+/// The requested rows, in the requested order; all rows if none are requested.
 #[cfg(feature = "durable")]
 pub fn asked<R: ValueEnum + Copy + PartialEq>(rows: &[R]) -> Vec<R> {
     let asked = |row: &&R| rows.is_empty() || rows.contains(row);

@@ -1,13 +1,14 @@
-//! The allocator that counts: bytes held now, and the most that were held since the last mark.
+//! A counting allocator: the bytes held now, and the peak since the last mark.
 //!
-//! A global allocator cannot be written without `unsafe`. It forwards every
-//! call unchanged to the system's allocator and adds up the sizes that were asked for.
+//! A global allocator cannot be written without `unsafe`. This one forwards every call unchanged to the system's
+//! allocator and adds up the requested sizes.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-// Relaxed everywhere: where bytes are asked for, one thread allocates, and the counters order nothing.
+// Relaxed everywhere: only one thread allocates while bytes are measured, and nothing is synchronized through the
+// counters.
 static COUNTS: AtomicBool = AtomicBool::new(true);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -17,18 +18,18 @@ pub fn live() -> usize {
     LIVE.load(Relaxed)
 }
 
-/// The most bytes held since [`mark`].
+/// The peak of the bytes held since [`mark`].
 pub fn peak() -> usize {
     PEAK.load(Relaxed)
 }
 
-/// Forgets the peak so far; returns the bytes held now.
+/// Resets the peak; returns the bytes held now.
 pub fn mark() -> usize {
     PEAK.store(live(), Relaxed);
     live()
 }
 
-/// Counts no more, for a run with several threads: they would all write the counters.
+/// Stops counting, for runs with several threads, which would contend on the counters.
 pub fn stop() {
     COUNTS.store(false, Relaxed);
 }
@@ -51,11 +52,11 @@ fn shrunk(bytes: usize) {
 
 pub struct Counting;
 
-// SAFETY: every method passes its arguments on to `System`, whose contract is the same, and returns its answer.
+// SAFETY: every method passes its arguments to `System`, whose contract is the same, and returns the result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
+        // SAFETY: the caller's promise about `layout` is the one that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -72,7 +73,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // While it moves, both blocks may exist: that is the peak of a vector that grows.
+        // Both blocks may exist during the move: that is the peak of a growing vector.
         grown(size);
         shrunk(layout.size());
         // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero.

@@ -1,8 +1,7 @@
 //! Peers on the JVM: the JDK's ScheduledThreadPoolExecutor, Netty's HashedWheelTimer, Kafka's SystemTimer.
 //!
-//! `bench/java` holds one program for all of them. It is compiled here, once a run, by `javac`, where that is found; a
-//! peer without its jar, or a machine without a JDK, is a line in the report. Debian has the JDK and Netty
-//! (`--install-peers`); Kafka's jars are given on the command line.
+//! `bench/java` holds one program for all of them, compiled by `javac` once per run. A missing jar or JDK is a line in
+//! the report. The JDK and Netty come from Debian (`--install-peers`), Kafka's jars from the command line.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,10 +14,10 @@ const SOURCES: [(&str, &str); 3] = [
     ("Netty.java", include_str!("../java/Netty.java")),
     ("Kafka.java", include_str!("../java/Kafka.java")),
 ];
-/// Where Debian puts Netty, and what its build of Netty needs.
+/// The path of Debian's Netty, and of the library that it needs.
 const NETTY: [&str; 2] = ["/usr/share/java/netty-common.jar", "/usr/share/java/jctools-core.jar"];
 const DEBIAN: [&str; 2] = ["default-jdk-headless", "libnetty-java"];
-/// The heap: enough for a million timers, and of one size, so that it does not grow while it is measured.
+/// The heap: enough for a million timers, and of fixed size, so that it does not grow during a measurement.
 const HEAP: [&str; 2] = ["-Xms2g", "-Xmx2g"];
 
 const JDK_NAME: &str = "JDK ScheduledThreadPool";
@@ -66,7 +65,7 @@ fn missing_jar(jars: &[&str]) -> Option<String> {
     Some(format!("there is no {missing}; --install-peers installs Netty on Debian"))
 }
 
-/// Installs what Debian has, if asked to.
+/// Installs the peers that Debian has, if requested.
 ///
 /// # Errors
 ///
@@ -124,7 +123,7 @@ fn run(turn: &Turn) -> Result<Readings, String> {
     Ok(readings.collect())
 }
 
-/// Compiles the program with one service, unless that was done; returns the folder of its classes.
+/// Compiles the program with one service, unless it was compiled before. Returns the folder of its classes.
 fn compiled(service: &str, jars: &[String]) -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = program.with_file_name("bench-java").join(service);

@@ -14,8 +14,9 @@ pub struct Machine {
     pub arch: String,
 }
 
-/// Pins this thread to a core, counted from the last: that one is least often interrupted. Threads that it starts
-/// inherit the core.
+/// Pins this thread to a core, counted from the last, which is interrupted least often.
+///
+/// Threads that this thread starts inherit the core.
 pub fn pin_thread(number: usize) -> Option<usize> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let core = cores.iter().rev().nth(number % cores.len().max(1))?;
@@ -44,8 +45,9 @@ fn field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The floor: nanoseconds to read, change and write one cache line of as many as there are timers, in this order. The
-/// accesses do not depend on each other, so as many are under way as the machine can hold.
+/// The floor: nanoseconds to read, modify and write one cache line of an array with one line per timer, in this order.
+///
+/// The accesses are independent of each other, so the processor overlaps as many as it can.
 pub fn floor(load: &Load, order: &[u32]) -> f64 {
     #[derive(Clone)]
     #[repr(align(64))]

@@ -1,11 +1,11 @@
-//! Tourbillon beside its peers, in one run.
+//! Compares Tourbillon with its peers, in one run.
 //!
 //! Without a command it runs every family of the [`league`]: the wheels in virtual time (`wheel`), the engine and its
-//! tasks in real time (`timer`, `task`), what is built on them (`queue`, `purgatory`), and the peers on the JVM
-//! (`jvm`). `instructions` counts what the verbs execute (`count`); `durable` measures the store on disk, `serve` the
-//! server.
+//! tasks in real time (`timer`, `task`), the structures built on them (`queue`, `purgatory`), and the peers on the JVM
+//! (`jvm`). `instructions` counts the instructions of each operation (`count`); `durable` measures the store on disk,
+//! `serve` the server.
 #![deny(unsafe_code)]
-// A program, not a library: nothing is exported, and what needs a comment has one.
+// A program, not a library: nothing is exported.
 #![allow(missing_docs, unreachable_pub)]
 
 mod cli;
@@ -86,7 +86,7 @@ fn families() -> Vec<Family> {
     ]
 }
 
-/// Runs what was asked for, prints it, and writes and draws it if wanted.
+/// Runs and prints the requested families; writes and plots the results if requested.
 fn hold(mut asked: League) -> Result<(), String> {
     let mut page = None;
     if asked.publish {
@@ -119,7 +119,7 @@ fn plot(file: &Path, folder: &Path, page: Option<&Path>) -> Result<(), String> {
     page.map_or(Ok(()), |page| publish::write(&report, page, Some(folder)))
 }
 
-/// Opens the report before the run: a path that cannot be written should not cost one.
+/// Opens the report before the run, so that an unwritable path does not waste a run.
 fn create(path: Option<&Path>) -> Result<Option<File>, String> {
     let create =
         |path: &Path| File::create(path).map_err(|error| format!("{}: {error}", path.display()));

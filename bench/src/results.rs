@@ -1,6 +1,6 @@
-//! Samples, summed up.
+//! Summaries of samples.
 
-/// The samples of one cell, summed up.
+/// The summary of the samples of one cell.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Summary {
     pub median: f64,

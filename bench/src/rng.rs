@@ -1,4 +1,4 @@
-//! Chance that is the same in every run: a xorshift generator, seeded by a number.
+//! Reproducible random numbers: a xorshift generator, seeded by a number.
 
 /// `xorshift64*`: small, fast, and good enough to pick timers and delays.
 pub struct Rng(u64);

@@ -1,5 +1,5 @@
-//! What the system knows: the CPU time of the process, how often its threads were switched to, and how long those that
-//! measure had to wait for a core.
+//! Figures from the operating system: the CPU time of the process, the context switches of its threads, and how long
+//! measuring threads waited for a core.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,7 +24,7 @@ pub fn process_cpu() -> Option<Duration> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads(BTreeSet<u32>);
 
-/// What threads have used so far.
+/// The resources that threads have used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Context switches, voluntary or not.
@@ -38,12 +38,12 @@ impl Threads {
         Threads(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
 
-    /// Those that are alive now and were not among these.
+    /// The threads that are alive now and not in this set.
     pub fn started_since(&self) -> Self {
         Threads(Threads::all().0.difference(&self.0).copied().collect())
     }
 
-    /// `None` where the kernel does not say, or a thread has ended.
+    /// What these threads have used; `None` if the kernel does not report it, or a thread has ended.
     pub fn used(&self) -> Option<Used> {
         let mut sum = Used::default();
         for thread in &self.0 {
@@ -60,11 +60,11 @@ impl Threads {
     }
 }
 
-// Nanoseconds of the threads that measured. Relaxed: they are sums, and read at the end.
+// The running and waiting time of measuring threads, in nanoseconds. Relaxed: they are sums, read at the end.
 static RAN: AtomicU64 = AtomicU64::new(0);
 static WAITED: AtomicU64 = AtomicU64::new(0);
 
-/// Notes how long the current thread, which has measured and ends now, ran and had to wait.
+/// Adds the running and waiting time of the current thread, which has finished measuring.
 pub fn note_waits() {
     let Ok(schedstat) = std::fs::read_to_string("/proc/thread-self/schedstat") else { return };
     for (field, sum) in schedstat.split(' ').zip([&RAN, &WAITED]) {
@@ -72,7 +72,7 @@ pub fn note_waits() {
     }
 }
 
-/// How long threads that measured ran, and waited for a core.
+/// How long measuring threads ran, and waited for a core.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Waits {
     ran: u64,
@@ -89,8 +89,9 @@ impl Waits {
         self.waited += other.waited;
     }
 
-    /// The share of their time that they waited: near zero on a machine that has nothing else to do. `None` where
-    /// the kernel does not say.
+    /// The share of the time spent waiting: near zero on an otherwise idle machine.
+    ///
+    /// `None` if the kernel does not report it.
     pub fn share(self) -> Option<f64> {
         let (ran, waited) = (self.ran as f64, self.waited as f64);
         (ran > 0.0).then(|| waited / (ran + waited))

@@ -1,6 +1,6 @@
 //! Text tables.
 
-/// A text table: the first column to the left, the others to the right, a remark after the last.
+/// A text table: the first column is left-aligned, the others right-aligned, with a remark after the last.
 pub struct Table {
     title: String,
     rows: Vec<(Vec<String>, String)>,

@@ -1,7 +1,7 @@
 //! One tab of the browser.
 //!
-//! Every call waits for its result and panics if none comes, because this is for tests. Errors that the page reports
-//! and addresses that it requests are recorded on the way.
+//! Every call waits for its result and panics if there is none, because this module is for tests. Errors that the page
+//! reports and addresses that it requests are recorded on the way.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -128,7 +128,7 @@ impl Page {
 
     /// Clicks the middle of an element, as a person would: an element on top of it gets the click.
     ///
-    /// A page that changes by itself may move the element from under the pointer; then the click is repeated.
+    /// A page that changes by itself may move the element away from the pointer; then the click is repeated.
     pub fn click(&mut self, selector: &str) {
         let find = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{block: 'center'}});

@@ -157,7 +157,7 @@ impl Drop for Visit {
     }
 }
 
-/// Fails at the first differing line.
+/// Checks that two logs are equal. Panics at the first line that differs.
 pub fn same_lines(page: &[String], replay: &[String], of: &str) {
     let differs = page.iter().zip(replay).position(|(page, replay)| page != replay);
     let at = differs.unwrap_or(page.len().min(replay.len()));

@@ -6,7 +6,7 @@ use crate::shell::{Outcome, capture, cargo, run};
 
 const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes sure that Chromium and these further Debian packages are installed.
+/// Installs Chromium and these further Debian packages, if they are missing.
 pub(crate) fn install(more: &[&str]) -> Outcome {
     let there =
         |name: &&&str| capture(Command::new(name).arg("--version")).is_ok_and(|(_, fine)| fine);

@@ -1,7 +1,7 @@
 //! The size of each crate: lines of code, types, public types.
 //!
-//! A line of code has a token on it. Not counted: comments, docs, and code built only for tests, models and planted
-//! faults; of `planted!("name", wrong, right)` only `right` counts.
+//! A line of code holds at least one token. Comments, docs, and code built only for tests, models and planted faults do
+//! not count; of `planted!("name", wrong, right)` only `right` counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ struct Size {
     public: usize,
 }
 
-/// Prints the size of each crate, and of each room of the engine.
+/// Prints the size of each crate. The benches are divided into parts.
 pub(crate) fn run() -> Outcome {
     let sources: BTreeSet<PathBuf> = tracked()?
         .into_iter()
@@ -62,7 +62,7 @@ pub(crate) fn run() -> Outcome {
     Ok(())
 }
 
-/// The folder that contains `src`. The parts of the benches that grow with what they measure are counted apart.
+/// The folder that contains `src`, or the part of the benches, for parts that grow with every measured item.
 fn crate_of(file: &Path) -> String {
     let before: PathBuf = file.components().take_while(|part| part.as_os_str() != "src").collect();
     let name = before.to_string_lossy().into_owned();
@@ -89,7 +89,7 @@ const BENCH_PARTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Where the module that `file` declares may be: a file and a folder.
+/// The possible locations of a module that `file` declares: a file and a folder.
 pub(crate) fn files_of(file: &Path, module: &str) -> [PathBuf; 2] {
     let name = file.file_stem().unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -126,7 +126,7 @@ pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The number of lines with a token of these items.
+/// The number of lines that hold a token of these items.
 pub(crate) fn lines(items: &[Item]) -> usize {
     let mut seen = BTreeSet::new();
     for item in items.iter().filter(|item| !for_tests(attributes(item))) {

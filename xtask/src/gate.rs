@@ -1,8 +1,8 @@
-//! The gate: no counted operation may take more than 3 % more instructions than when `bench/counts.txt` was written.
+//! The gate: fails if an operation takes over 3 % more instructions than `bench/counts.txt` records.
 //!
-//! The counts depend on the compiler and the C library, which the file names. With others, the commit that last changed
-//! the file is built in a git worktree under `target/gate` and counted on this machine, and its counts are compared
-//! instead. `cargo xtask gate --record` writes the file; the commit that changes it must say why.
+//! The counts depend on the compiler and the C library, which the file names. If this machine has others, the commit
+//! that last changed the file is built in a git worktree under `target/gate` and counted here, and its counts replace
+//! the record. `cargo xtask gate --record` writes the file; the commit that changes it must say why.
 //!
 //! Each run ends with a planted slowdown, one allocation per operation in one row, which must fail that row.
 
@@ -14,8 +14,9 @@ use std::process::Command;
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
 const RECORD: &str = "bench/counts.txt";
-/// The rows of `bench instructions` that the gate compares. `fire-on-driver` is not one: its timers become due in real
-/// time, so its count depends on the load.
+/// The rows of `bench instructions` that the gate compares.
+///
+/// `fire-on-driver` is left out: its timers become due in real time, so its count depends on the load.
 const ROWS: &str = "insert,cancel,reschedule,fire,handle,key,typed,sleep";
 /// The row that gets the planted slowdown: the quickest to count.
 const PLANTED: &str = "cancel";
@@ -31,7 +32,7 @@ type Counts = BTreeMap<String, f64>;
 ///
 /// # Errors
 ///
-/// The count of a row has risen; or the gate cannot compare, which outside CI is only a warning.
+/// The count of a row has risen, or the gate cannot compare. Outside CI the latter is only a warning.
 pub(crate) fn check() -> Outcome {
     let Some(valgrind) = valgrind() else {
         return skipped("valgrind is missing: on Debian `apt install valgrind`");
@@ -109,7 +110,7 @@ fn build(source: &Path, target: &Path) -> Outcome<PathBuf> {
     Ok(target.join("release/bench"))
 }
 
-/// Counts the rows of any build of `bench`, with this tree's `bench`.
+/// Counts the rows of a build of `bench`, which may be of another commit, with this tree's `bench`.
 fn counts(program: &Path, rows: &str, slower: Option<&str>) -> Outcome<Counts> {
     let mut command = Command::new(root().join("target/release/bench"));
     command.args(["instructions", "--exact", "--rows", rows, "--program"]).arg(program);
@@ -123,7 +124,7 @@ fn counts(program: &Path, rows: &str, slower: Option<&str>) -> Outcome<Counts> {
     }
 }
 
-/// The toolchain line, and every line of a word and a number; remarks are ignored.
+/// Parses a record: the toolchain line, and every line of a word and a number. Remarks are ignored.
 fn parse(text: &str) -> (String, Counts) {
     let toolchain = text.lines().find_map(|line| line.strip_prefix("toolchain "));
     let counts = text.lines().filter_map(|line| {

@@ -1,9 +1,11 @@
-//! The models of the engine, and their twins.
+//! The models of the engine, and their twins (models that must fail).
 //!
 //! loom tries every interleaving of a few steps, shuttle many interleavings of many steps. Each needs the crate built
-//! with its own flag. A model that cannot fail is a defect. So each model has at least one twin: the same model in a
-//! process that chooses a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). One build contains all faults: the
-//! models run with none chosen and must hold; every twin must fail.
+//! with its own flag.
+//!
+//! A model that cannot fail is a defect. So each model has at least one twin: the same model in a process that
+//! activates a planted fault (`planted/loom.txt`, `planted/shuttle.txt`). One build contains all faults. The models run
+//! without a fault and must hold; every twin must fail.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -29,7 +31,9 @@ pub(crate) const LOOM: Checker = Checker { flag: FLAGS[0], module: "models" };
 pub(crate) const SHUTTLE: Checker = Checker { flag: FLAGS[1], module: "schedules" };
 
 impl Checker {
-    /// Runs the models, which must hold, and the twins whose model or fault has `part` in its name, which must fail.
+    /// Runs the models, which must hold, and twins, which must fail.
+    ///
+    /// The twins are those with `part` in the name of the model or the fault.
     pub(crate) fn run(&self, part: &str) -> Outcome {
         let models = self.models()?;
         let mut twins = twins(self.flag)?;
@@ -44,7 +48,7 @@ impl Checker {
         as_outcome(&survivors)
     }
 
-    /// Runs one twin, chosen by the sample.
+    /// Runs one twin, selected by the sample.
     pub(crate) fn some(&self, sample: &Sample) -> Outcome {
         let twins = sample.choose(twins(self.flag)?, 1);
         as_outcome(&self.try_all(&twins)?)
@@ -128,7 +132,7 @@ impl Checker {
         if !text.contains("running 1 test\n") {
             return Err(format!("{}: {model} must be one model, and run", list(self.flag)));
         }
-        // An overflow says nothing about the fault: loom's threads have small stacks.
+        // A stack overflow is no verdict on the fault: loom's threads have small stacks.
         if text.contains("overflowed its stack") || text.contains("SIGSEGV") {
             return Err(format!("{model} does not fit on its stack with {fault}"));
         }
@@ -148,7 +152,7 @@ impl Checker {
         command
     }
 
-    /// The target folder for its flag, separate from builds without it.
+    /// The target folder of this checker, separate from builds without its flag.
     fn folder(&self) -> PathBuf {
         scratch::folder().join(self.flag)
     }

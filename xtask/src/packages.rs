@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::shell::root;
 
-/// Removes packages with these names from cargo's caches. Cargo caches an unpacked version, and would build the next
-/// package against the previous one's crates.
+/// Removes packages with these names from cargo's caches.
+///
+/// Cargo keeps an unpacked copy of each version. Without this, it would build the next packages against old copies.
 pub(crate) fn forget(published: &[&str]) {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))) else { return };
@@ -18,7 +19,7 @@ pub(crate) fn forget(published: &[&str]) {
         for package in folders(folder) {
             let name = package.file_name().to_string_lossy().into_owned();
             if published.iter().any(|published| is_version_of(&name, published)) {
-                // Failures are ignored: at worst, the stale package causes the failure that this should prevent.
+                // Errors are ignored: at worst, a stale package makes the build fail, which this should prevent.
                 let _ = std::fs::remove_dir_all(package.path());
                 let _ = std::fs::remove_file(package.path());
             }

@@ -1,8 +1,8 @@
-//! Which tests reach which places of the code, recorded while the suite runs.
+//! Records which tests reach which places of the code, while the suite runs.
 //!
 //! A place is a planted fault or a mutant. In a build with `--cfg planted`, each evaluated place writes its name into a
-//! file named after the test, if the environment asks for it (`crates/wheel/src/planted.rs`). So one run of the suite
-//! shows, for each place, which tests could notice a fault there, and how long each test takes.
+//! file named after the test, if an environment variable requests it (`crates/wheel/src/planted.rs`). So one run of the
+//! suite shows, for each place, which tests could notice a fault there, and how long each test takes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,7 +53,7 @@ impl Reach {
         tests.map(|&index| &self.tests[index])
     }
 
-    /// Reads the record that [`record`] has written to a folder. `list` is the command that lists the same tests.
+    /// Reads a record from a folder. `list` is the command that lists the recorded tests.
     pub(crate) fn load(folder: &Path, list: &mut Command) -> Outcome<Reach> {
         let seconds = read(&folder.join(SECONDS))?;
         let seconds: BTreeMap<&str, f64> = seconds.lines().filter_map(parse_seconds).collect();
@@ -100,15 +100,16 @@ pub(crate) fn is_recorded(folder: &Path) -> Outcome<bool> {
     Ok(fs::read_to_string(folder.join(SOURCE)).is_ok_and(|then| then == now))
 }
 
-/// Runs the suite with nextest and records in a folder what its tests reach. `see` gets each line of nextest's output.
-/// Fails if a test fails.
+/// Runs the suite with nextest and records in a folder what its tests reach.
+///
+/// `see` gets each line of nextest's output. Fails if a test fails.
 pub(crate) fn record(folder: &Path, nextest: &mut Command, see: impl FnMut(&str)) -> Outcome {
     let (_, outcome) = run_recorded(folder, nextest, see)?;
     outcome?;
     seal(folder)
 }
 
-/// As [`record`], but failing tests are only listed and left out of the record: they cannot be witnesses.
+/// As [`record`], but lists failing tests and leaves them out of the record: they cannot show that a fault is caught.
 pub(crate) fn record_what_passes(folder: &Path, nextest: &mut Command) -> Outcome {
     let mut failed = Vec::new();
     let see = |line: &str| {
@@ -154,7 +155,7 @@ fn run_recorded(
     Ok((passed, outcome))
 }
 
-/// Marks a record as that of the present source.
+/// Marks a record as made from the present source.
 fn seal(folder: &Path) -> Outcome {
     fs::write(folder.join(SOURCE), source()?)
         .map_err(|error| format!("{}: {error}", folder.display()))

@@ -1,13 +1,14 @@
 //! A sample of faults and twins, because trying all takes too long. A hash of the source chooses it.
 //!
-//! A change to the source selects others; the same source selects the same, so a failure can be reproduced.
+//! The same source always selects the same ones, so a failure can be reproduced. Any change to the source selects
+//! others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use crate::shell::{Outcome, root, tracked};
 
-/// Selects by a seed.
+/// A pseudo-random selection, determined by a seed.
 pub(crate) struct Sample {
     seed: u64,
 }

@@ -15,8 +15,9 @@ pub(crate) fn copy() -> PathBuf {
     folder().join("copy")
 }
 
-/// Makes the copy equal to the repository, except for the files that `is_left` selects, which the caller writes.
-/// Unchanged files keep their modification time, so that little is rebuilt.
+/// Makes the copy equal to the repository, except for the files that `is_left` selects.
+///
+/// The caller writes those. Unchanged files keep their modification time, so that little is rebuilt.
 pub(crate) fn lay_out(is_left: impl Fn(&Path) -> bool) -> Outcome {
     for file in tracked()?.into_iter().filter(|file| !is_left(file)) {
         let (from, to) = (root().join(&file), copy().join(&file));

@@ -6,22 +6,23 @@ use std::process::{Child, Command, Stdio};
 
 use crate::shell::{Outcome, capture_output, cargo, root, run};
 
-/// Runs the kill -9 test of the server, with its ledger of answers, for more rounds.
+/// Runs more rounds of the kill -9 test of the server, which checks that every acknowledged change survives.
 pub(crate) fn kill_rounds() -> Outcome {
     let mut test = cargo(&["test", "-p", "tourbillon-cli", "--test", "serve"]);
     test.args(["--", "nothing_that_was_answered", "--nocapture"]);
     run(test.env("TOURBILLON_ROUNDS", "300"))
 }
 
-/// Builds the README's first command as it says, and runs its requests.
+/// Builds the command with the README's options, and runs the README's requests.
 pub(crate) fn readme() -> Outcome {
     run(&mut cargo(&["build", "--release", "-p", "tourbillon-cli"]))?;
     let mut test = cargo(&["test", "--release", "-p", "tourbillon-cli", "--test", "serve"]);
     run(test.args(["--", "the_story_of_the_readme"]))
 }
 
-/// Builds the static binary of the Dockerfile, and runs it as a server and as its client, which is in an empty root and
-/// finds the server by host name.
+/// Builds the Dockerfile's static binary and runs it as server and as client.
+///
+/// The client runs in an empty root file system and resolves the server's host name.
 pub(crate) fn static_binary() -> Outcome {
     let tuple = capture_output(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let folder = root().join("target/static");
@@ -34,7 +35,7 @@ pub(crate) fn static_binary() -> Outcome {
         return Err(format!("{} needs shared libraries:\n{needed}", program.display()));
     }
     let server = Server::of(&program, &root().join("target/tmp/static"))?;
-    // A host name instead of an address: the binary must resolve it without NSS modules.
+    // A host name instead of an address, because the binary must resolve it without NSS modules.
     let by_name = server.address.replace("127.0.0.1", "localhost");
     let empty = folder.join("empty");
     let fail = |error: std::io::Error| format!("{}: {error}", empty.display());
@@ -83,10 +84,10 @@ impl Drop for Server {
     }
 }
 
-/// Runs schemathesis against the OpenAPI document: valid and invalid requests, whose answers must match the document.
+/// Runs schemathesis: sends valid and invalid requests and checks the answers against the OpenAPI document.
 ///
-/// One of its checks is disabled: that every request which matches the schema is accepted. The document states in words
-/// which fields exclude or require each other.
+/// The check that every request which matches the schema is accepted is disabled, because the document states only in
+/// words which fields exclude or require each other.
 pub(crate) fn schemathesis() -> Outcome {
     let place = root().join("target/schemathesis");
     let tool = place.join("bin/schemathesis");
@@ -99,7 +100,7 @@ pub(crate) fn schemathesis() -> Outcome {
     command.arg("run").arg(format!("{}/openapi.json", server.address));
     command.args(["--max-time", "180", "--phases", "examples,coverage,fuzzing,stateful"]);
     command.args(["--exclude-checks", "positive_data_acceptance", "--continue-on-failure"]);
-    // An endless stream.
+    // Excluded, because it is an endless stream.
     command.args(["--exclude-path", "/v1/events", "--request-timeout", "5", "--no-color"]);
     run(command.current_dir(root().join("target")))
 }

@@ -41,25 +41,28 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// The crates whose tests run. `bench` has none, and the peers of its features would be built in vain; xtask's own
-/// tests run separately.
+/// The crates whose tests run.
+///
+/// `bench` has no tests, and would build its peers for nothing. xtask's own tests run separately.
 pub(crate) const TESTED: &[&str] =
     &["--workspace", "--exclude", "bench", "--exclude", "xtask", "--all-features"];
 
-/// A nextest command, with the build of `cargo xtask test`: planted faults built in, none chosen.
+/// A nextest command with the build of `cargo xtask test`: planted faults built in, none active.
 pub(crate) fn nextest(verb: &str, what: &[&str]) -> Command {
     let mut command = cargo(&["nextest", verb]);
     with_faults(command.args(what));
     command
 }
 
-/// Makes cargo build the crates with their planted faults; a process chooses one by its environment. xtask sets the
-/// flag as the compiler's wrapper for the workspace's crates, so dependencies are not rebuilt.
+/// Makes cargo build the crates with their planted faults. A process activates one by its environment.
+///
+/// xtask serves as the compiler's wrapper and sets the flag only for the workspace's crates, so dependencies are not
+/// rebuilt.
 pub(crate) fn with_faults(command: &mut Command) -> &mut Command {
     command.env("RUSTC_WORKSPACE_WRAPPER", std::env::current_exe().unwrap_or_default())
 }
 
-/// Stands in for the compiler when cargo calls xtask as its wrapper: `xtask /path/to/rustc ARGUMENTS`.
+/// Acts as the compiler's wrapper, which cargo calls as `xtask /path/to/rustc ARGUMENTS`.
 pub(crate) fn as_wrapper(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let mut rustc = Command::new(words.next().unwrap_or_default());
     let done = rustc.args(words).args(["--cfg", "planted"]).status();
@@ -74,7 +77,7 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Runs a command. `see` gets each line of that stream and returns whether to pass it on.
+/// Runs a command. `see` gets each line of `stream` and returns whether to pass it on.
 pub(crate) fn run_seen(
     command: &mut Command,
     stream: Stream,
@@ -126,8 +129,9 @@ pub(crate) fn capture_output(command: &mut Command) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command and passes each line of its output to `see`. After `limit` it fails and is killed with all processes
-/// that it started.
+/// Runs a command and passes each line of its output to `see`.
+///
+/// After `limit` this fails, and the command is killed with all processes that it started.
 pub(crate) fn run_within(
     command: &mut Command,
     limit: Duration,
@@ -145,8 +149,9 @@ pub(crate) fn run_within(
     if fine { Ok(()) } else { Err(format!("`{words}` failed")) }
 }
 
-/// Runs a command. Returns its standard output and whether it succeeded; `None` if it took longer than `limit` and was
-/// killed with all processes that it started.
+/// Runs a command. Returns its standard output and whether it succeeded.
+///
+/// Returns `None` if it took longer than `limit` and was killed with all processes that it started.
 pub(crate) fn capture_within(
     command: &mut Command,
     limit: Duration,

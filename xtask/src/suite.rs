@@ -26,7 +26,7 @@ const DOC_TESTS: Duration = Duration::from_secs(300);
 pub(crate) struct Options {
     /// Whether to run the checks that take too long for every change.
     pub(crate) long: bool,
-    /// The sample of faults and twins to try; `None` for the one that the source selects.
+    /// The sample of faults and twins to try; `None` for the sample that a hash of the source selects.
     pub(crate) sample: Option<Sample>,
 }
 
@@ -96,8 +96,9 @@ fn tools() -> Outcome {
     Ok(())
 }
 
-/// Lints with all features, and the library also with none. The benches' peers are many crates, so they are linted only
-/// with `long`.
+/// Lints with all features, and the library also with none.
+///
+/// The benches' peers are many crates, so they are linted only with `long`.
 fn lints(long: bool) -> Outcome {
     let rest = ["--workspace", "--exclude", "bench", "--all-features", "--all-targets"];
     let bench = ["-p", "bench", "--no-default-features", "--features", "durable", "--all-targets"];
@@ -124,9 +125,10 @@ fn run_with(mut command: std::process::Command, install: &str) -> Outcome {
     run(&mut command).map_err(|wrong| format!("{wrong} (if it is not installed: {install})"))
 }
 
-/// Runs all tests with every assertion enabled, each in its own process and with a time limit. The build contains the
-/// planted faults, with none chosen, and the tests record which ones they reach: the sample needs both. The examples in
-/// the docs, and with `--long` all tests, run in a normal build.
+/// Runs all tests with every assertion enabled, each in its own process and with a time limit.
+///
+/// The build contains the planted faults, none of them active, and the tests record which ones they reach. The sample
+/// needs both. The examples in the docs, and with `--long` all tests, run in a normal build.
 fn tests() -> Outcome<usize> {
     let mut passed = 0;
     planted::record(|line| {
@@ -158,14 +160,15 @@ fn count_before(line: &str, word: &str) -> usize {
     at.and_then(|at| words[at - 1].parse().ok()).unwrap_or(0)
 }
 
-/// A short run without peers, of the release build that the gate has made. An oracle first checks every contestant.
+/// Runs the benches briefly, without peers, with the gate's release build. An oracle first checks every contestant.
 fn bench() -> Outcome {
     let build = ["run", "--release", "--quiet", "-p", "bench", "--no-default-features"];
     run(cargo(&build).args(["--", "wheel", "--populations", "1k", "--rounds", "1"]))
 }
 
-/// Checks that the published crates can be packaged and that the wheel has no dependencies. With `long`, also builds
-/// the packages.
+/// Checks that the published crates can be packaged and that the wheel has no dependencies.
+///
+/// With `long`, also builds the packages.
 fn package(long: bool) -> Outcome {
     let tree = ["tree", "-q", "-p", "tourbillon-wheel", "-e", "all", "--prefix", "none"];
     let (tree, _) = capture(&mut cargo(&tree))?;
@@ -188,7 +191,7 @@ fn package(long: bool) -> Outcome {
     run(&mut package)
 }
 
-/// Runs the kill -9 test of the durable store for more rounds.
+/// Runs more rounds of the kill -9 test of the durable store.
 fn kill_rounds() -> Outcome {
     let mut test = cargo(&["test", "-p", "tourbillon-durable"]);
     test.args(["--test", "disk", "kill::what_was_committed"]);

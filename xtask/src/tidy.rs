@@ -1,4 +1,4 @@
-//! Checks the style of the source: what a reader may rely on in every file.
+//! Checks the style rules that hold in every file of the source.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ const UNSAFE: &[&str] = &[
     "bench/src/counting.rs",
     "bench/src/wheel/contestants/intrusive.rs",
 ];
-/// This file contains the forbidden words itself.
+/// This file, which contains the forbidden words itself.
 const THIS: &str = "xtask/src/tidy.rs";
 
 pub(crate) fn run() -> Outcome {

@@ -1,7 +1,7 @@
-//! Tries faults: a fault is caught if a test that reaches it fails with it and passes without it.
+//! Tries faults. A fault is caught if a test that reaches it fails with the fault and passes without it.
 //!
 //! The tests for a fault run one after the other, shortest first, until one catches it; several faults are tried
-//! concurrently. A test that fails because the machine is busy does not count: the next one is tried.
+//! concurrently. A test that fails only because the machine is busy does not count: the next test is tried.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use crate::shell::Outcome;
 pub(crate) enum Verdict {
     /// Caught by this test, `binary name`.
     Caught(String),
-    /// Caught by this test, which hangs.
+    /// Caught by this test, which hangs with the fault.
     Hangs(String),
     /// No test noticed.
     Survived,
@@ -26,8 +26,10 @@ pub(crate) enum Verdict {
     Unreached,
 }
 
-/// Tries the faults concurrently, and calls `show` with each verdict and its seconds, in the order of the faults.
-/// `tests` returns the tests that reach a fault, in the order in which to try them.
+/// Tries the faults concurrently.
+///
+/// Calls `show` with each verdict and its duration in seconds, in the order of the faults. `tests` returns the tests
+/// that reach a fault, in the order in which to try them.
 pub(crate) fn try_all<'a>(
     faults: &[&str],
     tests: impl Fn(&str) -> Vec<&'a Test> + Sync,
@@ -83,7 +85,7 @@ fn try_one(fault: &str, tests: &[&Test]) -> Outcome<Verdict> {
     Ok(Verdict::Survived)
 }
 
-/// The number of times that a failed test is repeated: some faults appear only now and then.
+/// How often a failed test is repeated, because some faults appear only occasionally.
 const AGAIN: usize = 3;
 
 /// Whether a test that failed once with a fault fails again with it, and passes without it.
@@ -108,7 +110,7 @@ fn limit(test: &Test) -> Duration {
     Duration::from_secs_f64(10.0 + 10.0 * test.seconds)
 }
 
-/// Runs a test alone in a process that chooses the fault.
+/// Runs a test alone in a process that activates the fault.
 fn run(test: &Test, fault: &str) -> Outcome<End> {
     let mut command = Command::new(&test.program);
     command.args([&test.name, "--exact"]).current_dir(&test.folder).process_group(0);

@@ -1,7 +1,8 @@
-//! The verbs of the engine that `bench instructions` counts: with 10 k timers pending, on the default clock.
+//! The engine operations that `bench instructions` counts, with 10 k timers pending, on the default clock.
 //!
-//! A reading of the clock is included, as valgrind executes it. The driver sleeps: nothing is due before the end, and
-//! no timer is the earliest. The row that fires turns the engine itself, so nothing else runs either.
+//! The counts include reading the clock, which valgrind executes too. The driver thread sleeps throughout, because no
+//! timer is due before the end and no new timer is the earliest. The row that fires timers turns the engine on its own
+//! thread, so no driver thread runs there either.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -12,11 +13,11 @@ use std::time::Duration;
 use tourbillon::tasks::{self, Sleep};
 use tourbillon::{Driver, Engine, Timer};
 
-/// So many timers are pending.
+/// The number of pending timers.
 const PENDING: usize = 10_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The delay of a timer that is scheduled and cancelled: later than the pending ones, so that it wakes nobody.
+/// The delay of a timer that is scheduled and cancelled. It is later than the pending ones, so the driver is not woken.
 fn delay(nth: usize) -> Duration {
     2 * HOUR + Duration::from_millis((nth % 60_000) as u64)
 }
@@ -67,7 +68,9 @@ pub(super) fn sleep(iterations: usize) {
     }
 }
 
-/// Fires timers that are due within 10 ms, 10 k of each engine. As many engines are filled in the shorter run.
+/// Fires timers that are due within 10 ms, 10 k on each engine.
+///
+/// The shorter run fills as many engines as the longer one.
 pub(super) fn fire(iterations: usize, prepared: usize) {
     let engines: Vec<(Timer, Driver)> = (0..prepared.max(iterations) / PENDING)
         .map(|_| {

@@ -1,9 +1,9 @@
-//! Instructions an operation, without noise: the same program under callgrind, once for n and once for 2 n
-//! operations, all else alike. The difference divided by n is what one operation takes.
+//! Counts instructions per operation, without noise: runs the same program under callgrind, once for n and once for 2 n
+//! operations, with everything else equal. The difference divided by n is the cost of one operation.
 //!
-//! The rows at 1 k are single verbs on many small wheels. The rows at 10 k are the loops of `bench wheel`, on one wheel
-//! and inlined as there; reading which timer is next, its key and its delay is included. The rows of the engine are in
-//! `engine.rs`.
+//! The rows at 1 k are single operations on many small wheels. The rows at 10 k are the loops of `bench wheel`, on one
+//! wheel and inlined in the same way. They include reading the index, the key and the delay of each timer. The rows of
+//! the engine are in `engine.rs`.
 
 mod engine;
 
@@ -21,13 +21,13 @@ use crate::rng::Rng;
 use crate::table::Table;
 use crate::wheel::load::{Load, Spread};
 
-/// The population of the single verbs: everything stays in the cache.
+/// The population for single operations. Everything stays in the cache.
 const TIMERS: usize = 1000;
-/// Delays of the single verbs are uniform over so many ms, one timer a ms in the mean.
+/// The delays of single operations are uniform over this many ms: on average, one timer per ms.
 const SPAN: u64 = 1000;
-/// The population of the loops.
+/// The population for the loops.
 const LOOPED: usize = 10_000;
-/// Names the row that also allocates once an operation: with it the gate must fail.
+/// The environment variable that names a row which also allocates once per operation. The gate must then fail.
 const SLOWER: &str = "TOURBILLON_SLOWER";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,7 +65,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// How the table names it.
+    /// Its name in the table.
     fn title(self) -> &'static str {
         match self {
             Counted::Insert => "insert, 1 k",
@@ -98,7 +98,7 @@ impl Counted {
     }
 }
 
-/// Does the operation so many times, having prepared for more, and leaves without tidying up.
+/// Repeats the operation `iterations` times, prepared for `prepared`, then exits without dropping anything.
 pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
     if std::env::var_os(SLOWER).is_some_and(|row| row.to_str() == Some(&counted.name())) {
         (0..iterations).for_each(|nth| drop(black_box(vec![nth])));
@@ -125,7 +125,7 @@ pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
             for _ in 0..iterations / LOOPED {
                 Loop::new(&load).put_off(&load);
             }
-            // As many wheels are filled in the shorter run.
+            // The shorter run fills as many wheels as the longer one.
             (iterations..prepared).step_by(LOOPED).for_each(|_| drop(Loop::new(&load)));
         }
         Counted::Life | Counted::LifeLog => {
@@ -142,7 +142,7 @@ pub fn count(counted: Counted, iterations: usize, prepared: usize) -> ! {
     std::process::exit(0)
 }
 
-/// A wheel with its keys, and what will be done to it, in the order of doing.
+/// A wheel with its keys and the delays of its operations, in the order of use.
 struct Verbs {
     wheel: HierarchicalWheel<u32>,
     keys: Vec<Key>,
@@ -206,7 +206,7 @@ impl Loop {
         Loop { wheel, keys }
     }
 
-    /// Cancels and starts one timer after the other, again and again.
+    /// Cancels and restarts one timer after the other.
     fn replace(mut self, timers: &[u32], delays: &[u32], iterations: usize) {
         let mut left = iterations;
         while left > 0 {
@@ -220,7 +220,7 @@ impl Loop {
         }
     }
 
-    /// Moves as many timers to later as there are.
+    /// Moves timers to later, once per timer of the population.
     fn put_off(mut self, load: &Load) {
         for (&timer, &due) in load.picks.iter().zip(load.later()) {
             let moved = self.wheel.reschedule(self.keys[timer as usize], Time::new(due.into()));
@@ -240,7 +240,7 @@ impl Loop {
     }
 }
 
-/// What `bench instructions` was asked for.
+/// The arguments of `bench instructions`.
 #[derive(clap::Args)]
 pub struct Instructions {
     /// Rows, by a part of their name
@@ -257,11 +257,11 @@ pub struct Instructions {
     program: Option<PathBuf>,
 }
 
-/// Runs [`count`] under callgrind, a row on each core, and prints instructions an operation.
+/// Runs [`count`] under callgrind, a row on each core, and prints instructions per operation.
 ///
 /// # Errors
 ///
-/// Valgrind is missing, or told no count.
+/// Valgrind is missing, or printed no count.
 pub fn instructions(asked: &Instructions) -> Result<(), String> {
     let iterations = asked.iterations.max(LOOPED) / LOOPED * LOOPED;
     let this = || std::env::current_exe().map_err(|error| format!("no path to itself: {error}"));
@@ -277,7 +277,7 @@ pub fn instructions(asked: &Instructions) -> Result<(), String> {
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                // Relaxed: it only deals out numbers; the counts go through the mutex.
+                // Relaxed: the counter only assigns row numbers; the counts go through the mutex.
                 while let Some(row) = rows.get(next.fetch_add(1, Relaxed)).copied() {
                     let counted = row.collected(&program, iterations);
                     let at = rows.iter().position(|&other| other == row).unwrap_or(0);
@@ -301,7 +301,7 @@ impl Counted {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Instructions an operation.
+    /// Instructions per operation.
     fn collected(self, program: &Path, iterations: usize) -> Result<f64, String> {
         let run = |times: usize| {
             let mut command = Command::new("valgrind");

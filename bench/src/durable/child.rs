@@ -1,4 +1,4 @@
-//! A process of its own that opens a store: its memory is that of the timers, and it can be killed.
+//! A separate process that opens a store, so that its memory is that of the timers alone, and it can be killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,22 +25,22 @@ pub struct Child {
 pub enum Role {
     /// Fills a store.
     Fill,
-    /// Opens one, and receives what is due.
+    /// Opens a store and receives the due timers.
     First,
 }
 
-/// Does its work, tells figures, and waits to be killed.
+/// Does its work, prints figures, and waits to be killed.
 ///
 /// # Errors
 ///
-/// What is wrong with the store.
+/// The store has failed.
 pub fn run(child: &Child) -> Result<(), String> {
     counting::stop();
     let face = Face::open(&child.directory)?;
     match child.role {
         Role::Fill => {
             let spent = face.fill(child.timers, MONTH, 10)?;
-            // Due when the store is opened again, and nobody takes them before.
+            // Due when the store is opened again. Nobody receives them before.
             face.fill(100, (1, 1000), 0)?;
             tell("clock", now() as f64);
             tell("seconds", spent.as_secs_f64());
@@ -56,7 +56,7 @@ pub fn run(child: &Child) -> Result<(), String> {
     tell("memory", now);
     tell("peak", peak);
     tell("done", 0.0);
-    // Until the parent has gone.
+    // Returns when the parent has ended.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
 }
@@ -66,7 +66,7 @@ fn tell(name: &str, value: f64) {
     let _ = std::io::stdout().flush();
 }
 
-/// A child that is under way.
+/// A running child.
 pub(super) struct Running {
     process: std::process::Child,
     _input: Option<ChildStdin>,
@@ -87,7 +87,7 @@ impl Running {
         Ok(Running { process, _input: input, begun, lines: BufReader::new(output).lines() })
     }
 
-    /// The next figure of that name, and how long after the start of the process it came.
+    /// The next figure with this name, and when it arrived, counted from the start of the process.
     pub(super) fn figure(&mut self, name: &str) -> Result<(f64, Duration), String> {
         for line in self.lines.by_ref() {
             let line = line.map_err(text)?;

@@ -1,6 +1,6 @@
-//! Rows beside the others: batches, one timer after the other, and 64 threads.
+//! Rows compared with the other stores: batches, one timer after the other, and 64 threads.
 //!
-//! In each round everybody runs once, a different one first each time.
+//! In each round every contestant runs once. A different one goes first each time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use crate::results::Summary;
 const RAW: usize = 0;
 const OURS: usize = 1;
 const SQLITE: usize = 3;
-/// Timers that one submitter stores one after the other.
+/// The number of timers that one submitter stores one after the other.
 const SINGLES: u64 = 500;
 const THREADS: usize = 64;
 
@@ -31,7 +31,7 @@ fn contestants() -> Vec<(&'static str, Open)> {
     all
 }
 
-/// The medians of everybody.
+/// The median of each contestant.
 struct Medians(Vec<(&'static str, f64)>);
 
 impl Medians {
@@ -153,7 +153,7 @@ fn threads(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// Timers a second of 64 threads that each store `batch` after the other.
+/// Timers per second of 64 threads that each store one `batch` after the other.
 fn hammer(
     length: Duration,
     batch: usize,
@@ -183,7 +183,7 @@ fn hammer(
     Ok(done.load(Relaxed) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// The same on a store without group commit of its own: one thread commits all that is queued.
+/// The same on a store that has no group commit: one thread commits everything that is queued.
 pub(crate) fn grouped(
     mut store: Box<dyn Contestant>,
     length: Duration,
@@ -197,7 +197,7 @@ pub(crate) fn grouped(
                 std::iter::once(first).chain(letters.try_iter()).unzip();
             store.store(&timers.concat())?;
             for answer in answers {
-                // Nobody waits after an error of its own.
+                // The receiver is gone if it failed itself.
                 let _ = answer.send(());
             }
         }

@@ -15,7 +15,7 @@ use crate::rng::Rng;
 
 const TAKERS: usize = 4;
 
-/// With the defaults; and, without a target, with a window that has no room for them: half a million take 175 MiB.
+/// Runs with the defaults, then without a target and with a window too small for them: half a million take 175 MiB.
 pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("500 k due in the same second");
     let narrow = Limits { window_bytes: 64 << 20, ..Limits::default() };
@@ -34,7 +34,7 @@ fn once(
     let count = if run.quick { 10_000 } else { 500_000 };
     let store = run.place.next()?;
     let face = Face::with(store.path(), limits)?;
-    // Far enough away that all are scheduled before: 20 k a second would do.
+    // Late enough for all to be scheduled before, even at only 20 k per second.
     let second = (wall_micros() as u64 / 1_000_000 + 5 + count / 20_000) * 1000;
     let mut rng = Rng::new(4);
     let mut left = count;
@@ -70,7 +70,7 @@ fn once(
     })?;
     let resident = memory().0;
     let spent = (last.into_inner() as f64 / 1e3 - second as f64) / 1e3;
-    // Acknowledged after the last was delivered: that is not a part of this row.
+    // Acknowledged after the last delivery, because acknowledging is not part of this row.
     held.into_inner().map_err(text)?.into_iter().for_each(|one| drop(one.ack()));
     lines.say(format!("{name}: scheduled before that second"), ready, "s");
     let missing = (count - delivered.into_inner().min(count)) as f64;

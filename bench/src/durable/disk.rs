@@ -1,4 +1,4 @@
-//! Our store on disk, given what a shard would give it.
+//! Our store on disk, called as a shard would call it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Our timers through the face that callers use, with the time of every commit noted.
+//! Our timers through the public API, with the duration of every commit recorded.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::{BATCH, Contestant, DAY, PAYLOAD, Timer, now};
 use crate::results::Summary;
 use crate::rng::Rng;
 
-/// Durable timers that are open, one queue of them, and the times of their commits.
+/// Open durable timers, one of their queues, and the durations of their commits.
 pub(super) struct Face {
     pub(super) durable: Durable,
     pub(super) queue: Queue,
@@ -39,7 +39,7 @@ impl Face {
         self.queue.schedule_all(timers, Conflict::Refuse).wait().map(drop).map_err(text)
     }
 
-    /// Cancels timers; an error if one is not there.
+    /// Cancels timers. Fails if one does not exist.
     pub(super) fn cancel(&self, keys: &[String]) -> Result<(), String> {
         let cancelled = self.queue.cancel_all(keys).wait().map_err(text)?;
         match cancelled.iter().all(|one| *one == Cancelled::Cancelled) {
@@ -55,8 +55,7 @@ impl Face {
         if samples.is_empty() { f64::NAN } else { Summary::of(&samples).median }
     }
 
-    /// Fills the store with timers whose moments lie in that stretch of milliseconds from now, in batches; one in
-    /// `keyed` has a key.
+    /// Fills the store, in batches, with timers due in this range of milliseconds from now; one in `keyed` has a key.
     pub(super) fn fill(
         &self,
         count: usize,
@@ -66,7 +65,7 @@ impl Face {
         let begin = Instant::now();
         let mut sources = Spread::new(now(), (from, to), keyed);
         let mut left = count;
-        // Two batches are under way, so that the next is made while one is written.
+        // Two batches are in flight, so that the next one is prepared while one is written.
         let mut before = None;
         while left > 0 {
             let batch: Vec<NewTimer> =
@@ -82,7 +81,7 @@ impl Face {
     }
 }
 
-/// Timers whose moments are spread over a stretch, the same in every run but for the clock.
+/// Timers whose due moments are spread over a range. Every run has the same ones relative to its clock.
 pub(super) struct Spread {
     rng: Rng,
     begin: u64,
@@ -92,7 +91,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// In a stretch of milliseconds after `now`.
+    /// Spreads them over a range of milliseconds after `now`.
     pub(super) fn new(now: u64, (from, to): (u64, u64), keyed: u64) -> Self {
         let (begin, length) = (now + from, to - from);
         Spread { rng: Rng::new(1), begin, length, keyed, generation: 0 }
@@ -108,7 +107,7 @@ impl Spread {
     }
 }
 
-/// From four days to thirty: buckets of a day.
+/// From 4 to 30 days ahead, where a bucket covers a day.
 pub(super) const FAR: (u64, u64) = (4 * DAY, 30 * DAY);
 
 impl Timer {
@@ -116,7 +115,7 @@ impl Timer {
         static PAYLOADS: LazyLock<Payload> = LazyLock::new(|| Payload::bytes(PAYLOAD));
         let mut timer = NewTimer::at(Moment::from_millis(self.due));
         timer.payload = PAYLOADS.clone();
-        // What is cancelled is not remembered: its rows would be a part of every figure that follows.
+        // Cancelled timers are not remembered: their rows would be part of every later figure.
         timer.remember = Some(Span::ZERO);
         match &self.key {
             Some(key) => timer.key(key).expect("a key"),
@@ -124,7 +123,7 @@ impl Timer {
         }
     }
 
-    /// The chosen key, or the one that is assigned to it.
+    /// The chosen or assigned key.
     pub(super) fn name(&self) -> String {
         let key = self.key.clone();
         key.unwrap_or_else(|| format!("~{:x}-{:x}", self.generation, self.due))
@@ -144,7 +143,7 @@ impl Contestant for Face {
     }
 }
 
-/// A store whose commits are timed.
+/// A store that times its commits.
 struct Timed {
     store: DiskStore,
     commits: Commits,

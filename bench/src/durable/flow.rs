@@ -1,4 +1,4 @@
-//! Timers that come and go: scheduled at a steady rate, delivered and acknowledged.
+//! A flow of timers: scheduled at a steady rate, delivered and acknowledged.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,11 +16,11 @@ use super::place::Store;
 use super::{PAYLOAD, Run, Timer, disk};
 use crate::rng::Rng;
 
-/// Timers a second.
+/// Timers per second.
 const RATE: u64 = 20_000;
-/// The producer schedules what has come due for it so often.
+/// The interval at which the producer schedules the timers that its rate requires.
 const TICK: Duration = Duration::from_millis(5);
-/// Threads that receive and acknowledge.
+/// The number of threads that receive and acknowledge.
 const TAKERS: usize = 2;
 
 /// How late deliveries were, in steps of 10 µs.
@@ -40,7 +40,7 @@ impl Lateness {
         self.steps[(micros.max(0) as usize / 10).min(last)] += 1;
     }
 
-    /// Milliseconds.
+    /// The quantile in milliseconds.
     fn quantile(&self, share: f64) -> f64 {
         let all: u64 = self.steps.iter().sum();
         let rank = (all as f64 * share) as u64;
@@ -53,16 +53,16 @@ impl Lateness {
     }
 }
 
-/// What a flow has done.
+/// The results of a flow.
 struct Flow {
     scheduled: u64,
     delivered: u64,
-    /// How far behind its schedule the producer was at the end.
+    /// The producer's delay behind its schedule at the end.
     behind: Duration,
     lateness: Lateness,
 }
 
-/// Schedules 20 k a second for that long, each due after a delay of that stretch; takes and acknowledges them.
+/// Schedules 20 k timers per second for `length`, with delays in a range of ms; receives and acknowledges them.
 fn flow(
     face: &Face,
     length: Duration,
@@ -80,7 +80,7 @@ fn flow(
             received.iter().for_each(|one| lateness.add(at - one.due().millis() as i64 * 1000));
             drop(lateness);
             delivered.fetch_add(received.len() as u64, Relaxed);
-            // Nobody waits for the answer: the next commit carries it.
+            // Does not wait for the answers: the next commit contains the acknowledgements.
             received.into_iter().for_each(|one| drop(one.ack()));
         }
         Ok::<(), String>(())
@@ -150,7 +150,7 @@ impl Flow {
     }
 }
 
-/// A minute with three million others pending.
+/// Runs for a minute with three million other timers pending.
 pub(super) fn steady(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("steady 20 k/s, 3 M others pending");
     let store = run.place.next()?;
@@ -177,7 +177,7 @@ pub(super) fn steady(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// One timer after the other, and nothing else.
+/// One timer after the other, and no other load.
 pub(super) fn late(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("idle lateness");
     let store = run.place.next()?;
@@ -191,7 +191,7 @@ pub(super) fn late(run: &Run<'_>) -> Result<Lines, String> {
         face.commit();
         for one in receive.wait().map_err(text)? {
             lateness.add(wall_micros() - one.due().millis() as i64 * 1000);
-            // The commit of the hand-out.
+            // The commit that records the delivery.
             commits.push(face.commit());
             one.ack().wait().map_err(text)?;
         }
@@ -204,7 +204,7 @@ pub(super) fn late(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// An hour, or as many minutes as were asked for, with a steady million pending: each timer lives 50 s.
+/// Runs for `--minutes` (10 by default) with a steady million pending: each timer lives 50 s.
 pub(super) fn hour(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("20 k/s with 1 M pending");
     let store = run.place.next()?;
@@ -213,7 +213,7 @@ pub(super) fn hour(run: &Run<'_>) -> Result<Lines, String> {
     let life: u64 = if run.quick { 2000 } else { 50_000 };
     let samples = Mutex::new(Vec::new());
     let look = |store: &Store, passed: Duration| {
-        // Until then the pending ones only grow.
+        // Before that, the number of pending timers only grows.
         if passed > Duration::from_millis(life)
             && let Ok(mut samples) = samples.lock()
         {
@@ -235,7 +235,7 @@ pub(super) fn hour(run: &Run<'_>) -> Result<Lines, String> {
     lines.say("file, at most", most(&samples) / 1e6, "MB");
     lines.at_most("file / live rows, at most", most(&samples) / (pending * row_bytes()), "", 3.0);
     let growth = most(second) / most(first);
-    // A short run has not come to rest in its first half.
+    // A short run has not reached a steady state in its first half.
     if run.minutes >= 5.0 {
         lines.at_most("file, second half / first half", growth, "", 1.05);
     } else {
@@ -244,7 +244,7 @@ pub(super) fn hour(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// The length of a row with its key in the table, without what the pages of the file add.
+/// The length of a row with its key in the table, without the overhead of the file's pages.
 fn row_bytes() -> f64 {
     let queue = QueueName::new("orders").expect("a name");
     let timer = Timer { generation: 1 << 20, due: super::now(), key: None };

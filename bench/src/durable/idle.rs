@@ -15,7 +15,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     let before = Threads::all();
     let face = Face::open(store.path())?;
     face.schedule(vec![Timer { generation: 0, due: now() + 3_600_000, key: None }.timer()])?;
-    // What the start has left to do is done.
+    // Lets the work left over from the start finish.
     thread::sleep(Duration::from_secs(1));
     let threads = before.started_since();
     let used = || threads.used().ok_or("this system does not tell what threads use");

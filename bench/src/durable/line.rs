@@ -1,4 +1,4 @@
-//! Lines of the table: what was measured, in which unit, and the target beside it.
+//! Lines of the table: a measured figure, its unit, and its target.
 
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ impl Lines {
     }
 }
 
-/// With as many digits as tell something.
+/// Formats a value with its significant digits.
 fn written(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),

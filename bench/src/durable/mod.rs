@@ -1,15 +1,15 @@
-//! `bench durable`: durable timers through the face that callers use, on a real disk. Every acknowledgement is synced
-//! first; payloads have 100 bytes.
+//! `bench durable`: durable timers through the public API, on a real disk. Every change is synced before it is
+//! acknowledged. Payloads have 100 bytes.
 //!
-//! Where others can do the same, they are measured in the same run and take turns with us: redb used directly in the
-//! same layout (`raw`), SQLite as a job table (`sqlite`), and our own store without shard and runtime (`disk`). A row
-//! prints its target beside what was measured.
+//! Comparable stores are measured in the same run and alternate with ours: redb used directly with the same layout
+//! (`raw`), SQLite as a job table (`sqlite`), and our own store without shard and runtime (`disk`). A row prints its
+//! target beside the measured figure.
 //!
 //! | file | rows |
 //! |---|---|
-//! | `compare` | batches, single, threads: beside the others |
+//! | `compare` | batches, single, threads: compared with other stores |
 //! | `pending` | pending, counts, pages, cancel: one store of ten million |
-//! | `flow` | steady, late, hour: timers that come and go |
+//! | `flow` | steady, late, hour: a flow of timers |
 //! | `reclaim` | reclaim |
 //! | `crowd` | crowd |
 //! | `idle` | idle |
@@ -44,10 +44,10 @@ use line::{Line, Lines};
 use place::Place;
 
 const DAY: u64 = 86_400_000;
-/// Timers of a batch.
+/// The number of timers in a batch.
 const BATCH: usize = 1000;
 const PAYLOAD: [u8; 100] = [7; 100];
-/// What is open, and how.
+/// How each open store is configured.
 const SETTINGS: [&str; 4] = [
     "tourbillon: defaults: 64 MiB of redb's cache, a window of 1 M timers and 256 MiB, a CRC32C of each row",
     "its store alone: the same file, without shard and runtime",
@@ -85,18 +85,18 @@ pub enum Row {
     Idle,
 }
 
-/// What a row is told.
+/// The parameters of a row.
 struct Run<'a> {
     place: &'a Place,
     quick: bool,
     rounds: usize,
-    /// Timers of a store that is compared with others.
+    /// The number of timers in a store that is compared with others.
     timers: usize,
     minutes: f64,
 }
 
 impl Run<'_> {
-    /// So many, or with `--quick` a hundredth, at least 10 000.
+    /// Returns `count`, or with `--quick` a hundredth of it, but at least 10 000.
     fn scaled(&self, count: usize) -> usize {
         if self.quick { (count / 100).max(10_000) } else { count }
     }
@@ -110,9 +110,9 @@ pub(crate) struct Timer {
     pub(crate) key: Option<String>,
 }
 
-/// A store that is open in a directory.
+/// An open store in a directory.
 pub(crate) trait Contestant: Send {
-    /// Stores timers in one durable commit. What a caller would do before that is not measured.
+    /// Stores timers in one durable commit. A caller's preparation is not measured.
     fn store(&mut self, timers: &[Timer]) -> Result<Duration, String>;
 }
 
@@ -125,11 +125,11 @@ fn now() -> u64 {
     *NOW
 }
 
-/// Runs what was asked for, prints it, and writes it if wanted.
+/// Runs the requested rows, prints the results, and writes them to a file if requested.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, the directory, or a contestant.
+/// The file, the directory or a contestant has failed.
 pub fn run(options: &Durable) -> Result<(), String> {
     let file = create(options.json.as_deref())?;
     counting::stop();

@@ -1,6 +1,6 @@
-//! Rows of one store with ten million pending timers: what it takes, counts, pages, and cancels.
+//! Rows of one store with ten million pending timers: memory and disk space, counts, pages, and cancels.
 //!
-//! One in ten has a key; they are spread over thirty days.
+//! One timer in ten has a key. They are spread over thirty days.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(super) fn run(run: &Run<'_>, rows: &[Row], show: &mut impl FnMut(Lines)) -> 
         show(lines);
     }
     let face = Face::open(store.path())?;
-    // The window is loaded.
+    // Waits until the window is loaded.
     face.queue.count().wait().map_err(text)?;
     if rows.contains(&Row::Counts) {
         show(counts(&face)?);
@@ -43,7 +43,7 @@ pub(super) fn run(run: &Run<'_>, rows: &[Row], show: &mut impl FnMut(Lines)) -> 
     Ok(())
 }
 
-/// Fills the store in a process that is killed, and opens it in another. Returns the clock of the first.
+/// Fills the store in a process that is killed, and opens it in another. Returns the first process's clock.
 fn fill(store: &Store, count: usize, lines: &mut Lines) -> Result<u64, String> {
     let mut child = Running::start("fill", store.path(), count)?;
     let (clock, _) = child.figure("clock")?;
@@ -52,7 +52,7 @@ fn fill(store: &Store, count: usize, lines: &mut Lines) -> Result<u64, String> {
     let (peak, _) = child.figure("peak")?;
     child.figure("done")?;
     let bytes = store.bytes() / count as f64;
-    // Its timers of the last second are due when the next process starts.
+    // The timers filled last, due within a second, are due when the next process starts.
     std::thread::sleep(Duration::from_secs(1));
     child.kill()?;
     let mut child = Running::start("first", store.path(), 0)?;
@@ -115,7 +115,7 @@ fn pages(face: &Face) -> Result<Lines, String> {
         cursor = found.next;
     }
     lines.at_most("by time, near window, longest of 5", near, "ms", 50.0);
-    // A day that lies ten days away, whole.
+    // A whole day, ten days ahead.
     let begin = (now() / DAY + 10) * DAY;
     let (day, end) = (Moment::from_millis(begin), Moment::from_millis(begin + DAY));
     let rows = face.queue.forecast(day, end, 1).wait().map_err(text)?;
@@ -126,7 +126,7 @@ fn pages(face: &Face) -> Result<Lines, String> {
     let grown = place::memory().1 - before;
     lines.say("timers of a cold bucket", rows, "");
     lines.say("its first page", cold, "ms");
-    // A bucket of a few rows is read in no time: the rate of that says nothing.
+    // A bucket of a few rows is read almost at once, so its rate would mean nothing.
     let rate = cold / 1e3 / (rows.max(100_000.0) / 1e6);
     lines.at_most("its first page, a million timers", rate, "s", 1.0);
     lines.at_most("memory that it takes", grown, "MiB", 64.0);
@@ -140,7 +140,7 @@ fn pages(face: &Face) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// Cancels a hundred thousand of each kind, in no order.
+/// Cancels a hundred thousand timers of each kind, in random order.
 fn cancel(face: &Face, count: usize, clock: u64) -> Result<Lines, String> {
     let mut lines = Lines::new("cancel in batches of 1000, 10 M pending");
     let mut spread = Spread::new(clock, MONTH, 10);

@@ -1,4 +1,4 @@
-//! Where the stores are: a directory that goes away with the run, also at Ctrl-C, and what the system says of it.
+//! The directory of the stores, removed at the end of the run or at Ctrl-C, and the system's figures about it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,11 +11,11 @@ use crate::results::Summary;
 
 const PREFIX: &str = "tourbillon-bench-";
 
-/// The directory of a run. It is removed when this is dropped, or by the handler of Ctrl-C.
+/// The directory of a run, removed on drop or by the handler of Ctrl-C.
 pub(crate) struct Place(PathBuf);
 
 impl Place {
-    /// Makes the directory, and removes those of runs that were killed.
+    /// Creates the directory, and removes the directories of killed runs.
     pub(crate) fn new(under: Option<&Path>) -> Result<Self, String> {
         let under = under.map_or_else(std::env::temp_dir, Path::to_path_buf);
         for entry in fs::read_dir(&under).into_iter().flatten().flatten() {
@@ -29,7 +29,7 @@ impl Place {
         let path = under.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|error| failed(&path, &error))?;
         let gone = path.clone();
-        // The children read from a pipe of this process, and end with it.
+        // The children read from a pipe of this process, so they end with it.
         let set = ctrlc::set_handler(move || {
             let _ = fs::remove_dir_all(&gone);
             std::process::exit(130);
@@ -47,7 +47,7 @@ impl Place {
         Ok(Store(path))
     }
 
-    /// What the disk takes to make a page durable, in microseconds at p50.
+    /// The median time of an `fdatasync` of one page, in microseconds.
     pub(crate) fn fdatasync(&self) -> Result<f64, String> {
         let path = self.0.join("fdatasync");
         let failed = |error: std::io::Error| failed(&path, &error);
@@ -62,7 +62,7 @@ impl Place {
         Ok(Summary::of(&samples).median)
     }
 
-    /// Bytes that were written to the device since it was started; `None` where the system does not say.
+    /// Bytes written to the device since it was started; `None` if the system does not report them.
     pub(crate) fn written(&self) -> Option<u64> {
         let device = fs::metadata(&self.0).ok()?.dev();
         let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00));
@@ -86,10 +86,10 @@ impl Store {
         &self.0
     }
 
-    /// What it takes on the disk.
+    /// Its size on the disk.
     pub(crate) fn bytes(&self) -> f64 {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        // A file may go away between two looks.
+        // A file may be removed between the listing and the lookup.
         let blocks = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks()));
         (blocks.sum::<u64>() * 512) as f64
     }
@@ -111,7 +111,7 @@ pub(crate) fn memory() -> (f64, f64) {
     (field("VmRSS").unwrap_or(f64::NAN) / 1024.0, field("VmHWM").unwrap_or(f64::NAN) / 1024.0)
 }
 
-/// The peak of the memory is counted from now on.
+/// Resets the peak of the memory.
 pub(crate) fn forget_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -1,4 +1,4 @@
-//! redb used directly: a table for each bucket, appended, an index of keys, quick-repair. No checksums, no counters.
+//! redb used directly: an appended table for each bucket, an index of keys, quick-repair. No checksums, no counters.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,7 +26,7 @@ impl Contestant for Raw {
 
 impl Raw {
     fn commit(&mut self, timers: &[Timer]) -> Result<Duration, redb::Error> {
-        // As long as our value: queue, key, moments and a checksum beside the payload.
+        // As long as our value, which has a queue, a key, moments and a checksum besides the payload.
         let value = [&PAYLOAD[..], &[1; 33]].concat();
         let begin = Instant::now();
         let mut transaction = self.0.begin_write()?;

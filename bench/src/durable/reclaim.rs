@@ -1,4 +1,4 @@
-//! Room that cancelled timers took is given back to the disk, while schedules go on.
+//! The disk space of cancelled timers is released while scheduling continues.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -10,14 +10,14 @@ use super::{BATCH, DAY, Run, Timer, now};
 
 /// About a month away.
 const MONTH: (u64, u64) = (28 * DAY, 32 * DAY);
-/// How long after the last cancel it may take, in seconds.
+/// How long it may take after the last cancel, in seconds.
 const LIMIT: f64 = 300.0;
-/// The pause between two of the schedules that are watched.
+/// The pause between two watched calls to schedule.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("10 M a month away, 9 M cancelled, 1 M more");
-    // Fewer would be too small a file to be copied.
+    // With fewer timers the file would be too small to be compacted.
     let million = if run.quick { 50_000 } else { 1_000_000 };
     let small = {
         let store = run.place.next()?;
@@ -30,7 +30,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
     face.fill(10 * million, MONTH, 0)?;
     let full = store.bytes();
     let (stop, longest) = (AtomicBool::new(false), AtomicU64::new(0));
-    // Single schedules that go on all the while: the longest pause is theirs.
+    // Schedules one timer at a time throughout, to measure the longest pause.
     let watch = || {
         while !stop.load(Relaxed) {
             let begin = Instant::now();
@@ -42,7 +42,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Lines, String> {
         Ok::<(), String>(())
     };
     let work = || {
-        // In the order in which they were made, but for one in ten.
+        // In the order of scheduling, except for one in ten.
         let mut spread = Spread::new(now(), MONTH, 0);
         let made = (0..10 * million as u64).map(|_| spread.next());
         let mut gone = made.filter(|timer| !timer.generation.is_multiple_of(10));

@@ -1,8 +1,10 @@
-//! The league: how contestants of every family take turns, and what is kept, printed and plotted of it.
+//! The league: the harness that runs the contestants of every family in turn, and records, prints and plots the
+//! results.
 //!
-//! A family is a set of contestants and of rows. A row is one workload, run for each of its columns; it gives figures.
-//! One run of one contestant, a [`Turn`], is a process of its own (`turn`); `run` lets them alternate; a [`report`]
-//! keeps every sample, one sheet for each figure; `show` prints the sheets, `publish` writes them as Markdown.
+//! A family is a set of contestants and a set of rows. A row is one workload, run for each of its columns; it yields
+//! figures. One run of one contestant, a [`Turn`], is a separate process (`turn`), and `run` alternates the
+//! contestants. A [`report`] keeps every sample, with one sheet for each figure. `show` prints the sheets, and
+//! `publish` writes them as Markdown.
 
 pub mod publish;
 pub mod report;
@@ -14,43 +16,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::{League, written};
 
-/// Whose a contestant is.
+/// The kind of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Tourbillon's own.
     Ours,
-    /// What ours are compared with.
+    /// A library or program with which ours are compared.
     Peer,
-    /// A heap, a tree, a list: what one would write without a wheel.
+    /// A heap, a tree or a list: the obvious code without a wheel.
     Baseline,
-    /// No timer: what one cannot do without.
+    /// No timer: only the work that no implementation can avoid.
     Floor,
 }
 
-/// Contestants, and what they are made to do.
+/// A set of contestants and their workloads.
 pub struct Family {
-    /// As the command line names it.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// How it is measured, for the reader of the tables.
+    /// A description of the measurement, for readers of the tables.
     pub about: &'static str,
-    /// The contestant whose figures the others are divided by; `None` is the best peer of each column.
+    /// The contestant by whose figures the others are divided; `None` for the best peer of each column.
     pub reference: Option<&'static str>,
     pub rows: &'static [Row],
     pub contestants: Vec<Contestant>,
 }
 
-/// What takes part.
+/// An implementation that takes part.
 pub struct Contestant {
     pub name: &'static str,
     pub kind: Kind,
     /// The settings it runs with.
     pub settings: &'static str,
-    /// Runs a row once, in a process of its own.
+    /// Runs a row once, in a separate process.
     pub run: fn(&Turn) -> Result<Readings, String>,
-    /// Why it has no part in a row, or `None`.
+    /// Why it does not take part in a row; `None` if it does.
     pub absent: fn(&str, &Column) -> Option<&'static str>,
-    /// Why it cannot run here, or `None`.
+    /// Why it cannot run on this machine; `None` if it can.
     pub missing: fn(&League) -> Option<String>,
 }
 
@@ -78,7 +80,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// What the header says, where that is not the same in all columns.
+    /// The text of the header: only the parameters that differ between the columns.
     pub fn title(&self, others: &[Column]) -> String {
         let differs = |same: fn(&Column, &Column) -> bool| others.iter().any(|it| !same(it, self));
         let mut words = Vec::new();
@@ -100,15 +102,15 @@ impl Column {
 pub struct Row {
     pub name: &'static str,
     pub figures: &'static [Figure],
-    /// How often everybody runs it: in a full run, and with `--quick`, where 0 leaves it out unless it is named.
+    /// The runs per contestant, in a full run and with `--quick`. 0 skips the row unless it is requested by name.
     pub rounds: [usize; 2],
-    /// Populations: in a full run, and with `--quick`. The command line may choose others.
+    /// The populations, in a full run and with `--quick`. The command line may choose others.
     pub timers: [&'static [usize]; 2],
     pub threads: &'static [usize],
     pub variants: &'static [&'static str],
-    /// All contestants run it at the same time.
+    /// Whether all contestants run it at the same time.
     pub at_once: bool,
-    /// It runs only if it is named.
+    /// Whether it runs only if it is requested by name.
     pub optional: bool,
     /// Whether contestants of a kind take part in a column.
     pub admits: fn(Kind, &Column) -> bool,
@@ -157,9 +159,10 @@ impl Row {
         Row { optional: true, ..self }
     }
 
-    /// The columns that were asked for.
+    /// The requested columns.
     pub fn columns(&self, asked: &League) -> Vec<Column> {
-        // Several are replaced by those that were asked for; a single one is at most the largest of them.
+        // A list of defaults is replaced by the requested values; a single default is capped at the largest requested
+        // one.
         let chosen = |own: &[usize], asked: &[usize]| match (own, asked.iter().max()) {
             (own, None) => own.to_vec(),
             ([own], Some(&most)) => vec![*own.min(&most)],
@@ -179,13 +182,13 @@ impl Row {
     }
 }
 
-/// One number that a run gives.
+/// One number that a run yields.
 #[derive(Clone, Copy)]
 pub struct Figure {
     pub name: &'static str,
     pub title: &'static str,
     pub unit: Unit,
-    /// What one of ours is held to.
+    /// The target for one of our contestants.
     pub aim: fn(&str, &Column) -> Option<Aim>,
 }
 
@@ -199,24 +202,24 @@ impl Figure {
     }
 }
 
-/// What a figure counts, and which of its samples is its value.
+/// The unit of a figure, and how its value is chosen from the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Unit {
     #[serde(rename = "ns")]
     Nanoseconds,
     #[serde(rename = "µs")]
     Microseconds,
-    /// A single longest time: the least of the rounds counts, the others were disturbed.
+    /// The longest time within a run. Its value is the minimum over the rounds, because the larger ones were disturbed.
     #[serde(rename = "µs, longest")]
     Longest,
     #[serde(rename = "bytes")]
     Bytes,
-    /// More is better.
+    /// A rate: more is better.
     #[serde(rename = "a second")]
     Rate,
     #[serde(rename = "times")]
     Times,
-    /// What must not happen: the most of the rounds counts.
+    /// Events that must not happen. Its value is the maximum over the rounds.
     #[serde(rename = "count")]
     Count,
 }
@@ -238,11 +241,11 @@ impl Unit {
     }
 }
 
-/// What a figure of ours is held to.
+/// The target of one of our figures.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
-    /// So much of the reference's.
+    /// At most this multiple of the reference's value.
     Share(f64),
     AtMost(f64),
     AtLeast(f64),

@@ -1,7 +1,7 @@
-//! The report as Markdown: what `--publish` puts between two marks of `BENCHMARKS.md`.
+//! The report as Markdown, which `--publish` writes between two marks in `BENCHMARKS.md`.
 //!
-//! First the rows in which a peer is better than one of ours, then every sheet, rows that we lose in bold, the
-//! processor's name in each header.
+//! First come the rows in which a peer is better than one of ours, then all sheets. Rows that we lose are bold, and
+//! each header has the processor's name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::show::{number, ratio};
 const BEGIN: &str = "<!-- begin: written by `bench --publish` -->";
 const END: &str = "<!-- end: written by `bench --publish` -->";
 
-/// Replaces what is between the marks of a page.
+/// Replaces the text between the marks of a page.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ fn markdown(report: &Report, plots: Option<&Path>) -> String {
     text
 }
 
-/// One line for a sheet in which one of ours loses: each of these, with its ratios, and the peers that are better.
+/// Adds a line for a sheet that we lose somewhere: our losing contestants with their ratios, and the better peers.
 fn lost(sheet: &Sheet, text: &mut String) {
     let (mut ours, mut peers) = (Vec::new(), BTreeSet::new());
     for line in &sheet.lines {
@@ -115,7 +115,7 @@ fn cell<'s>(
     Some(format!("{ours} / {value}{times}{place}"))
 }
 
-/// The plots of a family, each with its name as its text.
+/// The plots of a family, each with its name as its alternative text.
 fn images(plots: Option<&Path>, family: &str) -> String {
     let Some(folder) = plots else { return String::new() };
     let mut names: Vec<String> = std::fs::read_dir(folder)

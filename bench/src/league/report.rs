@@ -1,6 +1,6 @@
-//! What was measured: every sample, one sheet for each figure, and the machine and command that gave them.
+//! The results: every sample, one sheet for each figure, with the machine and the command line.
 //!
-//! It is what `--json` writes and `bench plot` reads, so everything that is printed or drawn can be made again of it.
+//! `--json` writes it and `bench plot` reads it, so every table and plot can be regenerated from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,17 @@ use crate::system::Waits;
 pub struct Report {
     pub machine: Machine,
     pub command: String,
-    /// UTC.
+    /// In UTC.
     pub date: String,
     pub quick: bool,
-    /// It was ended by Ctrl-C.
+    /// Whether Ctrl-C ended the run.
     pub ended_early: bool,
     pub waits: Waits,
     pub families: Vec<Listed>,
     pub sheets: Vec<Sheet>,
 }
 
-/// A family, as the report names it.
+/// A family in the report.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Listed {
     pub name: String,
@@ -36,9 +36,9 @@ pub struct Contender {
     pub name: String,
     pub kind: Kind,
     pub settings: String,
-    /// What its trace beside the oracle showed; empty if nothing was wrong.
+    /// The differences between its trace and the oracle's; empty if there are none.
     pub faults: String,
-    /// Why it did not take part.
+    /// Why it did not take part, if it did not.
     pub missing: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Sheet {
     pub figure: String,
     pub title: String,
     pub unit: Unit,
-    /// `None` is the best peer of each column.
+    /// `None` for the best peer of each column.
     pub reference: Option<String>,
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
@@ -72,7 +72,7 @@ pub struct Cell {
 }
 
 impl Report {
-    /// The sheets of a row, without samples.
+    /// Adds the sheets of a row, without samples.
     pub fn open(
         &mut self,
         family: &Family,
@@ -101,7 +101,7 @@ impl Report {
         }
     }
 
-    /// Notes the outcome of a turn.
+    /// Records the outcome of a turn.
     pub fn add(
         &mut self,
         (family, row): (&str, &str),
@@ -124,8 +124,9 @@ impl Report {
         }
     }
 
-    /// Wheels of ours whose trace shows faults: in virtual time, a busy machine is no excuse. Without the feature
-    /// `peers` all wheels are our code.
+    /// Our wheels whose trace shows faults. Under virtual time, a busy machine cannot cause them.
+    ///
+    /// Without the feature `peers` all wheels are our code.
     pub fn wrong(&self) -> Vec<String> {
         let wheels = self.families.iter().filter(|family| family.name == "wheel");
         let is_own = |it: &&Contender| it.kind != Kind::Peer || cfg!(not(feature = "peers"));
@@ -150,13 +151,13 @@ fn line(figure: &Figure, columns: &[Column], contestant: &Contestant) -> Line {
 }
 
 impl Sheet {
-    /// Nobody ran it.
+    /// Whether no contestant has run it.
     pub fn is_empty(&self) -> bool {
         let is_empty = |cell: &Cell| cell.samples.is_empty() && cell.absent.is_none();
         self.lines.iter().flat_map(|line| &line.cells).all(is_empty)
     }
 
-    /// The sample that counts.
+    /// The value of a cell, chosen from its samples.
     pub fn value(&self, line: &Line, column: usize) -> Option<f64> {
         let cell = line.cells.get(column).filter(|cell| !cell.samples.is_empty())?;
         let summary = Summary::of(&cell.samples);
@@ -175,7 +176,7 @@ impl Sheet {
         values.min_by(|left, right| (sign * left.1).total_cmp(&(sign * right.1)))
     }
 
-    /// What the others are divided by.
+    /// The value by which the others are divided.
     pub fn reference(&self, column: usize) -> Option<f64> {
         let Some(name) = &self.reference else { return Some(self.best_peer(column)?.1) };
         self.value(self.lines.iter().find(|line| line.contestant == *name)?, column)
@@ -187,7 +188,7 @@ impl Sheet {
         ratio.is_finite().then_some(ratio)
     }
 
-    /// Whether one of ours is worse than the best peer, by more than a hundredth.
+    /// Whether one of ours is more than 1 % worse than the best peer.
     pub fn loses(&self, line: &Line, column: usize) -> bool {
         let (Some(ours), Some((_, best))) = (self.value(line, column), self.best_peer(column))
         else {
@@ -198,7 +199,7 @@ impl Sheet {
         line.kind == Kind::Ours && worse
     }
 
-    /// What one of ours is held to, what is compared with it, and whether that was met.
+    /// The target of one of our contestants, the measured value, and whether the target was met.
     pub fn verdict(&self, line: &Line, column: usize) -> Option<(Aim, f64, bool)> {
         let aim = line.cells.get(column)?.aim?;
         let value = match aim {

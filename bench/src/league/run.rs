@@ -1,4 +1,4 @@
-//! The run: every cell of every sheet, contestants alternating, several rounds.
+//! The run: fills every cell of every sheet in several rounds, alternating the contestants.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -12,20 +12,20 @@ use crate::cli::{League, written};
 use crate::machine;
 use crate::system::Waits;
 
-/// Set by Ctrl-C: what was measured by then is kept.
+/// Set by Ctrl-C. The samples so far are kept.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// From this population on, a run takes so long that there is one round.
+/// From this population on, runs take so long that there is only one round.
 const MANY: usize = 10_000_000;
 
-/// The row in which every contestant runs a trace beside an oracle.
+/// The row in which the trace of every contestant is compared with an oracle's.
 pub const TRACE: &str = "trace";
 
-/// Runs what was asked for; prints each sheet as its row ends.
+/// Runs the requested rows. Prints each sheet when its row ends.
 ///
 /// # Errors
 ///
-/// The options fit nothing.
+/// No row matches the options.
 pub fn run(asked: &League, families: &[Family]) -> Result<Report, String> {
     // The second Ctrl-C ends the process.
     let handler = || {
@@ -71,7 +71,7 @@ fn is_of(sheet: &super::report::Sheet, family: &Family, row: &Row) -> bool {
     sheet.family == family.name && sheet.row == row.name && row.name != TRACE
 }
 
-/// A family as it was asked for.
+/// The requested part of a family.
 struct Contest<'a> {
     asked: &'a League,
     family: &'a Family,
@@ -136,7 +136,7 @@ impl Contest<'_> {
         println!("  contestants: {}", names.join(", "));
     }
 
-    /// What takes a minute is done once.
+    /// The number of rounds; 1 if the population is so large that a run takes a minute.
     fn rounds(&self, row: &Row, column: &Column) -> usize {
         let own = row.rounds[usize::from(self.asked.quick)].max(1);
         let asked = self.asked.rounds.filter(|_| row.rounds[0] > 1).map_or(own, usize::from);
@@ -154,7 +154,7 @@ impl Contest<'_> {
         turns.sum()
     }
 
-    /// All columns of a row, several rounds, everybody once in each, a different one first each time.
+    /// Runs all columns of a row. In each round every contestant runs once, a different one first.
     fn row(&self, row: &Row, report: &mut Report, bar: &ProgressBar) {
         let columns = row.columns(self.asked);
         report.open(self.family, row, &columns, &self.present);
@@ -185,7 +185,7 @@ impl Contest<'_> {
         }
     }
 
-    /// One run of each of a group, at the same time.
+    /// Runs a group of contestants at the same time.
     fn turn(
         &self,
         row: &Row,
@@ -215,7 +215,7 @@ impl Contest<'_> {
         let running: Vec<_> = group.iter().map(start).collect();
         for (name, running) in running {
             let outcome = running.and_then(Running::finish);
-            // What Ctrl-C has ended is no result.
+            // A run that Ctrl-C has ended is no result.
             if ENDED.load(Relaxed) && outcome.is_err() {
                 return;
             }
@@ -236,7 +236,7 @@ fn takes_part(contestant: &Contestant, row: &Row, column: &Column) -> bool {
     (row.admits)(contestant.kind, column) && (contestant.absent)(row.name, column).is_none()
 }
 
-/// What the trace of a contestant showed, beside its name.
+/// Records the faults that the trace of a contestant showed.
 fn note_faults(
     report: &mut Report,
     family: &str,
@@ -256,8 +256,9 @@ fn note_faults(
     };
 }
 
-/// A bar on stderr with an estimate, hidden when that is no terminal. It redraws between runs only, and has no thread
-/// of its own.
+/// A progress bar on stderr with an estimate, hidden if stderr is not a terminal.
+///
+/// It redraws only between runs and has no thread, so it does not disturb them.
 fn bar(turns: u64) -> ProgressBar {
     let bar = ProgressBar::new(turns);
     let template = "{bar:25} {pos}/{len}  {elapsed_precise}, {eta} left  {msg}";
@@ -270,7 +271,7 @@ fn bar(turns: u64) -> ProgressBar {
 fn humantime(now: SystemTime) -> String {
     let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_secs());
     let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    // The civil calendar from days, by years of 365.2425 days that begin in March.
+    // Converts days to the civil calendar, with years of 365.2425 days that begin in March.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era =

@@ -1,4 +1,4 @@
-//! The sheets, for people: a text table each, rows that we lose like all others.
+//! Prints each sheet as a text table, including the rows that we lose.
 
 use super::report::{Line, Report, Sheet};
 use super::{Aim, Kind, Unit};
@@ -9,7 +9,7 @@ use crate::table::Table;
 /// On a quiet machine, threads wait for a core less than this share of their time.
 const QUIET: f64 = 0.03;
 
-/// Who takes part, with which settings.
+/// Prints the contestants of a family and their settings.
 pub fn family(report: &Report, name: &str) {
     let Some(family) = report.families.iter().find(|family| family.name == name) else { return };
     let mut table = Table::new(format!("## {name}: {}", family.about), vec!["contestant".into()]);
@@ -93,7 +93,7 @@ fn faults(report: &Report, family: &str, name: &str) -> String {
     if faults.is_empty() { String::new() } else { format!("({faults})") }
 }
 
-/// How many aims were met and rows lost, who is missing, and whether the figures deserve trust.
+/// Prints how many targets were met and rows lost, who is missing, and whether the machine was quiet.
 pub fn summing_up(report: &Report) {
     let (mut aims, mut met, mut lost) = (0, 0, 0);
     for sheet in &report.sheets {

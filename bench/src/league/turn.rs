@@ -1,7 +1,8 @@
-//! One run of one contestant, in a process of its own.
+//! One run of one contestant, in a separate process.
 //!
-//! What a contestant leaves behind would be paid for by the next: a million freed blocks that the allocator merges
-//! when somebody else asks, threads that are still ending. It also makes a run that hangs or panics a missing figure.
+//! In a shared process, each contestant would pay for the remains of the previous one: a million freed blocks that the
+//! allocator merges later, threads that are still ending. With a separate process, a run that hangs or panics is just a
+//! missing figure.
 
 use std::io::Read;
 use std::process::{self, Child, Command, Stdio};
@@ -17,15 +18,15 @@ use crate::system::{self, Waits};
 /// A run that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// What a run tells.
+/// The result of a run.
 #[derive(Deserialize, Serialize)]
 pub struct Outcome {
-    /// Or why there are none.
+    /// The figures by name, or why there are none.
     pub readings: Result<Vec<(String, f64)>, String>,
     pub waits: Waits,
 }
 
-/// The run itself, in its own process.
+/// Performs the run, in the separate process.
 ///
 /// # Errors
 ///
@@ -43,7 +44,7 @@ pub fn run(turn: &str, families: &[Family]) -> Result<(), String> {
     serde_json::to_writer(std::io::stdout(), &outcome).map_err(|error| error.to_string())
 }
 
-/// A thread that panics would leave those waiting that it was to meet, and a run has to end.
+/// Ends the process at a panic. Otherwise other threads might wait for the panicked one, and the run would not end.
 fn end_at_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -52,7 +53,7 @@ fn end_at_panic() {
     }));
 }
 
-/// A run that is under way.
+/// A run in progress.
 pub struct Running {
     process: Child,
     told: mpsc::Receiver<String>,
@@ -71,21 +72,21 @@ impl Running {
             .map_err(|error| error.to_string())?;
         let mut output = process.stdout.take().ok_or("it has no output")?;
         let (tell, told) = mpsc::channel();
-        // A thread that blocks, instead of one that looks again and again beside those that measure.
+        // This thread blocks; a polling one would disturb the threads that measure.
         thread::spawn(move || {
             let mut text = String::new();
-            // What cannot be read is no outcome, and nobody listens to a run that was ended.
+            // Unreadable output is no outcome, and the receiver is gone if the run was killed.
             let _ = output.read_to_string(&mut text);
             let _ = tell.send(text);
         });
         Ok(Running { process, told, end: Instant::now() + LIMIT })
     }
 
-    /// Waits for the end, and ends it if it takes too long.
+    /// Waits for the end of the run, and kills it if it takes too long.
     ///
     /// # Errors
     ///
-    /// It told nothing.
+    /// The run printed no outcome.
     pub fn finish(mut self) -> Result<Outcome, String> {
         let text = self.told.recv_timeout(self.end.saturating_duration_since(Instant::now()));
         if text.is_err() {

@@ -21,7 +21,7 @@ pub struct Bars {
 const WIDTH: u32 = 720;
 const TOP: i32 = 92;
 const EACH: i32 = 38;
-/// Where the bars begin, and the widest of them ends.
+/// The positions where the bars begin and where the widest one ends.
 const LEFT: i32 = 290;
 const RIGHT: i32 = 620;
 
@@ -36,7 +36,7 @@ pub fn text(size: i32, ink: (u8, u8, u8)) -> TextStyle<'static> {
 impl Bars {
     /// # Errors
     ///
-    /// What the drawing library says.
+    /// The drawing library has failed.
     pub fn draw(&self) -> Result<String, String> {
         let mut svg = String::new();
         let height = TOP + EACH * self.bars.len() as i32 + 44;

@@ -11,12 +11,12 @@ use crate::league::report::{Line, Sheet};
 
 const WIDTH: i32 = 720;
 const HEIGHT: i32 = 520;
-/// The plane of the lines.
+/// The area of the lines.
 const LEFT: i32 = 76;
 const RIGHT: i32 = 440;
 const TOP: i32 = 96;
 const BOTTOM: i32 = 440;
-/// Names are so far apart, at least.
+/// The minimum distance between names.
 const APART: i32 = 24;
 
 /// A line: its name, its colour, and its points.
@@ -66,13 +66,13 @@ fn drawn(sheet: &Sheet) -> Vec<Drawn> {
         .collect()
 }
 
-/// The first of ours is drawn wider than the others.
+/// Whether this is the first of our lines, which is drawn wider than the others.
 fn first_of_ours(sheet: &Sheet, line: &Line) -> bool {
     let first = sheet.lines.iter().find(|line| line.kind == Kind::Ours);
     first.is_some_and(|first| std::ptr::eq(first, line))
 }
 
-/// Where a value lies between two others, on a logarithmic axis.
+/// The position of a value between two others on a logarithmic axis, as a fraction.
 fn share(value: f64, least: f64, most: f64) -> f64 {
     if most > least { (value / least).ln() / (most / least).ln() } else { 0.5 }
 }
@@ -133,7 +133,7 @@ fn marks((least, most): (f64, f64)) -> impl Iterator<Item = f64> {
     })
 }
 
-/// The name of each line at its right end, pushed apart where they would overlap.
+/// Draws the name of each line at its right end. Names that would overlap are pushed apart.
 fn names(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     lines: &[Drawn],
@@ -150,7 +150,7 @@ fn names(
     for nth in 1..placed.len() {
         placed[nth] = placed[nth].max(placed[nth - 1] + APART);
     }
-    // What was pushed below the plane moves up again.
+    // Names pushed below the area move up again.
     let mut limit = BOTTOM + 20;
     for place in placed.iter_mut().rev() {
         *place = (*place).min(limit);

@@ -1,7 +1,7 @@
 //! The plots: SVG files that can be read without the text around them, on a phone, on light and on dark pages.
 //!
-//! Each has a title that says what is good, names its lines or bars directly, and the processor below. Colours are
-//! classes of a few attributes which a style sheet inside the file replaces on dark pages. Ours are drawn in one strong
+//! Each says whether more or less is better, has names next to its lines or bars, and the processor's name below.
+//! Colours are attributes that a style sheet inside the file overrides on dark pages. Our contestants have one strong
 //! colour.
 
 mod bars;
@@ -13,7 +13,7 @@ use crate::league::Kind;
 use crate::league::report::{Line, Report, Sheet};
 use bars::{Bar, Bars};
 
-/// What every plot says below: where the figures come from.
+/// The line below every plot: the source of the figures.
 fn source(report: &Report) -> String {
     let quick = if report.quick { ", a quick run" } else { "" };
     format!("{}, {} cores · {}{quick}", report.machine.cpu, report.machine.cores, report.date)
@@ -79,7 +79,7 @@ pub fn draw(report: &Report, folder: &Path) -> Result<(), String> {
     write("timer-pause", bars(call, title, "µs, least of the rounds; less is better", million))
 }
 
-/// Which columns have a bar, and what is added to the contestant's name.
+/// Selects the columns that have a bar, and returns the suffix for the contestant's name.
 type Column<'a> = &'a dyn Fn(&Sheet, usize) -> Option<String>;
 
 /// A bar for each contestant and column, the best first.
@@ -105,7 +105,7 @@ fn is_ours(line: &Line) -> bool {
     line.kind == Kind::Ours
 }
 
-/// Pairs a second against threads, with as many timers as the sheet has at most.
+/// Pairs per second against threads, at the sheet's largest population.
 fn threads(sheet: Option<&Sheet>, source: &str) -> Option<Result<String, String>> {
     let sheet = sheet?;
     let most = sheet.columns.iter().map(|column| column.timers).max()?;
@@ -124,14 +124,14 @@ fn threads(sheet: Option<&Sheet>, source: &str) -> Option<Result<String, String>
     (!bars.is_empty()).then(|| Bars { title, unit, bars, source: source.to_owned() }.draw())
 }
 
-/// The colours as they are drawn; a dark page has others for each.
+/// The colours on a light page. A dark page has another for each.
 const INK: (u8, u8, u8) = (0x1f, 0x23, 0x28);
 const FAINT: (u8, u8, u8) = (0x6e, 0x77, 0x81);
 const GRID: (u8, u8, u8) = (0xd8, 0xde, 0xe4);
 const PAPER: (u8, u8, u8) = (0xff, 0xff, 0xff);
 const OURS: (u8, u8, u8) = (0xd1, 0x4b, 0x00);
 const THEIRS: (u8, u8, u8) = (0x8c, 0x95, 0x9f);
-/// Lines of peers, told apart by their colours and their names.
+/// The colours of peers' lines, which also have names.
 const PEERS: [(u8, u8, u8); 6] = [
     (0x1f, 0x6f, 0xb4),
     (0x2b, 0x8a, 0x3e),
@@ -155,7 +155,7 @@ const DARK: [((u8, u8, u8), &str); 12] = [
     (PEERS[5], "#ff7eb6"),
 ];
 
-/// Adds the style sheet of dark pages: rules for each colour, which win over the attributes in the file.
+/// Adds the style sheet of dark pages: rules for each colour, which override the attributes in the file.
 fn themed(svg: &str) -> String {
     let mut rules = String::new();
     for ((red, green, blue), dark) in DARK {

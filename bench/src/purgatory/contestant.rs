@@ -1,9 +1,9 @@
-//! What a contestant can be asked to do, and what its operations wait for.
+//! The interface of a contestant, and the conditions that its operations wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What operations wait for: the flag of their number. It lives as long as the process, and costs no memory of theirs.
+/// The conditions of operations: a flag for each number. The flags live as long as the process and are not measured.
 pub struct Flags {
     ready: Box<[AtomicBool]>,
     expired: AtomicUsize,
@@ -15,7 +15,7 @@ impl Flags {
         Box::leak(Box::new(Flags { ready, expired: AtomicUsize::new(0) }))
     }
 
-    // Relaxed everywhere: whoever sets a flag checks after that, under the contestant's own locks.
+    // Relaxed everywhere: the thread that sets a flag then calls `check`, which takes the contestant's locks.
     pub fn set(&self, number: usize) {
         self.ready[number].store(true, Relaxed);
     }
@@ -33,7 +33,7 @@ impl Flags {
     }
 }
 
-/// Whether time passes when it is told to, or by itself.
+/// The clock: virtual time passes only in [`Contestant::pass`], real time by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Time {
     Virtual,
@@ -45,10 +45,10 @@ pub trait Contestant: Sync + Sized {
     const SETTINGS: &'static str;
 
     fn new(flags: &'static Flags, time: Time) -> Self;
-    /// Has the operation of that number wait under its keys; its flag is not set.
+    /// Lets operation `number` wait under its keys. Its flag is not set.
     fn add(&self, number: u32, keys: [u64; 3], timeout: Duration);
-    /// Tries whoever waits under the key. How many were completed.
+    /// Tries the operations that wait under the key. Returns how many were completed.
     fn check(&self, key: u64) -> usize;
-    /// Virtual time passes, and what is due expires.
+    /// Advances virtual time. Due operations expire.
     fn pass(&self, by: Duration);
 }

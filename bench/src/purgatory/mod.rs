@@ -1,7 +1,7 @@
-//! Operations that wait under keys, beside a plain map of lists with tokio's sleeps.
+//! Operations that wait under keys, compared with a plain map of lists with tokio's sleeps.
 //!
-//! A contestant is an adapter (`ours`, `plain`), a workload a function in `rows`. Time is virtual where something
-//! expires: what is measured is work, not waiting. Every run counts what was completed and what expired.
+//! A contestant is an adapter (`ours`, `plain`), a workload a function in `rows`. Time is virtual if operations expire,
+//! because work is measured and not waiting. Every run counts completed and expired operations.
 
 mod contestant;
 mod ours;
@@ -23,7 +23,7 @@ const fn bytes(name: &'static str, title: &'static str) -> Figure {
     Figure::new(name, Unit::Bytes, title)
 }
 
-/// A few buffers that every thread or engine keeps.
+/// The limit on bytes left: a few buffers that every thread or engine keeps.
 fn few(_: &str, _: &Column) -> Option<Aim> {
     Some(Aim::AtMost(65_536.0))
 }

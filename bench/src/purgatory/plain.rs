@@ -1,7 +1,7 @@
-//! The same job the plain way: one map of lists under one mutex, and a task with a sleep for each operation.
+//! The straightforward implementation: one map of lists under one mutex, and a task with a sleep for each operation.
 //!
-//! Whoever completes an operation marks it, takes it out of the lists of its other keys by looking through them, and
-//! aborts its task. It may be completed by one thread only; a condition may be tried by two at once.
+//! The thread that completes an operation marks it, removes it from the lists of all its keys by linear search, and
+//! aborts its task. Two threads may try a condition at once, but only one completes the operation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::contestant::{Contestant, Flags, Time};
 
-/// Tasks are polled for the first time so many at a time, when time is virtual.
+/// Under virtual time, this many tasks at a time are polled for the first time.
 const TOGETHER: usize = 64;
 
 pub struct Plain {
@@ -26,7 +26,7 @@ pub struct Plain {
 struct Map {
     lists: Mutex<HashMap<u64, Vec<Arc<Waiting>>>>,
     flags: &'static Flags,
-    /// Times that a task was polled.
+    /// How often tasks were polled.
     polls: AtomicUsize,
 }
 
@@ -38,7 +38,7 @@ struct Waiting {
 }
 
 impl Map {
-    /// Marks it, if nobody has; then it is gone from all keys.
+    /// Marks an operation and removes it from all keys; `false` if it was already marked.
     fn end(&self, waiting: &Arc<Waiting>) -> bool {
         if waiting.over.swap(true, AcqRel) {
             return false;
@@ -126,7 +126,7 @@ impl Contestant for Plain {
 }
 
 impl Plain {
-    /// Yields until no task is polled any more: each time some of them are.
+    /// Yields until no task is polled any more. Each yield polls only some tasks.
     async fn settle(&self) {
         loop {
             let before = self.map.polls.load(Relaxed);

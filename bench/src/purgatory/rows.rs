@@ -22,7 +22,7 @@ fn keys(number: usize) -> [u64; 3] {
 pub fn run<C: Contestant>(turn: &Turn) -> Readings {
     let (row, quick) = (turn.row.as_str(), turn.quick);
     if matches!(row, "stream" | "check" | "threads") {
-        // Nobody asks for bytes.
+        // These rows do not measure bytes.
         counting::stop();
     }
     if row == "threads" {
@@ -37,12 +37,12 @@ pub fn run<C: Contestant>(turn: &Turn) -> Readings {
     }
 }
 
-/// Nanoseconds for each of so many.
+/// Nanoseconds per operation, for `count` operations since `begin`.
 fn each(begin: Instant, count: usize) -> f64 {
     begin.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// Watches `count` operations from `first` on, and completes each when so many came after it.
+/// Watches `count` operations from `first` on, and completes each one `behind` operations later.
 fn flow<C: Contestant>(contestant: &C, flags: &Flags, first: usize, count: usize, behind: usize) {
     for number in first..first + count {
         contestant.add(number as u32, keys(number), TIMEOUT);
@@ -58,7 +58,7 @@ fn stream<C: Contestant>(quick: bool) -> Readings {
     let count = if quick { 300_000 } else { 2_000_000 };
     let flags = Flags::new(BEHIND * 2 + count);
     let contestant = C::new(flags, Time::Virtual);
-    // Until everything has been used once.
+    // Warms up until all memory has been used once.
     flow(&contestant, flags, 0, BEHIND * 2, BEHIND);
     let begin = Instant::now();
     flow(&contestant, flags, BEHIND * 2, count, BEHIND);
@@ -81,7 +81,7 @@ fn million<C: Contestant>(quick: bool, random: bool) -> Readings {
     let begin = Instant::now();
     for (number, &timeout) in timeouts.iter().enumerate() {
         contestant.add(number as u32, keys(number), timeout);
-        // They come over ten seconds.
+        // The operations arrive over ten seconds.
         if number % (count / 10_000) == 0 {
             contestant.pass(MS);
         }
@@ -95,7 +95,7 @@ fn million<C: Contestant>(quick: bool, random: bool) -> Readings {
     }
     let complete = each(begin, half);
     let begin = Instant::now();
-    // A second at a time: what is due together expires together.
+    // A second at a time, so that many operations expire together.
     (0..70).for_each(|_| contestant.pass(MS * 1000));
     let expire = each(begin, half);
     assert_eq!(flags.expired(), half);
@@ -132,7 +132,7 @@ fn check<C: Contestant>(quick: bool, waiting: usize) -> Readings {
     vec![("check", check), ("complete-all", each(begin, waiting))]
 }
 
-/// Two threads add, two check what was added before them.
+/// Two threads add operations; two others complete operations that were added before.
 fn threads<C: Contestant>(quick: bool) -> Readings {
     let count = if quick { 100_000 } else { 500_000 };
     let flags = Flags::new(2 * count);
@@ -153,7 +153,8 @@ fn threads<C: Contestant>(quick: bool) -> Readings {
                 start.wait();
                 let mut done = 0;
                 while done < count {
-                    // Those before are watched: the flags are set when they are, and not while they are added.
+                    // Operations before this number are fully added: their flags are never set while they are being
+                    // added.
                     let ready = added.load(Acquire);
                     for number in lane * count + done..lane * count + ready {
                         flags.set(number);
@@ -172,7 +173,7 @@ fn threads<C: Contestant>(quick: bool) -> Readings {
     vec![("threads-rate", 1e9 / each(wall, 2 * count))]
 }
 
-/// One stays on two keys that all others use as well.
+/// One operation keeps waiting under two keys that all others use as well.
 fn growth<C: Contestant>(quick: bool) -> Readings {
     let (first, rest) = if quick { (50_000, 200_000) } else { (100_000, 2_000_000) };
     let flags = Flags::new(first * 3 + rest);
@@ -191,7 +192,7 @@ fn growth<C: Contestant>(quick: bool) -> Readings {
         }
         each(begin, count)
     };
-    // Until everything has been used once.
+    // Warms up until all memory has been used once.
     pass(first - 1);
     let (early, _, late) = (pass(first), pass(rest), pass(first));
     contestant.pass(MS);

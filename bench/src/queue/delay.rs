@@ -1,4 +1,4 @@
-//! The delay queue: so many producers and consumers, flat out and at a pace, alone and beside a crowd that is not due.
+//! The delay queue with several producers and consumers: flat out or paced, alone or with many values that are not due.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,16 +12,16 @@ use crate::league::{Readings, Turn};
 use crate::rng::Rng;
 use crate::{counting, system};
 
-/// Delays are uniform over so long.
+/// Delays are uniform from zero to this.
 const DELAYS: Duration = Duration::from_millis(10);
 const NO_CPU: &str = "this system does not tell the CPU time";
 const HOUR: Duration = Duration::from_secs(3600);
-/// One value in so long, from each producer that keeps a pace.
+/// The interval between the values of a paced producer.
 const PACE: Duration = Duration::from_micros(50);
 
 trait Queue: Sync {
     fn put_at(&self, at: Instant, value: u64);
-    /// `None` once it is closed.
+    /// Waits for a due value; `None` once the queue is closed.
     fn take(&self) -> Option<u64>;
     fn close(&self);
 }
@@ -52,7 +52,7 @@ impl Queue for Heap {
 
 #[derive(Clone, Copy)]
 struct Load {
-    /// Producers, and as many consumers.
+    /// The number of producers, and of consumers.
     threads: u64,
     values: u64,
     /// Values that are not due for an hour.
@@ -86,7 +86,7 @@ pub fn finer(turn: &Turn) -> Result<Readings, String> {
     measure(&queue.map_err(|wrong| wrong.to_string())?, Load::of(turn))
 }
 
-/// What all consumers share: how many values were taken, and what the last of them saw.
+/// The state that all consumers share: the number of values taken, and the times at the end.
 struct Taken {
     taken: AtomicU64,
     end: OnceLock<(Duration, Option<Duration>)>,
@@ -123,7 +123,7 @@ fn measure<Q: Queue>(queue: &Q, load: Load) -> Result<Readings, String> {
     })
 }
 
-/// A value is its deadline, in nanoseconds since the run began.
+/// Puts values. A value is its own deadline, in nanoseconds since the run began.
 fn produce(queue: &impl Queue, load: Load, number: u64, began: Instant) {
     let mut rng = Rng::new(number);
     for n in 0..load.values / load.threads {
@@ -135,8 +135,9 @@ fn produce(queue: &impl Queue, load: Load, number: u64, began: Instant) {
     }
 }
 
-/// Who takes the last looks at the clocks and closes the queue. How late each was, in nanoseconds, if that is asked
-/// for.
+/// Takes values. Returns the lateness of each in nanoseconds, if the load is paced.
+///
+/// The consumer of the last value reads the clocks and closes the queue.
 fn consume(queue: &impl Queue, load: Load, all: &Taken) -> Vec<u64> {
     let mut late = Vec::new();
     while let Some(deadline) = queue.take() {
@@ -144,7 +145,7 @@ fn consume(queue: &impl Queue, load: Load, all: &Taken) -> Vec<u64> {
             let now = all.began.elapsed().as_nanos() as u64;
             late.push(now.checked_sub(deadline).expect("never early"));
         }
-        // Relaxed: it is a count; the values went through the queue's lock.
+        // Relaxed: this is only a count; the values are synchronized by the queue's lock.
         if all.taken.fetch_add(1, Relaxed) + 1 == load.values {
             let _ = all.end.set((all.began.elapsed(), system::process_cpu()));
             queue.close();

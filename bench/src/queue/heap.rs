@@ -1,4 +1,4 @@
-//! What one writes without a library: a binary heap behind a mutex, and a condition variable.
+//! The obvious delay queue without a library: a binary heap behind a mutex, and a condition variable.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -36,7 +36,7 @@ impl Heap {
         }
     }
 
-    /// Waits until one is due; `None` once it is closed.
+    /// Waits for a due value; `None` once the queue is closed.
     pub fn take(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -47,7 +47,7 @@ impl Heap {
             state = match state.heap.peek() {
                 Some(first) if first.at <= now => {
                     let value = state.heap.pop().map(|entry| entry.value);
-                    // Without this, one who waits for what was put behind the first would not hear of it.
+                    // Without this, no waiting thread would learn of the values behind the first one.
                     if !state.heap.is_empty() {
                         self.changed.notify_one();
                     }
@@ -68,7 +68,7 @@ impl Heap {
     }
 }
 
-/// The earliest is the greatest: `BinaryHeap` gives the greatest first.
+/// The earliest entry is the greatest, because `BinaryHeap` pops the greatest first.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         other.at.cmp(&self.at).then_with(|| other.value.cmp(&self.value))

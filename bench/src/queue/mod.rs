@@ -1,5 +1,5 @@
-//! What people build on timers: the delay queue beside a heap behind a lock, and repeating timers beside a pool that
-//! has them.
+//! Structures built on timers: the delay queue compared with a heap behind a lock, and repeating timers compared with a
+//! thread pool that supports them.
 
 mod delay;
 mod heap;

@@ -1,4 +1,4 @@
-//! Repeating timers: the CPU time of the whole process, a run.
+//! Repeating timers: the CPU time of the whole process per run of a timer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use tourbillon::{Builder, Repeat, Timer};
 use crate::league::{Readings, Turn};
 use crate::{counting, system};
 
-/// Runs that repeat: a hundred thousand a second of a thousand timers, or ten thousand of ten thousand.
+/// A load: 100 k runs per second from a thousand timers, or 10 k from ten thousand.
 struct Load {
     timers: u64,
     period: Duration,
@@ -27,12 +27,12 @@ impl Load {
         Load { timers, period, watch, runs: Arc::default() }
     }
 
-    /// When each of them runs first: spread over a period.
+    /// When timer `n` runs first. The first runs are spread over a period.
     fn first(&self, n: u64) -> Duration {
         self.period.mul_f64(n as f64 / self.timers as f64)
     }
 
-    /// The CPU time of a run, once all of them have begun. The harness sleeps meanwhile.
+    /// Measures the CPU time per run, after all timers have run once. The harness sleeps meanwhile.
     fn watched(&self) -> Result<Readings, String> {
         let cpu = || system::process_cpu().ok_or("this system does not tell the CPU time");
         thread::sleep(self.period + Duration::from_millis(100));

@@ -30,7 +30,7 @@ impl Client {
         })
     }
 
-    /// Asks `POST /v1/queues/q/PATH` and returns the answer, which must be one of success.
+    /// Sends `POST /v1/queues/q/PATH` and returns the body of the answer, which must be a success.
     pub(super) fn post(&mut self, path: &str, body: &str) -> Result<String, String> {
         self.ask("POST", &format!("/v1/queues/q/{path}"), body)
     }
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Receives deliveries: how late each is in microseconds, and acknowledges them.
+    /// Receives and acknowledges deliveries. Returns the lateness of each in microseconds.
     pub(super) fn take(&mut self, max: usize, wait: &str) -> Result<Vec<i64>, String> {
         let answer = self.post("receive", &format!(r#"{{"max":{max},"wait":"{wait}"}}"#))?;
         let at = wall_micros();
@@ -90,7 +90,7 @@ pub(super) fn wall_micros() -> i64 {
     since.map_or(0, |since| since.as_micros() as i64)
 }
 
-/// A moment, given in milliseconds, as the API takes it.
+/// A moment, given in milliseconds, in the API's format.
 pub(super) fn moment(millis: i64) -> String {
     let moment = tourbillon_durable::values::Moment::from_millis(millis.max(0) as u64);
     moment.to_string()

@@ -12,18 +12,18 @@ use super::{Run, text};
 use crate::durable::line::Lines;
 use crate::results::Summary;
 
-/// Timers a second of the steady row.
+/// Timers per second in the steady row.
 const RATE: i64 = 5000;
-/// Connections that receive.
+/// The number of connections that receive.
 const TAKERS: usize = 8;
 
-/// The share of sorted samples.
+/// A quantile of sorted lateness in microseconds, in milliseconds.
 fn quantile(sorted: &[i64], share: f64) -> f64 {
     let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
     sorted.get(at).map_or(f64::NAN, |micros| *micros as f64 / 1000.0)
 }
 
-/// A timer at a moment. Its payload is that moment, padded to that many bytes.
+/// A timer at a moment. Its payload is the moment, padded to 100 bytes.
 fn timer(due: i64) -> String {
     format!(r#"{{"at":"{}","payload":{due:>100}}}"#, moment(due))
 }
@@ -48,7 +48,7 @@ pub(super) fn steady(run: &Run<'_>) -> Result<Lines, String> {
         while begin.elapsed() < length {
             let wanted = begin.elapsed().as_millis() as i64 * RATE / 1000;
             let now = wall_micros() / 1000;
-            // Due over the next two seconds, evenly.
+            // Due over the next two seconds, evenly spread.
             let timers: Vec<String> = (scheduled..wanted.min(scheduled + 1000))
                 .map(|nth| timer(now + 1000 + nth * 7 % 1000))
                 .collect();
@@ -128,7 +128,7 @@ pub(super) fn crowd(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// A receiver that answers 200 at once, and counts.
+/// A receiver that answers 200 at once and counts the posts.
 fn receiver(posts: Arc<AtomicU64>) -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(text)?;
     let address = listener.local_addr().map_err(text)?.to_string();

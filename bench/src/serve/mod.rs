@@ -1,14 +1,14 @@
-//! `bench serve`: the server over HTTP on loopback, on a real disk. The server is a process of its own and the clients
-//! are in this one; every acknowledgement is synced first; payloads have 100 bytes.
+//! `bench serve`: the server over HTTP on loopback, on a real disk. The server is a separate process and the clients
+//! are in this one. Every change is synced before it is acknowledged. Payloads have 100 bytes.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `server.rs` | the process of the server, and what the system says of it |
+//! | `server.rs` | the process of the server, and its use of resources |
 //! | `client.rs` | a connection to it |
 //! | `rows.rs` | scheduling and receiving |
 //! | `flow.rs` | timers that become due: steady, a crowd, webhooks |
-//! | `rest.rs` | ten million pending, and nothing to do |
-//! | `peers.rs`, `postgres.rs` | the others, at their durable settings |
+//! | `rest.rs` | ten million pending, and an idle server |
+//! | `peers.rs`, `postgres.rs` | the peers, at their durable settings |
 
 mod client;
 mod flow;
@@ -55,7 +55,7 @@ pub enum Row {
     Idle,
 }
 
-/// What a row is told.
+/// The parameters of a row.
 struct Run<'a> {
     place: &'a Place,
     quick: bool,
@@ -64,7 +64,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// How long a rate is measured.
+    /// How long to measure a rate.
     fn length(&self) -> Duration {
         Duration::from_secs(if self.quick { 3 } else { 10 })
     }
@@ -74,11 +74,11 @@ impl Run<'_> {
     }
 }
 
-/// Runs what was asked for, prints it, and writes it if wanted.
+/// Runs the requested rows, prints the results, and writes them to a file if requested.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, the directory, or the server.
+/// The file, the directory or the server has failed.
 pub fn run(options: &Serve) -> Result<(), String> {
     let file = create(options.json.as_deref())?;
     counting::stop();
@@ -123,8 +123,9 @@ struct Report {
     lines: Vec<Line>,
 }
 
-/// How much that many threads do in a second, each with a connection of its own: `open` makes it, `work` does some and
-/// says how much.
+/// The work that `threads` threads do per second, each with a connection of its own.
+///
+/// `open` makes a connection; `work` does some work and returns how much.
 fn hammer<C>(
     threads: usize,
     length: Duration,
@@ -152,7 +153,7 @@ fn hammer<C>(
     Ok(done.load(Relaxed) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Says how many times as fast as a peer we are, or why the peer was not measured.
+/// Adds our speed relative to a peer's to the lines, or why the peer was not measured.
 fn beside(
     lines: &mut Lines,
     peer: &str,

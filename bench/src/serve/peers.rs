@@ -1,4 +1,4 @@
-//! The others, each as a server of its own at its durable settings: fsync before every acknowledgement.
+//! The peers, each as a separate server at its durable settings: fsync before every acknowledgement.
 //!
 //! | peer | how |
 //! |---|---|
@@ -17,10 +17,12 @@ use super::postgres::{Database, graphile};
 use super::{Run, hammer, text};
 use crate::durable::place::Store;
 
-/// A peer, and the target beside it.
+/// A peer, and our target relative to it.
 pub(super) struct Peer {
     pub(super) name: &'static str,
-    /// How many times as fast we are to be; `None`: it keeps all in memory, and is only printed.
+    /// The required ratio of our speed to the peer's.
+    ///
+    /// `None` for peers that keep all data in memory: their figures are only printed.
     pub(super) target: Option<f64>,
     kind: Kind,
 }
@@ -38,12 +40,12 @@ pub(super) const ALL: &[Peer] = &[
     Peer { name: "graphile-worker", target: Some(2.0), kind: Kind::Postgres },
 ];
 
-/// A peer that runs.
+/// A running peer.
 pub(super) struct Running {
     kind: Kind,
     process: Option<Child>,
     address: String,
-    /// Where graphile-worker is installed, and the database.
+    /// The folder of graphile-worker, and the database.
     postgres: Option<(PathBuf, Database)>,
     _store: Store,
 }
@@ -109,7 +111,7 @@ impl Peer {
 }
 
 impl Running {
-    /// The rate at which that many connections schedule timers in batches, an hour ahead.
+    /// The rate at which the connections schedule timers in batches, an hour ahead.
     pub(super) fn schedule(
         &self,
         connections: usize,
@@ -134,7 +136,7 @@ impl Running {
         )
     }
 
-    /// Timers a second that one client takes and acknowledges in batches of 100.
+    /// Timers per second that one client receives and acknowledges in batches of 100.
     pub(super) fn receive(&self, count: usize) -> Result<f64, String> {
         if let Some((tool, database)) = &self.postgres {
             return database.work(tool, count);
@@ -151,7 +153,7 @@ impl Running {
     }
 }
 
-/// A connection to a peer that speaks a protocol of lines.
+/// A connection to a peer with a line-based protocol.
 struct Wire {
     kind: Kind,
     stream: BufReader<TcpStream>,
@@ -180,7 +182,7 @@ impl Wire {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Schedules that many timers in one request, due after `seconds`.
+    /// Schedules `batch` timers in one request, due after `seconds`.
     fn put(&mut self, batch: usize, seconds: u64) -> Result<(), String> {
         let mut bytes = Vec::new();
         let score = (super::client::wall_micros() / 1_000_000) as u64 + seconds;
@@ -208,7 +210,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Receives up to that many due timers, and acknowledges them.
+    /// Receives up to `batch` due timers and acknowledges them.
     fn take(&mut self, batch: usize) -> Result<(), String> {
         match self.kind {
             Kind::Beanstalkd => {
@@ -255,7 +257,7 @@ fn free_port() -> Result<u16, String> {
     Ok(listener.local_addr().map_err(text)?.port())
 }
 
-/// A program, installed from its package of Debian if that is wanted.
+/// The path of a program, which is installed from its Debian package if requested.
 fn found(program: &str, package: &str, install: bool) -> Result<PathBuf, String> {
     let find = || {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -266,7 +268,7 @@ fn found(program: &str, package: &str, install: bool) -> Result<PathBuf, String>
     if find().is_none() && install {
         let mut apt = Command::new("apt-get");
         apt.args(["-qq", "install", "--yes", "--no-install-recommends", package]);
-        // Its own service would take the port and the processor.
+        // Keeps the package's own service from starting: it would take the port and the processor.
         let policy = apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
         let _ = policy.stdout(Stdio::null()).status();
     }

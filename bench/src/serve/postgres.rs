@@ -1,4 +1,4 @@
-//! graphile-worker on a PostgreSQL of our own: its functions called by pgbench, and its own worker.
+//! graphile-worker on a PostgreSQL that the bench starts: its functions called by pgbench, and its own worker.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::text;
 
-/// The folder in which graphile-worker is installed, by npm if that is wanted.
+/// The folder of graphile-worker, which is installed by npm if requested.
 pub(super) fn graphile(install: bool) -> Result<PathBuf, String> {
     let folder = std::env::temp_dir().join("tourbillon-bench-graphile-worker");
     let there = || folder.join("node_modules/.bin/graphile-worker").is_file();
@@ -30,7 +30,7 @@ pub(super) fn graphile(install: bool) -> Result<PathBuf, String> {
     }
 }
 
-/// A PostgreSQL of our own, ended with this.
+/// A PostgreSQL that the bench has started, stopped on drop.
 pub(super) struct Database {
     pub(super) url: String,
     port: u16,
@@ -45,7 +45,7 @@ impl Database {
         let programs = programs.ok_or("PostgreSQL is not installed: apt-get install postgresql")?;
         let data = under.join("postgres");
         fs::create_dir_all(&data).map_err(text)?;
-        // It refuses to run as root.
+        // PostgreSQL refuses to run as root.
         for folder in [under, &data] {
             let owned = Command::new("chown").arg("postgres").arg(folder).status().map_err(text)?;
             if !owned.success() {
@@ -66,7 +66,7 @@ impl Database {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--"]).arg(self.programs.join(program)).args(arguments);
-        // A server that keeps our output open would be waited for.
+        // `output` would wait for the server, which inherits the pipe and keeps it open.
         let output = match program {
             "pg_ctl" => {
                 let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -83,7 +83,7 @@ impl Database {
         }
     }
 
-    /// Transactions a second.
+    /// Transactions per second.
     pub(super) fn pgbench(
         &self,
         clients: usize,
@@ -120,7 +120,7 @@ impl Database {
         tps.ok_or_else(|| format!("pgbench said {told}"))
     }
 
-    /// Jobs a second of its own worker.
+    /// Jobs per second of graphile-worker's own worker.
     pub(super) fn work(&self, tool: &Path, count: usize) -> Result<f64, String> {
         fs::create_dir_all(tool.join("tasks")).map_err(text)?;
         fs::write(tool.join("tasks/nothing.js"), "module.exports = async () => {};")

@@ -15,7 +15,7 @@ pub(super) fn pending(run: &Run<'_>) -> Result<Lines, String> {
     let mut client = server.client()?;
     let (begin, now) = (Instant::now(), wall_micros() / 1000);
     for first in (0..count).step_by(10_000) {
-        // Over a month, from an hour on.
+        // Spread over a month, the first an hour ahead.
         let due = |nth: i64| now + 3_600_000 + nth * 7_919 % 2_592_000 * 1000;
         let timer = |nth| format!(r#"{{"at":"{}","payload":{PAYLOAD}}}"#, moment(due(nth)));
         let timers: Vec<String> = (first..first + 10_000).map(timer).collect();
@@ -42,7 +42,7 @@ pub(super) fn idle(run: &Run<'_>) -> Result<Lines, String> {
     let mut lines = Lines::new("idle, one timer an hour away, no connection");
     let server = run.server(&[])?;
     server.client()?.post("timers", r#"{"in":"1h"}"#)?;
-    // What the start has left to do is done.
+    // Lets the work left over from the start finish.
     thread::sleep(Duration::from_secs(2));
     let length = Duration::from_secs(if run.quick { 5 } else { 30 });
     let before = server.used()?;

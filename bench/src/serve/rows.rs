@@ -1,4 +1,4 @@
-//! Scheduling and receiving, beside the same records in redb and beside peers.
+//! Scheduling and receiving, compared with writing the same records directly to redb, and with peers.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::results::Summary;
 
 const CONNECTIONS: usize = 64;
 
-/// So many timers, an hour away.
+/// A request body with `batch` timers, an hour ahead.
 fn body(batch: usize) -> String {
     let timer = format!(r#"{{"in":"1h","payload":{PAYLOAD}}}"#);
     match batch {
@@ -68,7 +68,7 @@ pub(super) fn single(run: &Run<'_>) -> Result<Lines, String> {
     Ok(lines)
 }
 
-/// The same records for redb.
+/// The same records, for redb.
 fn records(first: u64, count: u64) -> Vec<Timer> {
     let due = super::client::wall_micros() as u64 / 1000 + 3_600_000;
     (first..first + count).map(|generation| Timer { generation, due, key: None }).collect()

@@ -1,4 +1,4 @@
-//! The process of the server, and what the system says of it.
+//! The process of the server, and its use of resources.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,12 +13,12 @@ use crate::durable::place::Store;
 pub(super) struct Server {
     process: Child,
     pub(super) address: String,
-    /// From the start of the process until clients can connect.
+    /// The time from the start of the process until clients can connect.
     pub(super) ready: Duration,
     store: Option<Store>,
 }
 
-/// What a process has used so far.
+/// The resources that a process has used so far.
 pub(super) struct Used {
     /// Context switches of all threads.
     pub(super) switches: u64,
@@ -44,7 +44,7 @@ impl Server {
         Client::open(&self.address)
     }
 
-    /// kill -9; the store stays.
+    /// Kills the server with kill -9. The store stays.
     pub(super) fn kill(mut self) -> Result<Store, String> {
         self.process.kill().and_then(|()| self.process.wait()).map_err(text)?;
         self.store.take().ok_or_else(|| "its store is gone".to_owned())

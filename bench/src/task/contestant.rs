@@ -1,7 +1,7 @@
-//! What takes part: the one face that every timer for async code shows to the harness.
+//! The interface through which the harness uses every timer for async code.
 //!
-//! All of them are there for the whole process, so a contestant is a type. An adapter translates and adds nothing. A
-//! runtime of tokio is there for all of them: it is the executor of one row, and tokio's own timers need it.
+//! Every timer exists for the whole process, so a contestant is a type. An adapter translates calls and adds nothing.
+//! Every contestant runs inside a tokio runtime, because tokio's own timers need it and one row uses its executor.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -13,23 +13,23 @@ pub trait Contestant: Send + Sync + 'static {
 
     const NAME: &'static str;
     const KIND: Kind;
-    /// The settings it runs with, for the reader of the table.
+    /// Its settings, for readers of the table.
     const SETTINGS: &'static str;
 
     fn sleep(after: Duration) -> Self::Sleep;
 
-    /// A sleep to be fired.
+    /// A sleep that will fire.
     fn sleep_until(at: Instant) -> impl Future + Send + 'static;
 
-    /// The future, with a limit.
+    /// The future with a time limit.
     fn timeout<F: Future>(after: Duration, future: F) -> impl Future;
 
-    /// Moves a sleep that its task waits for.
+    /// Moves a sleep that its task awaits.
     fn reset(_sleep: Pin<&mut Self::Sleep>, _after: Duration) {
         unreachable!("asked only of those that take part in the row")
     }
 
-    /// Why it has no part in a row; an empty reason is not shown.
+    /// Why it does not take part in a row, if it does not. An empty reason is not shown.
     fn absent(_row: &str) -> Option<&'static str> {
         None
     }

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::of;
 use crate::league::{self, Kind};
 
-/// Everybody, in the order of the tables.
+/// All contestants, in the order of the tables.
 pub fn all() -> Vec<league::Contestant> {
     let mut all = vec![of::<Default>(), of::<OnTimer>(), of::<Tokio>()];
     #[cfg(feature = "peers")]

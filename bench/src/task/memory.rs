@@ -1,8 +1,7 @@
-//! No timer: what one cannot do without.
+//! No timer: only the work that no implementation can avoid.
 //!
-//! To reset a sleep: a reading of the clock, written into the future. To wake a task: a thread that wakes when some are
-//! due and calls their wakers, of which it has a list for every millisecond. There is no wheel, and nothing can be
-//! cancelled.
+//! To reset a sleep, it reads the clock and writes the deadline into the future. To wake tasks, its thread has a list
+//! of wakers for every millisecond, and calls them when they are due. There is no wheel, and nothing can be cancelled.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -17,7 +16,7 @@ use crate::league::Kind;
 
 pub struct Memory;
 
-/// As large as a sleep.
+/// A future as large as a sleep.
 pub struct Place {
     at: Instant,
     _rest: [u64; 6],
@@ -32,7 +31,7 @@ impl Future for Place {
     }
 }
 
-/// A place in the list of a millisecond.
+/// A future that adds its waker to the list of its millisecond.
 struct Due {
     at: Instant,
     listed: bool,
@@ -62,7 +61,7 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     Lists { start: Instant::now(), wakers: Mutex::default() }
 });
 
-/// As long as the process runs.
+/// Calls the wakers of due milliseconds, as long as the process runs.
 fn wake() {
     loop {
         let next = lock(&LISTS.wakers).keys().next().copied();

@@ -1,8 +1,8 @@
-//! Sleeps and timeouts of tasks beside other timers for async code, in real time.
+//! Sleeps and timeouts of tasks, compared with other timers for async code, in real time.
 //!
 //! A contestant is an adapter in `contestants`, a workload a function in `rows`.
 //!
-//! tokio's alternative timer is not among them: it takes `--cfg tokio_unstable` for the whole build.
+//! tokio's alternative timer is not a contestant: it requires `--cfg tokio_unstable` for the whole build.
 
 mod contestant;
 mod contestants;
@@ -39,7 +39,7 @@ const CHURN: &[Figure] = &[ns(
 .aim(|_, column| Some(Aim::Share(if column.threads == 1 { 0.5 } else { 0.2 })))];
 const READY: &[Figure] = &[
     ns("ready", "a timeout around a future that is ready at once, polled: ns"),
-    // One reading, and what it takes to write it down.
+    // One reading of the clock, and the time to store it.
     Figure::new(
         "ready-clocks",
         Unit::Times,

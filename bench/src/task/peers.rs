@@ -1,4 +1,4 @@
-//! The timers for tasks that are other people's crates: built with the feature `peers`.
+//! Third-party timers for async tasks: built with the feature `peers`.
 
 use std::future::{Pending, pending};
 use std::pin::Pin;

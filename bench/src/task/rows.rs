@@ -1,4 +1,4 @@
-//! The workloads, each as one run in a process of its own.
+//! The workloads, each as one run in a separate process.
 
 use std::collections::BTreeSet;
 use std::future::{pending, ready};
@@ -22,23 +22,23 @@ use crate::timer::rows::churn::{per, together};
 use crate::timer::rows::{Delays, MILLION};
 use crate::timer::sink::{self, Tally};
 
-/// The million is spread over so long, and first due after so long.
+/// The deadlines of the million sleeps: the length of their range, and the delay of the first.
 const SPREAD: Duration = Duration::from_secs(4);
 const LEAD: Duration = Duration::from_millis(2500);
-/// Who is later than this has failed.
+/// A contestant that is later than this has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longer than all delays.
+/// A delay longer than all others.
 const LATER: Duration = Duration::from_secs(126);
-/// A contestant has come to rest after so long.
+/// The time after which a contestant is at rest.
 const CALM: Duration = Duration::from_millis(200);
 const UNTOLD: &str = "this system does not tell";
 
-/// Its threads start here, before anybody is pinned: a thread inherits the core of the one that starts it.
+/// Starts the runtime's threads before any thread is pinned: a thread inherits the core of its creator.
 fn runtime() -> Runtime {
     Builder::new_multi_thread().enable_time().build().expect("a runtime")
 }
 
-/// A task's waker as executors have them: a count that clone and drop change.
+/// A waker as executors have them: `clone` and `drop` change a reference count.
 fn waker() -> Waker {
     struct Nobody;
     impl Wake for Nobody {
@@ -47,7 +47,7 @@ fn waker() -> Waker {
     Waker::from(Arc::new(Nobody))
 }
 
-/// Sleeps in places that do not move: a new one is made where the oldest was, with nothing allocated.
+/// Pinned sleeps: a new one replaces the oldest in place, without an allocation.
 struct Ring<S> {
     places: Vec<Pin<Box<Option<S>>>>,
     oldest: usize,
@@ -60,7 +60,7 @@ impl<S: Future> Ring<S> {
         let places = (0..sleeps).map(|_| Box::pin(None)).collect();
         let (waker, delays) = (waker(), Delays::new(seed));
         let mut ring = Ring { places, oldest: 0, waker, delays };
-        // Twice: the second time each is made where another is dropped.
+        // Twice: in the second round, each sleep replaces another one.
         ring.turn(2 * sleeps, make);
         ring
     }
@@ -83,7 +83,7 @@ fn poll<S: Future>(place: Pin<&mut Option<S>>, context: &mut Context<'_>) {
     assert!(black_box(waits), "a sleep that is over too early");
 }
 
-/// On a thread of its own, pinned, inside of the runtime.
+/// Runs `work` on a new pinned thread, inside the runtime.
 fn pinned<R: Send>(runtime: &Runtime, number: usize, work: impl FnOnce() -> R + Send) -> R {
     let body = || {
         machine::pin_thread(number);
@@ -95,7 +95,7 @@ fn pinned<R: Send>(runtime: &Runtime, number: usize, work: impl FnOnce() -> R + 
     thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
 }
 
-/// A contestant that starts a thread with its first sleep starts it here, where nobody is pinned.
+/// Makes a first sleep while no thread is pinned, because some contestants start their thread with it.
 fn started<C: Contestant>() -> Runtime {
     let runtime = runtime();
     let inside = runtime.enter();
@@ -115,7 +115,7 @@ pub fn churn<C: Contestant>(threads: usize, times: usize) -> Readings {
             let begin = Instant::now();
             ring.turn(times, C::sleep);
             let end = Instant::now();
-            // The others are timed still: they shall not be alone while this one tears down.
+            // Other threads may still be timed: tearing down now would change their load.
             barrier.wait();
             (begin, end)
         })
@@ -123,7 +123,7 @@ pub fn churn<C: Contestant>(threads: usize, times: usize) -> Readings {
     vec![("churn", per(together(threads, worker), threads * times))]
 }
 
-/// Is it right, before it is fast: sleeps that must end, each at its moment, and sleeps that are dropped before.
+/// Checks correctness: sleeps that must end at their deadlines, and sleeps that are dropped before.
 pub fn trace<C: Contestant>() -> Readings {
     const SLEEPS: usize = 2000;
     const SPREAD: Duration = Duration::from_millis(400);
@@ -173,7 +173,7 @@ pub fn at_once<C: Contestant>(times: usize) -> Readings {
     })
 }
 
-/// Nanoseconds to make a future and poll it.
+/// Nanoseconds to create and poll a future.
 fn timed<F: Future>(times: usize, make: impl Fn(usize) -> F) -> f64 {
     let waker = waker();
     let mut context = Context::from_waker(&waker);
@@ -213,7 +213,7 @@ pub fn reset<C: Contestant>(times: usize) -> Readings {
     })
 }
 
-/// Tasks that have been polled once.
+/// The number of tasks that have been polled once.
 static POLLED: AtomicU64 = AtomicU64::new(0);
 
 /// A task that sleeps once.
@@ -231,7 +231,7 @@ pub fn fire_on_tokio<C: Contestant>() -> Result<Readings, String> {
 
 pub fn fire_on_smol<C: Contestant>() -> Result<Readings, String> {
     let runtime = started::<C>();
-    // Never given back: the threads run it until the process ends.
+    // Leaked, because the threads run it until the process ends.
     let executor: &'static Executor<'static> = Box::leak(Box::default());
     for _ in 0..2 {
         let handle = runtime.handle().clone();
@@ -244,7 +244,7 @@ pub fn fire_on_smol<C: Contestant>() -> Result<Readings, String> {
     Ok(vec![("fire-on-smol", cpu)])
 }
 
-/// The CPU time of the whole process while a million tasks wake and end. The harness sleeps meanwhile.
+/// The CPU time of the process per task, while a million tasks wake and end. The harness sleeps meanwhile.
 fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, String> {
     let before = Tally::now();
     let first = Instant::now() + LEAD;
@@ -266,7 +266,7 @@ fn fire(spawn: impl Fn(Instant, u64)) -> Result<f64, String> {
     Ok((end - begin).as_nanos() as f64 / (MILLION as u64 - early) as f64)
 }
 
-/// The first sleep is the earliest: whatever comes later need wake nobody.
+/// The first sleep is the earliest, so later sleeps need not wake the timer's thread.
 pub fn later<C: Contestant>() -> Result<Readings, String> {
     let others = Threads::all();
     let runtime = runtime();

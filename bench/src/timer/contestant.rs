@@ -1,9 +1,9 @@
-//! What takes part: the one face that every timer service shows to the harness.
+//! The interface through which the harness uses every timer service.
 //!
-//! A contestant is shared by threads, and each thread that uses it takes a [`Seat`]. Time is real. The payload is a
-//! `u64`, all that a callback captures; callbacks call [`sink::fired`](super::sink::fired) with it. An adapter
-//! translates and adds nothing. Its threads start in `new`, because a thread inherits the core of the one that
-//! starts it, and those that measure are pinned.
+//! A contestant is shared by threads, and each thread that uses it takes a [`Seat`]. Time is real. A callback captures
+//! only its payload, a `u64`, and calls [`sink::fired`](super::sink::fired) with it. An adapter translates calls and
+//! adds nothing. Its threads start in `new`, before the measuring threads are pinned, because a thread inherits the
+//! core of its creator.
 
 use std::time::{Duration, Instant};
 
@@ -12,36 +12,36 @@ use crate::league::Kind;
 /// A timer service under test.
 pub trait Contestant: Send + Sync + Sized + 'static {
     type Seat<'a>: Seat<Handle = Self::Handle>;
-    /// Names a pending timer, on any thread.
+    /// Identifies a pending timer, on any thread.
     type Handle: Send + 'static;
 
     const NAME: &'static str;
     const KIND: Kind;
-    /// The settings it runs with, for the reader of the table.
+    /// Its settings, for readers of the table.
     const SETTINGS: &'static str;
-    /// How long before the first deadline a million timers are armed.
+    /// How long before the first deadline the arming of a million timers begins.
     const LEAD: Duration = Duration::from_millis(1000);
 
-    /// With its threads started and no timer.
+    /// Creates a contestant without timers, and starts its threads.
     fn new() -> Self;
 
-    /// The place of one thread, taken by that thread. No two that live have the same number.
+    /// Creates the seat of the current thread. No two live seats have the same number.
     fn sit(&self, number: usize) -> Self::Seat<'_>;
 
-    /// Why it has no part in a row.
+    /// Why it does not take part in a row, if it does not.
     fn absent(_row: &str) -> Option<&'static str> {
         None
     }
 }
 
-/// A contestant as one thread uses it.
+/// One thread's access to a contestant.
 pub trait Seat {
     type Handle;
 
-    /// A timer that can be cancelled.
+    /// Starts a timer that can be cancelled.
     fn schedule(&mut self, after: Duration, payload: u64) -> Self::Handle;
 
-    /// Whether it was pending, where the contestant can tell.
+    /// Cancels a timer. Returns whether it was pending, if the contestant can tell.
     fn cancel(&mut self, handle: Self::Handle) -> bool;
 
     /// Moves a pending timer.
@@ -49,9 +49,9 @@ pub trait Seat {
         unreachable!("asked only of those that take part in the row")
     }
 
-    /// A timer that nobody will cancel, to be fired.
+    /// Starts a timer that is never cancelled.
     fn fire_at(&mut self, at: Instant, payload: u64);
 
-    /// Waits until all that was asked for here has taken effect, where that happens on another thread.
+    /// Waits until all requests of this seat have taken effect, if another thread carries them out.
     fn settle(&mut self) {}
 }

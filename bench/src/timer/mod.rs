@@ -1,4 +1,4 @@
-//! The engine beside other timer services, in real time, on threads.
+//! The engine compared with other timer services, in real time, on threads.
 //!
 //! A contestant is an adapter in `contestants` or a class in `jvm`, a workload a function in `rows`.
 
@@ -81,7 +81,7 @@ const IDLE: &[Figure] = &[
 const LATER: &[Figure] =
     &[count("later-switches", "1 M later timers scheduled while it sleeps: wake-ups").aim(never)];
 const LATENESS: &[Figure] = &[
-    // The tick, and the tick with what the system takes to wake a thread.
+    // The targets: a tick, and a tick plus the time that the system takes to wake a thread.
     Figure::new("late-p50", Unit::Microseconds, "lateness at 100 k a second, half: µs at most")
         .aim(|_, _| Some(Aim::AtMost(1000.0))),
     Figure::new("late-p99", Unit::Microseconds, "lateness at 100 k a second, 99 of 100: µs")
@@ -109,7 +109,7 @@ const ROWS: &[Row] = &[
     Row::new("reschedule", RESCHEDULE).admits(with_floor),
     Row::new("asleep", ASLEEP).rounds(3, 0),
     Row::new("fire", FIRE).rounds(2, 1).admits(with_floor),
-    // What is counted does not vary, and threads that sleep disturb nobody.
+    // All contestants at once: the counts do not vary, and sleeping threads do not disturb each other.
     Row::new("idle", IDLE).rounds(1, 1).at_once(),
     Row::new("later", LATER).rounds(1, 0),
     Row::new("lateness", LATENESS).rounds(2, 1),

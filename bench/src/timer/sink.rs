@@ -1,16 +1,16 @@
-//! What callbacks do: count themselves, and while a clock is set, say how late they are.
+//! What each callback does: it increments a count and, while lateness is watched, records how late it is.
 //!
-//! Callbacks capture nothing but their payload, so all of this is static. A count that all threads write would cost
-//! more than some of the timers: each thread has its own.
+//! Callbacks capture only their payload, so all state here is static. A count shared by all threads would cost more
+//! than some of the timers, so each thread has its own.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most timers whose lateness can be kept.
+/// The maximum number of timers whose lateness is recorded.
 const MOST: usize = 200_000;
-/// The distance of their deadlines: 100 k a second.
+/// The interval between their deadlines: 100 k per second.
 pub const APART: Duration = Duration::from_micros(10);
 /// Not fired yet.
 const NEVER: i64 = i64::MIN;
@@ -30,14 +30,14 @@ thread_local! {
 }
 
 fn register() -> &'static Own {
-    // Never given back: threads are few, and what they counted must outlive them.
+    // Leaked: threads are few, and their counts must outlive them.
     let own: &'static Own = Box::leak(Box::default());
     ALL.lock().unwrap_or_else(PoisonError::into_inner).push(own);
     OWN.set(Some(own));
     own
 }
 
-/// The callback of every timer. Relaxed: whoever reads the counts waits for them to be complete.
+/// The callback of every timer. Relaxed: a reader of the counts polls until they are complete.
 #[inline]
 pub fn fired(payload: u64) {
     let own = OWN.get().unwrap_or_else(register);
@@ -48,16 +48,16 @@ pub fn fired(payload: u64) {
     }
 }
 
-/// Who hears of every payload, instead of the clock below.
+/// If set, called with every payload instead of recording its lateness.
 static LISTENER: OnceLock<fn(u64)> = OnceLock::new();
 
-/// From now on the listener is called with every payload.
+/// Calls the listener with every payload from now on.
 pub fn listen(listener: fn(u64)) {
     let _ = LISTENER.set(listener);
     WATCHING.store(true, Relaxed);
 }
 
-/// How many have fired so far, and the sum of their payloads.
+/// The number of timers that have fired so far, and the sum of their payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
@@ -72,11 +72,11 @@ impl Tally {
         Tally { count, sum }
     }
 
-    /// Waits until so many have fired since, whose payloads were `0..timers`; gives up after `limit`.
+    /// Waits until `timers` more timers, with payloads `0..timers`, have fired; gives up after `limit`.
     ///
     /// # Errors
     ///
-    /// Some were lost, or came twice.
+    /// Some were lost, or fired twice.
     pub fn wait(self, timers: u64, limit: Duration) -> Result<(), &'static str> {
         let end = Instant::now() + limit;
         while Tally::now().count - self.count < timers && Instant::now() < end {
@@ -107,7 +107,7 @@ fn since_origin(at: Instant) -> i64 {
     at.saturating_duration_since(*ORIGIN).as_nanos() as i64
 }
 
-/// From now on timer `i` is to fire at `first + i * APART`, and says how late it was.
+/// Records the lateness of every timer from now on: timer `i` is due at `first + i * APART`.
 pub fn watch_from(first: Instant) {
     late().iter().for_each(|slot| slot.store(NEVER, Relaxed));
     FIRST.store(since_origin(first), Relaxed);
@@ -125,7 +125,7 @@ fn watch(payload: u64) {
     }
 }
 
-/// Nanoseconds of lateness, the least first, negative if early. What comes later is not watched.
+/// The recorded lateness in nanoseconds, sorted, negative if early. Stops recording.
 pub fn watched() -> Vec<i64> {
     WATCHING.store(false, Relaxed);
     let mut all: Vec<i64> =

@@ -1,5 +1,5 @@
-//! What each way of driving a wheel costs while little happens, and what a crowd in one slot costs a hashed wheel that
-//! a hierarchical one does not pay.
+//! The cost of each way of driving a wheel with few timers, and the extra cost of a crowded slot in a hashed wheel
+//! compared with a hierarchical one.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use tourbillon_wheel::{
 use crate::league::{Column, Contestant, Family, Figure, Kind, Readings, Row, Turn, Unit};
 use crate::{counting, machine};
 
-/// An hour of ticks.
+/// An hour in ticks.
 const HOUR: u64 = 3_600_000;
-/// The slots of the crowded ring, and the turns that are made.
+/// The number of slots of the crowded ring, and of its turns.
 const RING: u32 = 512;
 const TURNS: u64 = 20;
 
@@ -44,7 +44,7 @@ const ROWS: &[Row] = &[
     .timers(&[1000, 10_000, 100_000], &[1000, 10_000]),
 ];
 
-/// The ways, by what the driver asks for.
+/// The drives, by the moment at which the driver wakes next.
 const TICK: u8 = 0;
 const SLOT: u8 = 1;
 const DUE: u8 = 2;
@@ -104,7 +104,7 @@ fn run<K: Build, const DRIVE: u8>(turn: &Turn) -> Result<Readings, String> {
     Ok(if turn.row == "idle-hour" { idle::<K, DRIVE>(timers) } else { crowd::<K>(timers) })
 }
 
-/// An hour with its timers evenly spread, the last at its end.
+/// Runs an hour with evenly spread timers, the last one at its end.
 fn idle<K: Build, const DRIVE: u8>(timers: u64) -> Readings {
     let mut wheel = K::build();
     for payload in 0..timers {
@@ -126,7 +126,7 @@ fn idle<K: Build, const DRIVE: u8>(timers: u64) -> Readings {
     vec![("wakes", wakes), ("hour", begin.elapsed().as_nanos() as f64)]
 }
 
-/// Timers that share a slot of the ring, one due in each turn.
+/// Runs with timers that share a slot of the ring, one due in each turn.
 fn crowd<K: Build>(timers: u64) -> Readings {
     let filled = || {
         let mut wheel = K::build();
@@ -141,7 +141,7 @@ fn crowd<K: Build>(timers: u64) -> Readings {
     let begin = Instant::now();
     (1..=ticks).for_each(|now| advance(&mut wheel, Time::new(now)));
     let spent = begin.elapsed().as_nanos() as f64;
-    // Again for the longest, because reading the clock at each tick costs more than most ticks.
+    // The longest tick is measured in a second run, because reading the clock costs more than most ticks.
     let mut wheel = filled();
     let mut longest = 0.0_f64;
     for now in 1..=ticks {

@@ -1,4 +1,4 @@
-//! One hundred million timers in one hierarchical wheel, pre-sized: what it holds and what each verb costs.
+//! A hundred million timers in one pre-sized hierarchical wheel: its memory, and the cost of each operation.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use crate::league::{Figure, Readings, Unit};
 use crate::rng::Rng;
 use crate::wheel::load::STEPPED;
 
-/// The one that takes part.
+/// The only contestant.
 const HIERARCHICAL: &str = "tourbillon hierarchical";
 const TIMERS: u32 = 100_000_000;
-/// Operations of each churn.
+/// The number of operations of each churn.
 const OPERATIONS: usize = 10_000_000;
-/// Timers made ready before they are popped.
+/// The number of timers made ready before they are popped.
 const BATCH: usize = 1024;
 
 pub const FIGURES: &[Figure] = &[
@@ -30,7 +30,7 @@ pub const FIGURES: &[Figure] = &[
     Figure::new("huge-fire", Unit::Nanoseconds, "100 M timers: fire, ms by ms: ns"),
 ];
 
-/// Delays uniform over 60 s, as in the other tables.
+/// Runs with delays uniform over 60 s, as in the other tables.
 pub fn run(contestant: &str) -> Result<Readings, String> {
     if contestant != HIERARCHICAL {
         return Err(format!("for {HIERARCHICAL} alone"));
@@ -43,7 +43,7 @@ pub fn run(contestant: &str) -> Result<Readings, String> {
     let mut keys: Vec<Key> = Vec::with_capacity(TIMERS as usize);
     let mut later: Vec<(Key, Time)> = Vec::with_capacity(OPERATIONS);
 
-    // What the harness needs it has by now: the rest is the wheel's.
+    // The harness has allocated its own memory: the rest is the wheel's.
     let before = counting::mark();
     let mut wheel = HierarchicalWheel::new(Time::ZERO);
     wheel.reserve(TIMERS as usize).expect("memory for a hundred million timers");
@@ -115,7 +115,7 @@ fn advance(wheel: &mut HierarchicalWheel<u32>, now: u64) {
     }
 }
 
-/// Nanoseconds an operation.
+/// Nanoseconds per operation.
 fn timed(operations: usize, work: impl FnOnce()) -> f64 {
     let begin = Instant::now();
     work();

@@ -1,22 +1,24 @@
-//! What the contestants are asked to do: the deadlines and the random picks, made before any clock runs.
+//! The work for the contestants: deadlines and random picks, generated before any timing.
 //!
-//! A [`Load`] is made once for a population and a distribution and shown to everybody, so that all meet the
-//! same timers in the same order and no generator runs inside a timed loop.
+//! A [`Load`] depends only on a population and a distribution, so all contestants get the same timers in the same
+//! order, and no generator runs inside a timed loop.
 
 use std::cell::OnceCell;
 
 use crate::rng::Rng;
 
-/// The ms of the first minute: whole lives are stepped ms by ms so far, then from deadline to deadline.
+/// Whole lives step through the first minute ms by ms, then from deadline to deadline.
 pub const STEPPED: u64 = 60_000;
-/// The begin and the width of the crowded slot. Every wheel here files this stretch in one slot of an upper
-/// level: 2^26 is a multiple of a slot's width for slots of 64, 256 and for levels 3, 5 or 8 bits apart.
+/// The begin and the width of the crowded slot.
+///
+/// Every wheel here stores this range in one slot of an upper level: 2^26 is a multiple of the width of such a slot,
+/// for 64 or 256 slots and for levels that are 3, 5 or 8 bits apart.
 pub const CROWD: (u64, u64) = (1 << 26, 1 << 18);
-/// In a load for polling, nothing is due before this moment, and no wheel has a slot to hand down before it.
+/// In a load for polling, no timer is due and no slot cascades before this moment.
 pub const QUIET: u64 = 8192;
-/// Where a contestant leaves nothing behind when it cancels, so many operations are enough to know the cost.
+/// If a contestant's cancel leaves nothing behind, this many operations suffice to measure the cost.
 const ENOUGH: usize = 2_000_000;
-/// And so many are needed where the population is small.
+/// The minimum number of operations, for small populations.
 const LEAST: usize = 300_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,8 +73,10 @@ impl Load {
         }
     }
 
-    /// Operations of a churn before the clock runs, and while it runs. Who leaves something behind is measured
-    /// once that has come to a balance, and for long enough to meet the cleaning up.
+    /// The number of untimed and of timed operations of a churn.
+    ///
+    /// A lazy contestant, whose cancel leaves an entry behind, is timed after the number of such entries is stable, and
+    /// for long enough to include their removal.
     pub fn churn(&self, lazy: bool) -> (usize, usize) {
         match (lazy, self.population <= ENOUGH) {
             (true, _) => (self.population, self.picks.len()),
@@ -81,18 +85,19 @@ impl Load {
         }
     }
 
-    /// Operations that are done to each timer once: all, or enough of them.
+    /// The number of operations if each timer gets one: the whole population, or enough of it.
     pub fn once_each(&self, lazy: bool) -> usize {
         if lazy { self.population } else { self.population.min(ENOUGH) }
     }
 
-    /// How many times a run over the whole population is repeated, so that a small one takes long enough.
+    /// How often a run over the whole population is repeated, so that a run over few timers takes long enough.
     pub fn repeats(&self) -> usize {
         (LEAST / self.population).max(1)
     }
 
-    /// The deadline that operation `j` moves timer `picks[j]` to: its last one plus a delay, always later. A
-    /// clock that has moved on by less than the timeout gives the same moves, without firing anything.
+    /// The deadline to which operation `j` moves timer `picks[j]`: its previous deadline plus a delay.
+    ///
+    /// Always later, and nothing fires. A clock that advances by less than a timeout would lead to the same moves.
     pub fn later(&self) -> &[u32] {
         self.later.get_or_init(|| {
             let mut dues = self.dues.clone();
@@ -125,7 +130,7 @@ impl Load {
         })
     }
 
-    /// The moments that a whole life is advanced to.
+    /// The moments to which a whole life advances.
     pub fn steps(&self) -> &[u64] {
         self.steps.get_or_init(|| {
             let stepped = if self.spread == Spread::Crowd { 0 } else { STEPPED };

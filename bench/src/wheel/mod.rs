@@ -1,7 +1,7 @@
 //! The wheels: all contestants under virtual time, in milliseconds, with a payload of a `u32`.
 //!
-//! A contestant is an adapter in `contestants`, a workload a function in `ops`; `load` says what they are asked to do,
-//! `trace` whether they are right.
+//! A contestant is an adapter in `contestants`, a workload a function in `ops`; `load` generates the input, `trace`
+//! checks correctness.
 
 mod contestant;
 mod contestants;
@@ -20,7 +20,7 @@ use load::{Load, Spread};
 
 const ALL: &[usize] = &[1000, 10_000, 100_000, 1_000_000, 10_000_000];
 const SOME: &[usize] = &[10_000, 1_000_000];
-/// Everything is in one slot of an upper level.
+/// The population that is all in one slot of an upper level.
 const CROWD: &[usize] = &[1_000_000];
 
 const fn ns(name: &'static str, title: &'static str) -> Figure {
@@ -35,7 +35,7 @@ const fn bytes(name: &'static str, title: &'static str) -> Figure {
     Figure::new(name, Unit::Bytes, title)
 }
 
-/// What one would write without a wheel is shown where it ends in time.
+/// Includes the baselines, for populations that they can finish.
 fn with_baselines(kind: Kind, column: &Column) -> bool {
     match kind {
         Kind::Floor => false,
@@ -56,7 +56,7 @@ const fn row(name: &'static str, figures: &'static [Figure]) -> Row {
         .admits(with_baselines)
 }
 
-/// The same with delays log-uniform from 1 ms to a day.
+/// A row with delays log-uniform from 1 ms to a day.
 const fn log(name: &'static str, figures: &'static [Figure]) -> Row {
     row(name, figures).variants(&["log"]).timers(SOME, SOME).rounds(2, 0)
 }
@@ -173,7 +173,7 @@ fn run<C: Contestant>(turn: &Turn) -> Result<Readings, String> {
     Ok(op(&load(&turn.column)))
 }
 
-/// One cache line for each timer, read, changed and written.
+/// One cache line per timer, read, modified and written.
 fn floor(turn: &Turn) -> Result<Readings, String> {
     counting::stop();
     machine::pin_thread(0);

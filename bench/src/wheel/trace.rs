@@ -1,8 +1,8 @@
-//! Is it right, before it is fast: one trace, replayed beside an oracle.
+//! Checks correctness: compares every contestant with an oracle, on the same random traces.
 //!
-//! A few thousand random operations with delays at the edges where wheels go wrong: around powers of 64 and of
-//! 256, the ends of turns, the longest delay that the contestant's documentation allows, after odd steps of
-//! time. The oracle is a `BTreeMap`. A contestant that panics has its trace end there.
+//! A trace is a few thousand random operations, with delays at the edges where wheels fail: around powers of 64 and of
+//! 256, at the ends of turns, at the longest delay that the contestant's documentation allows, and after odd steps of
+//! time. The oracle is a `BTreeSet`. A panic of the contestant ends the trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,15 +12,15 @@ use crate::rng::Rng;
 use crate::wheel::contestant::Contestant;
 
 const OPERATIONS: usize = 6000;
-/// Traces, each from an empty contestant: a fault that hides the rest of one trace does not hide them all.
+/// The number of traces, each from an empty contestant: a fault that ends one trace does not hide faults in the others.
 const TRACES: u64 = 8;
 
-/// What a contestant did wrong.
+/// The faults of a contestant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Fired before their deadline.
     pub early: usize,
-    /// Fired more than one tick after their deadline, though time was stepped to it.
+    /// Fired more than one tick after their deadline, although an earlier step had already reached it.
     pub late: usize,
     /// Never fired.
     pub lost: usize,
@@ -43,7 +43,7 @@ impl Faults {
     }
 }
 
-/// Replays the traces and adds up what went wrong.
+/// Replays the traces and adds up the faults.
 pub fn replay<C: Contestant>() -> Faults {
     let mut faults = Faults::default();
     // A peer's panic is a result, not an accident: its message stays out of the table.
@@ -61,7 +61,7 @@ pub fn replay<C: Contestant>() -> Faults {
 
 struct Timer<K> {
     due: u64,
-    /// The steps that had been made when it was given this deadline.
+    /// The number of steps of time when the timer got this deadline.
     since: usize,
     key: K,
 }
@@ -70,7 +70,7 @@ struct Trace<C: Contestant> {
     timers: C,
     rng: Rng,
     now: u64,
-    /// How often time was moved.
+    /// The number of steps of time so far.
     steps: usize,
     /// Live timers by payload.
     live: BTreeMap<u32, Timer<C::Key>>,
@@ -107,7 +107,7 @@ impl<C: Contestant> Trace<C> {
         while let Some(&(due, _)) = self.due.first() {
             let before = self.due.len();
             self.advance(due.max(self.now));
-            // The last chance of those that a contestant keeps for later: one tick, then they are lost.
+            // Allows one more tick to contestants that fire late; after that, the timers are lost.
             if self.due.len() == before {
                 self.advance(due.max(self.now) + 1);
             }
@@ -147,7 +147,7 @@ impl<C: Contestant> Trace<C> {
         self.due.insert((due, payload));
     }
 
-    /// Takes a random live timer out of the book.
+    /// Removes a random live timer from the records.
     fn pick(&mut self) -> Option<(u32, C::Key)> {
         let from = self.rng.below(u64::from(self.started) + 1) as u32;
         let payload = *self.live.range(from..).next().or_else(|| self.live.iter().next())?.0;
@@ -171,7 +171,7 @@ impl<C: Contestant> Trace<C> {
         }
     }
 
-    /// Time moves by a tick, by a little, to the next deadline, to just before it, or by a leap.
+    /// Advances time by a tick, by a little, to or near the next deadline, or by a leap.
     fn step(&mut self) {
         let next = self.due.first().map_or(self.now, |first| first.0);
         let to = match self.rng.below(8) {
@@ -198,7 +198,7 @@ impl<C: Contestant> Trace<C> {
             };
             self.timers.release(key);
             self.faults.early += usize::from(due > now);
-            // Late if an earlier step had reached its deadline; a tick of grace to those who round up.
+            // Late if an earlier step had reached the deadline. Contestants that round up get a tick of grace.
             let missed = before >= due && self.steps > since + 1;
             self.faults.late += usize::from(missed && now > due + 1);
             self.due.remove(&(due, payload));

@@ -34,7 +34,7 @@ pub struct Settings {
     pub insecure: bool,
     /// A file of tokens, one per line.
     pub token_file: Option<PathBuf>,
-    /// The most requests per second for each token.
+    /// The maximum number of requests per second for each token.
     pub token_rate: Option<u32>,
     /// The PEM files of a certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -42,13 +42,13 @@ pub struct Settings {
     pub webhook_allow: Vec<Allow>,
     /// A file of secrets that sign webhooks, one per line.
     pub webhook_secret_file: Option<PathBuf>,
-    /// The most webhook connections to one host.
+    /// The maximum number of webhook connections to one host.
     pub webhook_connections: usize,
     /// The largest payload in bytes.
     pub max_payload: usize,
-    /// The most timers that are not done or cancelled.
+    /// The maximum number of timers that are not done or cancelled.
     pub max_timers: u64,
-    /// If set, the wall clock can be set; it starts at this moment, or at the system's time.
+    /// `Some` makes the wall clock settable: it starts at the given moment, or at the system's time.
     pub test_clock: Option<Option<Moment>>,
 }
 
@@ -212,14 +212,14 @@ pub async fn run(
         () = api.serve(listener, router, connections, stop) => {}
         () = reloading => {}
     }
-    // Webhook posts under way had as long to finish as the connections.
+    // Webhook posts in progress had the same time to finish as the connections.
     let _ = posting.await;
-    // What was acknowledged is already durable; operations under way are completed.
+    // Acknowledged changes are already durable. Operations in progress are completed.
     let closed = tokio::task::spawn_blocking(move || durable.close()).await;
     closed.map_err(|error| ServeError::System(io::Error::other(error)))
 }
 
-/// The length of the accept queue, as far as the system allows: a burst of clients need not retry a second later.
+/// The length of the accept queue, up to the system's limit. A long one spares a burst of clients a retry after 1 s.
 const BACKLOG: u32 = 16_384;
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

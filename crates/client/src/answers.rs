@@ -107,7 +107,7 @@ pub struct Many {
     pub cancelled: u64,
     /// The number of timers that are handed out; they will not be handed out again.
     pub delivering: u64,
-    /// There may be more: repeat the call.
+    /// Whether timers may remain: then repeat the call.
     pub more: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct Many {
 pub struct Revived {
     /// The number of dead timers revived.
     pub revived: u64,
-    /// There may be more: repeat the call.
+    /// Whether timers may remain: then repeat the call.
     pub more: bool,
 }
 
@@ -176,7 +176,7 @@ pub struct QueueStats {
     /// When the next timer becomes due.
     #[serde(with = "time::at_or_null")]
     pub next: Option<SystemTime>,
-    /// Since when the longest due timer has been due.
+    /// When the timer that has been due the longest became due.
     #[serde(with = "time::at_or_null")]
     pub oldest_due: Option<SystemTime>,
     /// Whether hand-outs are paused.

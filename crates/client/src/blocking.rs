@@ -55,7 +55,7 @@ impl Client {
         Ok(Client { client, runtime: Arc::new(runtime) })
     }
 
-    /// A queue by its name. Asks the server nothing.
+    /// A queue by its name. Sends no request.
     pub fn queue(&self, name: &str) -> Queue {
         Queue { queue: self.client.queue(name), runtime: Arc::clone(&self.runtime) }
     }
@@ -63,7 +63,7 @@ impl Client {
     /// As [`crate::Client::queues`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of the async method.
     pub fn queues(&self) -> Result<Queues, Error> {
         self.runtime.block_on(self.client.queues())
     }
@@ -71,7 +71,7 @@ impl Client {
     /// As [`crate::Client::ready`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of the async method.
     pub fn ready(&self) -> Result<(), Error> {
         self.runtime.block_on(self.client.ready())
     }
@@ -79,7 +79,7 @@ impl Client {
     /// As [`crate::Client::events`], as an iterator that blocks.
     ///
     /// # Errors
-    /// As there.
+    /// Those of the async method.
     pub fn events(&self, queue: Option<&str>) -> Result<Events, Error> {
         let events = self.runtime.block_on(self.client.events(queue))?;
         Ok(Events { events, runtime: Arc::clone(&self.runtime) })
@@ -124,7 +124,7 @@ macro_rules! calls {
             #[doc = concat!("As [`Queue::", stringify!($name), "`](crate::Queue::", stringify!($name), ").")]
             ///
             /// # Errors
-            /// As there.
+            /// Those of the async method.
             pub fn $name(&self, $($argument: $type),*) -> Result<$answer, Error> {
                 self.runtime.block_on(self.queue.$name($($argument),*))
             }

@@ -19,9 +19,9 @@ use crate::events::Events;
 use crate::queue::Queue;
 use crate::request::{Request, encode, query};
 
-/// The most bytes of an answer: the server stops at 16 MiB of payloads.
+/// The maximum length of an answer, in bytes. The server stops at 16 MiB of payloads.
 const MOST_BYTES: usize = 64 << 20;
-/// The longest pause before a retry. If the server asks for a longer one, the call fails instead.
+/// The longest pause before a retry. If the server requests a longer one, the call fails instead.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A client of one server. Clones share its connections.
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// It retries a call, up to [`Builder::retries`] times, in two cases only:
 ///
 /// - the call was not carried out: there was no connection, or the server answered 503 `unavailable` or 429 `too_many`;
-/// - the call may have been carried out, and the API calls it safe to repeat: every read, scheduling with a key
+/// - the call may have been carried out, and is safe to repeat according to the API: every read, scheduling with a key
 ///   (plain or [`Conflict::Keep`](crate::Conflict::Keep)), replacing under a [`Condition`](crate::Condition), moving to
 ///   a moment, cancelling by key, `ack`, `nack`, `extend`, and settings of a queue.
 ///
@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// [`NewTimer::remember`](crate::NewTimer::remember) has passed since the first try (10 minutes if it is not set; set
 /// it if the queue's own default is shorter).
 ///
-/// Every other call ends with the first [`Error::Lost`], and the caller decides.
+/// Any other call ends with the first [`Error::Lost`], and the caller decides whether to repeat it.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -79,7 +79,7 @@ impl Builder {
         self
     }
 
-    /// Makes the client. Opens no connection yet.
+    /// Creates the client. Opens no connection yet.
     ///
     /// # Errors
     /// [`Error::Argument`]: the address is not that of a server, or the token cannot be sent.
@@ -130,7 +130,7 @@ impl Client {
         &self.0.base
     }
 
-    /// A queue by its name. Asks the server nothing.
+    /// A queue by its name. Sends no request.
     pub fn queue(&self, name: &str) -> Queue {
         Queue::new(self.clone(), name)
     }
@@ -148,13 +148,13 @@ impl Client {
     /// Succeeds if the server accepts changes.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::Refused`] says why it does not.
+    /// See [`Error`]. [`Error::Refused`] gives the reason if the server does not accept changes.
     pub async fn ready(&self) -> Result<(), Error> {
         let request = Request::new(Method::GET, "/readyz".into());
         self.call::<serde::de::IgnoredAny>(request).await.map(drop)
     }
 
-    /// The events of timers from now on, in one queue or in all.
+    /// Streams the events of timers from now on, of one queue or of all.
     ///
     /// # Errors
     /// See [`Error`].
@@ -165,7 +165,7 @@ impl Client {
         Ok(Events::new(answer.into_body()))
     }
 
-    /// The server's wall clock, as its last answer had it and running since; the local one before the first answer.
+    /// The server's wall clock, extrapolated from its last answer; the local clock before the first answer.
     pub fn now(&self) -> SystemTime {
         let seen = *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.map_or_else(SystemTime::now, |(now, at)| now + at.elapsed())
@@ -191,7 +191,7 @@ impl Client {
             };
             let earlier = lost;
             lost |= error.may_have_happened();
-            // A first try that was carried out makes every later one a repetition.
+            // The time counts from the first try: if it was carried out, every later try is a repetition.
             let safe = |pause: Duration| began.elapsed().saturating_add(pause) < request.safe_for;
             let asked = pause_before_next(&error).map(|asked| asked.max(pause));
             let again = asked
@@ -208,7 +208,7 @@ impl Client {
         unreachable!("the last try returns")
     }
 
-    /// One try: the whole body of an answer that is a success.
+    /// Tries once. Returns the whole body of a successful answer.
     async fn once(&self, request: &Request) -> Result<Bytes, Error> {
         let patience = self.0.patience.saturating_add(request.wait);
         let answer = async {
@@ -220,7 +220,7 @@ impl Client {
         timeout(patience, answer).await.map_err(|_| late())?
     }
 
-    /// One try: an answer that is a success, once its head is there.
+    /// Tries once. Returns a successful answer as soon as its head has arrived.
     async fn open(&self, request: &Request) -> Result<Response<Incoming>, Error> {
         let Inner { base, token, .. } = &*self.0;
         let mut builder = hyper::Request::builder().method(&request.method);
@@ -257,7 +257,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// How long the error asks to wait before the next try; `None` if another try would end the same way.
+/// The pause before the next try after this error; `None` if another try would fail in the same way.
 fn pause_before_next(error: &Error) -> Option<Duration> {
     match error {
         Error::Unreachable(_) | Error::Lost(_) => Some(Duration::ZERO),
@@ -271,7 +271,7 @@ fn pause_before_next(error: &Error) -> Option<Duration> {
 
 /// Why a request has no answer.
 fn failed(error: &legacy::Error) -> Error {
-    // The innermost cause says it best: "Connection refused", not "client error".
+    // The innermost cause is the clearest: "Connection refused", not "client error".
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;
@@ -280,7 +280,7 @@ fn failed(error: &legacy::Error) -> Error {
     if error.is_connect() { Error::Unreachable(why) } else { Error::Lost(why) }
 }
 
-/// The error of an answer whose status is not a success.
+/// The error for an answer whose status is not a success.
 async fn refused(answer: Response<Incoming>) -> Error {
     let status = answer.status();
     let retry_after = answer

@@ -76,7 +76,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// What can be read and written.
+/// A stream that can be read and written.
 trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
 

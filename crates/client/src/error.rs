@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused the call and says why.
+    /// The server refused the call, for this reason.
     Refused(Box<Problem>),
     /// There is no connection: nothing was sent.
     Unreachable(String),
@@ -33,12 +33,13 @@ pub struct Problem {
     pub detail: String,
     /// The field or parameter that is wrong.
     pub field: Option<String>,
-    /// Which timer, key or token of the request, from 0.
+    /// The index of the timer, key or token in the request, from 0.
     pub index: Option<usize>,
     /// The state of the existing timer.
     pub state: Option<String>,
-    /// An earlier try of the same call may have been carried out, and may be the cause of this refusal: with
-    /// `key_taken`, the existing timer may be the one that this call made.
+    /// Whether an earlier try of the same call may have been carried out and have caused this refusal.
+    ///
+    /// With `key_taken`, the existing timer may be the one that this call made.
     #[serde(skip)]
     pub after_lost: bool,
     #[serde(skip)]

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::time;
 
-/// After this long a silence the stream counts as lost: the server sends something every 15 s.
+/// After a silence of this length the stream counts as lost. The server sends something every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// The longest line: a key has at most 256 bytes.
 const LONGEST: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub struct Happened {
     pub what: String,
     /// The queue of the timer.
     pub queue: String,
-    /// The key of the timer; `None` if all of a queue were cancelled at once.
+    /// The key of the timer; `None` if all timers of a queue were cancelled at once.
     pub key: Option<String>,
     /// Identifies the timer permanently.
     pub generation: u64,

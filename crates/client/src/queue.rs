@@ -190,7 +190,7 @@ impl Queue {
         let safe = match condition {
             Condition::Any => Duration::ZERO,
             Condition::Absent => timer.remembered(),
-            // After a replacement the generation differs for good, so a repetition has no effect.
+            // After a replacement the key never has this generation again, so a repetition has no effect.
             Condition::Generation(_) => Duration::MAX,
         };
         let request = request.safe_for(safe);
@@ -238,7 +238,9 @@ impl Queue {
         self.client.call(self.post("cancel").body(&json!({ "keys": keys }))?.safe()).await
     }
 
-    /// Cancels the timers whose keys have this prefix, at most 100 000 per call. Not safe to repeat: its counts differ.
+    /// Cancels the timers whose keys have this prefix, at most 100 000 per call.
+    ///
+    /// Not safe to repeat: the counts would differ.
     pub async fn cancel_prefix(&self, prefix: &str) -> Result<Many, Error> {
         let query = query(&[("prefix", Some(prefix.to_owned()))]);
         let path = format!("{}/timers{query}", self.path);
@@ -341,7 +343,7 @@ impl Queue {
     }
 
     fn timer(&self, method: Method, key: &str, verb: &str) -> Request {
-        // A key of dots would be taken for a folder.
+        // Unescaped, `.` and `..` would be relative path segments.
         let key = if matches!(key, "." | "..") { key.replace('.', "%2E") } else { encode(key) };
         Request::new(method, format!("{}/timers/{key}{verb}", self.path))
     }
@@ -351,7 +353,7 @@ impl Queue {
     }
 }
 
-/// How long a repeated call would find the key of the first one, and so schedule no second timer.
+/// How long the key of the first call is remembered, so that a repeated call schedules no second timer.
 fn safe_for(timer: &NewTimer, conflict: Conflict) -> Duration {
     match (&timer.key, conflict) {
         (None, _) | (_, Conflict::Replace) => Duration::ZERO,

@@ -16,9 +16,9 @@ pub(crate) struct Request {
     pub(crate) body: Option<String>,
     /// A condition: the name and the value of a header.
     pub(crate) condition: Option<(&'static str, String)>,
-    /// How long after the first try the API calls it safe to repeat, if that try may have been carried out.
+    /// How long after the first try a repetition is safe according to the API, even if that try was carried out.
     pub(crate) safe_for: Duration,
-    /// How long the server waits before it answers, by request.
+    /// How long the request lets the server wait before it answers.
     pub(crate) wait: Duration,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn encode(text: &str) -> String {
     out
 }
 
-/// A query of the parameters that have a value.
+/// The query string of the parameters that have a value.
 pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
     let given = pairs.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let all: Vec<String> = given.map(|(name, value)| format!("{name}={}", encode(value))).collect();

@@ -241,7 +241,7 @@ pub struct Timer {
     pub zone: Option<String>,
     /// What to do about occurrences that were missed: `skip`, `once` or `all`.
     pub missed: Option<String>,
-    /// No occurrence is due after it.
+    /// No occurrence is due after this moment.
     #[serde(default, with = "time::at_or_null")]
     pub until: Option<SystemTime>,
     /// The maximum number of occurrences.

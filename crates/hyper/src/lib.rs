@@ -24,7 +24,7 @@ use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until}
 /// Pass it to the builder of a server or client, on any runtime.
 ///
 /// hyper's sleeps cannot fail. On a timer that was stopped, a sleep never ends, so the timeout that it implements never
-/// expires. If the timer has no room or no thread for a sleep, the sleep is armed by a later poll that finds one.
+/// expires. If the timer is full or cannot start its thread, a later poll tries again to arm the sleep.
 ///
 /// # Panics
 /// On the default engine, its sleeps panic as [`tourbillon::tasks::sleep`] does.
@@ -44,7 +44,9 @@ use tourbillon::tasks::{Global, Home, Instant as Now, Sleep, sleep, sleep_until}
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HyperTimer {
-    /// `None` for the default engine. A timer rather than a sleep to copy: each thread of a server uses its own shard.
+    /// `None` for the default engine.
+    ///
+    /// A timer rather than a prototype sleep to copy, so that each thread of a server uses its own shard.
     timer: Option<Timer>,
 }
 

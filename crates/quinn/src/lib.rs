@@ -26,8 +26,8 @@ use tourbillon::tasks::{Home, Instant as Now, Sleep, sleep_until};
 ///
 /// The timers are on the default engine or on your own [`Timer`].
 ///
-/// quinn's timers cannot fail. On a timer that was stopped, they never fire, so connections have no timeouts. If the
-/// timer has no room or no thread for one, it is armed by a later poll that finds one.
+/// quinn's timers cannot fail. On a timer that was stopped, they never fire, so connections have no timeouts. If
+/// [`Timer`] is full or cannot start its thread, a later poll tries again to arm them.
 ///
 /// # Panics
 /// On the default engine, its timers panic as [`tourbillon::tasks::sleep`] does.

@@ -1,7 +1,7 @@
 //! The dial of a cascade: a timer due at 247, on three levels of ten slots.
 //!
-//! With ten slots a level, the slots that the timer waits in are the digits of its deadline. The outermost ring is the
-//! lowest level, as on the live page.
+//! With ten slots per level, the numbers of the slots that the timer waits in are the digits of its deadline. The
+//! outermost ring is the lowest level, as on the live page.
 
 use super::svg::{AMBER, BLUE, GREEN, INK, Svg, WIDTH, polyline, short};
 
@@ -39,7 +39,7 @@ fn slot(ticks: u32) -> u32 {
     DUE / ticks % SLOTS
 }
 
-/// The middle of that slot: radius, and turns from the top.
+/// The middle of that slot: its radius, and its angle in turns from the top.
 fn place((inner, outer, _, ticks): (f64, f64, &str, u32)) -> (f64, f64) {
     ((inner + outer) / 2.0, (f64::from(slot(ticks)) + 0.5) / f64::from(SLOTS))
 }
@@ -50,7 +50,7 @@ fn at((radius, turns): (f64, f64)) -> (f64, f64) {
     (CENTRE.0 + radius * sin, CENTRE.1 - radius * cos)
 }
 
-/// A ring: its slots, those that the hand has passed when the timer leaves, and their numbers.
+/// Draws a ring: its numbered slots, with a shade over those that the hand has passed when the timer leaves.
 fn level(svg: &mut Svg, number: usize, (inner, outer, colour, ticks): (f64, f64, &str, u32)) {
     let end = f64::from(slot(ticks)) / f64::from(SLOTS);
     let along = |radius: f64, from: f64, to: f64| {
@@ -74,7 +74,8 @@ fn level(svg: &mut Svg, number: usize, (inner, outer, colour, ticks): (f64, f64,
         let turns = f64::from(slot) / f64::from(SLOTS);
         let thin = format!("stroke=\"{INK}\" stroke-opacity=\".35\"");
         svg.line(at((inner, turns)), at((outer, turns)), &thin);
-        // The level has its name where its slots begin. Other numbers leave the middle of the slot to marks and arrows.
+        // The level's name is in the middle of slot 0. The other slot numbers are off-centre, to leave room for marks
+        // and arrows.
         let (name, middle) =
             if slot == 0 { (format!("L{number}[0]"), 0.5) } else { (slot.to_string(), 0.22) };
         let (x, y) = at((outer - 9.0, turns + middle / f64::from(SLOTS)));
@@ -83,7 +84,7 @@ fn level(svg: &mut Svg, number: usize, (inner, outer, colour, ticks): (f64, f64,
     }
 }
 
-/// The way from one level to the next: a spiral that is quick to leave the numbers of the slots behind.
+/// The path from one level to the next: a spiral that quickly moves away from the slot numbers, to leave them visible.
 fn way(svg: &mut Svg, from: (f64, f64), to: (f64, f64), colour: &str) {
     let points: Vec<_> = (0..=40)
         .map(|step| f64::from(step) / 40.0)
@@ -92,14 +93,14 @@ fn way(svg: &mut Svg, from: (f64, f64), to: (f64, f64), colour: &str) {
             at((radius, from.1 + (to.1 - from.1) * part))
         })
         .collect();
-    // It ends at the rim of the mark.
+    // The path ends at the rim of the mark.
     let end = at(to);
     let near = |point: &&(f64, f64)| (point.0 - end.0).hypot(point.1 - end.1) > 11.0;
     let points: Vec<_> = points.iter().filter(near).copied().collect();
     svg.arrow(&points, colour);
 }
 
-/// The way out of the lowest level: the timer fires.
+/// The path out of the lowest level, where the timer fires.
 fn out(svg: &mut Svg, from: (f64, f64)) {
     svg.arrow(&[at(from), at((RINGS[0].1 + 6.0, from.1))], BLUE);
 }

@@ -1,8 +1,8 @@
 //! The pictures of the guide: SVG files that are computed here and committed with the crate that shows them.
 //!
 //! `cargo xtask pictures` writes them and `cargo xtask tidy` compares them, so a picture never differs from the code
-//! that draws it. rustdoc includes the files inline: a package has no other files that docs.rs would serve, and inline
-//! text takes the colour of the theme.
+//! that draws it. rustdoc includes the files inline, because docs.rs serves no other files of a package, and because
+//! inline text takes the colour of the theme.
 
 mod cascade;
 mod repeating;
@@ -32,7 +32,7 @@ pub(crate) fn write() -> Outcome {
     Ok(())
 }
 
-/// Complains of each picture that is not the one drawn here.
+/// Reports each picture that differs from the one drawn here.
 pub(crate) fn check(found: &mut Vec<String>) {
     let wrong = DRAWINGS.into_iter().filter(|(name, draw)| {
         let there = fs::read_to_string(root().join(FOLDER).join(name)).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::svg::{AMBER, BLUE, INK, Svg, WIDTH};
 const SECOND: u32 = 10;
 const LONG: u32 = 25;
 const SHORT: u32 = 4;
-/// What is drawn ends here.
+/// The end of the drawn timeline.
 const END: u32 = 77;
 
 /// What happens to missed runs.
@@ -27,7 +27,7 @@ struct Run {
     ended: u32,
 }
 
-/// The runs of a timer that is started at zero, and the moments that are left out.
+/// The runs of a timer that starts at zero, and the skipped moments.
 fn runs(rule: Rule) -> (Vec<Run>, Vec<u32>) {
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     let (mut due, mut free) = (SECOND, 0);
@@ -72,7 +72,7 @@ pub(super) fn draw() -> String {
     svg.finish()
 }
 
-/// Where a moment is.
+/// The horizontal position of a moment.
 fn across(tenths: u32) -> f64 {
     10.0 + f64::from(tenths) * (WIDTH - 20.0) / f64::from(END)
 }
@@ -82,7 +82,7 @@ fn heading(svg: &mut Svg, y: f64, name: &str, code: &str) {
     svg.text((104.0, y), "font-family=\"monospace\" font-size=\"13\"", code);
 }
 
-/// The runs under one rule, below their name.
+/// Draws the name of a rule, and the runs under it.
 fn row(svg: &mut Svg, y: f64, name: &str, words: &str, rule: Rule) {
     let mut x = 10.0;
     if !name.is_empty() {
@@ -125,7 +125,7 @@ fn bar(svg: &mut Svg, (from, to): (f64, f64), top: f64, late: bool) {
     ));
 }
 
-/// A moment that is left out.
+/// A skipped moment.
 fn cross(svg: &mut Svg, (x, y): (f64, f64)) {
     for side in [-3.5, 3.5] {
         let stroke = format!("stroke=\"{AMBER}\" stroke-width=\"2\"");

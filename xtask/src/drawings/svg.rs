@@ -1,4 +1,4 @@
-//! The little SVG that the pictures need.
+//! The subset of SVG that the pictures need.
 //!
 //! Text and lines take `currentColor`, which is the theme's; the other colours have a contrast of at least 3 on white
 //! and on rustdoc's dark pages. A picture is 360 units wide, so that its text can be read on a phone.
@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 pub(super) const WIDTH: f64 = 360.0;
-/// Three colours that colour-blind readers can tell apart as well.
+/// Three colours that colour-blind readers can distinguish.
 pub(super) const BLUE: &str = "#2b8fd0";
 pub(super) const AMBER: &str = "#c67f12";
 pub(super) const GREEN: &str = "#1b9e77";
@@ -18,7 +18,7 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    /// Begins a picture. `title` describes it to those who cannot see it.
+    /// Begins a picture. `title` describes it for screen readers.
     pub(super) fn new(height: f64, title: &str) -> Self {
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \

@@ -1,4 +1,4 @@
-//! Builds a copy of the repository with all mutants in it, without those that do not compile.
+//! Builds a copy of the repository with all mutants that compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,8 +13,9 @@ use crate::shell::{Outcome, capture, with_faults};
 /// A type error hides the errors of later compiler phases, so one round of checks is not enough.
 const ROUNDS: usize = 30;
 
-/// Writes the mutants into the copy. Returns the numbers of those that do not compile. `sources` has the text of each
-/// file without mutants.
+/// Writes the mutants into the copy. Returns the numbers of those that do not compile.
+///
+/// `sources` has the text of each file without mutants.
 pub(super) fn write(
     copy: &Path,
     sources: &BTreeMap<String, String>,
@@ -70,7 +71,7 @@ fn blamed(copy: &Path, schemata: &BTreeMap<&str, Schema>) -> Outcome<BTreeSet<us
     Ok(blamed)
 }
 
-/// The mutants that cause an error: those that contain or are named by its spans, or else the choice around them.
+/// The mutants that cause an error: those at its spans, or else those of the choice around the spans.
 fn blame(message: &Value, schemata: &BTreeMap<&str, Schema>) -> Vec<usize> {
     let mut spans = Vec::new();
     collect(message, &mut spans);

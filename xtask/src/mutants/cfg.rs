@@ -1,5 +1,5 @@
-//! Finds the parts of a file that are not part of the engine in the tests on this system: code for models, code for
-//! other systems, and test helpers. No test could catch their mutants.
+//! Finds code that the tests on this system do not build or that is not the engine's: code for models and for other
+//! systems, and test helpers. No test could catch mutants there.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// Whether the item is built. Records its range if not.
+    /// Whether the item is built. If not, records its range.
     fn is_built(&mut self, attributes: &[Attribute], item: &impl Spanned) -> bool {
         let mut conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
         let built = conditions.all(|it| it.parse_args::<Meta>().is_ok_and(|it| holds(&it)));

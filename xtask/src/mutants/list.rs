@@ -39,7 +39,7 @@ pub(super) enum Genre {
 }
 
 impl Mutant {
-    /// The name by which a process chooses it.
+    /// The name by which a process activates it.
     pub(super) fn place(&self) -> String {
         format!("m{}", self.number)
     }

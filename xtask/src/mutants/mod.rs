@@ -1,7 +1,7 @@
 //! Mutation testing: tries every mutant that cargo-mutants lists for the engine, in one build.
 //!
 //! One build per mutant would take days. Instead all mutants are written into a scratch copy of the repository as
-//! alternatives (`schema.rs`), of which a process chooses one, as with planted faults. Mutants that do not compile are
+//! alternatives (`schema.rs`). A process activates one of them, as with planted faults. Mutants that do not compile are
 //! left out (`build.rs`). One run of the suite records which tests reach which mutants, and each mutant is tried with
 //! only those tests. `target/mutants` keeps the results: an interrupted run is resumed, and survivors are tried again
 //! if anything has changed. A mutant that no test notices is a gap, unless `planted/mutants.txt` explains it.
@@ -47,7 +47,7 @@ const SOURCE: &str = "crates/tourbillon/src/";
 /// The tests to try: those of the engine.
 const TESTED: &[&str] = &["-p", "tourbillon", "--all-features", "--lib", "--tests"];
 
-/// The macro by which a process chooses a mutant, and an attribute that silences warnings about generated code.
+/// The macro through which a process activates a mutant, and an attribute against warnings about generated code.
 const CHOOSE: &str = r#"
 macro_rules! mutant {
     ($name:literal) => {{
@@ -59,7 +59,7 @@ macro_rules! mutant {
 "#;
 const SILENCE: &str = "#![allow(warnings, arithmetic_overflow, unconditional_panic)]\n";
 
-/// Tries every mutant of a file with `part` in its path.
+/// Tries every mutant of the files with `part` in their path.
 pub(crate) fn run(part: &str) -> Outcome {
     if !capture(&mut cargo(&["mutants", "--version"])).is_ok_and(|(_, fine)| fine) {
         shell::run(&mut cargo(&["install", "--locked", "cargo-mutants"]))?;

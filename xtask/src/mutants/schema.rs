@@ -1,4 +1,4 @@
-//! Writes all mutants of a file into one text, as alternatives of which a process may choose one.
+//! Writes all mutants of a file into one text, as alternatives. A process may activate one of them.
 //!
 //! ```text
 //! fn is_due(&self) -> bool {          fn is_due(&self) -> bool {
@@ -44,7 +44,7 @@ impl Schema {
         all.map(|(_, number)| *number).collect()
     }
 
-    /// The mutants of the smallest choice that overlaps one of these ranges, or else of the last choice before them.
+    /// The mutants of the smallest choice that overlaps these ranges, or else of the last choice before them.
     pub(super) fn choice_around(&self, places: &[Range<usize>]) -> Vec<usize> {
         let overlaps = |range: &Range<usize>, place: &Range<usize>| {
             range.start < place.end && place.start < range.end

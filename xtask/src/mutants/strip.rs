@@ -40,7 +40,7 @@ fn find(tokens: TokenStream, found: &mut Vec<Planted>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
         let TokenTree::Group(group) = token else { continue };
-        // Recorded before the uses inside it, which are then stripped from what it leaves.
+        // Recorded before the uses inside it, which are then stripped from the remaining argument.
         if let Some(name) = at.checked_sub(2).map(|at| &tokens[at])
             && matches!(name, TokenTree::Ident(name) if name == "planted")
             && let Some(right) = right(group.stream())

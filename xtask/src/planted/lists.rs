@@ -1,6 +1,7 @@
 //! The lists of planted faults, one `name | harm` per line, and the code that contains them.
 //!
-//! The lists of twins name the faults that only a model is sure to catch.
+//! Twins are runs of a loom or shuttle model with a fault, which must fail. Their lists (`twins.rs`) name the faults
+//! that only a model reliably catches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +17,7 @@ pub(crate) struct List {
     sources: &'static [&'static str],
     /// The packages whose tests are tried first.
     pub(super) tests: &'static [&'static str],
-    /// How many of its faults `cargo xtask test` tries.
+    /// The number of its faults that `cargo xtask test` tries.
     pub(super) sample: usize,
 }
 
@@ -89,8 +90,9 @@ impl List {
     }
 }
 
-/// Reports differences between the lists and the code. A fault that the suite tries must occur once; one that only
-/// twins use may occur several times.
+/// Reports differences between the lists and the code.
+///
+/// A fault of these lists must occur once in the code. A fault that only twins use may occur several times.
 pub(crate) fn check(found: &mut Vec<String>) -> Outcome {
     for list in LISTS {
         let path = list.path;

@@ -1,8 +1,8 @@
 //! Planted faults: a test that cannot fail is a defect, so each fault must make a test fail.
 //!
-//! The faults are in the code (`lists.rs`): one build contains them all, and a process chooses one. A run of the suite
-//! with none chosen records which tests reach which faults; a fault is tried with only those. Some faults are only for
-//! models (`twins.rs`): no other test would hit the one interleaving in which they appear.
+//! The faults are in the code (`lists.rs`): one build contains them all, and a process activates one. A run of the
+//! suite without a fault records which tests reach which faults, and each fault is tried with only those tests. Some
+//! faults are only for models (`twins.rs`): no other test would hit the one interleaving in which they appear.
 
 pub(crate) mod lists;
 pub(crate) mod twins;
@@ -16,8 +16,9 @@ use crate::shell::{Outcome, TESTED, nextest, root};
 use crate::trial::{Verdict, try_all};
 use lists::{Fault, LISTS};
 
-/// Tries every fault with one of the parts in its name or in the path of its list, or every fault if there are no
-/// parts.
+/// Tries every fault with one of the parts in its name or in the path of its list.
+///
+/// Without parts, tries every fault.
 pub(crate) fn run(parts: &[&str]) -> Outcome {
     let mut faults = Vec::new();
     for list in LISTS {
@@ -41,10 +42,11 @@ pub(crate) fn some(sample: &Sample) -> Outcome {
     table(&faults)
 }
 
-/// Runs the suite with no fault chosen, which must pass, and records which faults its tests reach. `see` gets each line
-/// of nextest's output.
+/// Runs the suite without a fault, which must pass, and records which faults its tests reach.
+///
+/// `see` gets each line of nextest's output.
 pub(crate) fn record(see: impl FnMut(&str)) -> Outcome {
-    // More tests at once than processors: many wait for real time or for the browser.
+    // Runs more tests at once than there are processors, because many wait for real time or for the browser.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut tests = nextest("run", TESTED);
     tests.arg(format!("--test-threads={}", processors + processors.div_ceil(2)));

@@ -1,4 +1,4 @@
-//! The twins of the models: `planted/loom.txt` and `planted/shuttle.txt`, one per line.
+//! The twins of the models, one per line of `planted/loom.txt` and `planted/shuttle.txt`.
 //!
 //! ```text
 //! model | fault                       a fault that planted/engine/ lists, with its harm

@@ -1,9 +1,9 @@
 //! Checks which rooms (module folders) of a crate use which: `rooms.txt` must match the source.
 //!
-//! A room is a child module of the file that a part of the table names, with everything in it. The table lists the
-//! rooms from the top down, each with the rooms that it uses. An arrow that points up is marked `!`: it closes a cycle
-//! and should be removed. The table is exact: an arrow missing from it is an error, and so is an arrow that no longer
-//! exists, so a removed dependency cannot return unnoticed.
+//! Each part of the table names a file. A room is a child module of that file, with everything in it. The table lists
+//! the rooms from the top down, each with the rooms that it uses: its arrows. An arrow that points up is marked `!`: it
+//! closes a cycle and should be removed. The table is exact. An arrow missing from it is an error, and so is a listed
+//! arrow that does not exist, so a removed dependency cannot return unnoticed.
 //!
 //! The other crates need no table: their rooms must not use each other in a cycle.
 
@@ -43,7 +43,7 @@ struct Part {
     rooms: Vec<(String, BTreeSet<String>)>,
 }
 
-/// From one room to another, with the position of the first path that does so.
+/// From one room to another, with the position of the first such path.
 type Arrows = BTreeMap<(String, String), String>;
 
 /// Reports violations. Returns a summary line for each part.
@@ -65,7 +65,7 @@ pub(crate) fn check(found: &mut Vec<String>) -> Outcome<Vec<String>> {
     Ok(lines)
 }
 
-/// The arrows that are on a cycle: their target leads back to their source.
+/// The arrows on a cycle: a way leads from their target back to their source.
 fn on_cycles(arrows: &Arrows) -> Arrows {
     let leads_back = |(from, to): &(String, String)| {
         let mut reached = BTreeSet::from([to]);
@@ -166,8 +166,10 @@ impl Part {
         [&[krate.to_owned()], &self.module[..]].concat().join("::")
     }
 
-    /// The room of a module. The part's own items form the room `mod`, except in the root of a crate, which only names
-    /// the modules below it.
+    /// The room of a module.
+    ///
+    /// The items directly in the part's module form the room `mod`, except in the root of a crate, which only declares
+    /// modules.
     fn room(&self, module: &Name) -> Option<String> {
         let inside = module.strip_prefix(&self.module[..])?;
         match inside.first() {
@@ -207,7 +209,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// The errors for a crate with two faces on an engine whose text is `engine`.
+    /// The errors for a small crate whose file `engine.rs` has the text `engine`.
     fn complaints(table: &str, engine: &'static str) -> Vec<String> {
         let read = move |file: &Path| {
             let text = match file.to_str()? {

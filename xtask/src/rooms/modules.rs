@@ -14,7 +14,7 @@ use syn::{Attribute, ImplItem, Item, UseTree};
 use crate::count::{attributes, files_of, for_tests};
 use crate::shell::Outcome;
 
-/// The path of a module: its names from the crate's root, which has none.
+/// The path of a module: the names from the crate's root to it. The root's path is empty.
 pub(super) type Name = Vec<String>;
 
 /// The text of a file, or `None` if there is none.
@@ -31,7 +31,7 @@ pub(super) struct Module {
     globs: Vec<Vec<String>>,
     /// Every path of two or more names in its code, with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// The lines of its file with a token; 0 if it has no file of its own.
+    /// The number of lines of its file that hold a token; 0 if it has no file of its own.
     pub(super) lines: usize,
 }
 

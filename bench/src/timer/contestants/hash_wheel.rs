@@ -1,4 +1,4 @@
-//! hierarchical_hash_wheel_timer's thread timer: a wheel on its own thread, which is sent every request.
+//! hierarchical_hash_wheel_timer's thread timer: a wheel on its own thread, which receives every request by message.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::timer::sink;
 
 type Core = TimerWithThread<u64, OneShotClosureState<u64>, PeriodicClosureState<u64>>;
 
-/// `None` once it is shut down.
+/// The core; `None` after the shutdown.
 pub struct HashWheel(Option<Core>);
 
 pub struct Sender {
     timer: TimerRef<u64, OneShotClosureState<u64>, PeriodicClosureState<u64>>,
-    /// The caller has to name timers: the seat's number, and below it a count.
+    /// The caller chooses the identifiers: the seat's number in the upper bits, and a count in the lower.
     next: u64,
 }
 
@@ -48,7 +48,7 @@ impl Contestant for HashWheel {
 impl Drop for HashWheel {
     fn drop(&mut self) {
         if let Some(core) = self.0.take() {
-            // It has no timer left that matters; an error means that its thread has ended already.
+            // An error means that its thread has already ended.
             let _ = core.shutdown();
         }
     }
@@ -83,12 +83,12 @@ impl Seat for Sender {
         self.schedule(after, payload);
     }
 
-    /// Requests are done in order: what is sent last is done last.
+    /// Requests are carried out in order, so it waits for one sent last.
     fn settle(&mut self) {
         let (done, all_done) = mpsc::channel();
         let name = self.name();
         self.timer.schedule_action_once(name, Duration::ZERO, move |_| {
-            // The receiver waits for it.
+            // The receiver is waiting, so this cannot fail.
             let _ = done.send(());
         });
         all_done.recv().expect("its thread lives");

@@ -1,8 +1,8 @@
-//! No timer: what one cannot do without, where threads share the engine and a key names a timer.
+//! No timer: only the work that no implementation with shared access and keys can avoid.
 //!
-//! To move one: a random key, a lock, a reading of the clock, and a record of the size of a wheel's. To fire them: a
-//! thread that wakes when some are due, is told which, and looks at the record of each. There is no wheel: what is due
-//! when is sorted beforehand, and nobody pays for that.
+//! To move a timer, it takes a lock, reads the clock, and finds and changes a record as large as a wheel's. To fire
+//! timers, its thread wakes when some are due and reads the record of each. There is no wheel: the timers are sorted by
+//! deadline beforehand, at no measured cost.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub struct Memory {
 pub struct Shared {
     start: Instant,
     records: Mutex<Vec<Record>>,
-    /// The records of each millisecond. It ends with the contestant.
+    /// The records of each millisecond. `None` ends the thread, when the contestant is dropped.
     due: Mutex<Option<BTreeMap<u64, Vec<u32>>>>,
 }
 
@@ -31,7 +31,7 @@ struct Record {
     _rest: u64,
 }
 
-/// As a key is: where, and which of those that were there.
+/// Like a real key: a position, and the generation of the record there.
 pub struct Key {
     place: u64,
     generation: u64,
@@ -64,7 +64,7 @@ impl Drop for Memory {
 }
 
 impl Shared {
-    /// A deadline is rounded up.
+    /// The tick of a deadline, rounded up.
     fn tick(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_nanos().div_ceil(1_000_000) as u64
     }

@@ -12,7 +12,7 @@ use super::of;
 use crate::league::Contestant;
 use ours::{Handles, Keys, Typed};
 
-/// Everybody, in the order of the tables.
+/// All contestants, in the order of the tables.
 pub fn all() -> Vec<Contestant> {
     let mut all = vec![
         of::<Handles<false>>(),

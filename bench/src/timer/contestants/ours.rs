@@ -8,9 +8,9 @@ use crate::league::Kind;
 use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::sink;
 
-/// Each timer with its handle.
+/// Timers with handles.
 pub struct Handles<const ON_DRIVER: bool>(Timer);
-/// Each timer with a key.
+/// Timers with keys.
 pub struct Keys<const ON_DRIVER: bool>(Timer);
 /// Values, delivered to a handler.
 pub struct Typed(Engine<u64>);
@@ -34,7 +34,7 @@ const fn settings(on_driver: bool) -> &'static str {
     }
 }
 
-/// Where callbacks run changes nothing where none run.
+/// Rows without callbacks do not depend on where callbacks run, so one of the two contestants is enough.
 fn absent(on_driver: bool, row: &str) -> Option<&'static str> {
     (on_driver && !matches!(row, "trace" | "fire" | "lateness")).then_some("")
 }
@@ -84,7 +84,7 @@ impl<const ON_DRIVER: bool> Seat for &Handles<ON_DRIVER> {
 }
 
 impl<const ON_DRIVER: bool> Drop for Handles<ON_DRIVER> {
-    /// Waits for its threads, so that nothing of it runs beside the next.
+    /// Waits for its threads, so that none of them runs alongside the next contestant.
     fn drop(&mut self) {
         self.0.stop();
     }

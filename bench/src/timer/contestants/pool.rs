@@ -1,4 +1,4 @@
-//! scheduled-thread-pool: a heap behind one lock, and threads that wait for it.
+//! scheduled-thread-pool: a heap behind one lock, and threads that wait for due jobs.
 
 use std::time::{Duration, Instant};
 

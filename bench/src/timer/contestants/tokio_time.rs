@@ -1,4 +1,4 @@
-//! tokio's timers: a `Sleep` in a box, polled once so that it is registered; to be fired, a task that awaits one.
+//! tokio's timers: a boxed `Sleep`, polled once to register it; for timers that fire, a task that awaits a `Sleep`.
 
 use std::hint::black_box;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ pub struct Tokio(Runtime);
 
 pub struct Inside<'a> {
     runtime: &'a Runtime,
-    /// Outside of a task: a task would be made to yield after some polls, with the rest of its `Sleep`s unregistered.
+    /// Enters the runtime without a task: tokio would make a task yield and leave some `Sleep`s unregistered.
     _guard: EnterGuard<'a>,
-    /// What [`POLLED`] will be once all tasks wait.
+    /// The value of [`POLLED`] once all tasks wait.
     expected: u64,
 }
 
-/// Tasks that have been polled once.
+/// The number of tasks that have been polled once.
 static POLLED: AtomicU64 = AtomicU64::new(0);
 
 impl Contestant for Tokio {
@@ -46,7 +46,7 @@ impl Contestant for Tokio {
 
 #[inline]
 fn register(sleep: Pin<&mut Sleep>) {
-    // A short one may be over already, if the thread had to wait for a core.
+    // A short sleep may already be over, if the thread had to wait for a core.
     black_box(sleep.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 

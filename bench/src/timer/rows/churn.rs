@@ -1,4 +1,4 @@
-//! Scheduling, cancelling and moving, with nothing that fires.
+//! Scheduling, cancelling and moving timers that do not fire.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,18 +12,18 @@ use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Short timers, how many are pending, and how often an awake driver wakes.
+/// The delay of short timers, the number pending, and the interval at which an awake driver wakes.
 const SHORT: Duration = Duration::from_millis(10);
 const FEW: usize = 64;
 const OFTEN: Duration = Duration::from_millis(2);
-/// An awake driver has timers for so long.
+/// How far ahead an awake driver has timers.
 const AWAKE: Duration = Duration::from_secs(20);
 
 /// Pending timers, the oldest at `oldest`.
 struct Ring<H> {
     handles: Vec<Option<H>>,
     oldest: usize,
-    /// Those that were not pending any more when they were cancelled.
+    /// The number of timers that were no longer pending when they were cancelled.
     gone: usize,
 }
 
@@ -37,7 +37,7 @@ impl<H> Ring<H> {
         Ring { handles, oldest: 0, gone: 0 }
     }
 
-    /// Schedules one and cancels the oldest, so many times.
+    /// Schedules a timer and cancels the oldest, `pairs` times.
     #[inline]
     fn turn(
         &mut self,
@@ -55,7 +55,7 @@ impl<H> Ring<H> {
     }
 }
 
-/// A turn that is timed, after one that is not.
+/// Times a turn, after one as warm-up.
 fn timed<H>(
     seat: &mut impl Seat<Handle = H>,
     ring: &mut Ring<H>,
@@ -72,7 +72,7 @@ fn timed<H>(
     (begin, Instant::now())
 }
 
-/// On a thread of its own, pinned, with a seat.
+/// Runs `work` on a new pinned thread, with a seat.
 pub fn pinned<C: Contestant, R: Send>(
     contestant: &C,
     number: usize,
@@ -87,7 +87,7 @@ pub fn pinned<C: Contestant, R: Send>(
     thread::scope(|scope| scope.spawn(body).join().expect("no panic"))
 }
 
-/// Schedule one, cancel the oldest, on so many threads at once: nanoseconds of wall time for a pair of either.
+/// Schedules one and cancels the oldest, on several threads at once: nanoseconds of wall time per pair.
 pub fn pair<C: Contestant>(turn: &Turn) -> Readings {
     let (timers, threads, pairs) = (turn.column.timers, turn.column.threads, pairs(turn));
     let contestant = C::new();
@@ -99,7 +99,7 @@ pub fn pair<C: Contestant>(turn: &Turn) -> Readings {
             let ready = || _ = barrier.wait();
             let spent = timed(&mut seat, &mut ring, pairs, || delays.next(), ready);
             assert_eq!(ring.gone, 0, "timers that were lost");
-            // The others are timed still: they shall not be alone while this one tears down.
+            // Other threads may still be timed: tearing down now would change their load.
             barrier.wait();
             spent
         })
@@ -107,7 +107,7 @@ pub fn pair<C: Contestant>(turn: &Turn) -> Readings {
     vec![("pair", per(together(threads, worker), threads * pairs))]
 }
 
-/// From the first begin to the last end of what so many threads do.
+/// The time from the first thread's begin to the last thread's end.
 pub fn together(threads: usize, worker: impl Fn(usize) -> (Instant, Instant) + Sync) -> Duration {
     let worker = &worker;
     let spent: Vec<(Instant, Instant)> = thread::scope(|scope| {
@@ -135,15 +135,16 @@ pub fn reschedule<C: Contestant>(turn: &Turn) -> Readings {
             }
             per(begin.elapsed(), pairs(turn))
         };
-        // To any delay first: from there on, a timeout longer than all delays is always later.
+        // First to random delays; after that, a timeout longer than all of them is always a move to later.
         let moved = run(&mut || delays.next());
         let later = run(&mut || Duration::from_secs(126));
         vec![("moved", moved), ("moved-later", later)]
     })
 }
 
-/// Timers of 10 ms, when the driver would sleep for an hour and when it wakes often. A few may fire, if the thread has
-/// to wait for a core.
+/// Timers of 10 ms, with a driver that wakes often and with one that would otherwise sleep for an hour.
+///
+/// A few may fire, if the thread has to wait for a core.
 pub fn short<C: Contestant>(turn: &Turn) -> Readings {
     let churn = |others: &[Duration]| {
         let contestant = C::new();
@@ -166,7 +167,7 @@ pub fn short<C: Contestant>(turn: &Turn) -> Readings {
     vec![("awake", awake), ("asleep", asleep), ("asleep-share", asleep / awake)]
 }
 
-/// Nanoseconds each.
+/// Nanoseconds per operation.
 pub fn per(spent: Duration, operations: usize) -> f64 {
     spent.as_nanos() as f64 / operations as f64
 }

@@ -1,4 +1,4 @@
-//! Cancelling on another thread than the one that scheduled.
+//! Cancelling timers on a different thread from the one that scheduled them.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -10,14 +10,14 @@ use super::{Delays, MANY, MILLION, pairs};
 use crate::league::{Readings, Turn};
 use crate::timer::contestant::{Contestant, Seat};
 
-/// Handles are passed on so many at a time, that the channel costs nothing.
+/// The number of handles passed on at a time: large enough for the cost of the channel to be negligible.
 const CHUNK: usize = 1000;
 
 pub fn both<C: Contestant>(turn: &Turn) -> Readings {
     vec![("elsewhere", at_rest::<C>()), ("passed-on", at_once::<C>(turn))]
 }
 
-/// One thread schedules all, then another cancels all.
+/// One thread schedules all timers, then another cancels them all.
 fn at_rest<C: Contestant>() -> f64 {
     let contestant = C::new();
     let handles: Vec<C::Handle> = pinned(&contestant, 1, |mut seat| {
@@ -35,7 +35,7 @@ fn at_rest<C: Contestant>() -> f64 {
     })
 }
 
-/// One thread schedules, another cancels what is oldest, at the same time.
+/// One thread schedules timers while another cancels the oldest.
 fn at_once<C: Contestant>(turn: &Turn) -> f64 {
     let contestant = C::new();
     let (pass, passed) = mpsc::sync_channel::<Vec<C::Handle>>(16);

@@ -1,4 +1,4 @@
-//! Timers that fire: what each costs, and how late it is.
+//! Timers that fire: their cost and their lateness.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::system;
 use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::sink::{self, Tally};
 
-/// The million is spread over so long.
+/// The range of the million deadlines.
 const SPREAD: Duration = Duration::from_secs(4);
-/// Who is later than this has failed.
+/// A contestant that is later than this has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The CPU time of the whole process while a million fire. The harness sleeps meanwhile.
+/// The CPU time of the process per timer, while a million timers fire. The harness sleeps meanwhile.
 pub fn cpu<C: Contestant>(_turn: &Turn) -> Result<Readings, String> {
     let contestant = C::new();
     let before = Tally::now();

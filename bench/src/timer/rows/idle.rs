@@ -1,4 +1,4 @@
-//! Contestants that have nothing to do: how often their threads wake up all the same.
+//! Idle contestants: how often their threads wake up nevertheless.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use crate::league::{Readings, Turn};
 use crate::system::{Threads, Used};
 use crate::timer::contestant::{Contestant, Seat};
 
-/// A contestant has come to rest after so long.
+/// The time after which a contestant is at rest.
 const CALM: Duration = Duration::from_millis(200);
 const UNTOLD: &str = "this system does not tell the switches of threads";
 
-/// One timer an hour away.
+/// One timer, due in an hour.
 pub fn rest<C: Contestant>(turn: &Turn) -> Result<Readings, String> {
     let watched = Duration::from_secs(if turn.quick { 2 } else { 10 });
     let others = Threads::all();
@@ -27,7 +27,7 @@ pub fn rest<C: Contestant>(turn: &Turn) -> Result<Readings, String> {
     ])
 }
 
-/// The first timer is the earliest: whatever comes later need wake nobody.
+/// The first timer is the earliest, so later timers need not wake the contestant's threads.
 pub fn later<C: Contestant>(_turn: &Turn) -> Result<Readings, String> {
     let others = Threads::all();
     let contestant = C::new();
@@ -43,7 +43,7 @@ pub fn later<C: Contestant>(_turn: &Turn) -> Result<Readings, String> {
     Ok(vec![("later-switches", (after.switches - before.switches) as f64)])
 }
 
-/// What the contestant's threads, all but the others, have used before and after something happens.
+/// The usage of the contestant's threads (all except `others`) before and after `happens`.
 fn watch(others: &Threads, happens: impl FnOnce()) -> Option<(Used, Used)> {
     thread::sleep(CALM);
     let threads = others.started_since();

@@ -1,4 +1,4 @@
-//! The longest single call: what a caller may have to wait for while a million or ten million are pending.
+//! The longest single call: how long a caller may have to wait while a million or ten million timers are pending.
 
 use std::time::Instant;
 

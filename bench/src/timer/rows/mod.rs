@@ -1,4 +1,4 @@
-//! The workloads, each as one run on a fresh contestant. Rounds, medians and tables are made elsewhere.
+//! The workloads, each as one run on a new contestant. The league adds rounds, medians and tables.
 
 pub mod churn;
 pub mod elsewhere;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::league::Turn;
 use crate::rng::Rng;
 
-/// A hundred thousand, and a million.
+/// Population sizes: a hundred thousand, and a million.
 pub const MANY: usize = 100_000;
 pub const MILLION: usize = 1_000_000;
 
-/// Pairs of a churn that are timed.
+/// The number of timed pairs in a churn.
 pub fn pairs(turn: &Turn) -> usize {
     if turn.quick { 500_000 } else { 1_000_000 }
 }

@@ -1,4 +1,4 @@
-//! Is it right, before it is fast: timers that must fire and timers that must not, each with its moment.
+//! Checks correctness: timers that must fire at their deadlines, and timers that must not fire.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,14 @@ use crate::timer::contestant::{Contestant, Seat};
 use crate::timer::sink;
 
 const TIMERS: u64 = 4000;
-/// Deadlines are spread over so long, some in the past.
+/// The range of the deadlines, some of which are in the past.
 const SPREAD: Duration = Duration::from_millis(400);
-/// Payloads of timers that are cancelled.
+/// Payloads from here on belong to cancelled timers.
 const CANCELLED: u64 = 1 << 32;
-/// A tick of the coarsest contestant, and what the system takes to wake a thread while others run.
+/// A tick of the coarsest contestant, plus the time to wake a thread on a busy system.
 const GRACE: Duration = Duration::from_millis(60);
 
-/// What the callbacks said: a payload, and when.
+/// The callbacks' records: a payload, and the moment.
 static SEEN: Mutex<Vec<(u64, Instant)>> = Mutex::new(Vec::new());
 
 pub fn replay<C: Contestant>(_turn: &Turn) -> Readings {
@@ -38,7 +38,7 @@ pub fn replay<C: Contestant>(_turn: &Turn) -> Readings {
             1 => first - Duration::from_millis(40),
             _ => first + Duration::from_nanos(rng.below(SPREAD.as_nanos() as u64)),
         };
-        // Lateness counts from the later of deadline and request.
+        // Lateness counts from the deadline or the request, whichever is later.
         dues.push((due, due.max(Instant::now())));
         seat.fire_at(due, payload);
         if rng.below(4) == 0 {

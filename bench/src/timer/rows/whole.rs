@@ -1,4 +1,4 @@
-//! Verbs on the whole population: their time a timer, and how long another thread had to wait for a timer meanwhile.
+//! Operations on the whole population: their time per timer, and the longest call of another thread meanwhile.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use tourbillon::Timer;
 use super::Delays;
 use crate::league::{Readings, Turn};
 
-/// Fires what is due within so long.
+/// The range of the deadlines of timers that fire.
 const DUE: Duration = Duration::from_millis(20);
 
 pub fn verbs(turn: &Turn) -> Result<Readings, String> {
@@ -41,16 +41,16 @@ fn filled(timers: usize) -> Result<Timer, String> {
     Ok(timer)
 }
 
-/// How long the verb takes, and the longest that another thread took to schedule and cancel meanwhile.
+/// How long the operation takes, and the longest that another thread took to schedule and cancel meanwhile.
 fn beside(timer: &Timer, verb: &(dyn Fn() + Sync)) -> (Duration, Duration) {
-    // Relaxed: it ends a loop, and orders nothing.
+    // Relaxed: the flag ends a loop and synchronizes nothing.
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
             let mut longest = Duration::ZERO;
             while !over.load(Relaxed) {
                 let begin = Instant::now();
-                // After a stop it is refused.
+                // `arm` is refused after a stop.
                 if let Ok(key) = timer.arm(Duration::from_secs(60), |_| ()) {
                     timer.cancel(key);
                 }
@@ -68,7 +68,7 @@ fn beside(timer: &Timer, verb: &(dyn Fn() + Sync)) -> (Duration, Duration) {
     })
 }
 
-/// The longest pass of a driver while all are due, at its default budget: µs.
+/// The longest pass of a driver when all timers are due, at its default budget, in µs.
 fn driver(timers: usize) -> Result<f64, String> {
     let (timer, mut driver) =
         Timer::builder().on_driver().build_driven().map_err(|wrong| wrong.to_string())?;

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::league::Kind;
 use crate::wheel::contestant::{Contestant, Next};
 
-/// A timer's entry counts while its node is of the same generation.
+/// An entry is valid while its node has the same generation.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     due: u64,
@@ -27,7 +27,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Lets go of the dead at the top; returns when the first of the living is due.
+    /// Removes stale entries from the top. Returns when the first valid one is due.
     fn settle(&mut self) -> Option<u64> {
         while let Some(Reverse(top)) = self.entries.peek() {
             if self.nodes[top.index as usize].generation == top.generation {

@@ -1,13 +1,13 @@
-//! An intrusive doubly linked wheel, like those written in C and C++: it stands for them in every row.
+//! An intrusive doubly linked wheel: a representative of those written in C and C++.
 //!
-//! A timer is a node of its own in memory that does not move, and its key is the node's address. A slot is the head of
-//! a ring of nodes: a cancel unlinks two neighbours without looking for the slot, a start links behind the head. 256
-//! slots a level, 8 bits apart, 8 levels; what reaches the hand of an upper level is handed down one level at a time.
-//! The nodes come from blocks that are never given back before the wheel, as a C program would embed them in its own
-//! structures; a free one is the next to be used.
+//! A timer is a node at a fixed address, which is its key. A slot is the head of a ring of nodes: a cancel joins the
+//! two neighbours without looking for the slot, and a start links the node at the end of the ring. There are 8 levels
+//! of 256 slots, 8 bits each. The nodes in a slot that the hand of an upper level reaches cascade one level at a time.
+//! Nodes come from blocks that live as long as the wheel, because a C program would embed them in its own structures.
+//! The node freed last is used next.
 //!
-//! Unlike ours it trusts its caller: a key that is used twice is undefined behaviour, and there is no bitmap, so the
-//! next event is found by looking through the slots.
+//! Unlike our wheels, it trusts its caller: using a key twice is undefined behaviour. It has no bitmap, so it finds the
+//! next event by scanning the slots.
 #![allow(unsafe_code)]
 
 use std::ptr::{self, NonNull};
@@ -18,10 +18,10 @@ use crate::wheel::contestant::{Contestant, Next};
 const BITS: u32 = 8;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 8;
-/// Nodes of one block.
+/// The number of nodes in a block.
 const BLOCK: usize = 4096;
 
-/// A member of a ring. The head of one is a link alone.
+/// A member of a ring. The head of a ring is just a link.
 #[repr(C)]
 struct Link {
     next: *mut Link,
@@ -30,7 +30,7 @@ struct Link {
 
 #[repr(C)]
 struct Node {
-    /// First, so that the address of a link is that of its node.
+    /// The first field, so that the address of a link is that of its node.
     link: Link,
     due: u64,
     payload: u32,
@@ -39,7 +39,7 @@ struct Node {
 pub struct Intrusive {
     now: u64,
     slots: Box<[[Link; SLOTS]; LEVELS]>,
-    /// Nodes that are free, linked by `next`.
+    /// The free nodes, linked by `next`.
     free: *mut Link,
     blocks: Vec<Vec<Node>>,
 }
@@ -51,17 +51,17 @@ pub struct Address(NonNull<Node>);
 ///
 /// # Safety
 ///
-/// `head` is alive, and nobody else uses it.
+/// `head` is alive, and no other code uses it.
 unsafe fn reset(head: *mut Link) {
     // SAFETY: the caller's promise.
     unsafe { ((*head).next, (*head).prev) = (head, head) };
 }
 
-/// Takes a member out of its ring.
+/// Removes a member from its ring.
 ///
 /// # Safety
 ///
-/// `link` is in a ring whose members are all alive, and nobody else uses the ring.
+/// `link` is in a ring whose members are all alive, and no other code uses the ring.
 #[inline(always)]
 unsafe fn unlink(link: *mut Link) {
     // SAFETY: the caller's promise: `link` and both neighbours are alive.
@@ -73,8 +73,10 @@ unsafe fn unlink(link: *mut Link) {
 }
 
 impl Intrusive {
-    /// Links a node behind the others of its slot: the highest bit in which its deadline differs from now names the
-    /// level. One that is due now is in the slot of the present, which only a cascade may do.
+    /// Links a node at the end of its slot's ring.
+    ///
+    /// The highest bit in which its deadline differs from now determines the level. Only a cascade may link a node that
+    /// is due now: it gets into the current slot, which is then drained.
     ///
     /// # Safety
     ///
@@ -97,7 +99,7 @@ impl Intrusive {
         }
     }
 
-    /// Empties a ring; its former members, each already free to be linked elsewhere.
+    /// Empties the current slot of a level and calls `visit` for each node, which may link the node elsewhere.
     #[inline(always)]
     fn drain(&mut self, level: usize, mut visit: impl FnMut(&mut Self, *mut Node)) {
         let slot = (self.now >> (level as u32 * BITS)) as usize % SLOTS;
@@ -120,7 +122,7 @@ impl Intrusive {
         }
     }
 
-    /// The next moment at which a slot that is not empty begins.
+    /// The next moment at which a non-empty slot begins.
     fn next_event(&self) -> Option<u64> {
         for (level, slots) in self.slots.iter().enumerate() {
             let shift = level as u32 * BITS;
@@ -133,7 +135,7 @@ impl Intrusive {
         None
     }
 
-    /// Moves the hand; no slot that is not empty begins before.
+    /// Moves the hand to `now`. No non-empty slot may begin before.
     fn step_to(&mut self, now: u64, fire: &mut impl FnMut(u32)) {
         self.now = now;
         let levels = (now.trailing_zeros() / BITS) as usize;
@@ -162,7 +164,7 @@ impl Intrusive {
             Node { link, due: 0, payload: 0 }
         };
         let mut block: Vec<Node> = (0..BLOCK).map(node).collect();
-        // The first of them is used first.
+        // In reverse, so that the first node is used first.
         for node in block.iter_mut().rev() {
             self.give_back((&raw mut *node).cast());
         }
@@ -176,7 +178,7 @@ impl Contestant for Intrusive {
     const KIND: Kind = Kind::Peer;
     const SETTINGS: &'static str =
         "ours, like the wheels of C and C++: unsafe, doubly linked nodes, 256 slots a level";
-    /// There is no slot for the present.
+    /// A timer cannot be due now: the current slot has already been drained.
     const DELAYS: (u64, u64) = (1, 1 << 40);
 
     fn new(_expected: usize) -> Self {
@@ -209,7 +211,7 @@ impl Contestant for Intrusive {
     #[inline]
     fn cancel(&mut self, key: Address) -> Option<u32> {
         let node = key.0.as_ptr();
-        // SAFETY: the harness cancels pending timers only, so the node is in a ring.
+        // SAFETY: the harness cancels only pending timers, so the node is in a ring.
         let payload = unsafe {
             unlink(node.cast());
             (*node).payload
@@ -233,7 +235,7 @@ impl Contestant for Intrusive {
     #[inline]
     fn advance(&mut self, now: u64, fire: &mut impl FnMut(u32)) {
         while self.now < now {
-            // Looking for the next event costs more than a tick.
+            // Searching for the next event costs more than one tick.
             let next = if now - self.now == 1 { Some(now) } else { self.next_event() };
             match next {
                 Some(next) if next <= now => self.step_to(next, fire),

@@ -1,9 +1,9 @@
-//! An unsorted list, scanned at each tick: what a first version often is.
+//! An unsorted list, scanned at each tick: a common first version.
 
 use crate::league::Kind;
 use crate::wheel::contestant::{Contestant, Next};
 
-/// The due time of a place that holds no timer.
+/// The due time of an empty entry.
 const VACANT: u64 = u64::MAX;
 
 #[derive(Default)]

@@ -12,7 +12,7 @@ use super::contestant::Contestant;
 use crate::league::{self, Column, Kind};
 use ours::{HashedRing, Levels, Ours};
 
-/// Everybody, ours first, then the peer wheels, then the baselines.
+/// All contestants: ours, then the peer wheels, then the baselines.
 pub fn all() -> Vec<league::Contestant> {
     let mut all =
         vec![of::<Ours<Levels>>(), of::<Ours<HashedRing>>(), of::<intrusive::Intrusive>()];

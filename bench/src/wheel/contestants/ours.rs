@@ -7,10 +7,10 @@ use tourbillon_wheel::{
 use crate::league::Kind;
 use crate::wheel::contestant::{Contestant, Next};
 
-/// How many timers are made ready before they are popped. From 64 to millions it makes no difference.
+/// The number of timers made ready before they are popped. Any value from 64 to millions gives the same result.
 const BATCH: usize = 1024;
 
-/// How one of the wheels is built.
+/// Builds one of the wheels.
 pub trait Build {
     type Rings: tourbillon_wheel::Kind;
     const NAME: &'static str;
@@ -18,7 +18,7 @@ pub trait Build {
     fn build() -> Wheel<u32, Self::Rings>;
 }
 
-/// The hierarchical wheel, as it comes.
+/// The hierarchical wheel with its defaults.
 pub enum Levels {}
 
 impl Build for Levels {

@@ -1,4 +1,4 @@
-//! Starting, cancelling and moving while time stands still.
+//! Starting, cancelling and moving timers at a fixed time.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,13 +8,13 @@ use crate::league::Readings;
 use crate::wheel::contestant::Contestant;
 use crate::wheel::load::Load;
 
-/// From empty to full, the growing included.
+/// Fills an empty contestant, including its growth.
 pub fn start<C: Contestant>(load: &Load) -> Readings {
     let mut spent = 0.0;
     for _ in 0..load.repeats() {
         let mut timers = C::new(load.population);
         let mut keys = Keys::<C>::with_capacity(load.population);
-        // Touched before, so that the harness's own pages are not counted.
+        // Touched beforehand, so that page faults of the harness's own memory are not timed.
         keys.resize_with(load.population, || None);
         keys.clear();
         let begin = Instant::now();
@@ -83,7 +83,7 @@ pub fn reschedule<C: Contestant>(load: &Load) -> Readings {
     vec![("reschedule", spent / (load.repeats() * count) as f64)]
 }
 
-/// The keys are laid out in the order of use, so that only the contestant's own memory is met at random.
+/// The keys are stored in the order of use, so that only the contestant's own memory is accessed randomly.
 pub fn cancel<C: Contestant>(load: &Load) -> Readings {
     let count = load.once_each(C::LAZY);
     let order = load.permutation();

@@ -1,4 +1,4 @@
-//! A million timers in one slot of an upper level: the questions and the pauses that this brings.
+//! A million timers in one slot of an upper level: the cost of finding the next deadline, and the longest pauses.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::wheel::load::Load;
 
 /// The budget of the sliced pause.
 const BUDGET: usize = 1000;
-/// A contestant that scans is asked until this much time has gone.
+/// The time limit for contestants that scan.
 const PATIENCE: Duration = Duration::from_millis(250);
 const MOST: usize = 50_000;
-/// Questions between two looks at the clock.
+/// The number of queries between two readings of the clock.
 const BATCH: usize = 16;
 
 pub fn next<C: Contestant>(load: &Load) -> Readings {
@@ -23,7 +23,7 @@ pub fn next<C: Contestant>(load: &Load) -> Readings {
     measured.into_iter().filter_map(|(measure, spent)| Some((measure, spent?))).collect()
 }
 
-/// Cancels the earliest and asks, again and again.
+/// Repeatedly cancels the earliest timer and queries the next deadline. Returns the time per query.
 ///
 /// # Panics
 ///
@@ -33,7 +33,7 @@ fn ask<C: Contestant>(
     next: fn(&mut C) -> Next,
     right: fn(u64, u64) -> bool,
 ) -> Option<f64> {
-    // Asked of an empty one, so that the first answer of the full one is in the bill.
+    // Checked on an empty contestant, so that the first query of the full one is timed.
     if next(&mut C::new(0)) == Next::Cannot {
         return None;
     }
@@ -70,7 +70,7 @@ pub fn pause<C: Contestant>(load: &Load) -> Readings {
     readings
 }
 
-/// The moments around the begin of the crowded slot: where the handing down happens, and the first to fire.
+/// The moments around the begin of the crowded slot, where the cascade happens and the first timers fire.
 fn moments(load: &Load) -> impl Iterator<Item = u64> {
     let begin = crate::wheel::load::CROWD.0;
     let last = u64::from(load.dues.iter().copied().max().unwrap_or(0));
@@ -84,7 +84,7 @@ fn whole<C: Contestant>(load: &Load) -> f64 {
     }
     let mut longest = 0.0_f64;
     let mut fired = 0_usize;
-    // The last jump fires everything that is left: that is work, not a pause, and not timed.
+    // The last jump fires all remaining timers. That is work and not a pause, so it is not timed.
     let mut moments: Vec<u64> = moments(load).collect();
     let last = moments.pop();
     for now in moments {

@@ -1,4 +1,4 @@
-//! Time passing: whole lives, quiet steps, and the longest step of all.
+//! Advancing time: whole lives, steps without due timers, and the longest step.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::league::Readings;
 use crate::wheel::contestant::{Contestant, Next};
 use crate::wheel::load::{Load, QUIET};
 
-/// Counts what fires, so that nothing can be optimised away and nothing can get lost unseen.
+/// Counts fired timers, so that nothing is optimised away and no timer is lost unnoticed.
 #[derive(Default)]
 struct Tally {
     fired: usize,
@@ -78,7 +78,7 @@ pub fn poll<C: Contestant>(load: &Load) -> Readings {
         keys.push(Some(timers.start(QUIET + u64::from(due), payload as u32)));
     }
     let mut tally = Tally::default();
-    // Half of the quiet stretch, so that no clock is near its end; the first steps only warm up.
+    // Half of the quiet range, so that no contestant is near its end. The first steps only warm up.
     let moments: Vec<u64> = (1..QUIET / 2).collect();
     let (warm, counted) = moments.split_at(moments.len() / 4);
     timers.advance_through(warm, &mut |payload| tally.add(payload));

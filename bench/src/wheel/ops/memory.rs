@@ -1,4 +1,4 @@
-//! Bytes a timer, by the counting allocator: filled without a hint, and after a long churn.
+//! Bytes per timer, by the counting allocator: after filling without a capacity hint, and after a long churn.
 
 use std::hint::black_box;
 
@@ -9,13 +9,13 @@ use crate::rng::Rng;
 use crate::wheel::contestant::Contestant;
 use crate::wheel::load::Load;
 
-/// Operations a timer in the churn.
+/// Operations per timer in the churn.
 const CHURN: usize = 10;
-/// A churn of more timers takes minutes and shows nothing new.
+/// The largest population for the churn: more timers take minutes and show nothing new.
 const MOST: usize = 1_000_000;
 
 pub fn bytes<C: Contestant>(load: &Load) -> Readings {
-    // The harness's own memory first, so that it is not counted.
+    // Allocates the harness's own memory first, so that it is not counted.
     let mut keys = Keys::<C>::with_capacity(load.population);
     let before = counting::mark();
     let a_timer = |bytes: usize| (bytes - before) as f64 / load.population as f64;
@@ -35,7 +35,7 @@ pub fn bytes<C: Contestant>(load: &Load) -> Readings {
     readings
 }
 
-/// Half cancel and start, half move to a new deadline, earlier as often as later.
+/// Half of the operations cancel and start a timer, half move one, to earlier as often as to later.
 fn churn<C: Contestant>(timers: &mut C, keys: &mut Keys<C>, load: &Load) {
     let mut rng = Rng::new(11);
     for _ in 0..CHURN * load.population {

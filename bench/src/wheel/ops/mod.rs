@@ -1,4 +1,4 @@
-//! The operations, each as one run on fresh timers. Rounds, medians and tables are made elsewhere.
+//! The operations, each as one run on new timers. The league adds rounds, medians and tables.
 
 pub mod churn;
 pub mod crowd;
@@ -10,10 +10,10 @@ use std::time::Instant;
 use crate::wheel::contestant::Contestant;
 use crate::wheel::load::Load;
 
-/// The harness's keys. `Option`, because the keys of one peer can only be moved.
+/// The harness's keys. `Option`, because one peer's keys are not `Copy`.
 pub type Keys<C> = Vec<Option<<C as Contestant>::Key>>;
 
-/// A contestant that holds the load's timers.
+/// A contestant filled with the load's timers.
 pub fn filled<C: Contestant>(load: &Load) -> (C, Keys<C>) {
     let mut timers = C::new(load.population);
     let mut keys = Vec::with_capacity(load.population);
@@ -28,14 +28,14 @@ pub fn fill<C: Contestant>(timers: &mut C, keys: &mut Keys<C>, load: &Load) {
     }
 }
 
-/// Gives back all that is pending, for the sake of the keys that must not be dropped.
+/// Cancels all pending timers, because some contestants' keys must not be dropped.
 pub fn close<C: Contestant>(mut timers: C, keys: Keys<C>) {
     for key in keys.into_iter().flatten() {
         timers.release(key);
     }
 }
 
-/// Nanoseconds since.
+/// Nanoseconds since a moment.
 pub fn nanos(since: Instant) -> f64 {
     since.elapsed().as_nanos() as f64
 }

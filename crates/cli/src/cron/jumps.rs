@@ -4,20 +4,20 @@ use jiff::civil::{DateTime, Time};
 use jiff::{Span, Timestamp, Zoned};
 use tourbillon::Cron;
 
-/// The number of clock changes that are examined beyond the runs: fifty years of most zones.
+/// The number of clock changes after the last run that are examined: fifty years in most zones.
 pub(super) const LOOKED_AT: usize = 100;
 
-/// A clock change that skips or repeats a time that the expression names.
+/// A clock change that skips or repeats a time that the expression matches.
 pub(super) struct Jump {
     pub(super) at: Timestamp,
     /// What the clock shows before the change, and after.
     pub(super) before: DateTime,
     pub(super) after: DateTime,
-    /// The first time in the gap or the fold that the expression names; one with a run, if there is one.
+    /// The first matching time in the gap or the fold; in a gap, preferably one on a day that is not skipped entirely.
     pub(super) first: DateTime,
-    /// Whether the expression names another time there.
+    /// Whether the expression matches another time in the gap or the fold.
     pub(super) more: bool,
-    /// Whether the time is on a day that the gap skips entirely, which has no runs.
+    /// Whether every matching time is on a day that the gap skips entirely. Such a day has no runs.
     pub(super) no_such_day: bool,
 }
 
@@ -32,9 +32,9 @@ impl Jump {
     }
 }
 
-/// The changes between the two moments that touch the expression.
+/// The clock changes that affect the expression, between the two moments.
 ///
-/// Then the first gap and the first fold, if they come later.
+/// If no gap or no fold lies between them, the first later one of that kind is included.
 pub(super) fn touching(cron: &Cron, from: &Zoned, until: &Zoned) -> Vec<Jump> {
     let (mut gap, mut fold, mut beyond) = (false, false, 0);
     let mut jumps = Vec::new();

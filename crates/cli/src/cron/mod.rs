@@ -32,7 +32,7 @@ struct Preview {
     cron: Cron,
     from: Zoned,
     runs: Vec<Zoned>,
-    /// The clock changes that touch the expression, in order.
+    /// The clock changes that affect the expression, in order.
     jumps: Vec<Jump>,
 }
 

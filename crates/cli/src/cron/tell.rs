@@ -12,7 +12,7 @@ use super::jumps::{Jump, LOOKED_AT};
 
 /// The style of runs.
 const STRONG: Style = Style::new().bold();
-/// The most gaps and folds that are printed.
+/// The maximum number of gaps and folds that are printed.
 const TOLD: usize = 8;
 /// The style of a gap or a fold.
 const JUMP: Style = AnsiColor::Yellow.on_default();
@@ -23,7 +23,7 @@ pub(super) fn tell(out: &mut Vec<u8>, preview: &Preview) -> io::Result<()> {
 
 struct Teller<'a> {
     preview: &'a Preview,
-    /// Whether a run is not at a whole minute: otherwise seconds are omitted.
+    /// Whether any run has non-zero seconds; if none has, seconds are omitted.
     seconds: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Sockets and connections: how many, and for how long.
 //!
 //! A connection serves one request. It has [`PATIENCE`] to send its head and to receive the answer, so that a slow
-//! client delays only itself. Beyond [`MOST_CONNECTIONS`], a new connection gets an error and is closed. Sessions of
-//! the page leave this count when they become WebSockets, and have their own limit.
+//! client delays only itself. Beyond [`MOST_CONNECTIONS`], a new connection gets an error and is closed. A connection
+//! that becomes a WebSocket no longer counts: sessions of the page have their own limit.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{PORT, assets};
 
-/// The most connections at once, apart from sessions.
+/// The maximum number of concurrent connections, apart from sessions.
 pub const MOST_CONNECTIONS: usize = 128;
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ pub async fn serve(listener: TcpListener) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            // The error is of one connection, or there are too many open files: the other connections continue.
+            // One connection failed, or too many files are open. The other connections continue.
             Err(_) => {
                 sleep(Duration::from_millis(50)).await;
                 continue;

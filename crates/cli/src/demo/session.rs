@@ -27,17 +27,17 @@ use super::answer;
 use crate::replay::{Live, LiveError};
 use crate::scenario::Scenario;
 
-/// The most runs at once.
+/// The maximum number of concurrent runs.
 pub const MOST_SESSIONS: usize = 16;
-/// The longest message, in bytes.
+/// The maximum length of a message, in bytes.
 pub const MOST_MESSAGE: usize = 1 << 20;
-/// The most slots of a level: a day of seconds.
+/// The maximum number of slots of a level: a day of seconds.
 pub const MOST_SLOTS: u32 = 86_400;
-/// The most levels that a scenario may list.
+/// The maximum number of levels that a scenario may list.
 const MOST_LEVELS: usize = 64;
-/// The most pending timers after a message.
+/// The maximum number of pending timers after a message.
 pub const MOST_TIMERS: u64 = 20_000;
-/// The most names of timers in one run.
+/// The maximum number of timer names in one run.
 const MOST_NAMES: usize = 100_000;
 /// The number of messages that are processed concurrently.
 const WORKERS: usize = 4;

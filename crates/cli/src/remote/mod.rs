@@ -171,7 +171,7 @@ pub fn run(ask: Ask, out: &mut impl Write) -> Result<(), Failure> {
             let receive = Receive::default().max(max).wait(wait).lease(lease);
             let deliveries = queue.receive(&receive)?;
             print.at(client.now()).deliveries(&deliveries)?;
-            // Only what was printed is acknowledged.
+            // A delivery is acknowledged only after it was printed.
             print.out.flush()?;
             let tokens: Vec<&str> = deliveries.iter().map(|one| &*one.token).collect();
             if ack && !tokens.is_empty() {

@@ -93,7 +93,7 @@ fn watch(
     }
 }
 
-/// Asks the server. Keeps the previous state if it does not answer.
+/// Requests the state from the server. Keeps the previous state if the server does not answer.
 fn look(client: &Client, view: &mut View) -> Result<(), tourbillon_client::Error> {
     let mut queues = client.queues()?.queues;
     let mut soon: Vec<&QueueStats> = queues.iter().filter(|queue| queue.next.is_some()).collect();

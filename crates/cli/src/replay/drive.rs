@@ -17,7 +17,7 @@ use crate::scenario::{Drive, Kind};
 
 impl<K: wheel::Kind, S: Sink> Run<K, S> {
     pub(super) fn advance(&mut self, to: u64) -> Result<()> {
-        // Timers that are already due fire first; if there are none, this is no stop.
+        // Timers that are already due fire first. If there are none, this does not count as a stop.
         let passes = self.passes()?;
         self.wakes(passes);
         while !self.stopped {
@@ -37,7 +37,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         }
         self.clock = to;
         if !self.stopped {
-            // Cascading on the way costs no stop, and nothing is due any more.
+            // This pass only cascades, which does not count as a stop: nothing is due any more.
             let due = self.begin_pass()?;
             assert!(!due, "a timer was due and its stop was missed");
         }

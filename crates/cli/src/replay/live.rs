@@ -27,7 +27,7 @@ use super::run::{Run, Whereabouts};
 use super::{RunError, hashed, hierarchical};
 use crate::scenario::{Further, Id, Kind, Scenario, ScenarioError, Step};
 
-/// The most lines that one call may produce: a repeating timer could continue forever.
+/// The maximum number of lines that one call may produce: a repeating timer could continue forever.
 pub const MOST_LINES: usize = 100_000;
 
 /// A run that receives its steps one at a time.

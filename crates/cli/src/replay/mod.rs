@@ -43,7 +43,7 @@ pub use live::{Live, LiveError, MOST_LINES, Seen};
 use crate::scenario::{Id, Kind, Scenario};
 use run::Run;
 
-/// The most timers that one run may fire: a repeating timer could continue forever.
+/// The maximum number of timers that one run may fire: a repeating timer could continue forever.
 pub const MOST_FIRED: u64 = 10_000_000;
 
 /// How a run ended.

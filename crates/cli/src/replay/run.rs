@@ -31,7 +31,7 @@ pub(super) struct Run<K, S> {
     timers: Vec<Option<Pending>>,
     /// The number of timers scheduled so far.
     scheduled: u64,
-    /// The number of times that any timer was armed or moved: the number of the last arming.
+    /// How often timers were armed or moved; also the number of the last arming.
     armed: u64,
     pub(super) queue: Queue,
     /// Only for a hashed wheel driven bucket by bucket.
@@ -82,7 +82,7 @@ pub(super) enum Whereabouts {
     /// A repeating timer whose next deadline lies past the end of time.
     ///
     /// It is pending and never fires, like any timer whose tick lies there, but no wheel can hold it. The tempting
-    /// alternative was to clamp it to the end of time: it would be early, and there it would fire again and again.
+    /// alternative was to clamp it to the end of time: it would fire early, and there it would fire forever.
     Never,
 }
 
@@ -258,7 +258,7 @@ impl<K: wheel::Kind, S: Sink> Run<K, S> {
         Some(pending)
     }
 
-    /// Updates the count of occupied slots, on a wheel that has one.
+    /// Updates the count of occupied slots, if the wheel has such a count.
     fn met(&mut self, place: Place, change: impl FnOnce(&mut Turns, u32)) {
         if let (Some(turns), Place::Ring { slot, .. }) = (&mut self.turns, place) {
             change(turns, slot);

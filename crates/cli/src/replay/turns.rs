@@ -1,8 +1,8 @@
 //! Counts how often the hand of a hashed wheel meets an occupied slot, without walking.
 //!
-//! Driven bucket by bucket, a hashed wheel stops at each turn of each occupied slot: the hand meets a timer a thousand
-//! years away on a ring of 8 four billion times before it fires. A Fenwick tree records which slots are occupied, so
-//! that the stops in any range of ticks are a product and two sums of O(log slots).
+//! Driven bucket by bucket, a hashed wheel stops at each occupied slot in every turn. On a ring of 8 slots, the hand
+//! meets a timer a thousand years away four billion times before the timer fires. A Fenwick tree records which slots
+//! are occupied, so that the stops in any range of ticks are a product and two sums of O(log slots).
 
 /// The occupied slots of a ring.
 #[derive(Debug)]

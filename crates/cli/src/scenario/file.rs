@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Scenario, ScenarioError};
 
-/// The largest file that is read.
+/// The maximum size of a file, in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// Reads the scenario in a file.

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::place::{Place, Segment};
 use super::{MOST_NESTED, ScenarioError};
 
-/// The most values (numbers, strings, arrays, objects) in one text.
+/// The maximum number of values (numbers, strings, arrays, objects) in one text.
 const MOST_VALUES: usize = 5_000_000;
 
 /// The deepest nesting of arrays and objects: enough for the deepest `then` and its contents.
@@ -83,7 +83,7 @@ pub(super) fn parse(text: &str) -> Result<Json<'_>, ScenarioError> {
     })
 }
 
-/// Two kinds of file for which a JSON parser has no helpful message.
+/// A helpful message for two kinds of file that are not JSON.
 fn not_even_close(text: &str) -> Option<&'static str> {
     if text.trim().is_empty() {
         return Some(

@@ -44,9 +44,9 @@ pub struct Scenario {
     pub wheel: WheelSpec,
     /// How time moves inside an `advance`.
     pub drive: Drive,
-    /// The most pending timers.
+    /// The maximum number of pending timers.
     pub limit: Option<NonZeroU64>,
-    /// The most timers that one pass fires.
+    /// The maximum number of timers that one pass fires.
     pub budget: Option<NonZeroU64>,
     /// The steps, in order.
     pub steps: Vec<Step>,

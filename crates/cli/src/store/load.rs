@@ -33,7 +33,7 @@ pub fn load(
     }
     let loaded = fill(&mut store, head.epoch, name, lines, err);
     if loaded.is_err() {
-        // The store had no timers: without the file, the next attempt starts as this one did.
+        // The store had no timers. Without the file, the next attempt starts in the same state as this one.
         drop(store);
         let _ = fs::remove_file(directory.join(disk::FILE));
     }

@@ -18,11 +18,11 @@ use super::{HAND, TIMER};
 
 /// The widest ring that is shown completely, in two rows.
 const WIDEST: u32 = 72;
-/// The most slots in a row.
+/// The maximum number of slots in a row.
 const ROW: u32 = 36;
 /// In a wider ring: the number of slots shown on each side of the hand and of the timer.
 const NEARBY: u32 = 5;
-/// The most levels that are all shown. Of more, those next to the timer's, the top and the lowest.
+/// Up to this many levels are all shown. With more, only the lowest, the top, and the timer's with its neighbours.
 const MOST_LEVELS: usize = 5;
 
 /// Draws the rings at a tick, up to level `top`.

@@ -9,7 +9,7 @@ use super::picture::draw;
 use super::{HAND, Plan, STRONG, TIMER};
 use crate::scenario::{Drive, Kind};
 
-/// How many of the turns before a timer of a hashed wheel is due are printed at each end.
+/// The number of turns printed at each end, if a hashed wheel makes many turns before the timer is due.
 const TURNS_TOLD: u64 = 3;
 
 pub(super) fn tell(

@@ -1,6 +1,6 @@
 //! Wraps lines for a narrow terminal.
 
-/// The most columns in a line.
+/// The maximum number of columns in a line.
 pub(super) const COLUMNS: usize = 60;
 
 /// Breaks long lines between words, and indents the continuation. Colour codes take no columns.

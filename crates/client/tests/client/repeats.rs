@@ -1,4 +1,4 @@
-//! Which calls are retried: a server that loses every request, or gives all the same answer, counts them.
+//! Which calls are retried. The server counts requests, and loses them all or gives all the same answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -143,7 +143,7 @@ async fn a_server_that_asks_for_a_long_pause_is_not_asked_again() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
-/// The first try is carried out and its answer is lost. The retry is refused, and the error says that the first may be
+/// The first try is carried out and its answer is lost. The retry is refused, and the error shows that the first may be
 /// the cause.
 #[tokio::test]
 async fn the_trace_of_a_lost_call_is_told_apart() {

@@ -1,10 +1,9 @@
 //! `tokio_util::time::DelayQueue`, under tokio's paused clock.
 //!
-//! The queue learns the time from a `Sleep`, and a `Sleep` completes only when a runtime has turned its timer
-//! driver. So a step of virtual time is `tokio::time::advance`, which moves the paused clock and gives the
-//! runtime one turn; nothing cheaper makes the queue see the new time. The queue is polled by hand with a waker
-//! that does nothing: no task is scheduled, and tokio's cooperative budget, which would end a step after 128
-//! timers, is not in force.
+//! The queue reads the time through a `Sleep`, which completes only when a runtime has turned its timer driver. So a
+//! step of virtual time is `tokio::time::advance`, which moves the paused clock and runs the runtime for one turn; no
+//! cheaper call makes the queue notice the new time. The queue is polled by hand with a waker that does nothing. So no
+//! task is scheduled, and tokio's cooperative budget, which would end a step after 128 timers, does not apply.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -45,9 +44,11 @@ impl Contestant for DelayQueue {
     const KIND: Kind = Kind::Peer;
     const SETTINGS: &'static str =
         "paused clock, a step is time::advance; traced to 3·2^34 ms: above, it panics or hangs";
-    /// Less than the 2^36 - 1 ms that it could hold. Its hand lags behind the clock while nothing is due, and a
-    /// delay that is too long as seen from the hand is refused with a panic; and near the limit, where a timer may
-    /// share a slot of the top level with the present, `poll_expired` has been seen not to return.
+    /// Less than its limit of 2^36 - 1 ms, for two reasons.
+    ///
+    /// Its hand lags behind the clock while nothing is due, and it panics if a delay is too long when counted from the
+    /// hand. Near the limit, where a timer may share a slot of the top level with the current time, `poll_expired` has
+    /// been observed to hang.
     const DELAYS: (u64, u64) = (0, 3 << 34);
 
     fn new(_expected: usize) -> Self {
@@ -88,7 +89,7 @@ impl Contestant for DelayQueue {
         self.poll(fire);
     }
 
-    /// All steps in one `block_on`: entering it anew at each step would cost twice as much as the step.
+    /// Runs all steps in one `block_on`, because entering it costs twice as much as a step.
     fn advance_through(&mut self, moments: &[u64], fire: &mut impl FnMut(u32)) {
         let runtime = self.runtime;
         runtime.block_on(unconstrained(async {

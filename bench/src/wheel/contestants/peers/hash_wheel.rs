@@ -1,4 +1,4 @@
-//! `hierarchical_hash_wheel_timer`: the cancellable four-level wheel, below its threads and closures.
+//! `hierarchical_hash_wheel_timer`: its cancellable four-level wheel, without its threads and closures.
 
 use std::rc::Rc;
 use std::time::Duration;

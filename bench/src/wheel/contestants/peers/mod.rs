@@ -1,4 +1,4 @@
-//! The peer wheels, which are other people's crates: built with the feature `peers`.
+//! The peer wheels, which are third-party crates: built with the feature `peers`.
 
 mod delay_queue;
 mod hash_wheel;

@@ -1,8 +1,8 @@
 // The rings: draws the geometry, its hands, and the slot under the pointer or the keyboard's focus.
 //
 // The lowest level is the outermost ring and has the longest hand, as on a watch; a distant timer begins near the
-// centre and falls outward. Angles are fractions of a full turn, clockwise from the top. Slots are located by
-// arithmetic instead of elements, so a ring of 86,400 slots costs no more than one of 8.
+// centre and falls outward. Angles are fractions of a full turn, clockwise from the top. The slot under the pointer is
+// computed from its angle: slots are not DOM elements, so a ring of 86,400 slots costs no more than one of 8.
 
 const NS = "http://www.w3.org/2000/svg";
 const MOST_RINGS = 5;

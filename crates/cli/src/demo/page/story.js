@@ -7,7 +7,8 @@ export class Story {
   constructor({ name, about, wheel, drive, limit, budget, steps = [], script = [], lesson = null }) {
     Object.assign(this, { name, about, wheel, drive, limit, budget, steps, script, lesson });
     this.size = this.scenario().length;
-    // Whether the last step must not be merged. Of steps from elsewhere this is unknown.
+    // Whether later advances must not be merged into the last step. True for a loaded story, whose log lines are
+    // unknown.
     this.keep = true;
   }
 
@@ -31,7 +32,7 @@ export class Story {
     return next && "advance" in next ? BigInt(next.advance) : null;
   }
 
-  // The lesson's steps at its target: that advance, and all steps up to the next one.
+  // The advance that the lesson waits for, with the steps after it up to the next advance.
   nextOfScript() {
     const end = this.script.findIndex((step, i) => i > 0 && "advance" in step);
     return this.script.slice(0, end < 0 ? this.script.length : end);
