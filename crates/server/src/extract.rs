@@ -13,7 +13,7 @@ use tourbillon_durable::values::Key;
 use crate::app::App;
 use crate::fields::check_depth;
 use crate::problem::{Code, Problem, unknown_path};
-use crate::room::{Place, Room};
+use crate::room::{Place, Room, SMALL};
 
 /// Maximum size of a body in bytes.
 pub(crate) const LARGEST_BODY: usize = 16 << 20;
@@ -72,13 +72,14 @@ impl FromRequest<App> for Body {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let declared = length(&parts.headers)?;
-        let (text, place) = match timeout(app.settings.body_time, read(body, &app.room)).await {
-            Ok(read) => read?,
-            Err(_) => {
-                let detail = "the body did not arrive in time: send it faster, or in pieces";
-                return Err(Problem::new(Code::Timeout, detail));
-            }
-        };
+        let (text, place) =
+            match timeout(app.settings.body_time, read(body, declared, &app.room)).await {
+                Ok(read) => read?,
+                Err(_) => {
+                    let detail = "the body did not arrive in time: send it faster, or in pieces";
+                    return Err(Problem::new(Code::Timeout, detail));
+                }
+            };
         if text.is_empty() && declared.is_none_or(|length| length == 0) {
             return Ok(Body("{}".into(), place));
         }
@@ -104,9 +105,15 @@ fn too_large() -> Problem {
 }
 
 /// Reads a body. The permit for each piece is taken before the piece is stored.
-async fn read(body: Incoming, room: &Room) -> Result<(String, Place), Problem> {
+async fn read(
+    body: Incoming,
+    declared: Option<usize>,
+    room: &Room,
+) -> Result<(String, Place), Problem> {
     let mut body = Limited::new(body, LARGEST_BODY);
-    let (mut bytes, mut place) = (Vec::new(), Place::default());
+    // A client may declare more than it sends, so only uncounted bytes are reserved.
+    let mut bytes = Vec::with_capacity(declared.unwrap_or_default().min(SMALL));
+    let mut place = Place::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             if error.is::<LengthLimitError>() {

@@ -1,5 +1,6 @@
 //! Reading an object by its schema, a [`Shape`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,8 +17,11 @@ pub(crate) struct Fields<'a> {
     shape: &'static Shape,
     /// The prefix of field names in problems, such as `retry.`.
     within: &'static str,
-    values: Vec<Option<&'a RawValue>>,
+    given: Given<'a>,
 }
+
+/// The fields that a body gives, in its order.
+type Given<'a> = Vec<(&'static Field, &'a RawValue)>;
 
 impl<'a> Fields<'a> {
     /// Reads the object of a body.
@@ -34,11 +38,11 @@ impl<'a> Fields<'a> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let entries = Entries { shape, within }.deserialize(&mut reader);
         let entries = entries.and_then(|entries| reader.end().map(|()| entries));
-        let values = entries.map_err(|error| {
+        let given = entries.map_err(|error| {
             let detail = format!("the body cannot be read: {error}");
             Problem::new(Code::BadJson, detail)
         })??;
-        Ok(Fields { shape, within, values })
+        Ok(Fields { shape, within, given })
     }
 
     /// The name of a field as shown in problems.
@@ -47,16 +51,16 @@ impl<'a> Fields<'a> {
     }
 
     fn take(&mut self, name: &str) -> Option<(&'a RawValue, &'static Form)> {
-        let at = self.shape.fields.iter().position(|field| field.name == name);
-        debug_assert!(at.is_some(), "{name} is no field of {}", self.shape.name);
-        let at = at?;
-        Some((self.values[at].take()?, &self.shape.fields[at].form))
+        let known = || self.shape.fields.iter().any(|field| field.name == name);
+        debug_assert!(known(), "{name} is no field of {}", self.shape.name);
+        let at = self.given.iter().position(|(field, _)| field.name == name)?;
+        let (field, raw) = self.given.swap_remove(at);
+        Some((raw, &field.form))
     }
 
     /// Whether a field is given and not yet read.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let at = self.shape.fields.iter().position(|field| field.name == name);
-        at.is_some_and(|at| self.values[at].is_some())
+        self.given.iter().any(|(field, _)| field.name == name)
     }
 
     /// The problem of a missing field.
@@ -75,8 +79,7 @@ impl<'a> Fields<'a> {
     /// A value, parsed from a text.
     fn parsed<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
-        let text: Option<String> = serde_json::from_str(raw.get()).ok();
-        let value = text.and_then(|text| text.parse().ok());
+        let value = text_of(raw).and_then(|text| text.parse().ok());
         let wrong = || Problem::value(&self.full(name), raw.get(), &form.must());
         value.map(Some).ok_or_else(wrong)
     }
@@ -90,7 +93,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
-        self.plain(name)
+        let Some((raw, form)) = self.take(name) else { return Ok(None) };
+        let wrong = || Problem::value(&self.full(name), raw.get(), &form.must());
+        text_of(raw).map(|text| Some(text.into_owned())).ok_or_else(wrong)
     }
 
     pub(crate) fn flag(&mut self, name: &str) -> Result<Option<bool>, Problem> {
@@ -120,8 +125,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn one_of(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         let Some((raw, form)) = self.take(name) else { return Ok(None) };
         let names = if let Form::OneOf(names) = form { *names } else { &[] };
-        let text: Option<String> = serde_json::from_str(raw.get()).ok();
-        let found = text.and_then(|text| names.iter().position(|name| **name == text));
+        let found = text_of(raw).and_then(|text| names.iter().position(|name| *name == text));
         found.map(Some).ok_or_else(|| Problem::value(&self.full(name), raw.get(), &form.must()))
     }
 
@@ -206,6 +210,15 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The text of a string; `None` if the value is no string. It is copied only if it contains an escape.
+fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text = raw.get();
+    match text.strip_prefix('"')?.strip_suffix('"') {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        _ => serde_json::from_str(text).ok().map(Cow::Owned),
+    }
+}
+
 /// A whole number within its limits.
 fn whole(name: &str, raw: &RawValue, form: &Form) -> Result<u64, Problem> {
     let (least, most) = match form {
@@ -237,44 +250,45 @@ pub(crate) fn check_depth(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads an object into the slots of its shape's fields. The first invalid field decides the outcome.
+/// Reads the fields of an object. The first invalid field decides the outcome.
 struct Entries {
     shape: &'static Shape,
     within: &'static str,
 }
 
-type Values<'a> = Vec<Option<&'a RawValue>>;
-
 impl<'de> DeserializeSeed<'de> for Entries {
-    type Value = Result<Values<'de>, Problem>;
+    type Value = Result<Given<'de>, Problem>;
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Entries {
-    type Value = Result<Values<'de>, Problem>;
+    type Value = Result<Given<'de>, Problem>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let fields = self.shape.fields;
-        let mut values: Values<'de> = vec![None; fields.len()];
+        let mut given = Given::new();
         let mut wrong = None;
-        while let Some(name) = map.next_key_seed(Name(fields))? {
+        while let Some(name) = map.next_key_seed(Name(self.shape.fields))? {
             let value = map.next_value()?;
             let problem = match name {
-                Ok(at) => values[at]
-                    .replace(value)
-                    .map(|_| (Code::DuplicateField, fields[at].name.to_owned())),
+                Ok(field) if given.iter().any(|(other, _)| other.name == field.name) => {
+                    Some((Code::DuplicateField, field.name.to_owned()))
+                }
+                Ok(field) => {
+                    given.push((field, value));
+                    None
+                }
                 Err(name) => Some((Code::UnknownField, name)),
             };
             wrong = wrong.or(problem);
         }
         Ok(match wrong {
-            None => Ok(values),
+            None => Ok(given),
             Some((code, name)) => {
                 let name = format!("{}{name}", self.within);
                 Err(self.wrong(code, name))
@@ -316,26 +330,25 @@ impl<'de> Visitor<'de> for Pairs {
     }
 }
 
-/// Reads the name of a field. Yields its index, or the name itself if the field is unknown.
+/// Reads the name of a field. Yields the field, or the name itself if the field is unknown.
 struct Name(&'static [Field]);
 
 impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Result<usize, String>;
+    type Value = Result<&'static Field, String>;
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name {
-    type Value = Result<usize, String>;
+    type Value = Result<&'static Field, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let at = self.0.iter().position(|field| field.name == name);
-        Ok(at.ok_or_else(|| name.to_owned()))
+        Ok(self.0.iter().find(|field| field.name == name).ok_or_else(|| name.to_owned()))
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::problem::{Code, Problem};
 
 /// The first bytes of each request or answer, which are not counted.
-const SMALL: usize = 16 << 10;
+pub(crate) const SMALL: usize = 16 << 10;
 
 /// Permits for the bytes of requests and answers.
 #[derive(Clone)]

@@ -1,13 +1,18 @@
 //! Writing JSON: objects and lists into a string, with fields in the order given.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::{self, Display, Write};
+
+/// The bytes reserved for an object: enough for the outcome of a new timer.
+const CAPACITY: usize = 128;
 
 /// An object being written.
 pub(crate) struct Object(String);
 
 impl Object {
     pub(crate) fn new() -> Self {
-        Object(String::from("{"))
+        let mut text = String::with_capacity(CAPACITY);
+        text.push('{');
+        Object(text)
     }
 
     fn name(&mut self, name: &str) -> &mut String {
@@ -28,8 +33,7 @@ impl Object {
 
     /// Writes a text.
     pub(crate) fn text(&mut self, name: &str, value: impl Display) -> &mut Self {
-        let value = quoted(&value.to_string());
-        self.name(name).push_str(&value);
+        quote(self.name(name), value);
         self
     }
 
@@ -74,7 +78,40 @@ impl List {
 
 /// A text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut out = String::with_capacity(text.len() + 2);
+    quote(&mut out, text);
+    out
+}
+
+/// Appends a JSON string.
+fn quote(out: &mut String, value: impl Display) {
+    out.push('"');
+    let _ = write!(Escaped(out), "{value}");
+    out.push('"');
+}
+
+/// Appends text with the escapes of a JSON string.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, mut text: &str) -> fmt::Result {
+        let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+        while let Some(at) = text.bytes().position(special) {
+            let (plain, rest) = text.split_at(at);
+            self.0.push_str(plain);
+            match rest.as_bytes()[0] {
+                b'"' => self.0.push_str("\\\""),
+                b'\\' => self.0.push_str("\\\\"),
+                b'\n' => self.0.push_str("\\n"),
+                b'\r' => self.0.push_str("\\r"),
+                b'\t' => self.0.push_str("\\t"),
+                byte => write!(self.0, "\\u{byte:04x}")?,
+            }
+            text = &rest[1..];
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -88,5 +125,13 @@ mod tests {
         assert_eq!(object.end(), r#"{"a":1,"b":"\"\n","c":null}"#);
         assert_eq!(List::of([1, 2]), "[1,2]");
         assert_eq!(List::of::<u8>([]), "[]");
+    }
+
+    #[test]
+    fn a_text_is_read_back() {
+        let texts = (0..0x80).map(|code| format!("a{}\u{e9}", char::from(code)));
+        for text in texts.chain([String::new(), "\u{7f}\u{2028}\u{1f980}".into()]) {
+            assert_eq!(serde_json::from_str(&quoted(&text)).ok(), Some(text));
+        }
     }
 }
