@@ -21,7 +21,7 @@
 //! assert_eq!(wheel.cancel(key), Some("retry"));
 //! ```
 //!
-//! # Guarantees
+//! # What it promises
 //! - **Never early, less than one tick late.** A deadline rounds up to a tick, a clock reading rounds down.
 //! - **Exactly once.** A timer is popped, cancelled or cleared: one of the three, once.
 //! - **A stale key is refused forever.** Once its timer is gone, a [`Key`] matches no other timer. A key of another

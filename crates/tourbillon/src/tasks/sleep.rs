@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | fresh | none | the first poll, which arms it without reading the clock: the clock was just read |
 //! | idle | none | a poll, which reads the clock and arms it if the deadline lies ahead; if refused, it stays idle |
-//! | armed | in the wheel, until the driver claims it or a stop hands it back | a poll that finds the waker gone; a drop |
+//! | armed | in the wheel, until the driver claims it or a stop hands it back | a poll that finds it gone; a drop |
 //! | over | none | a reset |
 //!
 //! A waker that has left the wheel was either claimed, which means that the deadline has passed, or handed back by a

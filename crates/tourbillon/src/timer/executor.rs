@@ -127,8 +127,8 @@ pub(super) enum Run {
 
 /// The number of outstanding jobs of each shard. After the driver's visit, there are at least as many as ready timers.
 ///
-/// All accesses are sequentially consistent; there is about one per job, by the driver or by the thread that ends the
-/// job. If the driver read a count that is too high, it would leave a timer without a job.
+/// All accesses are sequentially consistent: the driver, and the thread that ends a job, each access the count only
+/// once per job. If the driver read a count that is too high, it would leave a timer without a job.
 pub(super) struct Tickets {
     out: Box<[AtomicUsize]>,
     /// How long to wait before a refused job is offered again, in nanoseconds.

@@ -93,7 +93,8 @@ impl Timer {
     /// ```
     pub fn activity(&self) -> Activity {
         let core = self.core();
-        // Read in this order: a callback that ends in between still counts, as running or as completed.
+        // In this order, a callback that starts in between counts as completed too early. In the other order, it would
+        // make a completed callback uncounted.
         let running = core.context.busy();
         let counts =
             planted!("timer.woken-task-is-a-completed-callback", self.counts(), core.counts());
