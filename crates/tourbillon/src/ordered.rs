@@ -224,7 +224,7 @@ impl<T> OrderedWheel<T> {
         self.first_gathered().is_some_and(|first| first.deadline <= now)
     }
 
-    /// Moves the hand to `now` if the wheel is empty, so that new values are filed close to it.
+    /// Moves the hand to `now` if the wheel is empty, so that new values are placed close to it.
     #[allow(dead_code, reason = "only the queue of tasks, a feature, calls it")]
     pub(crate) fn catch_up(&mut self, now: Time) {
         if self.wheel.len() == 0 {

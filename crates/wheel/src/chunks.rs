@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   slot ──► [ head ] ⇄ [ oldest: 25 of 64 ] ⇄ [ 38 of 64 ] ⇄ [ 61 of 64 ] ⇄ back to the head
-//!              ▲ added here       ▲ filled next          ▲ cancelled: a bit
+//!              ▲ added here       ▲ filled next          ▲ a cancel clears a bit
 //! ```
 //!
 //! A reference is the index of a node: four bytes. The references of a chunk are read sequentially, and their nodes

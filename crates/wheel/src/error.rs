@@ -1,4 +1,4 @@
-//! Errors. Each says what to do, and returns the value that was not accepted.
+//! Errors. Each message says what to do; [`Full`] contains the value that was refused.
 
 use core::fmt;
 

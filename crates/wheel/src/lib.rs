@@ -79,10 +79,10 @@
 //! | 450 | fired | |
 //!
 //! A slot that the hand has passed is reused at once for the next turn: with the hand on 2, a timer due at 21 is placed
-//! in `L1[1]`, and one due at 400 or 401 in `L2[0]` while the hand is in 2 … 19. No slot ever holds two turns, because
-//! **the hand moves only with `advance`**, stops wherever an occupied slot begins, and new timers are placed relative
-//! to the hand. The hand may lag behind the clock while nothing is due. New timers are then placed on a higher level
-//! than necessary, and cascade as usual.
+//! in `L1[1]`, and a timer due at 400 or 401 in `L2[0]`, whose range 0 … 19 the hand has already entered. No slot ever
+//! holds two turns, because **the hand moves only with `advance`**, stops wherever an occupied slot begins, and new
+//! timers are placed relative to the hand. The hand may lag behind the clock while nothing is due. New timers are then
+//! placed on a higher level than necessary, and cascade as usual.
 //!
 //! Levels are created when a timer needs them, until all of `u64` is covered.
 //!

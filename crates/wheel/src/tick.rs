@@ -8,7 +8,7 @@
 //!   start       start+tick   start+2·tick
 //!     |------------|------------|------
 //!     0      ^     1            2          ticks
-//!            a deadline here is due at tick 1; a clock that reads this is in tick 0
+//!            a deadline at ^ is due at tick 1; a clock that reads ^ is in tick 0
 //! ```
 //!
 //! Nothing here wraps: a deadline before `start` is due at tick 0, and a tick past the end of time has no [`Time`].

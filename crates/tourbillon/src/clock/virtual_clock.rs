@@ -121,7 +121,7 @@ impl VirtualClock {
         )
     }
 
-    /// Advances time to the next timer and runs what is due then. Returns whether there was one.
+    /// Advances time to the next timer and runs the timers due then. Returns whether there was one.
     ///
     /// A timer of an engine that an [event loop drives](crate::Driver) counts as the next timer too, but only the loop
     /// runs it. Turn the loop before the next call: otherwise the timer is still due, and the call does not advance

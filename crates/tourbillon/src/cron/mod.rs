@@ -44,9 +44,9 @@ pub use error::CronError;
 /// - An expression with **fixed times of day**, such as `30 2 * * *` or `0 9,17 * * *`, runs once a day for each of
 ///   them. A time within a gap runs when the gap ends: 02:30 runs at 03:00. A time within a fold runs at its first
 ///   occurrence. (Two times in the same gap are one run. A day that is skipped as a whole has no runs.)
-/// - An expression that **repeats within the day**, with `*` or `*/n` for the second, minute or hour, such as `*/15 * *
-///   * *` or `0 * * * *`, follows real time: times within a gap are skipped, times within a fold run twice, and every
-///   15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
+/// - An expression that **repeats within the day**, with `*` or `*/n` for the second, minute or hour, such as
+///   `*/15 * * * *` or `0 * * * *`, follows real time: times within a gap are skipped, and times within a fold run
+///   twice, so every 15 minutes stays every 15 minutes. (A `*` stands for all values: `0-59/15` is `*/15`.)
 ///
 /// ```
 /// use tourbillon::{Cron, jiff::Zoned};

@@ -7,7 +7,7 @@
 //! ```text
 //!   turn                                                     arming, on any thread
 //!   until = AWAKE: no wake needed                            next = due       (under the shard's lock)
-//!   make ready and run what is due                           if due < until: mark a wake as owed
+//!   run the due timers                                       if due < until: mark a wake as owed
 //!   until = least of next; look again   ── the loop blocks   after unlocking: deliver the wake
 //! ```
 

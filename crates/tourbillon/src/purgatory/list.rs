@@ -4,7 +4,7 @@
 //!   position  5    6    7    8    9
 //!   serial    7    8   12   15   20
 //!            ────────────────────────
-//!             a    ·    ·    b    c      · was removed; the five before `a` were too, and take no space
+//!             a    ·    ·    b    c      · removed; the five before `a` were removed too, and take no space
 //! ```
 //!
 //! Removal at the front leaves no gap: a short list stays small, however many entries come and go. When gaps outnumber

@@ -55,7 +55,7 @@ use watchers::Watchers;
 /// - **No event is missed**: after changing something that a condition depends on, call [`check`](Purgatory::check).
 ///   Every watched operation then sees the change before it expires or is handed back, whatever else happens at that
 ///   moment. The exception is an operation that a cancel or a stop has already requested. For checks made inside a
-///   condition, a condition that is running is tried [at most once](Purgatory::check) more.
+///   condition, an operation whose condition is running is tried [at most once](Purgatory::check) more.
 /// - **Nothing is left behind**: before its action runs, an operation is removed from every key and from the wheel,
 ///   with its memory.
 /// - **No deadlock**: conditions and actions (`on_complete`, `on_expire`) run with no lock held, and may use the

@@ -8,8 +8,8 @@
 //!   leader         leader = until, unlock, sleep until then or a wake, lock, leader = none, look again
 //!   follower       followers += 1, wait to be woken (unlocked), followers -= 1, look again
 //!   put            earlier than `until`: leader = awake, unlock, wake the leader
-//!   limit          unless on the system's clock: the leader sleeps no longer, and wakes the followers when it passes
-//!   leave          with a value or without: if there is no leader but a follower, wake one follower
+//!   limit          except with the system clock: the leader sleeps no longer than any limit, then wakes the followers
+//!   leave          with or without a value: if there are followers but no leader, wake one follower
 //! ```
 //!
 //! **Whenever there is a follower, there is a leader or a thread that is about to look.** The leader stops leading only

@@ -5,8 +5,8 @@
 //! ```text
 //!            |     |     |     |     |     |     |
 //!   Burst    ==    =============== == ==    ==    ==       every run takes place; missed runs follow at once
-//!   Skip     ==    ===============    ==    ==    ==       missed runs are left out; the schedule is kept
-//!   Delay    ==    ===============     ==    ==    ==      missed runs are left out; a new schedule begins
+//!   Skip     ==    ===============    ==    ==    ==       missed runs are skipped; the schedule is kept
+//!   Delay    ==    ===============     ==    ==    ==      missed runs are skipped; a new schedule begins
 //!
 //!   after_each     ==     ==============     ==     ==     there is no schedule: the pauses between runs are equal
 //! ```

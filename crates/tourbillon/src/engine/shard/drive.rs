@@ -167,8 +167,8 @@ impl<F: Face> Shard<F> {
         Some(Claimed { taken: Taken { key, deadline, value }, spent: false, stays: true })
     }
 
-    /// Arms again a timer that has just run and stayed in the wheel, with the same key.
-    /// Returns the value if the timer was cancelled meanwhile, the engine was stopped, or there is no memory.
+    /// Arms again a timer that has just run and stayed in the wheel, with the same key. Returns the value if the timer
+    /// was cancelled during its run, the engine was stopped, or there is no memory.
     pub(crate) fn rearm(
         &self,
         key: Key,
@@ -196,7 +196,7 @@ impl<F: Face> Shard<F> {
         Ok(())
     }
 
-    /// Removes a timer that stayed in the wheel after its last run. `false` if it was cancelled meanwhile. If
+    /// Removes a timer that stayed in the wheel after its last run. `false` if it was cancelled during the run. If
     /// `handed_back`, the engine was stopped, and the timer's next run counts as handed back.
     pub(crate) fn end(&self, key: Key, handed_back: bool) -> bool {
         let mut state = lock(&self.state);
