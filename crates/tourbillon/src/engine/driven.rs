@@ -265,7 +265,7 @@ impl Driver {
         self.core.set_hook(Arc::new(wake));
     }
 
-    /// A file descriptor that becomes readable whenever [`on_wake`](Driver::on_wake)'s closure would be called. Linux
+    /// A file descriptor that becomes readable when a closure of [`on_wake`](Driver::on_wake) would be called. Linux
     /// only.
     ///
     /// Poll it together with the loop's other descriptors. A turn makes it unreadable again; do not read from it. Every

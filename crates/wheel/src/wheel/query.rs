@@ -97,8 +97,7 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.memory() + self.kind.memory()
     }
 
-    /// Releases memory: all of it if nothing is pending, otherwise the nodes behind the last one in use and unused
-    /// capacity.
+    /// Releases unused memory: all memory if nothing is pending, otherwise the nodes behind the last one in use.
     ///
     /// Keys stay valid. O(n) in the number of timers.
     ///
