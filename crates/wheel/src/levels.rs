@@ -200,7 +200,7 @@ pub(crate) struct Levels {
     ways: [Way; 64],
     /// A timer with fewer ticks left than this is placed on a level that is made; 0 if the lowest level is not made.
     made: u64,
-    /// One more than the highest level that is made; at least 1.
+    /// One more than the index of the highest level that is made; at least 1.
     top: usize,
 }
 
@@ -278,7 +278,7 @@ impl Levels {
         self.levels.iter()
     }
 
-    /// One more than the highest level that is made; at least 1.
+    /// One more than the index of the highest level that is made; at least 1.
     #[inline]
     pub(crate) fn top(&self) -> usize {
         self.top

@@ -120,7 +120,7 @@ impl Quiescence {
         Quiescence { mutex: Mutex::new(()), condvar: Condvar::new() }
     }
 
-    /// Notifies waiting threads that a callback or a claim has ended. The caller holds no shard's lock.
+    /// Notifies waiting threads, which check their condition again. The caller holds no shard's lock.
     #[cold]
     pub(crate) fn changed(&self) {
         // A waiter holds the mutex from its check until it blocks. While this thread holds the mutex, every waiter is

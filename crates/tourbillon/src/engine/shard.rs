@@ -123,7 +123,7 @@ pub(crate) struct Claimed<T> {
     pub(crate) stays: bool,
 }
 
-/// Why a cancel found no pending timer.
+/// Why a timer that was not cancelled is no longer in the wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Fired,

@@ -9,7 +9,7 @@ use super::scope::current;
 /// An instant whose [`now`](Instant::now) reads the clock of the free functions.
 ///
 /// That is the clock of the scope's timer inside a [scope](super::scope()), and otherwise the system's clock. The type
-/// converts from and into [`std::time::Instant`], and can be compared with it and subtracted. The functions of
+/// converts from and into [`std::time::Instant`], and supports comparison with it and subtraction. The functions of
 /// [`tasks`](super) take either type.
 ///
 /// ```

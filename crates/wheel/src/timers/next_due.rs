@@ -14,7 +14,7 @@ use crate::geometry::Geometry;
 use crate::position::NONE;
 use crate::tick::Tick;
 
-/// The number of earliest timers with which a front is built. It may grow to twice as many.
+/// A front is built with at least this many of a slot's earliest timers, and holds at most twice as many.
 const KEPT: usize = 4096;
 
 /// The earliest timers of one slot. Contains every timer of the slot that is due before `bound`, with its due tick or

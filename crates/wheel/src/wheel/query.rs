@@ -97,9 +97,9 @@ impl<T, K: Kind> Wheel<T, K> {
         self.timers.memory() + self.kind.memory()
     }
 
-    /// Releases unused memory: all memory if nothing is pending, otherwise the nodes behind the last one in use.
+    /// Releases unused memory: all memory if nothing is pending.
     ///
-    /// Keys stay valid. O(n) in the number of timers.
+    /// Keys stay valid. Nodes before the last one in use are kept. O(n) in the number of timers.
     ///
     /// # Errors
     /// There is not enough memory to copy the references. The wheel is unchanged.

@@ -235,7 +235,7 @@ impl<F: FnMut(&Context<'_>) + Send + 'static> Callback for ByRule<F> {
     }
 }
 
-/// The first moment after `after` of those that begin with `first`; `None` if the system cannot represent it.
+/// The first of the moments `first`, `first + period`, … after `after`; `None` if the system cannot represent it.
 fn next_of_rhythm(first: SystemTime, period: Duration, after: SystemTime) -> Option<SystemTime> {
     let Some(last) = last_of_rhythm(first, period, after) else { return Some(first) };
     let next = last.checked_add(period)?;
@@ -243,7 +243,7 @@ fn next_of_rhythm(first: SystemTime, period: Duration, after: SystemTime) -> Opt
     if next > after { Some(next) } else { next.checked_add(period) }
 }
 
-/// The last moment not after `now` of those that begin with `first`; `None` if `first` has not passed.
+/// The last of the moments `first`, `first + period`, … up to `now`; `None` if `first` is after `now`.
 fn last_of_rhythm(first: SystemTime, period: Duration, now: SystemTime) -> Option<SystemTime> {
     let since = now.duration_since(first).ok()?;
     let part = since.as_nanos() % period.as_nanos();
